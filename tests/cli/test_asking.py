@@ -103,7 +103,7 @@ def test_the_same_pod_twice_is_refused(node: WrittenNode, tmp_path: Path) -> Non
     file = write(tmp_path, WEB)
     said = node.run("apply", "-f", file, "-f", file)
     assert said.status == 1
-    assert said.err == f"error: {file}: pod default/web: stands in {file} as well, expected it once\n"
+    assert said.err == f"error: {file}: pod default/web: also defined in {file}, expected it once\n"
 
 
 def test_findings_are_told_and_strict_refuses_them(
@@ -140,7 +140,7 @@ def test_an_owner_that_dies_before_answering_is_said(
     agent(die)
     said = node.run("apply", "-f", write(tmp_path, WEB))
     assert said.status == 1
-    assert "stays in the mailbox and is carried out when an agent runs again" in said.err
+    assert "stays in the mailbox until an agent runs again" in said.err
 
 
 def test_a_command_that_the_agent_gave_up_is_an_error(
@@ -152,7 +152,7 @@ def test_a_command_that_the_agent_gave_up_is_an_error(
 
     agent(give_up)
     said = node.run("apply", "-f", write(tmp_path, WEB))
-    expected = "error: the node agent could not deal with manifests.ApplyPods@1: ZeroDivisionError: division by zero\n"
+    expected = "error: the node agent could not process manifests.ApplyPods@1: ZeroDivisionError: division by zero\n"
     assert said == ("", expected, 1)
 
 
@@ -161,7 +161,7 @@ def test_a_full_mailbox_is_an_error(node: WrittenNode, tmp_path: Path) -> None:
     for number in range(10_000):
         node.server.shard(MANIFESTS).mail.append(Mail(node.server.last._replace(n=10**9 + number), "t", "e", "r", b""))
     said = node.run("apply", "-f", write(tmp_path, WEB))
-    assert said.err.startswith("error: 10,000 commands are waiting")
+    assert said.err.startswith("error: the node's mailbox is full (10,000 commands)")
 
 
 def test_a_node_that_is_just_starting_is_waited_for(

@@ -118,7 +118,7 @@ def test_an_heir_that_is_deleted_with_its_pod_never_begins(
 def test_delete_waits_no_longer_than_it_is_told(node: WrittenNode, agent: Callable[[Behaviour], Agent]) -> None:
     agent(lambda _: [withdrawn("web"), withdrawn("db")])
     said = node.run("delete", "pod", "web", "db", "--timeout", "300ms")
-    late = "error: timed out waiting for the end of pod/"
+    late = "error: timed out waiting for the condition on pods/"
     assert said == ("", f"{late}web\n{late}db\n", 1)
 
 

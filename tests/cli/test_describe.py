@@ -135,13 +135,13 @@ def test_the_last_results_of_probes(node: WrittenNode) -> None:
     assert said[begin : said.index("    Environment:")] == PROBED
     asked = prober.KillAsked(attempt=0, id="k0", started_at=1, consecutive=3, threshold=3, short_of=("cpu",), **who)
     node.write("prober/default/web/app/Liveness", replace(failed, consecutive=3), asked)
-    words = "success (3 of 3 failures in a row; stopping waits, for the node is overloaded)"
+    words = "success (3 of 3 failures in a row; stop held back: the node is overloaded)"
     assert words in node.run("describe", "pod", "web").out
     node.write("prober/default/web/app/Liveness", prober.KillWithdrawn(id="k0", started_at=1, **who))
     node.write("prober/default/web/app/Liveness", replace(failed, held=True))
-    assert "success (not probed any more)" in node.run("describe", "pod", "web").out
+    assert "success (no longer probed)" in node.run("describe", "pod", "web").out
     node.write("prober/default/web/app/Liveness", prober.ProbingPaused(id="k0", **who))
-    assert "success (not probed: its container does not run" in node.run("describe", "pod", "web").out
+    assert "success (not probed: the container is not running" in node.run("describe", "pod", "web").out
 
 
 PROBED = """\
@@ -288,7 +288,7 @@ Containers:
       MAP:    <set to the key 'k' of config map 'm'>  Optional: true
       NODE:   node-1 (v1:spec.nodeName)
       CPU:     (limits.cpu)
-      ODD:    <from elsewhere>
+      ODD:    <from another source>
     Mounts:
       /x from h (ro,path="sub")
     Devices:

@@ -177,9 +177,9 @@ def test_a_device_with_all_its_owners(plugged: Plugged, monkeypatch: pytest.Monk
     ]
     assert [line.split("   ")[-1].strip() for line in lines[12:]] == [
         "health: Healthy",
-        "given to default/web (u1) container app",
-        "free again from default/web (u1) container app: PodEnded",
-        "given to default/db (u2) container app",
+        "allocated to default/web (u1) container app",
+        "released by default/web (u1) container app: PodEnded",
+        "allocated to default/db (u2) container app",
     ]
     ill = plugged.run("describe", "device/b").out
     assert "health: Unhealthy" in ill
@@ -230,11 +230,11 @@ def test_what_else_may_become_of_a_device(plugged: Plugged) -> None:
     assert [
         line.split("   ")[-1].strip() for line in plugged.run("describe", "device", f"{GPU}/c").out.splitlines()[-5:]
     ] == [
-        "given to default/job (u3) container app",
-        "free again from default/job (u3) container app: its plugin has not allocated it",
-        "given to default/late (u4) container app",
-        "free again from default/late (u4) container app: it burns",
-        "not listed any more",
+        "allocated to default/job (u3) container app",
+        "released by default/job (u3) container app: its plugin did not allocate it",
+        "allocated to default/late (u4) container app",
+        "released by default/late (u4) container app: it burns",
+        "no longer listed",
     ]
 
 

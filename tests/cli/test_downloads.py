@@ -78,7 +78,7 @@ def test_a_manifest_is_downloaded(node: WrittenNode, server: str, path: str) -> 
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("/none", "the server answered 404 Not Found, expected 200 OK"),
+        ("/none", "the server returned 404 Not Found, expected 200 OK"),
         ("/round", "infinite loop"),
         ("/file", "file"),
         ("/endless", "holds more than 3145728 bytes"),
@@ -95,7 +95,7 @@ def test_what_cannot_be_downloaded_is_one_line(node: WrittenNode, server: str, p
 def test_a_silent_server_and_a_slow_one_are_given_up(server: str) -> None:
     with pytest.raises(Failure, match="cannot be downloaded: timed out"):
         download(f"{server}/silent", 10, silence_seconds=0.1, seconds=HANG_SECONDS)
-    with pytest.raises(Failure, match="not downloaded within 0 s"):
+    with pytest.raises(Failure, match="download not finished within 0 s"):
         download(f"{server}/silent", 10, silence_seconds=HANG_SECONDS, seconds=0.1)
 
 

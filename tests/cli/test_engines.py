@@ -53,8 +53,8 @@ def test_a_flag_counts_before_the_log_and_no_container_of_another_engine_was_rem
     said = node.run(words[0], "--docker", OTHER, *words[1:])
     assert engines.asked == [OTHER]
     error = (
-        f"error: container 5e5e5e5e5e5e of pod web is not in the Docker Engine that was asked, at {OTHER} (engine id "
-        f"id-other); node node-1 uses the one at {OURS} (engine id id-ours): leave out --docker, or say --docker {OURS}"
+        f"error: container 5e5e5e5e5e5e of pod web is not in the Docker Engine at {OTHER} (engine id "
+        f"id-other); node node-1 uses {OURS} (engine id id-ours): omit --docker, or use --docker {OURS}"
     )
     assert said == ("", f"{error}\n", 1)
 

@@ -33,7 +33,7 @@ def test_events_in_the_order_of_their_last_times(kept: WrittenNode) -> None:
         ["2m10s", "Warning", "BackOff", "Pod/web", BACK_OFF],
         ["0s", "Normal", "Starting", f"Node/{NODE}", "up"],
     ]
-    assert said.err == "Kept since 2027-01-15T08:00:00Z; what came before: chronolet events --all\n"
+    assert said.err == "Kept since 2027-01-15T08:00:00Z; for older events: chronolet events --all\n"
 
 
 def test_get_events_has_the_columns_of_get(kept: WrittenNode) -> None:

@@ -61,7 +61,7 @@ def test_a_terminal_without_one_is_no_terminal(node: WrittenNode) -> None:
     [
         (["web"], 2, "you must specify at least one command for the container"),
         (["web", "--"], 2, "you must specify at least one command for the container"),
-        (["web", "ls"], 2, "found 'ls' behind the pod, expected `exec POD -- COMMAND`"),
+        (["web", "ls"], 2, "exec POD COMMAND is not supported (found 'ls'), use exec POD -- COMMAND instead"),
         (["--", "ls"], 2, "Missing argument"),
         (["web", "-x", "--", "ls"], 2, "No such option"),
         (["nope", "--", "ls"], 1, 'Error from server (NotFound): pods "nope" not found'),

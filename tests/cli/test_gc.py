@@ -89,7 +89,7 @@ def test_the_plan_says_what_goes_and_why_the_rest_stays(collected: WrittenNode) 
     assert collected.images.removed == []
     said = collected.run("gc", "plan")
     assert said.out.splitlines()[0] == "ACTION   OBJECT      NAME    SIZE    RULE"
-    assert "Images: 1 would go, which frees 400MB of" in said.out
+    assert "Images: 1 would be removed, freeing 400MB of" in said.out
 
 
 def test_the_plan_of_another_policy(collected: WrittenNode) -> None:
@@ -105,8 +105,8 @@ def test_the_plan_of_another_policy(collected: WrittenNode) -> None:
     assert {one["rule"] for one in unused["removed"]} == {"unused"}
     assert (unused["usagePercent"], unused["wantedBytes"]) == (lower["usagePercent"], None)
     said = collected.run("gc", "plan", "--unused-images").out
-    assert f"Docker's disk is {unused['usagePercent']} % full of " in said
-    assert "images go from" not in said
+    assert f"Docker's disk is {unused['usagePercent']} % full (capacity " in said
+    assert "image collection starts" not in said
     wrong = collected.run("gc", "plan", "--image-gc-low-threshold", "90")
     assert (wrong.status, wrong.out) == (2, "")
     assert wrong.err.startswith("error: low threshold: found 90, expected less than the high threshold, 85.")
@@ -124,13 +124,13 @@ def test_what_a_lost_log_left_is_shown_by_itself(collected: WrittenNode) -> None
     assert (plan["containers"]["kept"], "images" in plan) == ([], False)
     said = collected.run("gc", "run", "--left-alone", "--dry-run").out.splitlines()
     assert said[1].split() == ["remove", "container", "lost0", "0B", "left", "alone"]
-    assert said[2:] == ["Containers: 1 objects would go, which frees 0B."]
+    assert said[2:] == ["Containers: 1 would be removed, freeing 0B."]
     usual = json.loads(collected.run("gc", "run", "--dry-run", "-o", "json").out)
     assert {"name": "lost0", "rule": "left_alone"}.items() <= usual["containers"]["kept"][0].items()
     assert "images" in usual
     wrong = collected.run("gc", "run", "--left-alone", "--unused-images")
     assert wrong.status == 2
-    assert wrong.err.startswith("error: --left-alone removes no images: leave out --unused-images.")
+    assert wrong.err.startswith("error: --left-alone removes no images: omit --unused-images.")
 
 
 def test_fields_of_a_run_are_spelled_as_in_the_plan() -> None:
@@ -146,7 +146,7 @@ def test_fields_of_a_run_are_spelled_as_in_the_plan() -> None:
 def test_a_node_whose_collectors_have_never_looked(node: WrittenNode) -> None:
     said = node.run("gc", "plan")
     assert said.status == 1
-    assert said.err.startswith("error: the node's image_gc has not looked at anything yet")
+    assert said.err.startswith("error: the node's image_gc has not run yet")
 
 
 def test_a_run_without_an_agent(node: WrittenNode) -> None:

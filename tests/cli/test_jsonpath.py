@@ -75,7 +75,7 @@ BAD = [
     ("{.a[}", "expected .name"),
     ("{.a[x]}", "expected .name"),
     ("{.a[::0]}", "expected .name"),
-    ('{"a}', "quotes closed"),
+    ('{"a}', "a complete expression in braces"),
     ("{a}", "expected a path"),
     ("{range .a}", "without its {end}"),
     ("{end}", "without a {range"),

@@ -13,8 +13,8 @@ from tests.support.scratch import HANG_SECONDS
 LOADED = """
 import gc, sys, threading
 from chronolet.cli.loading import loaded
-from chronolet.cli.run import _BY_NEED
-main = loaded("chronolet.node.main", _BY_NEED)
+from chronolet.cli.run import _ON_DEMAND
+main = loaded("chronolet.node.main", _ON_DEMAND)
 """
 
 
@@ -41,7 +41,7 @@ def test_the_agent_loads_nothing_that_it_may_never_need() -> None:
         ("yaml.safe_load('a: 1')['a']", "1"),
     ],
 )
-def test_a_package_loaded_by_need_has_all_its_names(name: str, answer: str) -> None:
+def test_a_package_loaded_on_demand_has_all_its_names(name: str, answer: str) -> None:
     package = name.partition(".")[0]
     assert said(f"import {package}; print({name})") == answer
 

@@ -155,7 +155,7 @@ def test_what_cannot_be_decoded_is_named_once_behind_what_is_shown(node: Written
             node.server.append(Record("pod.Teleported@3", "pod/default/web", "", "pod#9", "", b"\x80"))
     note = (
         "note: 2 entries of the log (the newest: #5, 2027-01-15T08:01:01Z) cannot be decoded by this release and had "
-        "no effect on what is shown; the node agent passes over it, too; see `chronolet log`\n"
+        "no effect on this output; the node agent skips such entries, too; see `chronolet log`\n"
     )
     assert node.run("get", "pods,containers").err == f"No resources found in default namespace.\n{note}"
     assert node.run("log").err == node.run("get", "images").err.replace("No resources found.\n", "") == ""

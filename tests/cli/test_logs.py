@@ -119,7 +119,7 @@ def test_logs_say_why_there_are_none(node: WrittenNode) -> None:
     assert gone.status == 1
     unknown = (
         "error: container a1a1a1a1a1a1 of pod web is not in the Docker Engine at unix:///var/run/docker.sock: it was "
-        "removed, or another engine has it; the log does not record which engine the node agent uses, name it by "
+        "removed, or another engine has it; the log does not record the node agent's engine, specify it with "
         "--docker URL"
     )
     assert gone.err.splitlines() == ['Defaulted container "app" out of: app, side', unknown]

@@ -113,7 +113,11 @@ def test_the_object_is_a_v1_node(written: WrittenNode) -> None:
 
 
 def test_why_a_node_is_not_ready(written: WrittenNode) -> None:
-    assert ready(written) == ("Unknown", "NodeStatusUnknown", "no node agent runs: it stopped posting node status")
+    assert ready(written) == (
+        "Unknown",
+        "NodeStatusUnknown",
+        "no node agent is running: it stopped posting node status",
+    )
     assert written.run("get", "nodes", "--no-headers").out.split()[1] == "NotReady"
     written.store.renew("p1", "{}", 600_000)
     assert ready(written)[:2] == ("False", "KubeletNotReady")
@@ -134,8 +138,8 @@ def test_kills_that_are_held_back_are_a_condition(written: WrittenNode) -> None:
     (found,) = [each for each in shown["status"]["conditions"] if each["type"] == "ProbeKillsHeldBack"]
     assert (found["status"], found["reason"]) == ("True", "ManyProbesFail")
     assert found["message"] == (
-        "probes of several pods failed while the machine is short of cpu: 0 stops wait, "
-        "at most 10 a minute are carried out"
+        "probes of several pods failed while the machine is short of cpu: 0 stops are held back, "
+        "at most 10 per minute are executed"
     )
 
 

@@ -17,8 +17,8 @@ from tests.cli.histories import UID
 from tests.cli.written import NODE, WrittenNode, run
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: app, image: busybox}]}\n"
-APPLIED = "queued: no node agent runs, it is applied when one starts"
-DELETED = "deletion queued: no node agent runs, it is deleted when one starts"
+APPLIED = "queued: no node agent is running; it will be applied when one starts"
+DELETED = "deletion queued: no node agent is running; it will be deleted when one starts"
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +62,7 @@ def test_what_a_secret_holds_is_kept_here_and_only_its_digest_is_queued(node: Wr
 
 def test_a_deletion_is_queued_and_says_what_the_log_does_not_know(node: WrittenNode) -> None:
     said = node.run("delete", "pod", "web", "new", "--wait=false", "--grace-period", "3")
-    assert said == (f"pod/web {DELETED}\npod/new {DELETED} (the log has no such pod now)\n", "", 0)
+    assert said == (f"pod/web {DELETED}\npod/new {DELETED} (not in the log at present)\n", "", 0)
     (command,) = queued(node)
     assert isinstance(command, manifests.DeletePods)
     assert (command.pods, command.grace_period_seconds) == (("default/web", "default/new"), 3)

@@ -24,7 +24,7 @@ from tests.cli.histories import APP, UID, WEB, accepted
 from tests.cli.started import FIRST, IMAGE, PROCESS, SANDBOX, Started
 from tests.cli.written import NOON, WrittenNode
 
-WITHOUT = "the steps are those of the log, without single calls to the engine"
+WITHOUT = "steps come from the log, without individual engine calls"
 
 
 def test_each_step_wait_and_call_has_a_line_under_what_took_longest() -> None:
@@ -52,8 +52,8 @@ def test_what_goes_on_says_so() -> None:
     start.waits(asked, "docker.start")
     start.node.now += 9_000
     assert start.traced()[1:] == [
-        "  +   0.000 s     9.000 s  100 %  starting the sandbox, not over",
-        "  +   0.000 s     9.000 s  100 %    docker.start, not over",
+        "  +   0.000 s     9.000 s  100 %  starting the sandbox, in progress",
+        "  +   0.000 s     9.000 s  100 %    docker.start, in progress",
     ]
 
 
@@ -79,8 +79,8 @@ def test_a_pod_that_never_was(name: str) -> None:
     said = WrittenNode().run("trace", name)
     assert (said.status, said.out) == (1, "")
     assert said.err == (
-        'error: pods "nobody" not found: the log of node node-1 has nothing of default/nobody; '
-        "`chronolet get pods -A` lists its pods, -n names a namespace\n"
+        'error: pods "nobody" not found: the log of node node-1 has no entries about default/nobody; '
+        "`chronolet get pods -A` lists its pods, -n selects a namespace\n"
     )
 
 
@@ -109,7 +109,7 @@ def test_a_removed_pod_shows_its_last_start_and_says_that_it_is_gone() -> None:
     start.node.now += 4_000
     said = start.said()
     assert said.out.startswith("default/web took 0.306 s to start")
-    assert said.err == "note: default/web is gone since 4.000 s: this is its last start\n"
+    assert said.err == "note: default/web was removed 4.000 s ago: this is its last start\n"
 
 
 def test_of_two_pods_of_one_name_the_newer_one_counts() -> None:
@@ -171,7 +171,7 @@ def test_of_very_many_steps_the_last_ones_are_shown() -> None:
         "default/web has been starting for 600.000 s, 540.000 s of it (90 %) waiting out the back-off of image "
         "busybox:1 for container app, 60 times: ErrImagePull: denied"
     )
-    assert lines[1] == f"  ... {MOST_SHOWN} earlier steps; `-o json` has all"
+    assert lines[1] == f"  ... {MOST_SHOWN} earlier steps; `-o json` prints all"
     assert len(lines) == MOST_SHOWN + 2
     assert len(json.loads(start.traced("-o", "json")[0])["steps"]) == 2 * MOST_SHOWN
 
@@ -195,14 +195,14 @@ def test_no_agent() -> None:
     start.whole()
     said = start.said()
     assert said.out.startswith("default/web took 0.306 s to start")
-    assert said.err == f"note: no agent of the node runs: {WITHOUT}\n"
+    assert said.err == f"note: no agent of the node is running: {WITHOUT}\n"
 
 
 @pytest.mark.parametrize(
     ("process", "note"),
     [
-        (PROCESS, "the agent at http://127.0.0.1:10255/trace did not answer with spans"),
-        ("pod", "an agent of the node serves no pages (its --port is 0)"),
+        (PROCESS, "the agent at http://127.0.0.1:10255/trace did not return spans"),
+        ("pod", "an agent of the node has its HTTP server disabled (--port 0)"),
     ],
 )
 def test_an_agent_that_does_not_tell(process: str, note: str) -> None:
@@ -218,7 +218,7 @@ def test_an_agent_that_was_started_since() -> None:
     start.whole()
     start.node.spans = {PROCESS: []}
     assert start.said().err == (
-        f"note: the agent knows no calls of this start, which was before its own or is too long ago: {WITHOUT}\n"
+        f"note: the agent has no engine calls of this start, which predates the agent or is too old: {WITHOUT}\n"
     )
 
 
@@ -238,7 +238,7 @@ def test_of_two_agents_the_one_that_is_silent_is_named() -> None:
     start.node.store.renew("q", "manifests 127.0.0.1:10256", 24 * 3_600_000)
     said = start.said()
     assert "docker.create" in said.out
-    assert said.err == f"note: the agent at http://127.0.0.1:10256/trace did not answer with spans: {WITHOUT}\n"
+    assert said.err == f"note: the agent at http://127.0.0.1:10256/trace did not return spans: {WITHOUT}\n"
 
 
 # -- the ring and its page --------------------------------------------------------------------------------------------

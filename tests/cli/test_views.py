@@ -200,7 +200,7 @@ def test_dry_run_says_what_would_be_refused(node: WrittenNode) -> None:
     both = b"\n---\n".join(json.dumps(manifest_plain(name, "default")).encode() for name in ("mine", "new"))
     said = node.run("apply", "--dry-run", "-f", "-", stdin=both)
     assert (said.status, said.out) == (1, "pod/new created (dry run)\n")
-    assert said.err == "error: default/mine is wanted by file:/m/mine.yaml already (dry run)\n"
+    assert said.err == "error: pod default/mine is already managed by file:/m/mine.yaml (dry run)\n"
 
 
 def manifest_plain(name: str, namespace: str) -> dict[str, object]:

@@ -18,9 +18,11 @@ def test_commands_wait_for_an_agent_that_is_away(node: Node, monkeypatch: pytest
     refused = node.chronolet("apply", "-f", f"{node.root}/arrives.yaml")
     assert (refused.status, "nothing was sent; start the agent" in refused.err) == (1, True), refused
     queued = node.chronolet("apply", "-f", f"{node.root}/arrives.yaml", "--wait=false")
-    assert queued.out == "pod/arrives queued: no node agent runs, it is applied when one starts\n", queued
+    assert queued.out == "pod/arrives queued: no node agent is running; it will be applied when one starts\n", queued
     queued = node.chronolet("delete", "pod", "leaves", "--wait=false")
-    assert queued.out == "pod/leaves deletion queued: no node agent runs, it is deleted when one starts\n", queued
+    assert queued.out == "pod/leaves deletion queued: no node agent is running; it will be deleted when one starts\n", (
+        queued
+    )
     with monkeypatch.context() as patch:
         patch.setitem(node.environ, "DOCKER_HOST", "unix:///nonexistent")
         assert node.chronolet("logs", "leaves").out == "here\n", "the log says which engine"

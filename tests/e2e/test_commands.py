@@ -13,7 +13,7 @@ def test_a_pod_that_ends_slowly_is_asked_to_end_sooner(node: Node) -> None:
     assert node.chronolet("apply", "-f", file).status == 0
     node.wait_until_running("slow")
     first = node.chronolet("delete", "pod", "slow", "--timeout", "1s")
-    assert (first.status, first.err) == (1, "error: timed out waiting for the end of pod/slow\n")
+    assert (first.status, first.err) == (1, "error: timed out waiting for the condition on pods/slow\n")
     # Within the minute that a command has here, not after a grace of ten.
     assert node.chronolet("delete", "pod", "slow", "--now").out == "pod/slow deleted\n"
     node.wait_until_gone("slow")

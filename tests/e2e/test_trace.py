@@ -94,7 +94,9 @@ def test_a_slow_pull_and_the_pull_that_waits_behind_it(own_node: Node, slow: Reg
 
     node.kill9()
     started(node)
-    wait_until(lambda: "the agent knows no calls of this" in trace(node, "quick").err, "the answer of the new agent")
+    wait_until(
+        lambda: "the agent has no engine calls of this" in trace(node, "quick").err, "the answer of the new agent"
+    )
     said = trace(node, "pod/quick")
     first, *steps = said.out.splitlines()
     assert "waiting for a turn before getting image" in first
@@ -199,17 +201,17 @@ def test_no_agent_no_pod_and_a_removed_one(own_node: Node) -> None:
     node.wait_until_gone("short")
     said = trace(node, "pod/short")
     assert said.out.startswith("default/short took ")
-    assert said.err.startswith("note: default/short is gone since ")
+    assert said.err.startswith("note: default/short was removed ")
 
     missing = node.chronolet("trace", "pod/nobody")
     assert missing.status == 1
-    assert missing.err.startswith(f'error: pods "nobody" not found: the log of node {node.name} has nothing of ')
+    assert missing.err.startswith(f'error: pods "nobody" not found: the log of node {node.name} has no entries about ')
 
     assert node.stop() == 0
     alone = trace(node, "short")
     steps = [line for line in said.out.splitlines()[1:] if "%    " not in line]
     assert alone.out.splitlines()[1:] == steps
-    assert "note: no agent of the node runs: the steps are those of the log" in alone.err
+    assert "note: no agent of the node is running: steps come from the log" in alone.err
 
 
 def test_two_agents_of_a_node(own_node: Node) -> None:
@@ -221,4 +223,4 @@ def test_two_agents_of_a_node(own_node: Node) -> None:
     node.wait_until_running("two")
     said = trace(node, "two")
     assert "docker.start" in said.out
-    wait_until(lambda: "serves no pages" in trace(node, "two").err, "the note about the other agent")
+    wait_until(lambda: "HTTP server disabled" in trace(node, "two").err, "the note about the other agent")

@@ -306,7 +306,7 @@ def test_devices_that_nobody_has(start: Started) -> None:
             "default/web has been starting for 60.003 s, 60.003 s of it (100 %) getting devices for container app: "
             "no plugin of a/b"
         ),
-        "  +   0.000 s    60.003 s  100 %  getting devices for container app, not over  (no plugin of a/b)",
+        "  +   0.000 s    60.003 s  100 %  getting devices for container app, in progress  (no plugin of a/b)",
     ]
 
 
@@ -372,7 +372,7 @@ def test_a_pod_that_was_wanted_for_a_while(start: Started) -> None:
     start.node.write("manifests/node-1", manifests.PodWithdrawn(pod="default/later", uid="l", source="apply"))
     said = start.node.run("trace", "later")
     assert said.out == "default/later was told to end before anything of its start had begun\n"
-    assert said.err.startswith("note: default/later is gone since 0.000 s")
+    assert said.err.startswith("note: default/later was removed 0.000 s ago")
 
 
 def terminated(reason: Any) -> pod.TerminationRequested:

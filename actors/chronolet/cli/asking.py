@@ -1,7 +1,7 @@
-"""Sends a command to the node and waits for its answer, which stands in the log.
+"""Sends a command to the node and waits for the resulting events in the log.
 
-Comes in: a command. Goes out: the events whose cause is its request id. A node where nobody hosts the kind that answers
-is told apart from a slow one by leases and shard hashes. Next: `apply`, `delete` and `gc`.
+Comes in: a command. Goes out: the events whose cause is its request id. Leases and shard hashes distinguish a slow node
+from one where no process hosts the kind. Next: `apply`, `delete` and `gc`.
 """
 
 from __future__ import annotations
@@ -22,63 +22,66 @@ from chronolet_schemas.keys import Shard
 MANIFESTS = Shard("manifests")
 OWNERLESS_SECONDS = 5.0
 NOT_FOUND = "not found"
-"""How the reason of a refusal ends where there is no such pod or Secret."""
+"""Suffix of a refusal's reason when the pod or Secret does not exist."""
 _LOOK_MILLISECONDS = 250
 _PAGE = 1_000
 
 
 class Ownerless(Failure):
-    """Nobody has hosted the shard for a while."""
+    """No live process has owned the shard for `OWNERLESS_SECONDS`."""
 
 
-class Answer(NamedTuple):
-    """One event that the command led to."""
+class Reply(NamedTuple):
+    """One event caused by the command."""
 
     entry: Entry
     event: Event
 
 
 def new_request() -> str:
-    """A request id nobody else has."""
+    """A unique request id."""
     return f"cli-{uuid.uuid4().hex}"
 
 
-def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Answer]:
-    """Send and wait. Failure if nobody is there, the mailbox is full, or the node could not deal with the command."""
+def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Reply]:
+    """Send a command and wait for its events.
+
+    Failure if the shard has no owner, the mailbox is full, or the node could not process the command.
+    """
     store = session.store
     wait_for_owner(store, shard)
     with progress("waiting for the node agent"):
         after = store.last()
         _send(store, command, shard)
-        return _answers(store, shard, command.request, after)
+        return _replies(store, shard, command.request, after)
 
 
 class Queued(NamedTuple):
-    """The command waits in the mailbox: nobody is there who would decide it now."""
+    """The command stays in the mailbox because no live process owns the shard."""
 
     request: str
 
 
-def ask_or_queue(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Answer] | Queued:
-    """As `ask`; but where no agent runs, or the one that ran ends before its answer, the command stays queued."""
+def ask_or_queue(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Reply] | Queued:
+    """Like `ask`, but leaves the command queued if no agent runs or the agent stops before responding."""
     if not owner_alive(session.store, shard):
         _send(session.store, command, shard)
         return Queued(command.request)
     try:
         return ask(session, command, shard)
     except Ownerless:
-        _send(session.store, command, shard)  # the same request is taken once
+        _send(session.store, command, shard)  # idempotent: a request id is processed once
         return Queued(command.request)
 
 
 def _send(store: Store, command: Command, shard: Shard) -> None:
     name = registry.type_of(type(command))
     if store.send(shard, name, f"{shard.kind}/node", command.request, codec.encode(command)) == "busy":
-        raise Failure("10,000 commands are waiting for this node already: try again when it has caught up")
+        raise Failure("the node's mailbox is full (10,000 commands): retry when the node has caught up")
 
 
 def refusal(pod: str, reason: str) -> str:
-    """Why a pod was refused; the reasons that name it need no help."""
+    """The error line for a refused pod; prefixes the pod unless the reason names it."""
     if reason.endswith(NOT_FOUND):
         return not_found("pods", pod.partition("/")[2])
     return reason if pod in reason else f"pod {pod}: {reason}"
@@ -90,7 +93,7 @@ def follow(
     idle: Callable[[], None] = lambda: None,
     look_milliseconds: int = _LOOK_MILLISECONDS,
 ) -> Iterator[Entry]:
-    """The log from there on, without end; `idle` is called whenever a while has brought nothing."""
+    """Follow the log after this position, endlessly. Calls `idle` when `look_milliseconds` pass without an entry."""
     while True:
         arrived = store.wait(after, {}, _PAGE, look_milliseconds).log
         if not arrived:
@@ -100,38 +103,40 @@ def follow(
             yield entry
 
 
-def _answers(store: Store, shard: Shard, request: str, after: Position) -> list[Answer]:
-    owner = Watch(store, f"request {request} stays in the mailbox and is carried out when an agent runs again", shard)
-    found: list[Answer] = []
+def _replies(store: Store, shard: Shard, request: str, after: Position) -> list[Reply]:
+    owner = Watch(store, f"request {request} stays in the mailbox until an agent runs again", shard)
+    found: list[Reply] = []
     for entry in follow(store, after, owner.look):
         if entry.cause == request:
             found.append(_read(entry))
         elif found:
             return found
-        # One step wrote all of the answer at once: it has been read when the log has no more.
+        # One step commits all events of a request, so they are complete when the log has no further entry.
         if found and not store.read_log(entry.position, 1):
             return found
     raise AssertionError("`follow` ended")
 
 
-def _read(entry: Entry) -> Answer:
+def _read(entry: Entry) -> Reply:
     try:
         event = codec.decode(entry.type, entry.data, Event)
     except codec.Undecodable as error:
-        raise Failure(f"the node's answer at {entry.position} is of another release: {error}") from error
+        raise Failure(
+            f"cannot decode the node's response at {entry.position}, from another release: {error}"
+        ) from error
     if isinstance(event, kernel.MessageDeadLettered | kernel.EntryQuarantined):
-        raise Failure(f"the node agent could not deal with {event.message}: {event.error}")
-    return Answer(entry, event)
+        raise Failure(f"the node agent could not process {event.message}: {event.error}")
+    return Reply(entry, event)
 
 
 def owner_alive(store: Store, shard: Shard = MANIFESTS) -> bool:
-    """Whether a living process owns the shard."""
+    """Whether a live process owns the shard."""
     token = store.heads((shard,))[shard].token
     return bool(token) and owner_of(token) in store.alive()
 
 
 def wait_for_owner(store: Store, shard: Shard = MANIFESTS) -> None:
-    """Until somebody is there who will decide. Failure if nobody comes."""
+    """Wait until a live process owns the shard. Failure if none does within `OWNERLESS_SECONDS`."""
     watch = Watch(store, "nothing was sent; start the agent with `chronolet run`", shard)
     with progress("waiting for the node agent"):
         while not owner_alive(store, shard):
@@ -140,7 +145,7 @@ def wait_for_owner(store: Store, shard: Shard = MANIFESTS) -> None:
 
 
 class Watch:
-    """Fails once nobody has owned the shard for five seconds."""
+    """Raises `Ownerless` once the shard has had no live owner for five seconds. `otherwise` completes the message."""
 
     def __init__(self, store: Store, otherwise: str, shard: Shard = MANIFESTS) -> None:
         self._store = store

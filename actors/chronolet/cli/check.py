@@ -1,7 +1,7 @@
-"""`chronolet check`: what this machine lacks for running pods.
+"""`chronolet check`: verifies that this machine can run pods.
 
-Comes in: settings. Goes out: a line for each thing looked at; exit status 1 if something needed is missing. Next:
-`node.check`, which looks.
+Comes in: settings. Goes out: a line per check; exit status 1 if a requirement is missing. Next: `node.check`, which
+runs the checks.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from chronolet.node.settings.table import Settings
 @click.command(cls=Command)
 @with_settings("docker", "pod_manifest_path")
 def command(settings: Settings) -> int:
-    """Look for Docker, Redis, rights, cgroups and disk space."""
+    """Check Docker, Redis, permissions, cgroups and disk space."""
     services = click.get_current_context().find_object(Services) or Services()
     missing = False
-    with progress("looking"):
+    with progress("checking this machine"):
         found = list(findings(settings, services.store, services.runtime))
     for finding in found:
         remedy = f" -> {finding.remedy}" if finding.remedy else ""

@@ -1,16 +1,16 @@
-"""What a command says when it cannot do what it was asked.
+"""Expected failures of commands, and their wording.
 
-Comes in: nothing. Goes out: `Failure`, which `main` prints as `error: ...` and turns into an exit status.
+Comes in: error text. Goes out: `Failure`, which `main` prints as `error: ...` and turns into an exit status.
 """
 
 from __future__ import annotations
 
 FROM_SERVER = "Error from server "
-"""Lines that begin so are kubectl's own wording, and are printed without `error: ` before them."""
+"""Lines with this prefix use kubectl's wording and are printed without a leading `error: `."""
 
 
-class Failure(Exception):  # noqa: N818 - not a defect, but an answer
-    """One or more lines, each of which names the thing, what was found, what was expected, and what to do."""
+class Failure(Exception):  # noqa: N818 - an expected outcome, not a bug
+    """An expected failure. Each line names the object, what was found, what was expected and what to do."""
 
     def __init__(self, *lines: str, status: int = 1) -> None:
         super().__init__(*lines)
@@ -19,11 +19,11 @@ class Failure(Exception):  # noqa: N818 - not a defect, but an answer
 
 
 def worded(line: str) -> str:
-    """A line of a Failure as it is printed."""
+    """A line of a Failure as printed: whitespace collapsed, with `error: ` unless it has kubectl's prefix."""
     text = " ".join(line.split())
     return text if text.startswith(FROM_SERVER) else f"error: {text}"
 
 
 def not_found(type_: str, name: str) -> str:
-    """The line that kubectl prints for what is not there; `type_` in the plural, such as pods."""
+    """The line that kubectl prints for a missing object. `type_` is plural, such as pods."""
     return f'{FROM_SERVER}(NotFound): {type_} "{name}" not found'

@@ -1,13 +1,13 @@
-"""How the command loads its code: an agent that comes back loads it in the moment in which something may have died.
+"""Fast import of the command's code: a container may die while a restarting agent imports.
 
-Comes in: a module's name. Goes out: the module, in less CPU time than by a plain import (docs/adr/0029):
+Comes in: a module's name. Goes out: the module, for less CPU time than a plain import (docs/adr/0029):
 
-* The garbage collector is off meanwhile, and what was loaded is frozen: the collector skips it from then on.
-* The own code of a package named `by_need` runs only when a name is needed that its loaded modules do not provide: of
-  prometheus-client only metrics are used, none of its servers.
-* rich is hidden from structlog, which loads it where it is installed, for coloured tracebacks that are never printed.
-* The interpreter allocates its frame stack in chunks of 16 KiB and frees one as soon as it is left. A hot loop at the
-  edge of a chunk (compiling a long regular expression) allocates and frees one with each call. So all of it runs in one
+* Garbage collection is off during the import, and the loaded objects are frozen: the collector skips them afterwards.
+* The `__init__` code of an `on_demand` package runs only when a name is needed that its loaded modules do not provide:
+  the agent uses prometheus-client's metrics but none of its servers.
+* rich is hidden from structlog, which imports it if installed, for coloured tracebacks that are never printed.
+* The interpreter allocates its frame stack in 16 KiB chunks and frees a chunk as soon as it is empty. A hot loop at a
+  chunk boundary (compiling a long regular expression) would allocate and free one per call, so everything runs in one
   large chunk.
 
 Next: `main`, the command line.
@@ -37,10 +37,10 @@ def main() -> None:
     with_room(_main)
 
 
-def loaded(name: str, by_need: Sequence[str] = ()) -> Any:
-    """A module. `by_need` are packages whose own code is not run yet: their modules can be imported one by one."""
-    for package in by_need:
-        _load_by_need(package)
+def loaded(name: str, on_demand: Sequence[str] = ()) -> Any:
+    """Import a module. `on_demand` packages defer their `__init__` code; their submodules can be imported singly."""
+    for package in on_demand:
+        _defer(package)
     gc.disable()
     try:
         with _hidden():
@@ -51,8 +51,8 @@ def loaded(name: str, by_need: Sequence[str] = ()) -> Any:
 
 
 def with_room(call: Callable[[], T]) -> T:
-    """What the call returns; the frames of all that it calls fit into one chunk of the interpreter's stack."""
-    assert isinstance(call, FunctionType)  # noqa: S101 - another callable has no code of its own
+    """Run the call with a stack chunk large enough for all frames below it, and return its result."""
+    assert isinstance(call, FunctionType)  # noqa: S101 - only a function has a code object
     code = call.__code__.replace(co_stacksize=_STACK_WORDS)
     roomy: Callable[[], T] = FunctionType(code, call.__globals__, call.__name__, call.__defaults__, call.__closure__)
     return roomy()
@@ -64,7 +64,7 @@ def _main() -> None:
 
 @contextmanager
 def _hidden() -> Iterator[None]:
-    """An import of these fails, as if they were not installed."""
+    """Make the import of the hidden packages fail, as if they were not installed."""
     hidden = [name for name in _HIDDEN if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
@@ -74,40 +74,40 @@ def _hidden() -> Iterator[None]:
             del sys.modules[name]
 
 
-def _load_by_need(name: str) -> None:
-    """Make a package known whose modules can be imported, without running its own code yet."""
+def _defer(name: str) -> None:
+    """Register a package whose submodules can be imported, without running its `__init__` code yet."""
     spec = importlib.util.find_spec(name) if name not in sys.modules else None
     if spec is not None:
         package = importlib.util.module_from_spec(spec)
-        package.__dict__["__getattr__"] = _Rest(package, spec)
+        package.__dict__["__getattr__"] = _LazyNames(package, spec)
         sys.modules[name] = package
 
 
-class _Rest:
-    """Answers for the names that a package has not got: its modules, and what its own code makes.
+class _LazyNames:
+    """`__getattr__` of a deferred package: imports a submodule, or runs the `__init__` code and looks there.
 
-    Only for packages whose modules ask their package for no such name while they are loaded: that thread would wait for
-    the one that runs the package's code, and that one for the module.
+    Only for packages whose submodules do not need such a name during their own import. Otherwise the importing thread
+    and the thread that runs the `__init__` code would deadlock.
     """
 
     def __init__(self, package: ModuleType, spec: ModuleSpec) -> None:
         self._package = package
         self._spec = spec
-        self._begun = False
+        self._started = False
         self._lock = threading.RLock()
 
     def __call__(self, name: str) -> Any:
         module, names = f"{self._spec.name}.{name}", self._package.__dict__
-        with self._lock:  # others wait for the thread that runs the code, which asks for names itself
+        with self._lock:  # reentrant: the `__init__` code looks up names itself
             if importlib.util.find_spec(module) is not None:
                 return importlib.import_module(module)
-            if not self._begun:
-                self._begun = True
-                assert self._spec.loader is not None  # noqa: S101 - a package of files has one
+            if not self._started:
+                self._started = True
+                assert self._spec.loader is not None  # noqa: S101 - a package on disk has a loader
                 try:
                     self._spec.loader.exec_module(self._package)
                 except BaseException:
-                    self._begun = False
+                    self._started = False
                     raise
                 del names["__getattr__"]
         if name not in names:

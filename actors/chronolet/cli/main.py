@@ -1,7 +1,7 @@
-"""The `chronolet` command: finds the subcommand, loads only its module, and words whatever goes wrong.
+"""The `chronolet` command: finds the subcommand, imports only its module and prints failures.
 
-Comes in: the command line. Goes out: an exit status (0 done, 1 failed, 2 usage) and, for an expected failure, lines
-that begin with `error: `. Next: one module of this folder for each subcommand, each with a `command`.
+Comes in: the command line. Goes out: an exit status (0 success, 1 failure, 2 usage error) and, for an expected failure,
+lines that begin with `error: `. Next: one module per subcommand in this package, each with a `command`.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ COMMANDS = {
     "check": "check",
     "completion": "completion.completion",
 }
-"""The module of each subcommand, below `chronolet.cli`, in the order of a pod's life."""
+"""Module of each subcommand, relative to `chronolet.cli`, in the order in which `--help` lists them."""
 
 
-PLAINLY_SAID: dict[type[Exception], int] = {SettingsError: 2, StoreUnreachable: 1, StoreBroken: 1, Refusal: 1}
-"""Failures from below whose text is one clear line, and the exit status that each leads to."""
+EXPECTED_STATUS: dict[type[Exception], int] = {SettingsError: 2, StoreUnreachable: 1, StoreBroken: 1, Refusal: 1}
+"""Exit status of each lower-layer exception whose text can be shown to the user as one line."""
 
-_EXPECTED: tuple[type[Exception], ...] = (click.ClickException, Failure, *PLAINLY_SAID)
+_EXPECTED: tuple[type[Exception], ...] = (click.ClickException, Failure, *EXPECTED_STATUS)
 
 
-class ReaderGone(Exception):  # noqa: N818 - no error: `chronolet log | head` has seen enough
-    """Nobody reads standard output, or standard error, any more."""
+class ReaderGone(Exception):  # noqa: N818 - not an error: `chronolet log | head` stops reading
+    """The reader of standard output or standard error has closed the pipe."""
 
 
 @contextmanager
@@ -61,19 +61,19 @@ def _reader_gone() -> Iterator[None]:
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand's module when it is asked for."""
+    """Command group that imports a subcommand's module on first use."""
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """As click does, with `ReaderGone`: click would end the process with status 1."""
+        """Like click's, but raises `ReaderGone` on a closed pipe, for which click would exit with status 1."""
         with _reader_gone():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does, with `ReaderGone`."""
+        """Like click's, but raises `ReaderGone` on a closed pipe."""
         with _reader_gone():
-            answer = super().invoke(ctx)
+            result = super().invoke(ctx)
             sys.stdout.flush()
-            return answer
+            return result
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -82,49 +82,51 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"chronolet.cli.{COMMANDS[cmd_name]}").command
-        assert isinstance(command, click.Command)  # noqa: S101 - a module of this folder without its command
+        assert isinstance(command, click.Command)  # noqa: S101 - each subcommand module defines `command`
         return command
 
 
-def _version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _version(ctx: click.Context, _: click.Parameter, given: bool) -> None:
+    if given and not ctx.resilient_parsing:
         from importlib import metadata  # noqa: PLC0415 - slow to load
 
         try:
             version = metadata.version("chronolet")
         except metadata.PackageNotFoundError:
-            version = "(run from a checkout that is not installed)"
+            version = "(running from a source tree that is not installed)"
         click.echo(f"chronolet {version}")
         ctx.exit()
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="say which it is")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="show the version and exit"
+)
 @global_options
 def cli() -> None:
-    """Run Kubernetes Pods on a plain Docker host; remember everything that happened."""
+    """Run Kubernetes Pods on a plain Docker host, with a complete event log."""
 
 
 def main(arguments: Sequence[str] | None = None, services: Services | None = None) -> None:
-    """Run one command line and exit. `services` is replaced by tests."""
+    """Run one command line and exit. Tests pass their own `services`."""
     sys.exit(status_of(sys.argv[1:] if arguments is None else arguments, services or Services()))
 
 
 def status_of(arguments: Sequence[str], services: Services) -> int:
-    """Run one command line; its exit status. Expected failures are printed, anything else is a defect and raises."""
+    """Run one command line and return its exit status. Prints expected failures; anything else is a bug and raises."""
     try:
-        answer = cli.main(args=list(arguments), prog_name="chronolet", standalone_mode=False, obj=services)
+        result = cli.main(args=list(arguments), prog_name="chronolet", standalone_mode=False, obj=services)
         sys.stdout.flush()
     except _EXPECTED as error:
         return _complain(error)
     except (ReaderGone, BrokenPipeError):
-        # Python must not stumble over what is left of the output when it ends.
+        # Keeps Python from failing on its final flush of the closed pipe.
         for stream in (sys.stdout, sys.stderr):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return 0
     except (KeyboardInterrupt, click.Abort):
         return 130
-    return answer if isinstance(answer, int) else 0
+    return result if isinstance(result, int) else 0
 
 
 def _complain(error: Exception) -> int:
@@ -135,7 +137,7 @@ def _complain(error: Exception) -> int:
         click.echo(worded(line), err=True)
     if isinstance(error, click.ClickException):
         return error.exit_code
-    return error.status if isinstance(error, Failure) else PLAINLY_SAID.get(type(error), 1)
+    return error.status if isinstance(error, Failure) else EXPECTED_STATUS.get(type(error), 1)
 
 
 def _lines(error: Exception) -> Sequence[str]:

@@ -1,6 +1,6 @@
-"""How people name what they mean: `pods web db`, `pod/web pod/db`, `po/web`, `pods,events`.
+"""Parses resource arguments: `pods web db`, `pod/web pod/db`, `po/web`, `pods,events`.
 
-Comes in: words of the command line. Goes out: types and names, or a usage error. Next: the commands about pods.
+Comes in: command-line arguments. Goes out: types and names, or a usage error. Next: the commands about pods.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TYPES = {
 
 
 def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The one type of these words, in the plural, and the names, each once."""
+    """The single type, in the plural, and its names without duplicates."""
     found = asked_types(words, allowed)
     if len(found) > 1:
         raise click.UsageError(f"found {' '.join(words)!r}, expected a single type: {' or '.join(allowed)}.")
@@ -31,7 +31,7 @@ def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, 
 
 
 def asked_types(words: Sequence[str], allowed: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each type of these words once, in the plural, with its names (none: all): `pods,events`, `pod/web event/x`."""
+    """Each type once, in the plural, with its names (empty: all): `pods,events`, `pod/web event/x`."""
     named: dict[str, tuple[str, ...]] = {}
     if "/" in words[0]:
         for word in words:
@@ -57,7 +57,7 @@ def _has_slash(type_: str, names: Sequence[str]) -> bool:
 
 
 def pod_name(word: str) -> str:
-    """`web` and `pod/web` alike."""
+    """The pod's name, given as `web` or `pod/web`."""
     return _name(word, "pods") if "/" in word else word
 
 

@@ -1,4 +1,4 @@
-"""`chronolet run`: hosts actors in this process until it is told to stop.
+"""`chronolet run`: hosts actors in this process until it is signalled to stop.
 
 Comes in: settings. Goes out: nothing. Next: `node.main`.
 """
@@ -11,8 +11,8 @@ from chronolet.cli.loading import loaded
 from chronolet.cli.options import Command, config_option, with_settings
 from chronolet.node.settings.table import EVERYWHERE, SETTINGS, Settings
 
-_BY_NEED = ("prometheus_client", "yaml")
-"""Packages of which the agent uses some modules only, or nothing before it acts."""
+_ON_DEMAND = ("prometheus_client", "yaml")
+"""Packages that the agent uses only in part, or not before its first actions."""
 _MORE = tuple(one.name for one in SETTINGS if one.name not in EVERYWHERE)
 
 
@@ -20,6 +20,6 @@ _MORE = tuple(one.name for one in SETTINGS if one.name not in EVERYWHERE)
 @config_option
 @with_settings(*_MORE)
 def command(settings: Settings) -> int:
-    """Run the node agent: watch manifests, keep their pods running, remember everything."""
-    # The composition root pulls in Docker and the actors: only this command pays for it.
-    return int(loaded("chronolet.node.main", _BY_NEED).run(settings) or 0)
+    """Run the node agent. It watches manifests, keeps their pods running and logs every event."""
+    # The composition root imports Docker and the actors; other commands skip that cost.
+    return int(loaded("chronolet.node.main", _ON_DEMAND).run(settings) or 0)

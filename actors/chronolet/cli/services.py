@@ -1,4 +1,4 @@
-"""What commands need from outside, made when it is needed. Tests hand in their own.
+"""External dependencies of commands, created on demand. Tests supply their own.
 
 Comes in: settings. Goes out: the node's store, archive, kinds and runtime. Next: `history` and the commands.
 """
@@ -27,16 +27,16 @@ from chronolet.ports.spans import Span
 from chronolet_schemas.prober import RawResult
 
 ANSWER_SECONDS = 10.0
-"""How long a person waits for Docker to begin its answer. What it follows may be silent for ever after that."""
+"""Time-out for the start of Docker's response. A followed stream may then stay silent indefinitely."""
 
 
 def wall_clock() -> int:
-    """Now in milliseconds."""
+    """The current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def redis_store(settings: Settings) -> Store:
-    """The node's log."""
+    """The node's log in Redis. SettingsError if the URL is invalid."""
     from chronolet.kernel.storage.redis.store import RedisStore  # noqa: PLC0415 - `--help` needs no Redis client
 
     try:
@@ -54,13 +54,13 @@ def archive_files(settings: Settings, store: Store) -> ArchiveReader:
 
 def docker_runtime(settings: Settings) -> Runtime:
     """The node's Docker Engine."""
-    from chronolet.adapters.docker_runtime import DockerRuntime  # noqa: PLC0415 - docker takes long to load
+    from chronolet.adapters.docker_runtime import DockerRuntime  # noqa: PLC0415 - docker is slow to import
 
     return DockerRuntime(settings.docker, timeout_seconds=ANSWER_SECONDS)
 
 
 def kept_events(settings: Settings) -> Kept:
-    """The KubeEvents that the node's Redis keeps."""
+    """The KubeEvents stored in the node's Redis."""
     from chronolet.adapters.kube_sinks.stream import StreamReader  # noqa: PLC0415 - most commands need none
 
     return StreamReader(settings.redis_url, settings.node)
@@ -68,56 +68,57 @@ def kept_events(settings: Settings) -> Kept:
 
 def docker_images(settings: Settings) -> Images:
     """The images of the node's Docker Engine."""
-    from chronolet.adapters.docker_runtime.images import DockerImages  # noqa: PLC0415 - docker takes long to load
+    from chronolet.adapters.docker_runtime.images import DockerImages  # noqa: PLC0415 - docker is slow to import
 
     return DockerImages(settings.docker, timeout_seconds=ANSWER_SECONDS)
 
 
 def pod_logs(folder: Path) -> PodLogs:
-    """The folder of pods' logs."""
+    """The pod logs below this folder."""
     from chronolet.adapters.state_folder.pod_logs import PodLogFolders  # noqa: PLC0415 - one command needs it
 
     return PodLogFolders(folder)
 
 
 def kept_secrets(settings: Settings) -> Secrets:
-    """What the node's Secrets hold, in its state folder."""
+    """The contents of the node's Secrets, from its state folder."""
     from chronolet.adapters.state_folder.secrets import SecretFiles  # noqa: PLC0415 - most commands need none
 
     return SecretFiles(settings.root_dir, settings.node)
 
 
 def probe_results(settings: Settings) -> Iterator[RawResult]:
-    """The node's raw outcomes of probes, the newest first."""
+    """The node's raw probe results, newest first."""
     from chronolet.adapters.probes.kept import kept_results  # noqa: PLC0415 - only `describe` shows them
 
     yield from kept_results(settings.redis_url, settings.node)
 
 
 def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
-    """What a running process of the node, by its line in the list of processes, knows of its newest calls for a pod;
-    None where it does not answer.
-    """
-    from chronolet.adapters.http.recent_spans import asked  # noqa: PLC0415 - one command needs it
+    """The most recent calls for a pod, fetched from a running process of the node; None if it does not respond.
 
-    return asked(process.partition(" ")[2], pod)
+    `process` is its entry in the list of live processes.
+    """
+    from chronolet.adapters.http.recent_spans import asked as fetched  # noqa: PLC0415 - one command needs it
+
+    return fetched(process.partition(" ")[2], pod)
 
 
 def linux_cgroups(settings: Settings) -> Cgroups:
-    """Those of this machine."""
+    """The cgroups of this machine."""
     from chronolet.adapters.cgroups import LinuxCgroups  # noqa: PLC0415 - most commands need none
 
     return LinuxCgroups(settings.root_dir / "cgroups")
 
 
 def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
-    """These kinds, able to fold but without effects."""
+    """These kinds with their deciders but without effects."""
     return tuple(importlib.import_module(f"chronolet.{name}.actor").kind() for name in names)
 
 
 @dataclass(frozen=True)
 class Services:
-    """How to come by each."""
+    """Factories for a command's dependencies."""
 
     store: Callable[[Settings], Store] = redis_store
     archive: Callable[[Settings, Store], ArchiveReader] = archive_files

@@ -1,6 +1,6 @@
-"""One command's view of one node: its store, its archive, its states.
+"""One command's view of one node: its store, archive and states.
 
-Comes in: settings and services. Goes out: what commands ask for, with failures in words. Next: the commands.
+Comes in: settings and services. Goes out: states and log entries, with errors as `Failure`. Next: the commands.
 """
 
 from __future__ import annotations
@@ -29,43 +29,44 @@ _PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Open for the length of one command."""
+    """A connection to one node's log, open for the duration of one command."""
 
     settings: Settings
     services: Services
     store: Store
     archive: ArchiveReader
     unreadable: set[Position] = field(default_factory=set)
-    """Entries that the states which were asked for leave out: named once, when the command is done."""
+    """Undecodable entries that the requested states omit. Reported once, when the command ends."""
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
         return self.services.now()
 
     def state(self, *kinds: str) -> Moment:
-        """These kinds' states now."""
+        """The current states of these kinds."""
         with progress("reading the node's log"):
             moment = state_at(self.store, self.archive, self.services.kinds(kinds))
         self.unreadable.update(moment.unreadable)
         return moment
 
     def entries(self, after: Position = START) -> Iterator[Entry]:
-        """The log from there to its present end."""
+        """The log after this position, up to its current end."""
         return entries(self.store, self.archive, after)
 
 
 @contextmanager
 def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
-    """The node's log; a Failure in one line if there is none. With `patient`, for commands that send something, only
-    after a while: it may be starting.
+    """Open the node's log; a one-line Failure if there is none.
+
+    `patient`, for commands that send something, retries for `PATIENCE_SECONDS`: the agent may be starting.
     """
     services = click.get_current_context().find_object(Services) or Services()
     with progress("waiting for the node agent's Redis"):
         store = _opened(settings, services, PATIENCE_SECONDS if patient else 0.0)
     try:
         node = Session(settings, services, store, services.archive(settings, store))
-        # When the command is done: behind all that it shows.
-        click.get_current_context().call_on_close(lambda: _name_unreadable(node.unreadable))
+        # On close, so that the note follows the command's output.
+        click.get_current_context().call_on_close(lambda: _report_unreadable(node.unreadable))
         yield node
     except HistoryMissing as missing:
         raise Failure(str(missing)) from missing
@@ -73,14 +74,14 @@ def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
         store.close()
 
 
-def _name_unreadable(positions: set[Position]) -> None:
+def _report_unreadable(positions: set[Position]) -> None:
     if not positions:
         return
     entries = "1 entry" if len(positions) == 1 else f"{len(positions)} entries"
     newest = max(positions)
     click.echo(
         f"note: {entries} of the log (the newest: #{newest.n}, {ages.rfc3339(newest.milliseconds)}) cannot be decoded "
-        "by this release and had no effect on what is shown; the node agent passes over it, too; see `chronolet log`",
+        "by this release and had no effect on this output; the node agent skips such entries, too; see `chronolet log`",
         err=True,
     )
 
@@ -102,7 +103,7 @@ def _opened(settings: Settings, services: Services, patience: float) -> Store:
 
 
 def _opened_now(settings: Settings, services: Services) -> Store:
-    """A store whose server answers and has a log of the node."""
+    """Open a store whose server responds and holds a log of the node."""
     _expect_socket(settings)
     store = services.store(settings)
     try:
@@ -117,14 +118,14 @@ def _expect_log(settings: Settings, store: Store) -> None:
     if store.last() == START:
         raise Failure(
             f"node {settings.node} has no log at {where(settings.redis_url)}: "
-            "start its agent with `chronolet run`, or name the node by --hostname-override"
+            "start its agent with `chronolet run`, or select the node with --hostname-override"
         )
 
 
 def _expect_socket(settings: Settings) -> None:
-    """Tell a node that never ran here from one whose Redis is down."""
+    """Fail early for a node that never ran here, as opposed to one whose Redis is down."""
     if not settings.redis and not settings.redis_socket.exists():
         raise Failure(
             f"no node agent's Redis at {settings.redis_socket}: start one with `chronolet run`, "
-            "or name its --redis URL or --root-dir"
+            "or specify its --redis URL or --root-dir"
         )

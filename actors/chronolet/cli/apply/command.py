@@ -1,8 +1,8 @@
-"""`chronolet apply -f`: wants pods and Secrets as manifests say.
+"""`chronolet apply -f`: sets the desired pods and Secrets from manifests.
 
-Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod and Secret once the node has answered, or at
-once with `--wait=false` where no agent runs. With `--dry-run` nothing is sent; the manifests are read, and compared
-with the node's log where there is one to be reached.
+Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod and Secret once the node has responded, or
+immediately with `--wait=false` if no agent runs. `--dry-run` sends nothing: it reads the manifests and compares them
+with the node's log if that is reachable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chronolet.cli.apply import foreseen, secrets
 from chronolet.cli.apply import manifests as manifest_files
 from chronolet.cli.apply.differences import differences
 from chronolet.cli.apply.manifests import Read
-from chronolet.cli.asking import Answer, Queued, ask, ask_or_queue, new_request, refusal
+from chronolet.cli.asking import Queued, Reply, ask, ask_or_queue, new_request, refusal
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.plain import dump
@@ -35,26 +35,26 @@ from chronolet_schemas import manifests, podspec
 @manifest_files.options
 @click.option(
     "--dry-run",
-    # kubectl's spelling of it too, which has another kind that asks a server.
+    # `--dry-run=client` as kubectl spells it; kubectl's `server` mode does not exist here.
     type=click.Choice(["client"]),
     is_flag=False,
     flag_value="client",
     metavar="[client]",
-    help="only say what would be done; needs neither agent nor Docker nor Redis",
+    help="only print what would be done; needs no agent, Docker or Redis",
 )
 @click.option(
     "--allow-unrunnable",
     is_flag=True,
-    help="with --dry-run: status 0 also for pods that cannot start because of fields that are not honoured",
+    help="with --dry-run: exit with status 0 even if the node would reject a pod or could not start it",
 )
-@click.option("--strict", is_flag=True, help="refuse manifests with fields that are not honoured")
+@click.option("--strict", is_flag=True, help="reject manifests with fields that are not honoured")
 @click.option(
     "--wait/--no-wait",
     default=True,
     show_default=True,
-    help="--wait=false: where no node agent runs, queue the manifests for the next one and succeed",
+    help="--wait=false: if no node agent is running, queue the manifests for the next one and succeed",
 )
-@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="print the pods instead")
+@click.option("-o", "--output", type=click.Choice(["name", "json", "yaml"]), help="output format")
 def command(
     *,
     settings: Settings,
@@ -66,34 +66,34 @@ def command(
     wait: bool,
     output: str | None,
 ) -> None:
-    """Apply manifests: create these pods, or change them."""
+    """Apply manifests: create or change pods and Secrets."""
     if not files:
-        raise click.UsageError("expected -f FILE.")
+        raise click.UsageError("must specify -f FILE.")
     found = manifest_files.read(files, namespace, settings.node)
-    tell_findings(found, strict=strict)
-    pods, kept = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
+    report_findings(found, strict=strict)
+    pods, secret_list = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
     if dry_run:
-        told: list[foreseen.Foreseen] = []
-        words, of_secrets, refused = _would(settings, pods, kept, told, strict=strict)
+        expected: list[foreseen.Foreseen] = []
+        words, of_secrets, refused = _dry_run(settings, pods, secret_list, expected, strict=strict)
         secrets.show(of_secrets, output)
         show([pod for pod in pods if pod.key in words], words, output)
-        refused += [] if allow_unrunnable else [*_unrunnable(found), *_rejected(told)]
+        refused += [] if allow_unrunnable else [*_unrunnable(found), *_rejected(expected)]
         if refused:
             raise Failure(*refused)
         return
     with session(settings, patient=True) as node:
-        tell_foreseen(foreseen.of(node, pods), strict=strict)
+        report_foreseen(foreseen.of(node, pods), strict=strict)
         request = new_request()
-        wanted = secrets.kept(node, kept, wait=wait)
-        wish = manifests.ApplyPods(request=request, pods=pods, secrets=wanted)
-        answers = ask(node, wish) if wait else ask_or_queue(node, wish)
-    if isinstance(answers, Queued):
-        word = "queued: no node agent runs, it is applied when one starts"
-        secrets.show(dict.fromkeys((one.key for one in kept), word), output)
+        stored = secrets.store(node, secret_list, wait=wait)
+        apply = manifests.ApplyPods(request=request, pods=pods, secrets=stored)
+        replies = ask(node, apply) if wait else ask_or_queue(node, apply)
+    if isinstance(replies, Queued):
+        word = "queued: no node agent is running; it will be applied when one starts"
+        secrets.show(dict.fromkeys((one.key for one in secret_list), word), output)
         show(pods, dict.fromkeys((pod.key for pod in pods), word), output)
         return
-    done, refused = _outcome(request, answers)
-    of_secrets, more = secrets.outcome(answers)
+    done, refused = _outcome(request, replies)
+    of_secrets, more = secrets.outcome(replies)
     refused = more + refused
     secrets.show(of_secrets, output)
     show([pod for pod in pods if pod.key in done], done, output)
@@ -101,8 +101,8 @@ def command(
         raise Failure(*refused)
 
 
-def tell_findings(found: Read, *, strict: bool) -> None:
-    """Every field that is not honoured, on stderr; a Failure with them all under `--strict`."""
+def report_findings(found: Read, *, strict: bool) -> None:
+    """Print a warning on stderr for each field that is not honoured; with `--strict`, raise a Failure instead."""
     lines = [_line(file, finding) for file, finding in found.findings]
     if strict and lines:
         raise Failure(*lines)
@@ -110,8 +110,8 @@ def tell_findings(found: Read, *, strict: bool) -> None:
         click.echo(f"warning: {line}", err=True)
 
 
-def tell_foreseen(found: Sequence[foreseen.Foreseen], *, strict: bool) -> None:
-    """What the node will say of the pods, likewise."""
+def report_foreseen(found: Sequence[foreseen.Foreseen], *, strict: bool) -> None:
+    """Print, or with `--strict` raise, the outcome expected from the node's admission."""
     if strict and found:
         raise Failure(*(str(one) for one in found))
     for one in found:
@@ -124,7 +124,7 @@ def _rejected(found: Sequence[foreseen.Foreseen]) -> list[str]:
 
 
 def _unrunnable(found: Read) -> list[str]:
-    """A line for each pod that could be applied, but not started."""
+    """A line for each pod that can be applied but cannot start."""
     blocking = (finding for _, finding in found.findings if finding.severity == podspec.BLOCKING)
     stuck = dict.fromkeys(finding.pod for finding in blocking if finding.pod)
     why = "cannot start because of the fields named above (dry run; --allow-unrunnable accepts it)"
@@ -138,7 +138,7 @@ def _line(file: str, finding: podspec.Finding) -> str:
 
 
 def show(pods: Sequence[podspec.Pod], words: Mapping[str, str], output: str | None) -> None:
-    """A line for each pod, or the pods themselves."""
+    """Print a line for each pod, or the pods as JSON or YAML."""
     if output in ("json", "yaml"):
         plain = [podspec.to_plain(pod) for pod in pods]
         whole = plain[0] if len(plain) == 1 else {"apiVersion": "v1", "kind": "List", "items": plain}
@@ -148,10 +148,10 @@ def show(pods: Sequence[podspec.Pod], words: Mapping[str, str], output: str | No
         click.echo(f"pod/{pod.metadata.name}" + ("" if output == "name" else f" {words[pod.key]}"))
 
 
-def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
+def _outcome(request: str, replies: Sequence[Reply]) -> tuple[dict[str, str], list[str]]:
     done: dict[str, str] = {}
     refused: list[str] = []
-    for _, event in answers:
+    for _, event in replies:
         match event:
             case manifests.PodApplied(pod=pod, uid=uid):
                 done[pod] = "created" if uid == applied_uid(request=request, pod=pod) else "configured"
@@ -164,30 +164,35 @@ def _outcome(request: str, answers: Sequence[Answer]) -> tuple[dict[str, str], l
     return done, refused
 
 
-def _would(
+def _dry_run(
     settings: Settings,
     pods: Sequence[podspec.Pod],
-    kept: Sequence[Secret],
-    told: list[foreseen.Foreseen],
+    secret_list: Sequence[Secret],
+    expected: list[foreseen.Foreseen],
     *,
     strict: bool,
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """What an apply would do, by the node's log, and what it would refuse; without a log, only that the manifests can
-    be applied. `told` gets what the node would say of them.
+    """The result of an apply according to the node's log: a word per pod, a word per Secret, and refusals.
+
+    Without a log it only states that the manifests are valid. `expected` receives the predicted admission outcomes.
     """
     try:
         with session(settings) as node:
-            of_secrets, refused = secrets.would(node, kept) if kept else ({}, [])
+            of_secrets, refused = secrets.dry_run(node, secret_list) if secret_list else ({}, [])
             before = {state.pod: state for state in node.state("pod").states["pod"].values() if state.uid}
-            told += foreseen.of(node, pods)
+            expected += foreseen.of(node, pods)
     except (Failure, StoreUnreachable, StoreBroken):
-        told += foreseen.foreseen(State(), pods)
-        tell_foreseen(told, strict=strict)
+        expected += foreseen.foreseen(State(), pods)
+        report_foreseen(expected, strict=strict)
         valid = "valid (dry run, no log of this node to compare with)"
-        return dict.fromkeys((pod.key for pod in pods), valid), dict.fromkeys((one.key for one in kept), valid), []
-    tell_foreseen(told, strict=strict)
+        return (
+            dict.fromkeys((pod.key for pod in pods), valid),
+            dict.fromkeys((one.key for one in secret_list), valid),
+            [],
+        )
+    report_foreseen(expected, strict=strict)
     taken = {pod.key for pod in pods if pod.key in before and before[pod.key].source != APPLY}
-    refused += [f"{key} is wanted by {before[key].source} already (dry run)" for key in sorted(taken)]
+    refused += [f"pod {key} is already managed by {before[key].source} (dry run)" for key in sorted(taken)]
     known = {key: state.manifest for key, state in before.items()}
     words = {pod.key: _change(known.get(pod.key), pod) for pod in pods if pod.key not in taken}
     return words, of_secrets, refused

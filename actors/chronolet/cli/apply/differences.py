@@ -1,4 +1,4 @@
-"""What one object has and another has not, by path.
+"""Compares two objects and lists the differences by path.
 
 Comes in: plain data, before and after. Goes out: lines such as `spec.containers[0].image: "a:1" -> "a:2"`. Next: `apply
 --dry-run`.
@@ -14,7 +14,7 @@ _ABSENT = object()
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """A line for each value that changed, was added or taken away."""
+    """A line for each value that was changed, added or removed."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
             below = f"{path}.{key}" if path else str(key)

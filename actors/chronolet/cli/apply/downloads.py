@@ -1,7 +1,7 @@
-"""A manifest behind an http(s) URL, with bounds on its size, its redirects and its time.
+"""Downloads a manifest from an http(s) URL, with limits on size, redirects and time.
 
-Comes in: a URL. Goes out: bytes, no more than asked for; a Failure that names the URL without its password. Proxies are
-taken from the environment, as curl does. Next: `manifests`. Source: kubectl's pkg resource (URLVisitor).
+Comes in: a URL. Goes out: bytes, up to the given limit; a Failure that names the URL without its password. Proxies come
+from the environment, as with curl. Next: `manifests`. Source: kubectl's pkg resource (URLVisitor).
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from chronolet.cli.errors import Failure
 
 SCHEMES = ("http://", "https://")
 SILENCE_SECONDS = 10.0
-"""How long the server may be silent."""
+"""Longest time without a byte from the server."""
 WHOLE_SECONDS = 60.0
-"""How long the download may take, however slowly the bytes arrive."""
+"""Longest duration of the whole download."""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """At most ten, and none from https to http."""
+    """Follows at most ten redirects, and none from https to http."""
 
     max_redirections = 10
 
@@ -35,7 +35,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def is_url(name: str) -> bool:
-    """Whether a file's name is the address of a download."""
+    """Whether a file's name is an http(s) URL."""
     return name.lower().startswith(SCHEMES)
 
 
@@ -46,21 +46,21 @@ def shown(url: str) -> str:
 
 
 def download(url: str, most: int, *, silence_seconds: float = SILENCE_SECONDS, seconds: float = WHOLE_SECONDS) -> bytes:
-    """The first `most` bytes at most of what is there."""
+    """The first `most` bytes of the resource. Failure after `silence_seconds` without data or `seconds` in all."""
     found: list[bytes | Exception] = []
 
     def fetch() -> None:
         try:
             found.append(_fetched(url, most, silence_seconds))
-        except Exception as error:  # noqa: BLE001 - handed to the waiting thread as it is
+        except Exception as error:  # noqa: BLE001 - passed unchanged to the waiting thread
             found.append(error)
 
-    # A thread, for a server that sends a byte now and then is silent for no single read.
+    # A thread bounds the total time: a server that trickles bytes never exceeds the time-out of one read.
     reader = threading.Thread(target=fetch, name="download", daemon=True)
     reader.start()
     reader.join(seconds)
     if not found:
-        raise Failure(f"{shown(url)}: not downloaded within {seconds:.0f} s")
+        raise Failure(f"{shown(url)}: download not finished within {seconds:.0f} s")
     if isinstance(found[0], Exception):
         raise _worded(url, found[0]) from found[0]
     return found[0]
@@ -68,7 +68,7 @@ def download(url: str, most: int, *, silence_seconds: float = SILENCE_SECONDS, s
 
 def _fetched(url: str, most: int, silence_seconds: float) -> bytes:
     opener = urllib.request.OpenerDirector()
-    # Not the default ones: they also open files and ftp, to which a server could redirect.
+    # Without the default handlers, which open files and ftp: a server could redirect to those.
     for handler in (
         urllib.request.ProxyHandler(),
         urllib.request.HTTPHandler(),
@@ -79,7 +79,7 @@ def _fetched(url: str, most: int, silence_seconds: float) -> bytes:
         _Redirects(),
     ):
         opener.add_handler(handler)
-    request = urllib.request.Request(url, headers={"User-Agent": "chronolet"})  # noqa: S310 - `is_url` has checked it
+    request = urllib.request.Request(url, headers={"User-Agent": "chronolet"})  # noqa: S310 - `is_url` has checked the scheme
     with opener.open(request, timeout=silence_seconds) as reply:
         content: bytes = reply.read(most)
     return content
@@ -87,7 +87,7 @@ def _fetched(url: str, most: int, silence_seconds: float) -> bytes:
 
 def _worded(url: str, error: Exception) -> Failure:
     if isinstance(error, urllib.error.HTTPError):
-        return Failure(f"{shown(url)}: the server answered {error.code} {error.reason}, expected 200 OK")
+        return Failure(f"{shown(url)}: the server returned {error.code} {error.reason}, expected 200 OK")
     if isinstance(error, urllib.error.URLError):
         return Failure(f"{shown(url)}: cannot be downloaded: {error.reason}")
     if isinstance(error, OSError | http.client.HTTPException | ValueError):

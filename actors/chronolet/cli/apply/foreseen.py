@@ -1,7 +1,7 @@
-"""What the node's admission will say of pods that are about to be applied.
+"""Predicts the node's admission of pods before they are applied.
 
-Comes in: qos' state, pods. Goes out: a line for each pod that will be rejected, or will wait, or runs where its labels
-say otherwise. Next: `apply`. The node decides again when the pod starts: what is said here may have changed by then.
+Comes in: the state of `qos`, pods. Goes out: a line for each pod that will be rejected, will wait, or runs although its
+labels do not match. Next: `apply`. The node decides again when the pod starts, possibly with another outcome.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chronolet_schemas.resources import HostPort
 
 
 class Foreseen(NamedTuple):
-    """About the pod of this key. `rejected`: it will never run as it is."""
+    """The expected outcome for one pod. `rejected`: the pod cannot run without a change."""
 
     pod: str
     message: str
@@ -32,7 +32,7 @@ class Foreseen(NamedTuple):
 
 
 def of(node: Session, pods: Sequence[Pod]) -> Sequence[Foreseen]:
-    """By the node's log; nothing where that cannot be read as a whole, which keeps no pod from being applied."""
+    """Predict from the node's log. Empty if the log is incomplete, which does not prevent an apply."""
     try:
         state = node.state("qos").states["qos"].get("node", State())
     except HistoryMissing:
@@ -41,7 +41,7 @@ def of(node: Session, pods: Sequence[Pod]) -> Sequence[Foreseen]:
 
 
 def foreseen(state: State, pods: Sequence[Pod]) -> Iterator[Foreseen]:
-    """In the order of the pods; one that comes first has its ports before the next one."""
+    """Predict in the order of the pods: an earlier pod gets its host ports before a later one."""
     policy = policy_of(state.node) if state.node is not None else Policy()
     waits = state.node is None or state.node.wait_for_host_ports
     names = {one.key for one in pods}
@@ -51,18 +51,18 @@ def foreseen(state: State, pods: Sequence[Pod]) -> Iterator[Foreseen]:
         if one.phase != "waiting" and one.pod not in names
     ]
     for pod in pods:
-        said = rejection(policy, pod)
-        if said is not None:
-            yield Foreseen(pod.key, f"it will be rejected: {said.reason}: {said.message}", rejected=True)
+        rejected = rejection(policy, pod)
+        if rejected is not None:
+            yield Foreseen(pod.key, f"it will be rejected: {rejected.reason}: {rejected.message}", rejected=True)
             continue
         if (unmatched := warning(policy, pod)) is not None:
             yield Foreseen(pod.key, unmatched.message, rejected=False)
         ports = tuple(host_ports(pod.spec))
         if (conflict := taken(ports, held)) is not None:
-            what = (
+            outcome = (
                 f"waits until that pod is gone ({WAITING_FOR_PORTS})" if waits else f"will be rejected ({NODE_PORTS})"
             )
-            said_of_port = f"host port {conflict.wanted} is held by pod {conflict.holder}: it {what}"
-            yield Foreseen(pod.key, said_of_port, rejected=not waits)
+            message = f"host port {conflict.wanted} is held by pod {conflict.holder}: it {outcome}"
+            yield Foreseen(pod.key, message, rejected=not waits)
         else:
             held.append((pod.key, ports))

@@ -1,7 +1,7 @@
-"""Reads the manifests that a command names, all of them, before anything is done with one.
+"""Reads all manifests given to a command before the command acts on any of them.
 
-Comes in: files, folders, URLs, `-` for standard input. Goes out: defaulted and valid pods, Secrets, what is to be said
-of them; a Failure with one line for each error, naming file, path, found and expected. Next: `apply`, `delete`.
+Comes in: files, folders, URLs, `-` for standard input. Goes out: defaulted and valid pods, Secrets, and findings about
+them; a Failure with one line per error, naming file, path, found and expected. Next: `apply`, `delete`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Read:
-    """What was found: (file, pod), (file, Secret), (file, finding)."""
+    """The content of the manifests: (file, pod), (file, Secret) and (file, finding) pairs, and errors."""
 
     def __init__(self) -> None:
         self.pods: list[tuple[str, Pod]] = []
@@ -38,7 +38,7 @@ class Read:
 
 
 class Files(NamedTuple):
-    """What `-f`, `-R` and `-k` say."""
+    """The values of `-f` and `-R`."""
 
     names: tuple[str, ...] = ()
     recursive: bool = False
@@ -48,17 +48,17 @@ class Files(NamedTuple):
 
 
 def options(function: Function) -> Function:
-    """`-f FILE`, `-R` and `-k FOLDER`, as the argument `files`."""
+    """Add `-f FILE`, `-R` and `-k FOLDER`, passed on as the argument `files`. `-k` is a usage error with a remedy."""
 
     @functools.wraps(function)
     def run(files: tuple[str, ...], recursive: bool, kustomize: str | None, **arguments: Any) -> Any:
         if kustomize is not None:
             raise click.UsageError(
-                f"-k: kustomizations are not built by chronolet: `kustomize build {kustomize} | "
-                f"{click.get_current_context().command_path} -f -`, or `kubectl kustomize` in its place."
+                f"-k: chronolet does not build kustomizations: use `kustomize build {kustomize} | "
+                f"{click.get_current_context().command_path} -f -`, or `kubectl kustomize` instead."
             )
         if recursive and not files:
-            raise click.UsageError("-R goes with -f FOLDER.")
+            raise click.UsageError("-R requires -f FOLDER.")
         return function(files=Files(files, recursive), **arguments)
 
     for option in reversed(_OPTIONS):
@@ -67,16 +67,23 @@ def options(function: Function) -> Function:
 
 
 _OPTIONS = (
-    click.option("-f", "--filename", "files", multiple=True, metavar="FILE", help="file, folder, http(s) URL, or -"),
-    click.option("-R", "--recursive", is_flag=True, help="with -f FOLDER: the manifests of all folders in it, too"),
-    click.option("-k", "--kustomize", metavar="FOLDER", help="not supported; says what to do instead"),
+    click.option(
+        "-f",
+        "--filename",
+        "files",
+        multiple=True,
+        metavar="FILE",
+        help="file, directory, http(s) URL, or - for standard input",
+    ),
+    click.option("-R", "--recursive", is_flag=True, help="process the directory used in -f recursively"),
+    click.option("-k", "--kustomize", metavar="FOLDER", help="not supported; prints an alternative"),
 )
 
 
 def read(files: Files, namespace: str, node: str = "") -> Read:
-    """All manifests of these files; `namespace` is for pods that name none, `node` the one that a pod may name.
+    """All manifests of these files. `namespace`: for objects without one. `node`: the node name that a pod may specify.
 
-    Failure if any of them cannot be used, or one pod or Secret stands in two places.
+    Failure if a manifest is invalid, or if a pod or Secret occurs twice.
     """
     from chronolet.adapters import manifest_files  # noqa: PLC0415 - YAML is slow to load
 
@@ -87,7 +94,7 @@ def read(files: Files, namespace: str, node: str = "") -> Read:
         found.pods += [(name, _wanted(pod)) for pod in one.pods]
         found.secrets += [(name, secret) for secret in one.secrets]
         here = {pod.key for pod in one.pods if pod.spec.node_name == node}
-        found.findings += [(name, said) for said in one.findings if not (said.pod in here and _is_node(said.path))]
+        found.findings += [(name, item) for item in one.findings if not (item.pod in here and _is_node(item.path))]
         found.errors += [str(error) for error in one.errors]
     _expect_each_once(found)
     if found.errors:
@@ -102,7 +109,7 @@ def _is_node(path: str) -> bool:
 
 
 def _wanted(pod: Pod) -> Pod:
-    """Without what a node writes about a pod, as `get -o yaml` shows it: that is nobody's wish."""
+    """The pod without the fields that a node fills in, as `get -o yaml` prints them: they are not desired state."""
     metadata = msgspec.structs.replace(
         pod.metadata,
         uid="",
@@ -117,23 +124,23 @@ def _wanted(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, node_name=""))
 
 
-def _files(asked: Files) -> list[str]:
+def _files(given: Files) -> list[str]:
     found: list[str] = []
-    for name in asked.names:
+    for name in given.names:
         path = Path(name)
         if name == STDIN or downloads.is_url(name) or not path.is_dir():
             found.append(name)
             continue
-        inside = sorted(str(p) for p in _inside(path, recursive=asked.recursive) if _is_manifest(p))
+        inside = sorted(str(p) for p in _inside(path, recursive=given.recursive) if _is_manifest(p))
         if not inside:
-            where = "this folder or those in it" if asked.recursive else "this folder"
+            where = "this folder or its subfolders" if given.recursive else "this folder"
             raise Failure(f"{name}: no manifest in {where}, expected files that end with {', '.join(_SUFFIXES)}")
         found += inside
     return found
 
 
 def _inside(folder: Path, *, recursive: bool) -> Iterator[Path]:
-    """Links to folders are not followed: they may lead back; nor are hidden folders."""
+    """Files of the folder. Recursion skips hidden folders and links to folders, which may form a cycle."""
     if not recursive:
         yield from folder.iterdir()
         return
@@ -147,7 +154,7 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _bytes(file: str, most: int) -> bytes:
-    """What the file holds, no more than is needed to see that it holds too much."""
+    """The file's first `most` bytes: enough to detect that it is too large."""
     if downloads.is_url(file):
         return downloads.download(file, most)
     try:
@@ -164,5 +171,5 @@ def _expect_each_once(found: Read) -> None:
     named = [(file, f"pod {pod.key}") for file, pod in found.pods]
     for file, name in named + [(file, f"Secret {secret.key}") for file, secret in found.secrets]:
         if name in places:
-            found.errors.append(f"{file}: {name}: stands in {places[name]} as well, expected it once")
+            found.errors.append(f"{file}: {name}: also defined in {places[name]}, expected it once")
         places.setdefault(name, file)

@@ -1,7 +1,7 @@
-"""Secrets in `apply` and `delete`: what they hold goes into the node's state folder, and only a digest to the node.
+"""Secrets in `apply` and `delete`: contents go to the node's state folder, only digests to the node.
 
-Comes in: Secrets of manifests, the node's answers. Goes out: files, `manifests.KeptSecret`, a line for each Secret.
-What they hold is never printed. Next: `apply`, `delete`.
+Comes in: Secrets from manifests, the node's replies. Goes out: files, `manifests.KeptSecret`, a line for each Secret.
+Contents are never printed. Next: `apply`, `delete`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from chronolet.cli.asking import NOT_FOUND, Answer, wait_for_owner
+from chronolet.cli.asking import NOT_FOUND, Reply, wait_for_owner
 from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.session import Session
 from chronolet.manifests.state import APPLY, State
@@ -18,10 +18,10 @@ from chronolet.ports.pods.secrets import Secret, SecretRefusal
 from chronolet_schemas import manifests
 
 
-def kept(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
-    """They lie in the state folder now. Failure with what stands in the way."""
+def store(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
+    """Store the Secrets in the state folder. Failure with the reason if that is refused."""
     if secrets and wait:
-        # An agent that begins a new log takes what lies there for applied already.
+        # An agent that starts a new log treats the Secrets in the folder as already applied.
         wait_for_owner(node.store)
     files = node.services.secrets(node.settings)
     try:
@@ -32,11 +32,11 @@ def kept(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tupl
         raise Failure(str(refusal)) from refusal
 
 
-def outcome(answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
-    """What became of each, by namespace/name; and what was refused, and why."""
+def outcome(replies: Sequence[Reply]) -> tuple[dict[str, str], list[str]]:
+    """The result per Secret, by namespace/name, and a line for each refusal."""
     done: dict[str, str] = {}
     refused: list[str] = []
-    for _, event in answers:
+    for _, event in replies:
         match event:
             case manifests.SecretApplied(secret=key, replaces=before):
                 done[key] = "configured" if before else "created"
@@ -52,8 +52,8 @@ def outcome(answers: Sequence[Answer]) -> tuple[dict[str, str], list[str]]:
     return done, refused
 
 
-def would(node: Session, secrets: Sequence[Secret]) -> tuple[dict[str, str], list[str]]:
-    """What an apply would make of each, and what it would refuse."""
+def dry_run(node: Session, secrets: Sequence[Secret]) -> tuple[dict[str, str], list[str]]:
+    """The result that an apply would have per Secret, and a line for each refusal."""
     state: State = node.state("manifests").states["manifests"].get("node", State())
     files = node.services.secrets(node.settings)
     words: dict[str, str] = {}
@@ -61,7 +61,7 @@ def would(node: Session, secrets: Sequence[Secret]) -> tuple[dict[str, str], lis
     for one in secrets:
         held = state.secrets.get(one.key)
         if held is not None and held.source != APPLY:
-            refused.append(f"Secret {one.key} is wanted by {held.source} already (dry run)")
+            refused.append(f"Secret {one.key} is already managed by {held.source} (dry run)")
             continue
         same = held is not None and files.read(held.digest) == one
         words[one.key] = f"{'created' if held is None else 'unchanged' if same else 'configured'} (dry run)"
@@ -69,6 +69,6 @@ def would(node: Session, secrets: Sequence[Secret]) -> tuple[dict[str, str], lis
 
 
 def show(words: Mapping[str, str], output: str | None) -> None:
-    """A line for each, in the order in which they were given; nothing where objects are to be printed."""
+    """Print a line for each Secret, in the given order; nothing if the output format is JSON or YAML."""
     for key, word in words.items() if output in (None, "name") else ():
         click.echo(f"secret/{key.partition('/')[2]}" + ("" if output == "name" else f" {word}"))

@@ -1,7 +1,8 @@
-"""What a shell may offer behind a half-typed word: types, and the names of pods that the node's log knows.
+"""Shell completions: types, and names of pods and containers in the node's log.
 
-Comes in: click's context of an unfinished command line. Goes out: words; none where the log cannot be read at once.
-Nothing is printed: the shell's own line stands on the terminal. Next: click, which hands them to the shell.
+Comes in: click's context of an unfinished command line. Goes out: words; none if the log cannot be read within
+`LIMIT_SECONDS`. Prints nothing, because the shell's prompt is on the terminal. Next: click, which passes them to the
+shell.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chronolet.cli.options import DEFAULT_NAMESPACE
 from chronolet.cli.services import Services
 from chronolet.history.state import state_at
 from chronolet.kernel.storage.store import HistoryMissing, StoreBroken, StoreUnreachable
-from chronolet.node.settings import table as known
+from chronolet.node.settings import table as settings_table
 from chronolet.node.settings.resolving import resolve
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
@@ -26,11 +27,11 @@ from chronolet.pod.state import State
 
 _TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups", "nodes")
 LIMIT_SECONDS = 1.0
-"""A person who pressed the tabulator key waits no longer."""
+"""Longest wait after the tab key."""
 
 
 def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Names of pods, as `web` or `pod/web`; not those that stand there already."""
+    """Names of pods, as `web` or `pod/web`, except those already on the command line."""
     kind, slash, _rest = incomplete.partition("/")
     if slash and TYPES.get(kind) != "pods":
         return []
@@ -39,10 +40,10 @@ def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
 
 
 def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """A type first (`get` knows them all, other commands pods alone), then names."""
-    said = ctx.params.get("words") or ctx.params.get("names") or ()
-    if said:
-        return pods(ctx, parameter, incomplete) if TYPES.get(said[0].partition("/")[0]) == "pods" else []
+    """First a type (all of them for `get`, else only pods), then names of pods."""
+    given = ctx.params.get("words") or ctx.params.get("names") or ()
+    if given:
+        return pods(ctx, parameter, incomplete) if TYPES.get(given[0].partition("/")[0]) == "pods" else []
     if "/" in incomplete:
         return pods(ctx, parameter, incomplete)
     if ctx.info_name != "get":
@@ -53,8 +54,8 @@ def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def containers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Names of the containers of the pod that was typed already."""
-    # click stops reading at a flag that still lacks its value, and leaves the arguments before it where they are.
+    """Names of the containers of the pod on the command line."""
+    # click stops parsing at a flag without its value and leaves the arguments before it in `ctx.args`.
     pod = str(ctx.params.get("name") or next(iter(ctx.args), "")).rpartition("/")[2]
     states = _states(ctx)
     names = sorted({one for name, state in states if name == pod for one in _containers(state)})
@@ -68,17 +69,16 @@ def _containers(state: State) -> Iterator[str]:
 
 
 def _fitting(words: Iterable[str], incomplete: str, ctx: click.Context) -> list[str]:
-    said = ctx.params.get("words") or ctx.params.get("names") or ()
-    return [word for word in words if word.startswith(incomplete) and word not in said]
+    given = ctx.params.get("words") or ctx.params.get("names") or ()
+    return [word for word in words if word.startswith(incomplete) and word not in given]
 
 
 def _pods(ctx: click.Context) -> list[str]:
-    """In order."""
     return sorted(name for name, _ in _states(ctx))
 
 
 def _states(ctx: click.Context) -> list[tuple[str, State]]:
-    """The pods of the namespace, with their names; none if the log does not answer in time."""
+    """Names and states of the namespace's pods; none if the log cannot be read in time."""
     found: list[tuple[str, State]] = []
     services = ctx.find_object(Services) or Services()
     reader = threading.Thread(target=lambda: found.extend(_read(ctx, services)), name="names", daemon=True)
@@ -102,14 +102,14 @@ def _read(ctx: click.Context, services: Services) -> list[tuple[str, State]]:
 
 
 def _namespace(ctx: click.Context) -> str:
-    """Behind the subcommand, or before it; a callback has put the default where the first is missing."""
-    behind: str | None = ctx.params.get("namespace")
+    """The flag after the subcommand, or the one before it. The callback has set the first to its default if missing."""
+    after: str | None = ctx.params.get("namespace")
     before: str | None = ctx.find_root().params.get("namespace")
-    return behind if behind not in (None, DEFAULT_NAMESPACE) else before or DEFAULT_NAMESPACE
+    return after if after not in (None, DEFAULT_NAMESPACE) else before or DEFAULT_NAMESPACE
 
 
 def _settings(ctx: click.Context) -> Settings:
-    """By the flags typed so far, before and behind the subcommand."""
+    """Settings from the flags typed so far, before and after the subcommand."""
     before = ctx.find_root().params
-    flags = {name: ctx.params.get(name) or before.get(name) for name in known.EVERYWHERE}
-    return resolve(flags, os.environ, None, known.EVERYWHERE)[0]
+    flags = {name: ctx.params.get(name) or before.get(name) for name in settings_table.EVERYWHERE}
+    return resolve(flags, os.environ, None, settings_table.EVERYWHERE)[0]

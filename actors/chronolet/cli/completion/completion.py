@@ -1,6 +1,6 @@
-"""`chronolet completion bash|zsh|fish`: a script for the shell, which then asks chronolet itself.
+"""`chronolet completion bash|zsh|fish`: prints a completion script, which calls chronolet for completions.
 
-Comes in: the shell's name. Goes out: click's own script for it. Next: `completing`, which knows what to offer.
+Comes in: the shell's name. Goes out: click's script for it. Next: `completing`, which provides the completions.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from chronolet.cli.options import Command
 PROGRAM = "chronolet"
 
 _HELP = """\b
-To have it in every new shell:
+To load completions in every new shell:
   bash   echo 'source <(chronolet completion bash)' >> ~/.bashrc
   zsh    echo 'source <(chronolet completion zsh)' >> ~/.zshrc
-         (behind `autoload -U compinit; compinit`)
+         (after `autoload -U compinit; compinit`)
   fish   chronolet completion fish > ~/.config/fish/completions/chronolet.fish
-Names of pods are read from the node's log, if it answers within a second."""
+Names of pods come from the node's log, if it responds within a second."""
 
 
 @click.command(cls=Command, epilog=_HELP)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print a shell's completion script."""
+    """Print the completion script for a shell."""
     script = get_completion_class(shell)
     assert script is not None  # noqa: S101 - click has had these three since 8.0
     root = click.get_current_context().find_root().command

@@ -1,7 +1,7 @@
-"""`chronolet exec`: runs a command in a container that runs.
+"""`chronolet exec`: runs a command in a running container.
 
-Comes in: a pod, a container, a command. Goes out: its output, and its exit status as one's own. The container's id
-comes from the node's log, the command's streams from Docker. Next: `terminal`. Source: kubectl's pkg/cmd/exec.
+Comes in: a pod, a container, a command. Goes out: the command's output and exit status. The container's id comes from
+the node's log, the command's streams from Docker. Next: `terminal`. Source: kubectl's pkg/cmd/exec.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ Object = dict[str, Any]
 _META = "chronolet.exec"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 _HELP = """\b
-Its exit status is the command's own; 1 if that could not be run.
+The exit status is the command's; 1 if the command could not be run.
   chronolet exec web -- ls -l /data
   chronolet exec -it web -c app -- sh"""
 
 
 class _ExecCommand(Command):
-    """What stands behind `--` is the command's, flags or not."""
+    """Passes everything after `--` to the container's command, including flags."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, dash, rest = _parted(args)
+        own, dash, rest = _split(args)
         ctx.meta[_META] = tuple(rest) if dash else None
         return super().parse_args(ctx, own)
 
 
-def _parted(words: list[str]) -> tuple[list[str], bool, list[str]]:
+def _split(words: list[str]) -> tuple[list[str], bool, list[str]]:
     if "--" not in words:
         return words, False, []
     at = words.index("--")
@@ -57,10 +57,15 @@ def _parted(words: list[str]) -> tuple[list[str], bool, list[str]]:
 @namespace_option
 @click.argument("name", metavar="(POD | pod/POD)", shell_complete=completing.pods)
 @click.argument("extra", nargs=-1, metavar="-- COMMAND [ARGUMENT...]")
-@click.option("-c", "--container", shell_complete=completing.containers, help="which of the pod's containers")
-@click.option("-i", "--stdin", is_flag=True, help="hand standard input over to the command")
-@click.option("-t", "--tty", is_flag=True, help="give the command a terminal; only together with -i")
-@click.option("-q", "--quiet", is_flag=True, help="print nothing but the command's output")
+@click.option(
+    "-c",
+    "--container",
+    shell_complete=completing.containers,
+    help="container name [default: the pod's default or first container]",
+)
+@click.option("-i", "--stdin", is_flag=True, help="pass stdin to the container")
+@click.option("-t", "--tty", is_flag=True, help="stdin is a TTY; requires -i")
+@click.option("-q", "--quiet", is_flag=True, help="only print output from the command")
 def command(
     *,
     settings: Settings,
@@ -75,7 +80,9 @@ def command(
     """Run a command in a container."""
     words = click.get_current_context().meta[_META]
     if extra:
-        raise click.UsageError(f"found {extra[0]!r} behind the pod, expected `exec POD -- COMMAND`.")
+        raise click.UsageError(
+            f"exec POD COMMAND is not supported (found {extra[0]!r}), use exec POD -- COMMAND instead."
+        )
     if not words:
         raise click.UsageError("you must specify at least one command for the container: `exec POD -- COMMAND`.")
     with session(settings) as node:
@@ -89,11 +96,11 @@ def command(
         except Refusal as refusal:
             if refusal.kind != "not_found" or runtime.inspect(container_id) is not None:
                 raise
-            raise engine.without(runtime, container_id, pod["metadata"]["name"]) from refusal
+            raise engine.missing(runtime, container_id, pod["metadata"]["name"]) from refusal
 
 
 def _running(pod: Object, name: str | None, *, quiet: bool) -> str:
-    """The runtime's id of the container; a Failure if it does not run."""
+    """The runtime's id of the container; a Failure if it is not running."""
     phase = pod.get("status", {}).get("phase")
     if phase in ("Succeeded", "Failed"):
         raise Failure(f"cannot exec into a container in a completed pod; current phase is {phase}")
@@ -106,7 +113,7 @@ def _running(pod: Object, name: str | None, *, quiet: bool) -> str:
 
 
 def _has_tty(stdin: bool, tty: bool) -> bool:
-    """A terminal is of use only to who types into one."""
+    """Whether to allocate a TTY: requires -i, -t and a terminal on stdin."""
     if not (stdin and tty):
         return False
     if not terminal.stdin_is_terminal():
@@ -122,7 +129,7 @@ def _run(runtime: Runtime, container_id: str, words: Sequence[str], *, stdin: bo
         stack.callback(attached.close)
         if tty:
             stack.enter_context(terminal.raw())
-            stack.enter_context(terminal.told_of_size(partial(runtime.resize_exec, exec_id)))
+            stack.enter_context(terminal.forward_size(partial(runtime.resize_exec, exec_id)))
         if stdin:
             terminal.copy_input(attached)
         terminal.copy_output(attached)
@@ -133,12 +140,12 @@ def _run(runtime: Runtime, container_id: str, words: Sequence[str], *, stdin: bo
 
 
 def _status(runtime: Runtime, exec_id: str) -> int:
-    """The command's exit status, once it has one: it may close its output long before its end."""
+    """Wait for the command's exit status: it may close its output long before it exits."""
     pause = _FIRST_PAUSE
     while True:
         state = runtime.inspect_exec(exec_id)
         if state is None:
-            raise Failure("it is not known how the command ended: its container is gone, or Docker was restarted")
+            raise Failure("the command's exit code is unknown: its container was removed, or Docker was restarted")
         if state.exit_code is not None:
             return state.exit_code
         time.sleep(pause)

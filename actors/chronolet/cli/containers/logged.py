@@ -1,4 +1,4 @@
-"""Which of a container's runs it is whose output is asked for.
+"""Selects the run of a container whose output to print.
 
 Comes in: a pod's container. Goes out: the runtime's id of the run, or a Failure in the kubelet's words. Next: `logs`.
 Source: pkg/kubelet (validateContainerLogStatus).
@@ -21,7 +21,7 @@ _UNPULLED = {
 
 
 def run_of(part: Part, pod: str, *, previous: bool) -> str:
-    """The run at hand; while there is none, the one before it. With `previous` always that one."""
+    """The current run, or the previous one if there is none or if `previous` is set. Returns its container id."""
     about = f'container "{part.name}" in pod "{pod}"'
     if not part.status:
         raise Failure(f"{about} is not available")

@@ -1,7 +1,7 @@
-"""`chronolet logs`: what containers have written.
+"""`chronolet logs`: prints the output of containers.
 
-Comes in: a pod, a container. Goes out: its output. The container's id comes from the node's log (`logged` says which
-run it is), the output from the node's Docker Engine (`engines` says which one that is, `output` writes it). Source:
+Comes in: a pod, a container. Goes out: its output. The container's id comes from the node's log (`logged` selects the
+run), the output from the node's Docker Engine (`engines` selects it, `output` writes it). Source:
 kubectl's pkg/cmd/logs.
 """
 
@@ -37,32 +37,32 @@ Object = dict[str, Any]
 
 
 _SELECTED_TAIL = 10
-"""Lines of each container where many pods are meant, as kubectl has it."""
+"""Default for `--tail` per container with a selector, as in kubectl."""
 
 
 class Source(NamedTuple):
-    """A container that has written something."""
+    """A container whose output to print."""
 
     pod: str
     part: Part
 
 
 class Link(NamedTuple):
-    """The engine that is asked, and how it was chosen."""
+    """The runtime to query, and how its engine was chosen."""
 
     runtime: Runtime
     engine: Engine
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """Which part of the output is wanted, and in what form."""
+class LogOptions:
+    """Which part of the output to print, and in what format."""
 
     follow: bool
     previous: bool
     tail: int | None
     since: int | None
-    """Milliseconds."""
+    """Milliseconds since the epoch."""
     timestamps: bool
     limit_bytes: int | None
     prefix: bool
@@ -74,27 +74,43 @@ class Asked:
 @namespace_option
 @click.argument("name", required=False, metavar="(POD | pod/POD)", shell_complete=completing.pods)
 @click.argument("second", required=False, metavar="[CONTAINER]")
-@click.option("-l", "--selector", callback=selecting.labels, metavar="SELECTOR", help="of all pods with these labels")
-@click.option("-c", "--container", shell_complete=completing.containers, help="which of the pod's containers")
-@click.option("--all-containers", is_flag=True, help="all of them, one after the other, with -f together")
-@click.option("-f", "--follow", is_flag=True, help="go on with what comes, until the container ends")
-@click.option("-p", "--previous", is_flag=True, help="of the run before the present one")
 @click.option(
-    "--tail", type=click.IntRange(min=-1), metavar="N", help="only the last N lines; -1 for all [default; 10 with -l]"
+    "-l",
+    "--selector",
+    callback=selecting.labels,
+    metavar="SELECTOR",
+    help="label selector: a=b, a!=b, a in (b,c), a, !a",
 )
-@click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m")
-@click.option("--since-time", metavar="TIME", help="only what came since then, such as 2026-11-21T03:00:00Z")
-@click.option("--timestamps", is_flag=True, help="each line with its time")
-@click.option("--limit-bytes", type=click.IntRange(min=1), metavar="N", help="only the first N bytes of each container")
-@click.option("--prefix", is_flag=True, help="each line with the pod and the container that wrote it")
-@click.option("--ignore-errors", is_flag=True, help="go on with the next container where one has no output")
+@click.option(
+    "-c",
+    "--container",
+    shell_complete=completing.containers,
+    help="container name [default: the pod's default or first container]",
+)
+@click.option(
+    "--all-containers", is_flag=True, help="all containers of the pods: one after another, or together with -f"
+)
+@click.option("-f", "--follow", is_flag=True, help="stream the output until the container ends")
+@click.option("-p", "--previous", is_flag=True, help="print the output of the previous run")
+@click.option(
+    "--tail",
+    type=click.IntRange(min=-1),
+    metavar="N",
+    help="lines of recent output to print; -1 for all [default: -1; 10 with -l]",
+)
+@click.option("--since", metavar="DURATION", help="only lines newer than this, such as 10m")
+@click.option("--since-time", metavar="TIME", help="only lines after this time, such as 2026-11-21T03:00:00Z")
+@click.option("--timestamps", is_flag=True, help="include a timestamp on each line")
+@click.option("--limit-bytes", type=click.IntRange(min=1), metavar="N", help="maximum bytes to print per container")
+@click.option("--prefix", is_flag=True, help="prefix each line with its pod and container")
+@click.option("--ignore-errors", is_flag=True, help="treat errors of a container as non-fatal")
 @click.option(
     "--max-log-requests",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
     metavar="N",
-    help="how many may be followed together",
+    help="maximum number of containers to follow concurrently",
 )
 def command(
     *,
@@ -102,7 +118,7 @@ def command(
     namespace: str,
     name: str | None,
     second: str | None,
-    selector: selecting.Wanted | None,
+    selector: selecting.Predicate | None,
     container: str | None,
     all_containers: bool,
     since: str | None,
@@ -114,29 +130,29 @@ def command(
     """Print a container's output."""
     wanted = _wanted(container, second, all_containers=all_containers)
     if (name is None) == (selector is None):
-        raise click.UsageError("expected either a pod or a selector.")
+        raise click.UsageError("specify either a pod or a selector.")
     with session(settings) as node:
         moment = node.state("pod", "pleg")
         found = _pods(node, moment, namespace, name, selector)
         engine = engines.of_node(node, moment)
         lines = (-1 if name else _SELECTED_TAIL) if tail is None else tail
-        asked = Asked(tail=None if lines < 0 else lines, since=_since(node, since, since_time), **flags)
+        options = LogOptions(tail=None if lines < 0 else lines, since=_since(node, since, since_time), **flags)
     sources = [
         Source(pod["metadata"]["name"], part)
         for pod in found
         for part in (parts(pod) if all_containers else [chosen(pod, wanted)])
     ]
-    if asked.follow and len(sources) > max_log_requests:
+    if options.follow and len(sources) > max_log_requests:
         raise Failure(
             f"you are attempting to follow {len(sources)} log streams, but maximum allowed concurrency is "
             f"{max_log_requests}, use --max-log-requests to increase the limit"
         )
     with closing(node.services.runtime(engine.settings)) as runtime:
-        _print(Link(runtime, engine), sources, asked)
+        _print(Link(runtime, engine), sources, options)
 
 
 def _pods(
-    node: Session, moment: Moment, namespace: str, name: str | None, selector: selecting.Wanted | None
+    node: Session, moment: Moment, namespace: str, name: str | None, selector: selecting.Predicate | None
 ) -> list[Object]:
     if selector is None:
         return [api_pod(moment, node.settings.node, namespace, pod_name(name or ""))]
@@ -149,9 +165,9 @@ def _pods(
 
 def _wanted(container: str | None, second: str | None, *, all_containers: bool) -> str | None:
     if container and second:
-        raise click.UsageError("found a container both as an argument and by -c, expected one of them.")
+        raise click.UsageError("only one of -c or an inline [CONTAINER] argument is allowed.")
     if all_containers and (container or second):
-        raise click.UsageError(f"found {container or second!r} with --all-containers, expected one of them.")
+        raise click.UsageError(f"--all-containers should not be specified with container name {container or second}.")
     return container or second
 
 
@@ -171,42 +187,42 @@ def _since(node: Session, since: str | None, since_time: str | None) -> int | No
     return int(moment.timestamp() * 1000)
 
 
-def _print(link: Link, found: Sequence[Source], asked: Asked) -> None:
-    """One after the other; together where each goes on."""
-    outputs = [partial(_output, link, one.pod, one.part, asked) for one in found]
-    if asked.follow and len(outputs) > 1:
+def _print(link: Link, found: Sequence[Source], options: LogOptions) -> None:
+    """Print the containers one after another, or together with `follow`."""
+    outputs = [partial(_output, link, one.pod, one.part, options) for one in found]
+    if options.follow and len(outputs) > 1:
         for error in output.write_together(outputs):
-            _fail(error, asked)
+            _fail(error, options)
         return
     for source in outputs:
         try:
             output.write(source())
         except (Failure, Refusal) as error:
-            _fail(error, asked)
+            _fail(error, options)
 
 
-def _fail(error: Exception, asked: Asked) -> None:
-    if not (asked.ignore_errors and isinstance(error, Failure | Refusal)):
+def _fail(error: Exception, options: LogOptions) -> None:
+    if not (options.ignore_errors and isinstance(error, Failure | Refusal)):
         raise error
     click.echo(worded(str(error)), err=True)
 
 
-def _output(link: Link, pod: str, part: Part, asked: Asked) -> Iterator[bytes]:
-    container_id = run_of(part, pod, previous=asked.previous)
+def _output(link: Link, pod: str, part: Part, options: LogOptions) -> Iterator[bytes]:
+    container_id = run_of(part, pod, previous=options.previous)
     try:
         pieces = (
             piece
             for _, piece in link.runtime.logs(
                 container_id,
-                follow=asked.follow and not asked.previous,
-                tail=asked.tail,
-                since=asked.since,
-                timestamps=asked.timestamps,
+                follow=options.follow and not options.previous,
+                tail=options.tail,
+                since=options.since,
+                timestamps=options.timestamps,
             )
         )
-        limit = output.limited(pieces, asked.limit_bytes) if asked.limit_bytes else pieces
-        yield from output.prefixed(limit, f"[pod/{pod}/{part.name}] ".encode()) if asked.prefix else limit
+        limit = output.limited(pieces, options.limit_bytes) if options.limit_bytes else pieces
+        yield from output.prefixed(limit, f"[pod/{pod}/{part.name}] ".encode()) if options.prefix else limit
     except Refusal as refusal:
         if refusal.kind != "not_found":
             raise
-        raise link.engine.without(link.runtime, container_id, pod, "and its output with it") from refusal
+        raise link.engine.missing(link.runtime, container_id, pod, "along with its output") from refusal

@@ -1,6 +1,6 @@
-"""Output of containers on its way to the reader: cut off, prefixed, several at once.
+"""Writes the output of containers: limited, prefixed or merged.
 
-Comes in: pieces of bytes. Goes out: the same on standard output; both of a container's streams, as kubectl shows them.
+Comes in: chunks of bytes. Goes out: the same on standard output. Both of a container's streams go there, as in kubectl.
 Next: `logs`.
 """
 
@@ -15,7 +15,7 @@ Pieces = Iterable[bytes]
 
 
 def limited(pieces: Pieces, limit: int) -> Iterator[bytes]:
-    """The first bytes, as many as that."""
+    """The first `limit` bytes."""
     left = limit
     for piece in pieces:
         yield piece[:left]
@@ -25,13 +25,13 @@ def limited(pieces: Pieces, limit: int) -> Iterator[bytes]:
 
 
 def prefixed(pieces: Pieces, prefix: bytes) -> Iterator[bytes]:
-    """Each line behind the prefix, as soon as it is whole."""
+    """Each line with the prefix, as soon as it is complete."""
     for line in _lines(pieces):
         yield prefix + line
 
 
 def _lines(pieces: Pieces) -> Iterator[bytes]:
-    """With their ends; the last may have none."""
+    """Split into lines that keep their newline; the last may have none."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -41,21 +41,21 @@ def _lines(pieces: Pieces) -> Iterator[bytes]:
 
 
 def write(pieces: Pieces) -> None:
-    """To standard output, each at once."""
+    """Write to standard output and flush after each chunk."""
     for piece in pieces:
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
 
 
 def write_together(sources: Sequence[Callable[[], Pieces]]) -> Iterator[Exception]:
-    """The lines of all sources as they come; what a source failed with is told when it has failed."""
+    """Write the lines of all sources as they arrive, each source read in its own thread. Yields a source's error."""
     lines: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
 
     def read(source: Callable[[], Pieces]) -> None:
         try:
             for line in _lines(source()):
                 lines.put(line)
-        except Exception as error:  # noqa: BLE001 - handed to the reader's thread as it is
+        except Exception as error:  # noqa: BLE001 - passed unchanged to the reading thread
             lines.put(error)
         finally:
             lines.put(None)

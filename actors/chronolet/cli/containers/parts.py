@@ -1,6 +1,6 @@
-"""The containers of a pod, whatever kind they are, and the one that is meant when none is named.
+"""The containers of a pod, of every kind, and its default container.
 
-Comes in: a Pod as the API has it. Goes out: each container's definition and status. Next: `logs`, `exec`, `describe`,
+Comes in: a Pod in API form. Goes out: each container's definition and status. Next: `logs`, `exec`, `describe`,
 `containers`. Source: kubectl's pkg/cmd/util/podcmd.
 """
 
@@ -26,7 +26,7 @@ _REMARKS: dict[Kind, str] = {"init": " (init)", "ephemeral": " (ephem)", "app": 
 
 
 class Part(NamedTuple):
-    """One container: as it is wanted, and as it is (empty before anything was done for it)."""
+    """One container: its spec and its status (empty before the first action on it)."""
 
     name: str
     kind: Kind
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 def parts(pod: Object) -> list[Part]:
-    """All containers in the order in which they start."""
+    """All containers in start order."""
     return [part for kind, definitions, statuses in _LISTS for part in _parts(pod, kind, definitions, statuses)]
 
 
@@ -46,7 +46,7 @@ def _parts(pod: Object, kind: Kind, definitions: str, statuses: str) -> Iterator
 
 
 def chosen(pod: Object, name: str | None, *, quiet: bool = False) -> Part:
-    """The container of this name, or the one that is meant without a name; a Failure if there is none."""
+    """The container of this name, or the default one without a name; a Failure if there is none."""
     found = parts(pod)
     if name is None:
         return _default(pod, found, quiet=quiet)
@@ -57,23 +57,23 @@ def chosen(pod: Object, name: str | None, *, quiet: bool = False) -> Part:
 
 
 def _default(pod: Object, found: Sequence[Part], *, quiet: bool) -> Part:
-    """The one that an annotation names, else the first of the pod's own; said aloud where there are others."""
+    """The container named by the annotation, else the first app container; prints the choice if there are others."""
     apps = [part for part in found if part.kind == "app"]
     if not apps:
         raise Failure(f"pod {pod['metadata']['name']} does not have any containers")
-    asked: str = pod["metadata"].get("annotations", {}).get(DEFAULT_CONTAINER, "")
+    annotated: str = pod["metadata"].get("annotations", {}).get(DEFAULT_CONTAINER, "")
     for part in found:
-        if part.name == asked:
+        if part.name == annotated:
             return part
-    if asked and not quiet:
+    if annotated and not quiet:
         name = pod["metadata"]["name"]
-        click.echo(f'Default container name "{asked}" not found in pod {name}', err=True)
+        click.echo(f'Default container name "{annotated}" not found in pod {name}', err=True)
     if len(found) > 1 and not quiet:
         click.echo(f'Defaulted container "{apps[0].name}" out of: {_names(found)}', err=True)
     return apps[0]
 
 
 def _names(found: Sequence[Part]) -> str:
-    """The pod's own first, as kubectl lists them."""
+    """All names, app containers first, in kubectl's order."""
     order = {"app": 0, "ephemeral": 1, "init": 2}
     return ", ".join(part.name + _REMARKS[part.kind] for part in sorted(found, key=lambda part: order[part.kind]))

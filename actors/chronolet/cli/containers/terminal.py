@@ -1,6 +1,6 @@
-"""The terminal of the command line, handed over to a command in a container.
+"""Connects the local terminal to a command in a container.
 
-Comes in: the streams of a running command. Goes out: what it writes; to it what is typed, and the window's size.
+Comes in: the streams of a running command. Goes out: its output; to the command, keyboard input and the window size.
 Next: `exec`. Source: kubectl's pkg/util/term.
 """
 
@@ -22,21 +22,21 @@ from chronolet.ports.runtime.runtime import Refusal
 from chronolet.ports.runtime.streams import Attachment
 
 Resize = Callable[[int, int], None]
-"""Tells the command of a terminal's rows and columns; `Refusal` while it is not there yet."""
+"""Sets the command's terminal size in rows and columns. Raises `Refusal` until the command has started."""
 
 _PIECE = 65_536
-_TRIES = 100
+_ATTEMPTS = 100
 _PAUSE_SECONDS = 0.02
 
 
 def stdin_is_terminal() -> bool:
-    """Whether a person types, as far as one can know."""
+    """Whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def copy_input(attached: Attachment) -> None:
-    """Hand over what comes on standard input, and its end, from a thread of its own."""
-    # Not through sys.stdin: a thread that waits in its buffer would hinder the interpreter's end.
+    """Forward standard input and its end to the command, in a separate thread."""
+    # Bypasses sys.stdin: a thread blocked in its buffer would prevent the interpreter from exiting.
     number = sys.stdin.fileno()
 
     def copy() -> None:
@@ -48,7 +48,7 @@ def copy_input(attached: Attachment) -> None:
 
 
 def copy_output(attached: Attachment) -> None:
-    """Write what it writes, until it ends."""
+    """Write the command's output until it ends."""
     for stream, piece in attached.output():
         target = sys.stderr.buffer if stream == "stderr" else sys.stdout.buffer
         target.write(piece)
@@ -57,12 +57,12 @@ def copy_output(attached: Attachment) -> None:
 
 @contextmanager
 def raw() -> Iterator[None]:
-    """Every key goes to the command, Ctrl-C too. The terminal is as it was afterwards, also after a signal."""
+    """Raw mode: every key goes to the command, including Ctrl-C. Restores the terminal, even after a signal."""
     number = sys.stdin.fileno()
     before = termios.tcgetattr(number)
     endings = {name: signal.signal(name, _end) for name in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        # At once: what was typed ahead is for the command.
+        # TCSANOW keeps type-ahead for the command.
         tty.setraw(number, termios.TCSANOW)
         yield
     finally:
@@ -76,17 +76,17 @@ def _end(number: int, _: Any) -> None:
 
 
 @contextmanager
-def told_of_size(resize: Resize) -> Iterator[None]:
-    """The command hears the window's size now and whenever it changes."""
+def forward_size(resize: Resize) -> Iterator[None]:
+    """Send the window size to the command now and whenever it changes."""
     changes: queue.SimpleQueue[bool] = queue.SimpleQueue()
     before = signal.signal(signal.SIGWINCH, lambda *_: changes.put(True))
     changes.put(True)
 
-    def tell() -> None:
+    def forward() -> None:
         while changes.get():
-            _tell(resize)
+            _resize(resize)
 
-    threading.Thread(target=tell, name="size", daemon=True).start()
+    threading.Thread(target=forward, name="size", daemon=True).start()
     try:
         yield
     finally:
@@ -94,9 +94,9 @@ def told_of_size(resize: Resize) -> Iterator[None]:
         changes.put(False)
 
 
-def _tell(resize: Resize) -> None:
-    """In vain if the command does not begin within two seconds, or has ended."""
-    for _ in range(_TRIES):
+def _resize(resize: Resize) -> None:
+    """Send the window size. Gives up if the command has ended or does not start within two seconds."""
+    for _ in range(_ATTEMPTS):
         size = _size()
         if size is None:
             return

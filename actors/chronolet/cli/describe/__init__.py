@@ -1,1 +1,1 @@
-"""`describe`: one section per part of an object."""
+"""`describe`: one module per section of the page."""

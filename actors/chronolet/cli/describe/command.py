@@ -1,7 +1,7 @@
-"""`chronolet describe`: everything about a pod, or a device, on a page, with what was told about it.
+"""`chronolet describe`: prints a page about a pod, a device or the node, with its events.
 
-Comes in: names. Goes out: text in kubectl's form. The events at its end cover the pod's whole life under its uid.
-Next: `description`, which words the page.
+Comes in: names. Goes out: text in kubectl's format. The events at its end cover the pod's whole life under its uid.
+Next: the `_section` modules, which format the page.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chronolet_schemas.kube_events import Post, Recorded
 
 _EVENTS_MS = 24 * 3_600_000
 _SLACK = 1_000
-"""Milliseconds by which the agent's clock and that of the log's server may differ here."""
+"""Tolerated clock skew between the agent and the log's server, in milliseconds."""
 
 
 @click.command(cls=Command)
@@ -43,24 +43,25 @@ _SLACK = 1_000
     shell_complete=types_then_pods,
 )
 @selecting.options
-@click.option("-A", "--all-namespaces", is_flag=True, help="pods of all namespaces")
+@click.option("-A", "--all-namespaces", is_flag=True, help="describe pods across all namespaces")
 def command(
     *,
     settings: Settings,
     namespace: str,
     words: Sequence[str],
-    selector: selecting.Wanted | None,
-    field_selector: selecting.Wanted | None,
+    selector: selecting.Predicate | None,
+    field_selector: selecting.Predicate | None,
     all_namespaces: bool,
 ) -> None:
-    """Tell everything about pods, all of the namespace without a name; about devices, with all their owners; or about
-    the node.
+    """Show details of pods, devices or the node. Without names: all pods in the namespace, or all devices.
+
+    The history of a device lists all its owners.
     """
-    type_, wanted = types_and_names(words, ("pods", "devices", "nodes"))
-    if wanted and (all_namespaces or selector or field_selector):
-        raise click.UsageError("expected either names, or a selector or -A.")
+    type_, names = types_and_names(words, ("pods", "devices", "nodes"))
+    if names and (all_namespaces or selector or field_selector):
+        raise click.UsageError("specify either names, or a selector or -A.")
     if type_ != "pods":
-        (_describe_devices if type_ == "devices" else _describe_node)(settings, wanted)
+        (_describe_devices if type_ == "devices" else _describe_node)(settings, names)
         return
     selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
@@ -71,29 +72,29 @@ def command(
             if (all_namespaces or pod["metadata"]["namespace"] == namespace) and selected(pod)
         ]
         known = {pod["metadata"]["name"]: pod for pod in everything}
-        found = [known[name] for name in wanted if name in known] if wanted else everything
+        found = [known[name] for name in names if name in known] if names else everything
         for index, pod in enumerate(found):
             click.echo("\n\n" if index else "", nl=False)
-            for line in described(pod, _told(node, pod), node.now(), _probes(node, moment, pod)):
+            for line in described(pod, _events(node, pod), node.now(), _probes(node, moment, pod)):
                 click.echo(line)
-    if not wanted and not found:
+    if not names and not found:
         click.echo("No resources found" + ("." if all_namespaces else f" in {namespace} namespace."), err=True)
-    missing = [not_found("pods", name) for name in wanted if name not in known]
+    missing = [not_found("pods", name) for name in names if name not in known]
     if missing:
         raise Failure(*missing)
 
 
-def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
-    """By any of their names; one that is no more by its whole one, resource and id."""
+def _describe_devices(settings: Settings, names: Sequence[str]) -> None:
+    """Describe devices by any of their names; a removed device only by its full name, resource and id."""
     with session(settings) as node:
-        state = devices.known(node.state("devices"))
+        state = devices.state_of(node.state("devices"))
         everything = devices.of(state)
-        for line in device_section.resources(state, node.now()) if everything and not wanted else ():
+        for line in device_section.resources(state, node.now()) if everything and not names else ():
             click.echo(line)
-        found = [one for one in everything if not wanted or devices.is_named(one, wanted)]
-        missing = [name for name in wanted if not any(devices.is_named(one, (name,)) for one in found)]
+        found = [one for one in everything if not names or devices.is_named(one, names)]
+        missing = [name for name in names if not any(devices.is_named(one, (name,)) for one in found)]
         found += [devices.gone(name) for name in missing if name.count("/") > 1]
-        shown = 0 if wanted else 1
+        shown = 0 if names else 1
         for one in found:
             past = list(device_section.history(node.entries(), one["resource"], one["id"]))
             if not past:
@@ -103,22 +104,22 @@ def _describe_devices(settings: Settings, wanted: Sequence[str]) -> None:
                 click.echo(line)
             shown += 1
             missing = [name for name in missing if name != devices.name_of(one)]
-    if not wanted and not found:
+    if not names and not found:
         click.echo("No resources found.", err=True)
     if missing:
         raise Failure(*(not_found("devices", name) for name in missing))
 
 
-def _describe_node(settings: Settings, wanted: Sequence[str]) -> None:
-    """The node that the command is about; of its events those of the last day."""
+def _describe_node(settings: Settings, names: Sequence[str]) -> None:
+    """Describe the local node, with its events of the last day."""
     with session(settings) as node:
-        if not wanted or settings.node in wanted:
+        if not names or settings.node in names:
             begin = before(node.now() - _EVENTS_MS)
-            told = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
+            events = kube_events.recorded(node.entries(begin), lambda one: _is_about(one, settings.node))
             states = node.state("pod").states["pod"].values()
-            for line in node_section.described(nodes.of(node), states, correlated(told), node.now()):
+            for line in node_section.described(nodes.of(node), states, correlated(events), node.now()):
                 click.echo(line)
-    if missing := [not_found("nodes", name) for name in wanted if name != settings.node]:
+    if missing := [not_found("nodes", name) for name in names if name != settings.node]:
         raise Failure(*missing)
 
 
@@ -129,13 +130,13 @@ def _is_about(one: Recorded, name: str) -> bool:
 def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> probe_section.Probes:
     uid = pod["metadata"]["uid"]
     states = [state for state in moment.states.get("prober", {}).values() if state.uid == uid]
-    # A pod without probes needs no look at what the stream holds.
+    # Without probes there is no need to read the stream of results.
     return probe_section.described(states, node.services.results(node.settings), node.now()) if states else {}
 
 
-def _told(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
+def _events(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
     metadata = pod["metadata"]
-    # What was told before the pod was accepted is about another life of the name.
+    # Events from before the pod was accepted are about an earlier pod of the same name.
     begin = before(pods.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
-    wanted = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
-    return correlated(kube_events.recorded(node.entries(begin), wanted))
+    about_pod = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
+    return correlated(kube_events.recorded(node.entries(begin), about_pod))

@@ -1,8 +1,7 @@
-"""A container's part of the page that `describe pod` prints.
+"""The container section of `describe pod`.
 
-Comes in: one container of a Pod, as it is wanted and as it is, and lines about its probes. Goes out: lines in kubectl's
-form. Next: `description`. Source: kubectl's pkg/describe (describeContainers, DescribeProbe). Hooks have no line there;
-here they do.
+Comes in: the spec and status of one container, and lines about its probes. Goes out: lines in kubectl's format. Next:
+`pod_section`. Source: kubectl's pkg/describe (describeContainers, DescribeProbe). Unlike kubectl, it also shows hooks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _HOOKS = (("Post Start", "postStart"), ("Pre Stop", "preStop"))
 
 
 def described(part: Part, pod: Object, probes: Probes) -> Iterator[str]:
-    """Everything about it."""
+    """The lines of one container."""
     container, status = part.definition, part.status
     yield f"  {part.name}:"
     yield line("Container ID", status.get("containerID", ""), 4)
@@ -32,7 +31,7 @@ def described(part: Part, pod: Object, probes: Probes) -> Iterator[str]:
     if container.get("restartPolicy"):
         yield line("Restart Policy", container["restartPolicy"], 4)
     for name in ("command", "args"):
-        # A script in one word stands there line by line.
+        # A multi-line script in one argument is printed line by line.
         yield from listed(name.capitalize(), [one for word in container.get(name, []) for one in word.split("\n")])
     yield from _state("State", status.get("state", {}))
     if status.get("lastState"):
@@ -62,7 +61,7 @@ def _port(port: Object, which: str) -> str:
 
 
 def _state(title: str, state: Object) -> Iterator[str]:
-    """`State: Running` and what belongs to it, indented."""
+    """`State: Running` and its details, indented."""
     word, detail = next(iter((state or {"waiting": {}}).items()))
     yield line(title, word.capitalize(), 4)
     for name in ("reason", "message"):
@@ -70,7 +69,7 @@ def _state(title: str, state: Object) -> Iterator[str]:
             yield line(name.capitalize(), detail[name], 6)
     if word == "terminated":
         code = str(detail.get("exitCode", 0))
-        # The API has a number here even where nobody saw the end. It is a kill's, and it was none that is known of.
+        # The API requires an exit code even if the exit was not observed; the 137 there does not prove a kill.
         yield line("Exit Code", f"unknown ({code})" if detail.get("reason") == STATUS_UNKNOWN else code, 6)
     for name, key in (("Started", "startedAt"), ("Finished", "finishedAt")):
         if detail.get(key):
@@ -97,7 +96,7 @@ def _probe(probe: Object) -> str:
 
 
 def _action(handler: Object) -> str:
-    """What is done: a command, a request, a connection, a pause."""
+    """The action of a handler: a command, a request, a connection or a sleep."""
     if "exec" in handler:
         return f"exec [{' '.join(handler['exec'].get('command', []))}]"
     if "httpGet" in handler:
@@ -140,11 +139,11 @@ def _value(variable: Object, pod: Object) -> str:
         return f"{_field(pod, path)} ({source['fieldRef'].get('apiVersion', 'v1')}:{path})"
     if "resourceFieldRef" in source:
         return f" ({source['resourceFieldRef'].get('resource', '')})"
-    return "<from elsewhere>"
+    return "<from another source>"
 
 
 def _field(pod: Object, path: str) -> str:
-    """What the pod's field holds now, empty where it holds nothing, or more than a word."""
+    """The current value of the pod's field; empty if unset or not a string."""
     section, _, name = path.partition(".")
     found = pod.get(section, {})
     value = found.get(name, "") if isinstance(found, dict) else ""

@@ -1,7 +1,7 @@
-"""The page that `describe device` prints: a device, and everything that became of it since the log's beginning.
+"""The page of `describe device`: a device and its history since the start of the log.
 
-Comes in: a device as `devices` has it, the node's log. Goes out: lines in kubectl's form. The history is what the state
-of devices was after each entry, folded as the actor itself folds it. Next: `describe`.
+Comes in: a device from `get.devices`, the node's log. Goes out: lines in kubectl's format. The history compares the
+states of `devices` after each entry, folded as the actor folds them. Next: `describe`.
 """
 
 from __future__ import annotations
@@ -28,35 +28,37 @@ _UNLISTED = ""
 
 
 class Moment(NamedTuple):
-    """Something that became of a device. `at` in milliseconds."""
+    """A change of a device. `at` in milliseconds since the epoch."""
 
     at: int
     what: str
 
 
-class _Look(NamedTuple):
+class _View(NamedTuple):
+    """Health and holders of a device at one position of the log."""
+
     health: str
     holders: tuple[str, ...]
 
 
 def resources(state: State, now: int) -> Iterator[str]:
-    """What the node has of each resource."""
+    """A table of the node's resources and their devices."""
     there, may, held = capacity.capacity(state), capacity.node_allocatable(state), capacity.allocated(state)
     rows = []
     for name in sorted({*there, *may}):
         known = state.resources.get(name)
-        plugin = (known.phase, ages.ago(known.since, now)) if known is not None else ("removed", devices.NOBODY)
+        plugin = (known.phase, ages.ago(known.since, now)) if known is not None else ("removed", devices.NONE)
         rows.append((name, str(there.get(name, 0)), str(may[name]), str(len(held.get(name, ()))), *plugin))
     yield "Resources:"
     yield from table.lines(_RESOURCES, [["-" * len(name) for name in _RESOURCES], *rows], indent="  ")
 
 
 def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]:
-    """The page."""
+    """The lines of the page."""
     yield line("Name", device["id"])
     yield line("Resource", device["resource"])
     yield line("Health", device["health"])
-    yield line("NUMA Nodes", ", ".join(str(node) for node in device["numaNodes"]) or devices.NOBODY)
+    yield line("NUMA Nodes", ", ".join(str(node) for node in device["numaNodes"]) or devices.NONE)
     yield line("Plugin", f"{device['plugin']['phase']} {device['plugin'].get('socket', '')}".strip())
     if "pod" in device:
         yield line("Pod", f"{device['namespace']}/{device['pod']}")
@@ -64,45 +66,45 @@ def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]
         yield line("Containers", ", ".join(device["containers"]))
         yield line("Since", moment(device["since"]))
     else:
-        yield line("Pod", devices.NOBODY)
+        yield line("Pod", devices.NONE)
     yield "History:"
     rows = [(ages.ago(one.at, now), ages.local(one.at), one.what) for one in past]
     yield from table.lines(_HISTORY, [["-" * len(name) for name in _HISTORY], *rows], indent="  ")
 
 
 def history(log: Iterable[Entry], resource: str, device: str) -> Iterator[Moment]:
-    """All that became of the device, oldest first."""
-    state, before = DECIDER.initial, _Look(_UNLISTED, ())
+    """All changes of the device, oldest first."""
+    state, before = DECIDER.initial, _View(_UNLISTED, ())
     for entry in log:
         if entry.entity != _ENTITY:
             continue
         try:
             event = codec.decode(entry.type, entry.data, Event)
         except codec.Undecodable:
-            continue  # a newer release's words; `log` shows them as they are
+            continue  # written by a newer release; `log` shows it undecoded
         state = DECIDER.evolve(state, event) or DECIDER.initial
-        after = _look(state, resource, device)
+        after = _view(state, resource, device)
         yield from (Moment(entry.position.milliseconds, what) for what in _between(before, after, event))
         before = after
 
 
-def _look(state: State, resource: str, device: str) -> _Look:
+def _view(state: State, resource: str, device: str) -> _View:
     known = state.resources.get(resource)
     listed = known.devices.get(device) if known is not None else None
     health = devices.health(known, listed) if listed is not None else _UNLISTED
     claims = (state.claims[key] for key in state.holders(resource).get(device, ()))
-    return _Look(health, tuple(f"{one.pod} ({one.uid}) container {one.container}" for one in claims))
+    return _View(health, tuple(f"{one.pod} ({one.uid}) container {one.container}" for one in claims))
 
 
-def _between(before: _Look, after: _Look, event: Event) -> Iterator[str]:
+def _between(before: _View, after: _View, event: Event) -> Iterator[str]:
     if after.health != before.health:
-        yield f"health: {after.health}" if after.health else "not listed any more"
+        yield f"health: {after.health}" if after.health else "no longer listed"
     for holder in before.holders:
         if holder not in after.holders:
-            yield f"free again from {holder}: {_why(event)}"
+            yield f"released by {holder}: {_why(event)}"
     for holder in after.holders:
         if holder not in before.holders:
-            yield f"given to {holder}"
+            yield f"allocated to {holder}"
 
 
 def _why(event: Event) -> str:
@@ -112,4 +114,4 @@ def _why(event: Event) -> str:
         case DevicesRefused():
             return event.message
         case _:
-            return "its plugin has not allocated it"
+            return "its plugin did not allocate it"

@@ -1,7 +1,7 @@
-"""How a page of `describe` is laid out: titles, values beside or below them.
+"""Layout of `describe` pages: titles with values next to or below them.
 
-Comes in: titles and values. Goes out: lines in kubectl's form; text from pods cannot steer the terminal. Next:
-`description` and the pages of its parts.
+Comes in: titles and values. Goes out: lines in kubectl's format, with control characters in text from pods escaped.
+Next: the `_section` modules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ COLUMN, INNER_COLUMN = 18, 20
 
 
 def line(title: str, text: str, indent: int = 0, column: int = 0) -> str:
-    """`Title:   text`, the text at the column that is usual for such a line."""
+    """`Title:   text`, with the text at `column`, or by default at the column that suits the indent."""
     begin = " " * indent + (f"{title}:" if title else "")
     width = column or (INNER_COLUMN if indent else COLUMN)
     padded = begin.ljust(width) if len(begin) < width else f"{begin}  "
@@ -23,18 +23,18 @@ def line(title: str, text: str, indent: int = 0, column: int = 0) -> str:
 
 
 def mapping(title: str, values: Mapping[str, str], mark: str, column: int = 0) -> Iterator[str]:
-    """A value on each line, the first beside the title."""
-    yield from below_one_another(title, [f"{name}{mark}{value}" for name, value in sorted(values.items())], column)
+    """One `name<mark>value` per line, the first next to the title."""
+    yield from stacked(title, [f"{name}{mark}{value}" for name, value in sorted(values.items())], column)
 
 
-def below_one_another(title: str, texts: Sequence[str], column: int = 0) -> Iterator[str]:
-    """The first text beside the title."""
+def stacked(title: str, texts: Sequence[str], column: int = 0) -> Iterator[str]:
+    """One text per line, the first next to the title."""
     for index, text in enumerate(texts or ["<none>"]):
         yield line("" if index else title, text, column=column)
 
 
 def listed(title: str, texts: Sequence[str], absent: str = "") -> Iterator[str]:
-    """The title and a line for each item; nothing, or `absent`, where there is none."""
+    """The title and a line for each item; nothing, or `absent`, if there are none."""
     if texts:
         yield f"    {title}:"
         yield from (f"      {table.plain(text)}" for text in texts)
@@ -43,13 +43,13 @@ def listed(title: str, texts: Sequence[str], absent: str = "") -> Iterator[str]:
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """`name:  value`, the values below one another."""
+    """`name:  value` lines with aligned values."""
     width = max((len(name) for name, _ in rows), default=0) + 3
     return [f"{name}:".ljust(width) + value for name, value in rows]
 
 
 def moment(text: str | None) -> str:
-    """A time of the API in the reader's zone."""
+    """An API time in the local time zone; empty if None."""
     return ages.local(pods.milliseconds(text)) if text else ""
 
 

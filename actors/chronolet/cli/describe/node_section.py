@@ -1,6 +1,6 @@
-"""The page that `describe node` prints.
+"""The page of `describe node`.
 
-Comes in: a Node as the API has it, the states of its pods, what was told about it. Goes out: lines in kubectl's form.
+Comes in: a Node in API form, the states of its pods, its events. Goes out: lines in kubectl's format.
 Next: `describe`. Source: kubectl's pkg/describe (describeNode).
 """
 
@@ -36,8 +36,8 @@ _PODS = ("Namespace", "Name", "CPU Requests", "CPU Limits", "Memory Requests", "
 _SUMS = ("Resource", "Requests", "Limits")
 
 
-def described(node: Object, states: Iterable[State], told: Sequence[Post], now: int) -> Iterator[str]:
-    """The page."""
+def described(node: Object, states: Iterable[State], posts: Sequence[Post], now: int) -> Iterator[str]:
+    """The lines of the page."""
     metadata, status = node["metadata"], node["status"]
     yield line("Name", metadata["name"], column=_COLUMN)
     yield line("Roles", "<none>", column=_COLUMN)
@@ -52,7 +52,7 @@ def described(node: Object, states: Iterable[State], told: Sequence[Post], now: 
     yield "System Info:"
     yield from _pairs({title: status["nodeInfo"][name] or "<unknown>" for title, name in _INFO})
     yield from _pods([state for state in states if _counts(state)], status["allocatable"], now)
-    yield from events(told, now)
+    yield from events(posts, now)
 
 
 def _pairs(values: Mapping[str, str]) -> Iterator[str]:
@@ -66,29 +66,29 @@ def _counts(state: State) -> bool:
 
 def _pods(states: Sequence[State], allocatable: Mapping[str, str], now: int) -> Iterator[str]:
     yield f"Non-terminated Pods:  ({len(states)} in total)"
-    asked = [resources.pod_requests(state.manifest.spec) for state in states]
+    requests = [resources.pod_requests(state.manifest.spec) for state in states]
     limits = [resources.pod_limits(state.manifest.spec) for state in states]
     room = _room(allocatable)
     rows = [
         _row(state, each, limit, room, now)
-        for state, each, limit in sorted(zip(states, asked, limits, strict=True), key=lambda one: one[0].pod)
+        for state, each, limit in sorted(zip(states, requests, limits, strict=True), key=lambda one: one[0].pod)
     ]
     yield from table.lines(_PODS, [["-" * len(name) for name in _PODS], *rows], indent="  ")
     yield "Allocated resources:"
     yield "  (Total limits may be over 100 percent, i.e., overcommitted.)"
-    names = ["cpu", "memory", *sorted({name for one in (*asked, *limits) for name in one} - {"cpu", "memory"})]
+    names = ["cpu", "memory", *sorted({name for one in (*requests, *limits) for name in one} - {"cpu", "memory"})]
     sums = [
-        [name, *(_share(name, sum(one.get(name, 0) for one in side), room) for side in (asked, limits))]
+        [name, *(_share(name, sum(one.get(name, 0) for one in side), room) for side in (requests, limits))]
         for name in names
     ]
     yield from table.lines(_SUMS, [["-" * len(name) for name in _SUMS], *sums], indent="  ")
 
 
 def _row(
-    state: State, asked: Mapping[str, int], limits: Mapping[str, int], room: Mapping[str, int], now: int
+    state: State, requests: Mapping[str, int], limits: Mapping[str, int], room: Mapping[str, int], now: int
 ) -> list[str]:
     namespace, _, name = state.pod.partition("/")
-    cells = [_share(what, side.get(what, 0), room) for what in ("cpu", "memory") for side in (asked, limits)]
+    cells = [_share(what, side.get(what, 0), room) for what in ("cpu", "memory") for side in (requests, limits)]
     return [namespace, name, *cells, ages.ago(state.accepted_at, now)]
 
 
@@ -97,7 +97,7 @@ def _room(allocatable: Mapping[str, str]) -> Mapping[str, int]:
 
 
 def _share(name: str, amount: int, room: Mapping[str, int]) -> str:
-    """`500m (25%)`, of what pods may have."""
+    """An amount and its share of allocatable: `500m (25%)`."""
     text = cores(amount) if name == "cpu" else _bytes(amount) if name == "memory" else str(amount)
     whole = room.get(name, 0)
     return f"{text} ({amount * 100 // whole}%)" if whole else text

@@ -1,8 +1,7 @@
-"""The page that `describe pod` prints.
+"""The page of `describe pod`.
 
-Comes in: a Pod as the API has it, what was told about it, and lines about its probes. Goes out: lines in kubectl's
-form. Next: `described_container` and `described_volumes` word its longest parts. Source: kubectl's pkg/describe
-(describePod).
+Comes in: a Pod in API form, its events, and lines about its probes. Goes out: lines in kubectl's format. Next:
+`container_section` and `volume_section` format its longest parts. Source: kubectl's pkg/describe (describePod).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 from chronolet.cli.containers import parts
 from chronolet.cli.describe import container_section, volume_section
-from chronolet.cli.describe.layout import below_one_another, line, mapping, moment
+from chronolet.cli.describe.layout import line, mapping, moment, stacked
 from chronolet.cli.describe.probe_section import NO_PROBES, Probes
 from chronolet.cli.get import pods
 from chronolet.cli.printing import ages, table
@@ -31,8 +30,8 @@ _GROUPS: tuple[tuple[parts.Kind, str], ...] = (
 )
 
 
-def described(pod: Object, told: Sequence[Post], now: int, probes: Probes = NO_PROBES) -> Iterator[str]:
-    """The page."""
+def described(pod: Object, posts: Sequence[Post], now: int, probes: Probes = NO_PROBES) -> Iterator[str]:
+    """The lines of the page."""
     spec, status = pod["spec"], pod.get("status", {})
     yield from _head(pod["metadata"], spec, status, now)
     known = parts.parts(pod)
@@ -47,8 +46,8 @@ def described(pod: Object, told: Sequence[Post], now: int, probes: Probes = NO_P
     yield line("QoS Class", status.get("qosClass", "BestEffort"), column=_TAIL_COLUMN)
     yield from mapping("Node-Selectors", spec.get("nodeSelector", {}), "=", _TAIL_COLUMN)
     tolerations = [_toleration(one) for one in spec.get("tolerations", [])]
-    yield from below_one_another("Tolerations", tolerations, _TAIL_COLUMN)
-    yield from events(told, now)
+    yield from stacked("Tolerations", tolerations, _TAIL_COLUMN)
+    yield from events(posts, now)
 
 
 def _head(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[str]:
@@ -74,9 +73,9 @@ def _head(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
 
 
 def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[str]:
-    """Whether it is coming, here or going."""
+    """Phase or termination, and the settings that govern the pod's lifetime."""
     if metadata.get("deletionTimestamp"):
-        # The API's timestamp is that of the deadline: asked for plus grace.
+        # The API's timestamp is the deadline: time of the request plus grace period.
         grace = metadata.get("deletionGracePeriodSeconds", 0)
         since = ages.ago(pods.milliseconds(metadata["deletionTimestamp"]) - grace * 1000, now)
         yield line("Status", f"Terminating (lasts {since})")
@@ -90,7 +89,7 @@ def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
 
 
 def conditions(found: Sequence[Object]) -> Iterator[str]:
-    """Why one is not met stands beside it, where that is known."""
+    """The table of conditions, with reasons and messages if there are any."""
     if not found:
         return
     head, rows = ["Type", "Status"], [[one["type"], one["status"]] for one in found]
@@ -114,16 +113,16 @@ def _toleration(one: Object) -> str:
     return text if seconds is None else f"{text} for {seconds}s"
 
 
-def events(told: Sequence[Post], now: int) -> Iterator[str]:
-    """The table at the end of a page."""
-    if not told:
+def events(posts: Sequence[Post], now: int) -> Iterator[str]:
+    """The table of events at the end of a page."""
+    if not posts:
         yield line("Events", "<none>", column=_TAIL_COLUMN)
         return
     yield "Events:"
-    rows = [(one.severity, one.reason, _age(one, now), COMPONENT, one.message.strip()) for one in told]
+    rows = [(one.severity, one.reason, _age(one, now), COMPONENT, one.message.strip()) for one in posts]
     yield from table.lines(_EVENTS, [["-" * len(name) for name in _EVENTS], *rows], indent="  ")
 
 
-def _age(told: Post, now: int) -> str:
-    last = ages.ago(last_at(told), now)
-    return last if told.count == 1 else f"{last} (x{told.count} over {ages.ago(told.first, now)})"
+def _age(post: Post, now: int) -> str:
+    last = ages.ago(last_at(post), now)
+    return last if post.count == 1 else f"{last} (x{post.count} over {ages.ago(post.first, now)})"

@@ -1,7 +1,7 @@
-"""What `describe pod` says of a container's probes beyond their definition: what counts, and the last results.
+"""Probe state in `describe pod`: the current result and the latest raw results.
 
 Comes in: the prober's states, raw results (newest first), now. Goes out: lines for each probe. Next:
-`described_container`. kubectl has nothing like it.
+`container_section`. kubectl has no counterpart.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from chronolet.rules.names.durations import go_duration
 from chronolet_schemas.prober import RawResult
 
 SHOWN = 3
-"""So many of each probe."""
+"""Number of raw results shown per probe."""
 MOST_LOOKED_AT = 40_000
-"""So many of the node's newest results are looked at for them: all, as long as their cap is kept."""
+"""Limit on the node's newest results that are searched; covers all results within their cap."""
 
 Probes = Mapping[tuple[str, str], Sequence[str]]
 """Lines by container and probe."""
@@ -31,14 +31,14 @@ def described(states: Iterable[State], results: Iterable[RawResult], now: int) -
     known = {(one.container, one.probe): one for one in states}
     last: dict[tuple[str, str], list[RawResult]] = {key: [] for key in known}
     uids = {one.uid for one in known.values()}
-    lacking = len(known) * SHOWN
+    missing = len(known) * SHOWN
     for _, result in zip(range(MOST_LOOKED_AT), results, strict=False):
-        if not lacking:
+        if not missing:
             break
         found = last.get((result.container, result.probe))
         if result.uid in uids and found is not None and len(found) < SHOWN and result not in found:
             found.append(result)
-            lacking -= 1
+            missing -= 1
     return {key: tuple(_lines(state, last[key], now)) for key, state in known.items()}
 
 
@@ -56,18 +56,16 @@ def _result(state: State) -> str:
     """`failure (3 of 3 in a row)`."""
     word = state.result or "none"
     if not state.running:
-        return f"{word} (not probed: its container does not run, or is to stop)"
+        return f"{word} (not probed: the container is not running or is stopping)"
     if state.held:
-        return f"{word} (not probed any more)"
+        return f"{word} (no longer probed)"
     if not state.last:
         return f"{word} (not probed yet)"
     success = state.last == "success"
     threshold = state.definition.success_threshold if success else state.definition.failure_threshold
     several = "es" if success else "s"
     if state.asked:
-        return (
-            f"{word} ({state.consecutive} of {threshold} failures in a row; stopping waits, for the node is overloaded)"
-        )
+        return f"{word} ({state.consecutive} of {threshold} failures in a row; stop held back: the node is overloaded)"
     return f"{word} (last {state.consecutive} of {threshold} {state.last}{several} in a row)"
 
 

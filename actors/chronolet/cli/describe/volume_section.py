@@ -1,6 +1,6 @@
-"""The volumes' part of the page that `describe pod` prints.
+"""The volume section of `describe pod`.
 
-Comes in: the volumes of a Pod. Goes out: lines in kubectl's form. Next: `description`. Source: kubectl's pkg/describe
+Comes in: the volumes of a Pod. Goes out: lines in kubectl's format. Next: `pod_section`. Source: kubectl's pkg/describe
 (describeVolumes).
 """
 
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 def described(volumes: Sequence[Object]) -> Iterator[str]:
-    """All of them, or that there is none."""
+    """The lines of all volumes, or `<none>`."""
     if not volumes:
         yield line("Volumes", "<none>")
         return
@@ -85,7 +85,7 @@ def _claim(detail: Object) -> Iterator[str]:
 
 
 def _anything(detail: Object) -> Iterator[str]:
-    """A kind of volume that is not honoured: as it was written."""
+    """A volume source that is not honoured, as written in the manifest."""
     for name, value in detail.items():
         yield line(_titled(name), str(value), 4)
 

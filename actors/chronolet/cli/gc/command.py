@@ -1,8 +1,8 @@
-"""`chronolet gc`: what of dead containers and unused images would go, and to let it go now.
+"""`chronolet gc`: plans or runs the collection of dead containers and unused images.
 
-Comes in: a node, maybe another policy. Goes out: for every object whether it goes and by which rule; or what became of
-a run. Next: `gc_plan` asks Docker, by reading calls only, and decides as the collectors do; `gc_run` asks the
-collectors to run and follows the log.
+Comes in: a node, optionally another policy. Goes out: for every object the action and the rule behind it, or the result
+of a run. Next: `plan` queries Docker with read-only calls and decides as the collectors do; `run` makes the collectors
+run and follows the log.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from chronolet.cli.session import session
 from chronolet.node.settings.table import Settings
 
 _FORM = click.Choice(("json", "yaml"))
-OUTPUT = click.option("-o", "--output", type=_FORM, help="another form")
+OUTPUT = click.option("-o", "--output", type=_FORM, help="output format")
 UNUSED = click.option(
-    "--unused-images", "unused", is_flag=True, help="every image that is not used, however much room there is"
+    "--unused-images", "unused", is_flag=True, help="remove every unused image, regardless of disk usage"
 )
 
 _POLICY = (
@@ -37,7 +37,7 @@ _POLICY = (
 
 @click.group()
 def command() -> None:
-    """Collect dead containers and unused images, or show what would go and why."""
+    """Collect dead containers and unused images. `plan` shows what would be removed and why, `run` removes it."""
 
 
 @command.command(cls=Command)
@@ -46,9 +46,9 @@ def command() -> None:
 @OUTPUT
 @UNUSED
 def plan(*, settings: Settings, policy: dict[str, Any], output: str | None, unused: bool) -> None:
-    """Show what the next run would remove, and why everything else stays. Nothing is changed.
+    """Show what the next run would remove, and why it keeps the rest. Changes nothing.
 
-    The settings are the node agent's own, unless flags name others.
+    Uses the node agent's settings unless flags override them.
     """
     _show(settings, policy, output, unused=unused, left_alone=False)
 
@@ -57,14 +57,12 @@ def plan(*, settings: Settings, policy: dict[str, Any], output: str | None, unus
 @with_settings("docker")
 @OUTPUT
 @UNUSED
-@click.option(
-    "--left-alone", is_flag=True, help="only dead containers made for a log that was lost; no image and nothing else"
-)
-@click.option("--dry-run", is_flag=True, help="show what would go, and change nothing")
+@click.option("--left-alone", is_flag=True, help="remove only dead containers of a lost log, and no images")
+@click.option("--dry-run", is_flag=True, help="show what would be removed, without removing it")
 def run(*, settings: Settings, output: str | None, unused: bool, left_alone: bool, dry_run: bool) -> int:
-    """Collect now: first images, then containers; what only these still used goes with the next run."""
+    """Collect now: images first, then containers. Images that only these used go with the next run."""
     if left_alone and unused:
-        raise click.UsageError("--left-alone removes no images: leave out --unused-images.")
+        raise click.UsageError("--left-alone removes no images: omit --unused-images.")
     if not dry_run:
         return int(_part("run").run(settings, output, unused=unused, left_alone=left_alone))
     _show(settings, {}, output, unused=unused, left_alone=left_alone)
@@ -73,10 +71,10 @@ def run(*, settings: Settings, output: str | None, unused: bool, left_alone: boo
 
 def _show(settings: Settings, policy: dict[str, Any], output: str | None, *, unused: bool, left_alone: bool) -> None:
     with session(settings) as node:
-        asked = engines.of_node(node, node.state("pleg")).settings
-    _part("plan").show(asked, policy, output, unused=unused, left_alone=left_alone)
+        engine = engines.of_node(node, node.state("pleg"))
+    _part("plan").show(engine.settings, policy, output, unused=unused, left_alone=left_alone)
 
 
 def _part(name: str) -> Any:
-    """Loaded when it is needed: the plan takes the collectors' own rules."""
+    """Import a module on demand: the plan loads the collectors' rules."""
     return importlib.import_module(f"chronolet.cli.gc.{name}")

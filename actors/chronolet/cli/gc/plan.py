@@ -1,7 +1,7 @@
-"""What the next run of the collectors would do.
+"""Predicts the next run of the collectors.
 
-Comes in: the collectors' state by the log, and what Docker has at this moment, asked by reading calls only. Goes out: a
-verdict over every object, by the collectors' own rules. Next: a person, who may want other settings first.
+Comes in: the collectors' state from the log, and Docker's current objects, read with read-only calls. Goes out: a
+verdict on every object, by the collectors' own rules.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _IMAGE_FIELDS = {
 def show(
     settings: Settings, given: Mapping[str, Any], output: str | None, *, unused: bool, left_alone: bool = False
 ) -> None:
-    """Print the plan of a run that would begin now, with what is `given` in place of the agent's settings.
+    """Print the plan of a run that would start now. Values in `given` override the agent's settings.
 
-    `left_alone`: of a run for what a lost log left, which has no part for images.
+    `left_alone`: plan a run for leftovers of a lost log, which does not cover images.
     """
     with session(settings) as node:
         found = node.state("container_gc", "image_gc").states
         known: tuple[ContainerState, ImageState] = found["container_gc"]["node"], found["image_gc"]["node"]
-        with progress("asking Docker"), closing(node.services.runtime(settings)) as runtime:
+        with progress("querying Docker"), closing(node.services.runtime(settings)) as runtime:
             plan = {
                 "kind": "GarbageCollectionPlan",
                 "node": settings.node,
@@ -79,7 +79,7 @@ def show(
 
 def _policy(kind: str, known: Any, given: Mapping[str, Any], fields: Mapping[str, str]) -> Any:
     if known is None:
-        raise Failure(f"the node's {kind} has not looked at anything yet: an agent has to host it (`chronolet run`)")
+        raise Failure(f"the node's {kind} has not run yet: start an agent that hosts it (`chronolet run`)")
     return replace(known, **{fields[name]: value for name, value in given.items() if name in fields})
 
 
@@ -144,7 +144,7 @@ def _images(node: Session, state: ImageState, given: Mapping[str, Any], runtime:
 
 
 def _image_policy(policy: image_gc.Policy, given: Mapping[str, Any]) -> image_gc.Policy:
-    """A high threshold that is asked about alone takes the low one along, if it must."""
+    """The policy with overrides. A high threshold given alone lowers the low threshold if necessary."""
     high, low = policy.high_threshold_percent, policy.low_threshold_percent
     if "image_gc_low_threshold" not in given and low >= high:
         usual = image_gc.Policy()
@@ -154,7 +154,7 @@ def _image_policy(policy: image_gc.Policy, given: Mapping[str, Any]) -> image_gc
 
 
 def _error(plan: image_plan.Plan, policy: image_gc.Policy) -> str:
-    """As the run would end if nothing refused to go."""
+    """The run's error if every removal succeeded; empty if none."""
     going = plan.going
     run = Run(
         number=0,
@@ -168,7 +168,7 @@ def _error(plan: image_plan.Plan, policy: image_gc.Policy) -> str:
     return outcome.error(run, policy.max_age_milliseconds)
 
 
-# -- for people ----------------------------------------------------------------------------------------------------
+# -- text output --------------------------------------------------------------------------------------------------
 
 
 def _print(plan: Object) -> None:
@@ -198,14 +198,16 @@ def _rows(objects: Sequence[Object], action: str, what: str) -> Iterator[tuple[s
 
 def _of_images(plan: Object) -> Iterator[str]:
     if plan["capacityBytes"]:
-        policy, full = plan["policy"], f"{plan['usagePercent']} % full of {size(plan['capacityBytes'])}"
-        goal = f"{policy['highThresholdPercent']} % on, down to {policy['lowThresholdPercent']} %"
-        yield f"Docker's disk is {full}" + (f"; images go from {goal}." if plan["operation"] == "collect" else ".")
-    wanted = "" if plan["wantedBytes"] is None else f" of {size(plan['wantedBytes'])} that are wanted"
-    yield f"Images: {len(plan['removed'])} would go, which frees {size(plan['freedBytes'])}{wanted}."
+        policy, full = plan["policy"], f"{plan['usagePercent']} % full (capacity {size(plan['capacityBytes'])})"
+        bounds = f"at {policy['highThresholdPercent']} % and stops at {policy['lowThresholdPercent']} %"
+        yield f"Docker's disk is {full}" + (
+            f"; image collection starts {bounds}." if plan["operation"] == "collect" else "."
+        )
+    needed = "" if plan["wantedBytes"] is None else f" of the {size(plan['wantedBytes'])} needed"
+    yield f"Images: {len(plan['removed'])} would be removed, freeing {size(plan['freedBytes'])}{needed}."
     yield from (f"The run would fail: {error}" for error in plan["errors"])
 
 
 def _of_containers(plan: Object) -> Iterator[str]:
-    yield f"Containers: {len(plan['removed'])} objects would go, which frees {size(plan['freedBytes'])}."
+    yield f"Containers: {len(plan['removed'])} would be removed, freeing {size(plan['freedBytes'])}."
     yield from (f"The run would fail: {error}" for error in plan["errors"])

@@ -1,7 +1,7 @@
-"""Lets the collectors run now, and tells what became of it.
+"""Makes the collectors run now and reports the result.
 
-Comes in: a node. Goes out: a line for each object that went or would not, as the log has it; an exit status: 1 if a
-run failed or something would not go. Next: nobody. A run that is under way is waited for.
+Comes in: a node. Goes out: from the log, a line for each object that was removed or could not be; exit status 1 if a
+run or a removal failed. If a run is in progress, the new one waits for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Dealt = image_gc.ImageEvent | container_gc.VictimEvent
 
 
 def run(settings: Settings, output: str | None, *, unused: bool, left_alone: bool = False) -> int:
-    """Both collectors, one after the other; the exit status. `left_alone`: what a lost log left, and no images."""
+    """Run both collectors in turn and return the exit status. `left_alone`: only leftovers of a lost log, no images."""
     with session(settings) as node:
         found: dict[str, Any] = {}
         if not left_alone:
@@ -43,12 +43,12 @@ def run(settings: Settings, output: str | None, *, unused: bool, left_alone: boo
 
 
 def _collected(node: Session, kind: str, command: Command, *, quiet: bool) -> dict[str, Any]:
-    """One run, from its request to its end; as plain data."""
-    answer = ask(node, command, Shard(kind))[0].entry.position
+    """Request one run, wait for its end and return it as plain data."""
+    accepted = ask(node, command, Shard(kind))[0].entry.position
     dealt: list[_Dealt] = []
-    for event in _events(node, kind, answer):
+    for event in _events(node, kind, accepted):
         if isinstance(event, image_gc.RunStarted | container_gc.RunStarted) and event.request == command.request:
-            dealt.clear()  # what came before is of a run that was under way
+            dealt.clear()  # earlier events belong to a run already in progress
         if isinstance(event, image_gc.ImageEvent | container_gc.VictimEvent):
             dealt.append(event)
         if isinstance(event, image_gc.RunFinished | container_gc.RunFinished) and event.request == command.request:
@@ -60,13 +60,15 @@ def _collected(node: Session, kind: str, command: Command, *, quiet: bool) -> di
 
 
 def _events(node: Session, kind: str, after: Position) -> Iterator[Event]:
-    owner = Watch(node.store, "the run goes on when an agent hosts it again", Shard(kind))
+    owner = Watch(node.store, "the run continues when an agent hosts it again", Shard(kind))
     for entry in follow(node.store, after, owner.look):
         if entry.entity == f"{kind}/node":
             try:
                 yield codec.decode(entry.type, entry.data, Event)
             except codec.Undecodable as error:
-                raise Failure(f"the node's answer at {entry.position} is of another release: {error}") from error
+                raise Failure(
+                    f"cannot decode the node's response at {entry.position}, from another release: {error}"
+                ) from error
 
 
 def _plain(finished: _Finished, dealt: Sequence[_Dealt]) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def _plain(finished: _Finished, dealt: Sequence[_Dealt]) -> dict[str, Any]:
 
 
 def camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with the fields' names as kubectl's JSON spells them: `usagePercent`. Values stay as they are."""
+    """The fields with camelCase names, as in kubectl's JSON: `usagePercent`. Values are unchanged."""
     return {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in fields.items()}
 
 

@@ -1,1 +1,1 @@
-"""`get`: the tables of each resource, with selectors and sorting."""
+"""`get`: a table per resource type, with selectors and sorting."""

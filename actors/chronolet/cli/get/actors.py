@@ -1,4 +1,4 @@
-"""Actors: who owns which shard, how far it has got, what it holds.
+"""Actors: owner, progress and contents of each shard.
 
 Comes in: a node's shard hashes, leases, snapshots and states. Goes out: shards as plain data, and rows. Next: `get`.
 """
@@ -21,12 +21,12 @@ Object = dict[str, Any]
 
 HEAD = ("NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT")
 HELP = """\b
-The columns of `get actors`, a line for each shard:
-  VERSION   how many steps it has committed
-  LAG       entries of the log that are for it and not yet part of a step;
-            what leads to nothing is, within a minute or so
+Columns of `get actors`, one row per shard:
+  VERSION   number of committed steps
+  LAG       log entries for the shard that are not yet part of a step;
+            entries without effect become part of one within about a minute
   WAITING   commands in its mailbox
-  SNAPSHOT  the entry up to which its state is kept"""
+  SNAPSHOT  log position of its latest snapshot"""
 _PAGE = 10_001
 
 
@@ -49,7 +49,7 @@ def of(node: Session) -> list[Object]:
 
 
 def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]) -> dict[Shard, int]:
-    """How many entries each shard has still to take in: not those that nobody there has subscribed to."""
+    """Entries that each shard has not consumed yet, counting only those it subscribes to."""
     router = Router({kind.name: kind for kind in kinds}, {kind.name: kind.shards for kind in kinds})
     lags = dict.fromkeys(heads, 0)
     for entry in node.store.scan(min(head.log_cursor for head in heads.values())):

@@ -1,6 +1,6 @@
-"""Containers, one by one.
+"""Rows of `get containers`.
 
-Comes in: Pods as the API has them. Goes out: containers as plain data, and their rows. Next: `get`.
+Comes in: Pods in API form. Goes out: containers as plain data, and their rows. Next: `get`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHORT_ID = 12
 
 
 def of(found: Sequence[Object]) -> list[Object]:
-    """Every container of these pods, in the order in which they start, with its pod's name and namespace."""
+    """Every container of these pods in start order, with its pod's name and namespace."""
     return [one for pod in found for one in _of(pod)]
 
 
@@ -32,12 +32,12 @@ def _of(pod: Object) -> Iterator[Object]:
 
 
 def head(*, namespaced: bool, wide: bool) -> list[str]:
-    """The columns' names."""
+    """The column names."""
     return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ())]
 
 
 def row(container: Object, now: int, *, namespaced: bool, wide: bool) -> list[str]:
-    """The cells of one container; its age is that of its present state."""
+    """The cells of one container. AGE is the time since it entered its current state."""
     cells = [container["namespace"]] if namespaced else []
     state = container.get("state", {})
     since = state.get("running", {}).get("startedAt") or state.get("terminated", {}).get("finishedAt")
@@ -55,7 +55,7 @@ def row(container: Object, now: int, *, namespaced: bool, wide: bool) -> list[st
 
 
 def word(state: Object) -> str:
-    """`Running`, or why it waits or how it ended."""
+    """`Running`, or the reason why it waits or has terminated."""
     if "running" in state:
         return "Running"
     for other in ("terminated", "waiting"):

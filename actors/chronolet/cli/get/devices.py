@@ -1,6 +1,6 @@
-"""Devices of the node's plugins, one by one: how they are, and who has them.
+"""Devices of the node's plugins: health and allocation.
 
-Comes in: the state of `devices`. Goes out: devices as plain data, and their rows. Next: `get`, `described_device`.
+Comes in: the state of `devices`. Goes out: devices as plain data, and their rows. Next: `get`, `device_section`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ Object = dict[str, Any]
 
 HEAD = ("RESOURCE", "ID", "HEALTH", "NUMA", "POD", "CONTAINER", "SINCE")
 WIDE = ("PLUGIN", "UID")
-NOBODY = "<none>"
+NONE = "<none>"
 UNKNOWN, GONE = "Unknown", "Gone"
-"""The health of a device whose plugin has not registered since the agent began; of one that is not listed any more."""
+"""Health of a device whose plugin has not registered since the agent started, and of one no longer listed."""
 
 
-def known(moment: Moment) -> State:
-    """What devices knows at that moment."""
+def state_of(moment: Moment) -> State:
+    """The state of `devices` at that moment."""
     state: State = moment.states["devices"].get(NODE, State())
     return state
 
 
 def of(state: State) -> list[Object]:
-    """Every device that is listed, or held though it is not, by resource and id."""
+    """Every device that is listed or still allocated, ordered by resource and id."""
     names = sorted({*state.resources, *state.used})
     return [device for name in names for device in _of_resource(state, name)]
 
@@ -58,7 +58,7 @@ def _device(state: State, name: str, one: str, resource: Resource | None, device
 
 
 def _held(claims: Sequence[Claim], resource: str) -> Object:
-    """By more than one container only where an init container left it to another."""
+    """The holders of a device: several containers only if an init container passed it on."""
     namespace, _, pod = claims[0].pod.partition("/")
     return {
         "namespace": namespace,
@@ -71,7 +71,7 @@ def _held(claims: Sequence[Claim], resource: str) -> Object:
 
 
 def health(resource: Resource | None, device: Device | None) -> str:
-    """In one word. What a plugin said before the agent's last start says nothing about now."""
+    """Health in one word; `Unknown` if the plugin's last report predates the agent's start."""
     if resource is None or device is None:
         return GONE
     if resource.phase == "stopped":
@@ -80,23 +80,23 @@ def health(resource: Resource | None, device: Device | None) -> str:
 
 
 def name_of(device: Object) -> str:
-    """`vendor.test/gpu/0`: no two devices share it."""
+    """`vendor.test/gpu/0`: unique on the node."""
     return f"{device['resource']}/{device['id']}"
 
 
 def gone(name: str) -> Object:
-    """A device of which only its whole name is known."""
+    """A device of which only the full name is known."""
     vendor, kind, one = name.split("/", 2)
     return {"resource": f"{vendor}/{kind}", "id": one, "health": GONE, "numaNodes": [], "plugin": {"phase": "unknown"}}
 
 
 def is_named(device: Object, names: Sequence[str]) -> bool:
-    """Whether one of the names means it: its id, its resource, or both."""
+    """Whether one of the names matches its id, its resource or its full name."""
     return bool({device["id"], device["resource"], name_of(device)} & set(names))
 
 
 def head(*, wide: bool) -> list[str]:
-    """The columns' names."""
+    """The column names."""
     return [*HEAD, *(WIDE if wide else ())]
 
 
@@ -107,9 +107,9 @@ def row(device: Object, now: int, *, wide: bool) -> list[str]:
         device["resource"],
         device["id"],
         device["health"],
-        ",".join(str(node) for node in device["numaNodes"]) or NOBODY,
-        f"{device['namespace']}/{device['pod']}" if "pod" in device else NOBODY,
-        ",".join(device.get("containers", ())) or NOBODY,
-        ages.ago(pods.milliseconds(since), now) if since else NOBODY,
+        ",".join(str(node) for node in device["numaNodes"]) or NONE,
+        f"{device['namespace']}/{device['pod']}" if "pod" in device else NONE,
+        ",".join(device.get("containers", ())) or NONE,
+        ages.ago(pods.milliseconds(since), now) if since else NONE,
     ]
-    return [*cells, device["plugin"]["phase"], device.get("uid", NOBODY)] if wide else cells
+    return [*cells, device["plugin"]["phase"], device.get("uid", NONE)] if wide else cells

@@ -1,6 +1,6 @@
-"""Images: since when each is known, when it was last used and by whom, whether it is pinned.
+"""Images: first detection, last use and its users, pinning.
 
-Comes in: what the collector of images knows by the log. Goes out: images as plain data, and their rows. Next: `get`,
+Comes in: the image collector's state from the log. Goes out: images as plain data, and their rows. Next: `get`,
 `gc`.
 """
 
@@ -23,7 +23,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def of(node: Session) -> list[Object]:
-    """All images, those that are known for longest first."""
+    """All images, ordered by first detection."""
     state: State = node.state("image_gc").states["image_gc"]["node"]
     records = sorted(state.records.values(), key=lambda one: (one.first_detected, one.image.id))
     return [_plain(record, state.looked_at) for record in records]
@@ -45,12 +45,12 @@ def _plain(record: Record, looked_at: int) -> Object:
 
 
 def is_meant(image: Object, name: str) -> bool:
-    """Whether a person may call it so: by a name, its id, or the id's beginning."""
+    """Whether `name` is a name of the image, its id, or a prefix of the id."""
     return name in image["names"] or image["id"] == name or image["id"].rpartition(":")[2].startswith(name)
 
 
 def row(image: Object, now: int) -> list[str]:
-    """The cells of one image. One that has no tag may still have a name with a digest."""
+    """The cells of one image. Without a tag it may still have a name with a digest."""
     tags = [one for one in image["names"] if "@" not in one] or image["names"]
     return [
         short(image["id"]),
@@ -68,7 +68,7 @@ def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
 
 
 def _first(found: list[str], count: int) -> str:
-    """The first two, and how many there are beside them."""
+    """The first two, and the number of others."""
     shown = found[:2]
     more = count - len(shown)
     return (",".join(shown) + (f" and {more} more" if more else "")) or "<none>"

@@ -1,10 +1,10 @@
-"""The node as the Kubernetes API has it: conditions, capacity, labels, addresses.
+"""The node in API form: conditions, capacity, labels, addresses.
 
-Comes in: the states of `qos`, `pleg` and `devices`, and which processes are alive. Goes out: a v1 Node as plain data,
-its row. Next: `get`, `described_node`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
+Comes in: the states of `qos`, `pleg` and `devices`, and the live processes. Goes out: a v1 Node as plain data, its row.
+Next: `get`, `node_section`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
 
-All of it comes from the log, so it is shown while no agent runs, too: the node is then not ready, with that reason. A
-new condition is one more function in `_CONDITIONS`.
+Everything comes from the log, so it is available without an agent; the node is then not ready, with that reason. To
+add a condition, add a function to `_CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from chronolet.cli.get import pods
-from chronolet.cli.get.devices import known as known_devices
+from chronolet.cli.get.devices import state_of as devices_state
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.devices import capacity
@@ -29,24 +29,24 @@ Object = dict[str, Any]
 
 HEAD = ("NAME", "STATUS", "ROLES", "AGE", "VERSION")
 WIDE = ("INTERNAL-IP", "EXTERNAL-IP", "OS-IMAGE", "KERNEL-VERSION", "CONTAINER-RUNTIME")
-_NOBODY_WATCHES = "chronolet does not measure this pressure and evicts no pod for it"
+_NOT_MEASURED = "chronolet does not measure this pressure and evicts no pod for it"
 _NONE = "<none>"
 
 
 class Facts(NamedTuple):
-    """What a node's conditions follow from."""
+    """The input of a node's conditions."""
 
     qos: Qos
     pleg: Pleg
     alive: bool
     """A process of the node has a valid lease."""
     listed_by: bool
-    """One that is alive owns the part that lists containers."""
+    """A live process owns the shard of `pleg`, which lists containers."""
     now: int
 
 
 def of(node: Session) -> Object:
-    """The node that the command is about."""
+    """The node as a v1 Node."""
     moment = node.state("qos", "pleg", "devices")
     facts = _facts(node, moment)
     described = facts.qos.node
@@ -83,7 +83,7 @@ def _facts(node: Session, moment: Moment) -> Facts:
 
 
 def _created(node: Session) -> str:
-    """When the node's log began; empty where its beginning cannot be read."""
+    """Time of the log's first entry; empty if that cannot be read."""
     try:
         first = next(iter(node.entries()), None)
     except HistoryMissing:
@@ -94,37 +94,37 @@ def _created(node: Session) -> str:
 # -- conditions ------------------------------------------------------------------------------------------------------
 def _ready(facts: Facts) -> Object:
     if not facts.alive:
-        said = "no node agent runs: it stopped posting node status"
-        return _condition("Ready", "Unknown", "NodeStatusUnknown", said)
+        message = "no node agent is running: it stopped posting node status"
+        return _condition("Ready", "Unknown", "NodeStatusUnknown", message)
     if not facts.listed_by:
-        said = "no process of the node lists containers: none of them hosts the actor pleg"
-        return _condition("Ready", "False", "KubeletNotReady", said)
+        message = "no process of the node lists containers: none hosts the actor pleg"
+        return _condition("Ready", "False", "KubeletNotReady", message)
     pleg = facts.pleg
     if not pleg.relist or pleg.unhealthy:
         listed = pleg.listed_at or None if pleg.relist else None
-        said = illness(listed, facts.now, pleg.threshold_milliseconds)
-        return _condition("Ready", "False", "KubeletNotReady", f"PLEG is not healthy: {said}")
+        problem = illness(listed, facts.now, pleg.threshold_milliseconds)
+        return _condition("Ready", "False", "KubeletNotReady", f"PLEG is not healthy: {problem}")
     return _condition("Ready", "True", "KubeletReady", "the node agent is posting ready status")
 
 
 def _pressure(name: str) -> Callable[[Facts], Object]:
-    return lambda _facts: _condition(name, "Unknown", "NotMeasured", _NOBODY_WATCHES)
+    return lambda _facts: _condition(name, "Unknown", "NotMeasured", _NOT_MEASURED)
 
 
 def _kills_held_back(facts: Facts) -> Object:
-    """Whether the machine is so overloaded that probes do not stop containers at once."""
+    """Whether stops for failed probes are held back because the machine is overloaded."""
     kills = facts.pleg.probe_kills
     if not facts.alive:
-        return _condition("ProbeKillsHeldBack", "Unknown", "NodeStatusUnknown", "no node agent runs")
+        return _condition("ProbeKillsHeldBack", "Unknown", "NodeStatusUnknown", "no node agent is running")
     if not kills.since:
-        said = "containers whose liveness or startup probe fails are stopped at once"
-        return _condition("ProbeKillsHeldBack", "False", "ProbesJudged", said)
+        message = "containers whose liveness or startup probe fails are stopped immediately"
+        return _condition("ProbeKillsHeldBack", "False", "ProbesJudged", message)
     short = f" while the machine is short of {', '.join(kills.short_of)}" if kills.short_of else ""
-    said = (
-        f"probes of several pods failed{short}: {len(kills.held)} stops wait, at most {kills.kills_per_minute} "
-        "a minute are carried out"
+    message = (
+        f"probes of several pods failed{short}: {len(kills.held)} stops are held back, "
+        f"at most {kills.kills_per_minute} per minute are executed"
     )
-    return _condition("ProbeKillsHeldBack", "True", "ManyProbesFail", said) | {
+    return _condition("ProbeKillsHeldBack", "True", "ManyProbesFail", message) | {
         "lastTransitionTime": ages.rfc3339(kills.since)
     }
 
@@ -136,17 +136,17 @@ _CONDITIONS: Sequence[Callable[[Facts], Object]] = (
     _pressure("PIDPressure"),
     _ready,
 )
-"""In the order in which they are shown; Ready comes last, as the kubelet has it."""
+"""In output order. Ready comes last, as in the kubelet."""
 
 
 def _condition(name: str, status: str, reason: str, message: str) -> Object:
     return {"type": name, "status": status, "reason": reason, "message": message}
 
 
-# -- what it has -----------------------------------------------------------------------------------------------------
+# -- resources ------------------------------------------------------------------------------------------------------
 def _resources(state: Qos, moment: Moment) -> Object:
-    """Capacity and allocatable, of the machine and of device plugins."""
-    devices, node = known_devices(moment), state.node
+    """Capacity and allocatable of the machine and its device plugins."""
+    devices, node = devices_state(moment), state.node
     if node is None:
         return {"capacity": {}, "allocatable": {}}
     storage = {"ephemeral-storage": kibibytes(node.system.storage_bytes)} if node.system.storage_bytes else {}
@@ -164,12 +164,12 @@ def _amounts(much: Amounts, most_pods: int) -> Object:
 
 
 def cores(milli: int) -> str:
-    """As Kubernetes writes processors: 2, 1500m."""
+    """CPU in Kubernetes notation: 2, 1500m."""
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
 
 
 def kibibytes(size: int) -> str:
-    """As a kubelet writes memory."""
+    """Memory in the kubelet's notation: 1024Ki."""
     return f"{size // 1024}Ki" if size else "0"
 
 
@@ -193,14 +193,14 @@ def _info(system: System) -> Object:
     }
 
 
-# -- its row ---------------------------------------------------------------------------------------------------------
+# -- table row ------------------------------------------------------------------------------------------------------
 def head(*, wide: bool, labelled: bool) -> list[str]:
-    """The columns' names."""
+    """The column names."""
     return [*HEAD, *(WIDE if wide else ()), *(("LABELS",) if labelled else ())]
 
 
 def row(one: Object, now: int, *, wide: bool, labelled: bool) -> list[str]:
-    """The cells, as kubectl has them."""
+    """The cells in kubectl's format."""
     metadata, status = one["metadata"], one["status"]
     info = status["nodeInfo"]
     cells = [

@@ -1,6 +1,6 @@
-"""Pods as kubectl prints them.
+"""Pod rows in kubectl's format.
 
-Comes in: Pods as the API has them, with status, as plain data. Goes out: rows. Next: `get`, `describe`.
+Comes in: Pods in API form with status, as plain data. Goes out: rows. Next: `get`, `describe`.
 Source: pkg/printers/internalversion (printPod).
 """
 
@@ -19,17 +19,17 @@ WIDE = ("IP", "NODE", "QOS CLASS")
 
 
 class Summary(NamedTuple):
-    """What one line says about a pod."""
+    """READY, STATUS and RESTARTS of a pod."""
 
     ready: int
     total: int
     status: str
     restarts: int
     last_restart: int
-    """Milliseconds, 0 if there was none."""
+    """Milliseconds since the epoch, 0 if there was none."""
 
     def restarted(self, now: int) -> str:
-        """`0`, or `5 (2m ago)`."""
+        """The RESTARTS cell: `0`, or `5 (2m ago)`."""
         tail = f" ({ages.ago(self.last_restart, now)} ago)" if self.restarts and self.last_restart else ""
         return f"{self.restarts}{tail}"
 
@@ -53,19 +53,19 @@ def row(pod: Object, now: int, *, namespaced: bool, wide: bool, labelled: bool =
 
 
 def head(*, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
-    """The columns' names."""
+    """The column names."""
     last = ("LABELS",) if labelled else ()
     return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ()), *last]
 
 
 def labels(pod: Object) -> str:
-    """All of its labels in a cell."""
+    """The LABELS cell."""
     found = pod["metadata"].get("labels", {})
     return ",".join(f"{name}={value}" for name, value in sorted(found.items())) or "<none>"
 
 
 def summarized(pod: Object) -> Summary:
-    """READY, STATUS and RESTARTS of a pod."""
+    """Compute the summary from a pod's status."""
     status = pod.get("status", {})
     sidecars = frozenset(
         one["name"] for one in pod["spec"].get("initContainers", []) if one.get("restartPolicy") == "Always"
@@ -77,8 +77,8 @@ def summarized(pod: Object) -> Summary:
     if not word or given.get("Initialized"):
         counted = [*(one for one in init if one["name"] in sidecars), *apps]
         started += apps
-        said = word or status.get("reason") or status.get("phase", "Unknown")
-        word = _word(said, apps, ready=given.get("Ready", False))
+        default = word or status.get("reason") or status.get("phase", "Unknown")
+        word = _word(default, apps, ready=given.get("Ready", False))
     if pod["metadata"].get("deletionTimestamp") and status.get("phase") not in ("Succeeded", "Failed"):
         word = "Terminating"
     return Summary(
@@ -91,7 +91,7 @@ def summarized(pod: Object) -> Summary:
 
 
 def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[list[Object], str]:
-    """The sidecars that have started, and what the first init container that is not done says; empty if all are."""
+    """The started sidecars, and the status word of the first unfinished init container; empty if all are done."""
     started = list[Object]()
     for number, one in enumerate(init):
         state = one.get("state", {})
@@ -110,7 +110,7 @@ def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[li
 
 
 def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
-    """The first container that has something to say gives the pod its word."""
+    """The pod's status word: the reason of its first waiting or terminated container, else `word`."""
     running = False
     for one in reversed(containers):
         state = one.get("state", {})
@@ -127,12 +127,12 @@ def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
 
 
 def _finished(container: Object) -> int:
-    """When the run before the present one ended."""
+    """End of the previous run in milliseconds since the epoch, 0 if there was none."""
     return milliseconds(container.get("lastState", {}).get("terminated", {}).get("finishedAt"))
 
 
 def milliseconds(moment: str | None) -> int:
-    """An RFC 3339 time in milliseconds, 0 for none."""
+    """An RFC 3339 time in milliseconds since the epoch, 0 for none."""
     return int(datetime.fromisoformat(moment).timestamp() * 1000) if moment else 0
 
 

@@ -1,7 +1,7 @@
-"""The pods that commands are about, as the Kubernetes API has them.
+"""Pods in API form.
 
-Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data; a Failure in words. Next: `get`, `describe`, `logs`,
-`exec`.
+Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data; a Failure if a pod is missing. Next: `get`,
+`describe`, `logs`, `exec`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def api_pod(moment: Moment, node: str, namespace: str, name: str) -> Object:
-    """One pod; a Failure if there is none."""
+    """One pod; a Failure if it does not exist."""
     pod = node_pods.api_pod(moment, node, f"{namespace}/{name}")
     if pod is None:
         raise Failure(not_found("pods", name))

@@ -1,7 +1,7 @@
-"""What `get` shows of each type: which objects are asked for, and the rows and names that show them.
+"""Finds the objects of each type for `get`, with their rows and names.
 
-Comes in: a session, what was asked for. Goes out: `Found`, and a line for each name that was not found. Next: `get`,
-which prints it. `pods`, `actors` and so on make the rows.
+Comes in: a session, a query. Goes out: `Found`, and a line for each name that was not found. Next: `get`, which prints
+them. `pods`, `actors` and so on build the rows.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from chronolet.cli.history import event_options, kube_events
 from chronolet.cli.session import Session
 
 
-class Asked(NamedTuple):
-    """What is to be shown, and how."""
+class Query(NamedTuple):
+    """The objects of one type to show, and their format."""
 
     type: str
     names: tuple[str, ...]
-    """Empty: all there are."""
+    """Empty: all."""
     namespace: str | None
-    """None: all of them."""
+    """None: all namespaces."""
     output: str | None
     headers: bool
     labels: bool
-    """In a column of their own."""
-    wanted: selecting.Wanted
+    """Show labels in a column."""
+    matches: selecting.Predicate
     order: sorting.Order | None
     events: event_options.Selection
 
     def names_one_of(self, *names: str) -> bool:
-        """Whether it is asked for by one of these."""
+        """Whether one of these names is requested."""
         return any(name in self.names for name in names)
 
     def sorted(self, items: Sequence[Any]) -> Sequence[Any]:
-        """In the order that was asked for, else as they are."""
+        """The items in the requested order, else unchanged."""
         return self.order(items) if self.order else items
 
 
 class Found(NamedTuple):
-    """What there is: plain objects, and the table that shows them."""
+    """The objects found, as plain data, names and a table."""
 
     items: Sequence[Any]
     names: Sequence[str]
@@ -51,44 +51,44 @@ class Found(NamedTuple):
     rows: Sequence[Sequence[str]]
 
 
-def missing_pods(asked: Asked, chosen: Sequence[Any]) -> list[str]:
-    """A line for each name that none of these pods has."""
+def missing_pods(query: Query, chosen: Sequence[Any]) -> list[str]:
+    """A line for each requested name that none of these pods has."""
     known = {pod["metadata"]["name"] for pod in chosen}
-    return [not_found("pods", name) for name in asked.names if name not in known]
+    return [not_found("pods", name) for name in query.names if name not in known]
 
 
-def _pods(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    kinds = ("pod",) if asked.output in (None, "wide", "name") else ("pod", "devices")
+def _pods(node: Session, query: Query) -> tuple[Found, list[str]]:
+    kinds = ("pod",) if query.output in (None, "wide", "name") else ("pod", "devices")
     everything = api_pods(node.state(*kinds), node.settings.node)
     chosen = [
-        pod for pod in everything if asked.namespace in (None, pod["metadata"]["namespace"]) and asked.wanted(pod)
+        pod for pod in everything if query.namespace in (None, pod["metadata"]["namespace"]) and query.matches(pod)
     ]
-    missing = missing_pods(asked, chosen)
-    if asked.names:
-        chosen = [pod for name in asked.names for pod in chosen if pod["metadata"]["name"] == name]
-    chosen = list(asked.sorted(chosen))
-    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
+    missing = missing_pods(query, chosen)
+    if query.names:
+        chosen = [pod for name in query.names for pod in chosen if pod["metadata"]["name"] == name]
+    chosen = list(query.sorted(chosen))
+    namespaced, wide, now = query.namespace is None, query.output == "wide", node.now()
     found = Found(
         items=chosen,
         names=[f"pod/{pod['metadata']['name']}" for pod in chosen],
-        head=pods.head(namespaced=namespaced, wide=wide, labelled=asked.labels),
-        rows=[pods.row(pod, now, namespaced=namespaced, wide=wide, labelled=asked.labels) for pod in chosen],
+        head=pods.head(namespaced=namespaced, wide=wide, labelled=query.labels),
+        rows=[pods.row(pod, now, namespaced=namespaced, wide=wide, labelled=query.labels) for pod in chosen],
     )
     return found, missing
 
 
-def _containers(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    of = [pod for pod in api_pods(node.state("pod"), node.settings.node) if asked.wanted(pod)]
-    chosen = asked.sorted(
+def _containers(node: Session, query: Query) -> tuple[Found, list[str]]:
+    of = [pod for pod in api_pods(node.state("pod"), node.settings.node) if query.matches(pod)]
+    chosen = query.sorted(
         [
             one
             for one in containers.of(of)
-            if asked.namespace in (None, one["namespace"]) and (not asked.names or one["name"] in asked.names)
+            if query.namespace in (None, one["namespace"]) and (not query.names or one["name"] in query.names)
         ]
     )
     known = {one["name"] for one in chosen}
-    missing = [not_found("containers", name) for name in asked.names if name not in known]
-    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
+    missing = [not_found("containers", name) for name in query.names if name not in known]
+    namespaced, wide, now = query.namespace is None, query.output == "wide", node.now()
     found = Found(
         items=chosen,
         names=[f"container/{one['pod']}/{one['name']}" for one in chosen],
@@ -98,13 +98,13 @@ def _containers(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def _images(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+def _images(node: Session, query: Query) -> tuple[Found, list[str]]:
     everything = images.of(node)
-    chosen = [one for one in everything if not asked.names or any(images.is_meant(one, name) for name in asked.names)]
+    chosen = [one for one in everything if not query.names or any(images.is_meant(one, name) for name in query.names)]
     missing = [
-        not_found("images", name) for name in asked.names if not any(images.is_meant(one, name) for one in chosen)
+        not_found("images", name) for name in query.names if not any(images.is_meant(one, name) for one in chosen)
     ]
-    chosen = list(asked.sorted(chosen))
+    chosen = list(query.sorted(chosen))
     found = Found(
         items=chosen,
         names=[f"image/{one['id']}" for one in chosen],
@@ -114,11 +114,11 @@ def _images(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def _actors(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+def _actors(node: Session, query: Query) -> tuple[Found, list[str]]:
     everything = actors.of(node)
-    chosen = [one for one in everything if not asked.names or one["name"] in asked.names or one["kind"] in asked.names]
+    chosen = [one for one in everything if not query.names or one["name"] in query.names or one["kind"] in query.names]
     known = {one[field] for one in chosen for field in ("name", "kind")}
-    missing = [not_found("actors", name) for name in asked.names if name not in known]
+    missing = [not_found("actors", name) for name in query.names if name not in known]
     found = Found(
         items=chosen,
         names=[f"actor/{one['name']}" for one in chosen],
@@ -128,13 +128,13 @@ def _actors(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def _devices(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    everything = devices.of(devices.known(node.state("devices")))
-    chosen = asked.sorted([one for one in everything if not asked.names or devices.is_named(one, asked.names)])
+def _devices(node: Session, query: Query) -> tuple[Found, list[str]]:
+    everything = devices.of(devices.state_of(node.state("devices")))
+    chosen = query.sorted([one for one in everything if not query.names or devices.is_named(one, query.names)])
     missing = [
-        not_found("devices", name) for name in asked.names if not any(devices.is_named(one, (name,)) for one in chosen)
+        not_found("devices", name) for name in query.names if not any(devices.is_named(one, (name,)) for one in chosen)
     ]
-    wide = asked.output == "wide"
+    wide = query.output == "wide"
     found = Found(
         items=chosen,
         names=[f"device/{devices.name_of(one)}" for one in chosen],
@@ -144,13 +144,13 @@ def _devices(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def _events(node: Session, asked: Asked) -> tuple[Found, list[str]]:
-    wanted = wanted_events(node, asked)
-    with closing(asked.events.source(node)) as source:
-        chosen = list(asked.sorted([event for event in source.now() if wanted(event)]))
+def _events(node: Session, query: Query) -> tuple[Found, list[str]]:
+    matches = event_filter(node, query)
+    with closing(query.events.source(node)) as source:
+        chosen = list(query.sorted([event for event in source.now() if matches(event)]))
     known = {event["metadata"]["name"] for event in chosen}
-    missing = [not_found("events", name) for name in asked.names if name not in known]
-    namespaced, wide, now = asked.namespace is None, asked.output == "wide", node.now()
+    missing = [not_found("events", name) for name in query.names if name not in known]
+    namespaced, wide, now = query.namespace is None, query.output == "wide", node.now()
     found = Found(
         items=chosen,
         names=[f"event/{event['metadata']['name']}" for event in chosen],
@@ -160,20 +160,20 @@ def _events(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def wanted_events(node: Session, asked: Asked) -> Callable[[Any], bool]:
-    """Whether an event is asked for."""
-    chosen = asked.events.chosen(node, asked.namespace)
+def event_filter(node: Session, query: Query) -> Callable[[Any], bool]:
+    """The filter for the requested events."""
+    chosen = query.events.chosen(node, query.namespace)
     return lambda event: (
-        chosen(event) and (not asked.names or event["metadata"]["name"] in asked.names) and asked.wanted(event)
+        chosen(event) and (not query.names or event["metadata"]["name"] in query.names) and query.matches(event)
     )
 
 
-def _cgroups(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+def _cgroups(node: Session, query: Query) -> tuple[Found, list[str]]:
     everything = cgroups.of(node)
-    chosen = [one for one in everything if not asked.names or asked.names_one_of(one["name"], one["pod"], one["uid"])]
+    chosen = [one for one in everything if not query.names or query.names_one_of(one["name"], one["pod"], one["uid"])]
     known = {one[field] for one in chosen for field in ("name", "pod", "uid")}
-    missing = [not_found("cgroups", name) for name in asked.names if name not in known]
-    wide = asked.output == "wide"
+    missing = [not_found("cgroups", name) for name in query.names if name not in known]
+    wide = query.output == "wide"
     found = Found(
         items=chosen,
         names=[f"cgroup/{one['name']}" for one in chosen],
@@ -183,22 +183,22 @@ def _cgroups(node: Session, asked: Asked) -> tuple[Found, list[str]]:
     return found, missing
 
 
-def _nodes(node: Session, asked: Asked) -> tuple[Found, list[str]]:
+def _nodes(node: Session, query: Query) -> tuple[Found, list[str]]:
     one = nodes.of(node)
     name = one["metadata"]["name"]
-    chosen = [one] if asked.wanted(one) and (not asked.names or name in asked.names) else []
-    missing = [not_found("nodes", wanted) for wanted in asked.names if wanted != name]
-    wide, now = asked.output == "wide", node.now()
+    chosen = [one] if query.matches(one) and (not query.names or name in query.names) else []
+    missing = [not_found("nodes", wanted) for wanted in query.names if wanted != name]
+    wide, now = query.output == "wide", node.now()
     found = Found(
         items=chosen,
         names=[f"node/{name}" for _ in chosen],
-        head=nodes.head(wide=wide, labelled=asked.labels),
-        rows=[nodes.row(each, now, wide=wide, labelled=asked.labels) for each in chosen],
+        head=nodes.head(wide=wide, labelled=query.labels),
+        rows=[nodes.row(each, now, wide=wide, labelled=query.labels) for each in chosen],
     )
     return found, missing
 
 
-FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
+FINDERS: dict[str, Callable[[Session, Query], tuple[Found, list[str]]]] = {
     "pods": _pods,
     "containers": _containers,
     "devices": _devices,
@@ -208,4 +208,4 @@ FINDERS: dict[str, Callable[[Session, Asked], tuple[Found, list[str]]]] = {
     "cgroups": _cgroups,
     "nodes": _nodes,
 }
-"""How each type is found: what there is of it, and a line for each name that nothing has."""
+"""Finder of each type: returns the objects, and a line for each name that was not found."""

@@ -1,6 +1,6 @@
-"""Which pods are meant where no names are given: labels and fields.
+"""Label and field selectors.
 
-Comes in: what stands behind `-l` and `--field-selector`. Goes out: tests of a Pod as the API has it, or a usage error.
+Comes in: the values of `-l` and `--field-selector`. Goes out: predicates on a Pod in API form, or a usage error.
 Next: `get`, `delete`, `wait`, `describe`, `logs`. Source: apimachinery's labels.Parse and fields.ParseSelector.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 Object = dict[str, Any]
-Wanted = Callable[[Object], bool]
+Predicate = Callable[[Object], bool]
 Options = Callable[..., Any]
 
 FIELDS = (
@@ -52,34 +52,34 @@ _COMMA = re.compile(r",(?![^()]*\))")
 
 
 def options(function: Options) -> Options:
-    """`-l SELECTOR` and `--field-selector SELECTOR`, as tests."""
+    """Add `-l SELECTOR` and `--field-selector SELECTOR`, passed on as predicates."""
     by_label = click.option(
-        "-l", "--selector", callback=labels, metavar="SELECTOR", help="by labels: a=b, a!=b, a in (b,c), a, !a"
+        "-l", "--selector", callback=labels, metavar="SELECTOR", help="label selector: a=b, a!=b, a in (b,c), a, !a"
     )
     by_field = click.option(
-        "--field-selector", callback=_fields, metavar="SELECTOR", help="by fields, such as status.phase=Running"
+        "--field-selector", callback=_fields, metavar="SELECTOR", help="field selector, such as status.phase=Running"
     )
     return by_label(by_field(function))
 
 
-def labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Wanted | None:
-    """What `-l` says, as a test."""
+def labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Predicate | None:
+    """The value of `-l` as a predicate."""
     return None if value is None else by_labels(value)
 
 
-def _fields(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Wanted | None:
+def _fields(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Predicate | None:
     return None if value is None else by_fields(value)
 
 
-def by_labels(text: str) -> Wanted:
-    """Every requirement holds; a label that is absent is none of the values."""
+def by_labels(text: str) -> Predicate:
+    """True if every requirement holds. An absent label matches no value."""
     tests = [_requirement(part.strip()) for part in _COMMA.split(text) if part.strip()]
 
-    def wanted(pod: Object) -> bool:
+    def matches(pod: Object) -> bool:
         carried = pod["metadata"].get("labels", {})
         return all(test(carried) for test in tests)
 
-    return wanted
+    return matches
 
 
 def _requirement(text: str) -> Callable[[Mapping[str, str]], bool]:
@@ -102,28 +102,28 @@ def _among(key: str, values: set[str], *, inside: bool) -> Callable[[Mapping[str
     return lambda labels: (key in labels and labels[key] in values) == inside
 
 
-def by_fields(text: str) -> Wanted:
-    """Every field is, or is not, as it says. Only those that the API can select by."""
+def by_fields(text: str) -> Predicate:
+    """True if every field matches. Only fields that the API supports; a usage error for others."""
     tests = [_field(part.strip()) for part in text.split(",") if part.strip()]
     return lambda pod: all(test(pod) for test in tests)
 
 
-def _field(text: str) -> Wanted:
+def _field(text: str) -> Predicate:
     path, sign, value = (part.strip() for part in _signed(text))
     if path not in {*FIELDS, *EVENT_FIELDS}:
         raise _unknown(path, FIELDS)
 
-    def wanted(item: Object) -> bool:
+    def matches(item: Object) -> bool:
         fields = EVENT_FIELDS if "involvedObject" in item else FIELDS
-        if path not in fields:  # a field of the other kind
+        if path not in fields:  # a field of the other object type
             raise _unknown(path, fields)
         return (_at(item, path) == value) == (sign != "!=")
 
-    return wanted
+    return matches
 
 
 def _unknown(path: str, fields: Sequence[str]) -> click.BadParameter:
-    return click.BadParameter(f"field {path!r} is not known, expected one of {', '.join(fields)}.")
+    return click.BadParameter(f"field label not supported: {path}, expected one of {', '.join(fields)}.")
 
 
 def _signed(text: str) -> tuple[str, str, str]:
@@ -135,13 +135,13 @@ def _signed(text: str) -> tuple[str, str, str]:
 
 
 def _at(pod: Object, path: str) -> str:
-    """What stands there, as text; a field that is absent is empty."""
+    """The field's value as text; empty if absent."""
     section, _, name = path.partition(".")
     value = pod.get(section, {}).get(name, _DEFAULTS.get(path, "")) if name else pod.get(section, "")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def chosen(*tests: Wanted | None) -> Wanted:
-    """All of these that were asked for."""
-    asked = [test for test in tests if test is not None]
-    return lambda pod: all(test(pod) for test in asked)
+def chosen(*tests: Predicate | None) -> Predicate:
+    """The conjunction of the given predicates; None is ignored."""
+    given = [test for test in tests if test is not None]
+    return lambda pod: all(test(pod) for test in given)

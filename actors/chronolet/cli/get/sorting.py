@@ -1,6 +1,6 @@
-"""The order of what `get` shows, by what a JSONPath finds in each.
+"""Sorts the objects of `get` by a JSONPath.
 
-Comes in: what stands behind `--sort-by`, plain objects. Goes out: the objects in order. Next: `get`.
+Comes in: the value of `--sort-by`, plain objects. Goes out: the objects in order. Next: `get`.
 Source: kubectl's pkg/cmd/get/sorter.go.
 """
 
@@ -17,7 +17,7 @@ Order = Callable[[Sequence[Any]], list[Any]]
 
 
 def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Order | None:
-    """`.metadata.name` or `{.metadata.name}`: by the first thing found; what has none of it comes first."""
+    """Sort by the first result of `.metadata.name` or `{.metadata.name}`. Objects without a result come first."""
     if value is None:
         return None
     try:
@@ -36,5 +36,5 @@ def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -
 
 
 def _rank(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, before words by letter."""
+    """Sort key: numbers by value, before text in alphabetical order."""
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0, str(value))

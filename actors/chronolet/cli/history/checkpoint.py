@@ -1,4 +1,4 @@
-"""`chronolet checkpoint`: who has which devices, as the kubelet's own file says it.
+"""`chronolet checkpoint`: prints device allocations in the format of the kubelet's checkpoint file.
 
 Comes in: the state of `devices`. Goes out: the content of kubelet_internal_checkpoint on standard output.
 Next: tools that read that file.
@@ -19,9 +19,9 @@ from chronolet_schemas.devices import Answer
 @click.command("checkpoint")
 @with_settings()
 def command(*, settings: Settings) -> None:
-    """Print devices and who has them in the format of the kubelet's kubelet_internal_checkpoint."""
+    """Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint)."""
     with session(settings) as node:
-        click.echo(exported(devices.known(node.state("devices")), _serialized), nl=False)
+        click.echo(exported(devices.state_of(node.state("devices")), _serialized), nl=False)
 
 
 def _serialized(answer: Answer) -> bytes:

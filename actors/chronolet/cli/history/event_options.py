@@ -1,7 +1,7 @@
-"""The flags that say which KubeEvents are wanted: of `events`, and of `get events`.
+"""Flags of `events` and `get events` that select KubeEvents.
 
-Comes in: what a person typed. Goes out: a `Selection`, or a usage error that names the flag. Next: `kube_events`, which
-reads and chooses by it.
+Comes in: flag values. Goes out: a `Selection`, or a usage error that names the flag. Next: `kube_events`, which reads
+and filters.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from chronolet.cli.history.kube_events import Chosen, Source, Stream, WholeLog, elsewhere
+from chronolet.cli.history.kube_events import EventFilter, Source, Stream, WholeLog, elsewhere
 from chronolet.cli.naming import TYPES
 from chronolet.cli.session import Session
 from chronolet.node.settings.values import SettingsError, duration
@@ -23,24 +23,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Selection(NamedTuple):
-    """What the flags say; as it is made, they say nothing. `age` in milliseconds."""
+    """The values of the flags; the defaults select everything. `age` in milliseconds, 0 for no limit."""
 
     about: tuple[str, str] | None = None
     types: tuple[str, ...] = ()
     age: int = 0
     whole: bool = False
 
-    def chosen(self, node: Session, namespace: str | None) -> Chosen:
-        """What of the namespace (None: of all) is wanted; a node's events lie in that of its own."""
+    def chosen(self, node: Session, namespace: str | None) -> EventFilter:
+        """The filter for events in this namespace (None: all). Events about a node are in the namespace `default`."""
         where = "default" if namespace is not None and self.about and self.about[0] == "Node" else namespace
-        return Chosen(where, self.about, self.types, node.now() - self.age if self.age else 0)
+        return EventFilter(where, self.about, self.types, node.now() - self.age if self.age else 0)
 
     def source(self, node: Session) -> Source:
-        """Where they are read."""
+        """Where to read events. Prints a note if the agent delivers them elsewhere."""
         if self.whole:
             return WholeLog(node)
-        if said := elsewhere(node):
-            click.echo(f"note: {said}", err=True)
+        if note := elsewhere(node):
+            click.echo(f"note: {note}", err=True)
         return Stream(node)
 
 
@@ -75,23 +75,26 @@ _OPTIONS = (
         "--for", "about", callback=_about, metavar="TYPE/NAME", help="only events about pod/NAME or node/NAME"
     ),
     click.option(
-        "--types", callback=_types, metavar="TYPES", help="only events of these types, by commas: Normal, Warning"
+        "--types", callback=_types, metavar="TYPES", help="only events of these types, comma-separated: Normal, Warning"
     ),
     click.option(
         "--since",
         "age",
         callback=_age,
         metavar="DURATION",
-        help="only events that happened within this, such as 10m or 2h30m",
+        help="only events newer than this, such as 10m or 2h30m",
     ),
     click.option(
-        "--all", "whole", is_flag=True, help="events from the node's whole log, with what the spam filter kept back"
+        "--all",
+        "whole",
+        is_flag=True,
+        help="events from the node's whole log, including those dropped by the spam filter",
     ),
 )
 
 
 def options(command: F) -> F:
-    """`about`, `types`, `age` and `whole`, which a `Selection` is made of."""
+    """Add the options `about`, `types`, `age` and `whole`, the fields of a `Selection`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

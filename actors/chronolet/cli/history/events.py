@@ -1,7 +1,7 @@
-"""`chronolet events`: what was told about pods and the node.
+"""`chronolet events`: prints KubeEvents about pods and the node.
 
-Comes in: which events. Goes out: a table in kubectl's form, objects, or both as they go on. Next: `kube_events`, which
-reads them and knows the columns.
+Comes in: a selection of events. Goes out: a table in kubectl's format or objects, with `-w` also new events. Next:
+`kube_events`, which reads the events and formats the columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NoReturn
 import click
 
 from chronolet.cli.history import event_options, kube_events
-from chronolet.cli.history.kube_events import Object, Source, Wanted
+from chronolet.cli.history.kube_events import Object, Predicate, Source
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing import ages
 from chronolet.cli.printing.forms import FORMS, form, forms, show_object
@@ -26,11 +26,11 @@ Show = Callable[[Sequence[Object]], None]
 @click.command(cls=Command)
 @with_settings()
 @namespace_option
-@click.option("-A", "--all-namespaces", is_flag=True, help="of all namespaces")
+@click.option("-A", "--all-namespaces", is_flag=True, help="list events across all namespaces")
 @event_options.options
-@click.option("-w", "--watch", "watching", is_flag=True, help="go on with what comes")
-@click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="another form")
-@click.option("--no-headers", is_flag=True, help="rows only")
+@click.option("-w", "--watch", "watching", is_flag=True, help="after listing, watch for more events")
+@click.option("-o", "--output", callback=form, shell_complete=forms, metavar=FORMS, help="output format")
+@click.option("--no-headers", is_flag=True, help="do not print headers")
 def command(
     *,
     settings: Settings,
@@ -44,15 +44,15 @@ def command(
     output: str | None,
     no_headers: bool,
 ) -> None:
-    """Show what was told about pods and the node, in the order in which it happened last."""
+    """List events about pods and the node. Ordered by last occurrence."""
     selection = event_options.Selection(about, types, age, whole)
     with session(settings) as node:
         chosen = selection.chosen(node, None if all_namespaces else namespace)
         source = selection.source(node)
-        show = shower(node, output, namespaced=all_namespaces, headers=not no_headers, counted=True)
+        show = printer(node, output, namespaced=all_namespaces, headers=not no_headers, counted=True)
         found = [event for event in source.now() if chosen(event)]
         if output in (None, "wide"):
-            _say_window(source, found, chosen.namespace)
+            _print_window(source, found, chosen.namespace)
         if watching:
             follow(source, found, chosen, show)
         if output in (None, "wide", "name"):
@@ -62,8 +62,8 @@ def command(
             show_object({**listed, "items": found}, output or "")
 
 
-def follow(source: Source, found: Sequence[Object], chosen: Wanted, show: Show) -> NoReturn:
-    """What there is, then what comes, until an interrupt."""
+def follow(source: Source, found: Sequence[Object], chosen: Predicate, show: Show) -> NoReturn:
+    """Print the events found, then new ones, until interrupted."""
     show(found)
     for event in source.changes():
         if chosen(event):
@@ -71,8 +71,8 @@ def follow(source: Source, found: Sequence[Object], chosen: Wanted, show: Show) 
     raise AssertionError("`changes` ended")
 
 
-def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool, counted: bool) -> Show:
-    """What prints events in this form."""
+def printer(node: Session, output: str | None, *, namespaced: bool, headers: bool, counted: bool) -> Show:
+    """A function that prints events in this output format."""
     wide = output == "wide"
     growing = Growing(kube_events.head(namespaced=namespaced, wide=wide) if headers else ())
 
@@ -95,10 +95,10 @@ def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool
     return rows if output in (None, "wide") else names if output == "name" else objects
 
 
-def _say_window(source: Source, found: Sequence[Object], namespace: str | None) -> None:
-    """From when on there are any: older ones may have been, and are in the log."""
+def _print_window(source: Source, found: Sequence[Object], namespace: str | None) -> None:
+    """Print since when Redis keeps events; the log has older ones."""
     if not found:
         click.echo("No events found." if namespace is None else f"No events found in {namespace} namespace.", err=True)
     if source.first is not None and isinstance(source, kube_events.Stream):
         since = ages.rfc3339(source.first.milliseconds)
-        click.echo(f"Kept since {since}; what came before: chronolet events --all", err=True)
+        click.echo(f"Kept since {since}; for older events: chronolet events --all", err=True)

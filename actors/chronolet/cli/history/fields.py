@@ -1,4 +1,4 @@
-"""Fields of events as commands show them: camelCase names in JSON, as in all other JSON; times that people can read.
+"""Formats event fields for output: camelCase names in JSON, human-readable times in text.
 
 Comes in: a decoded event, or plain data. Goes out: plain data. Next: `log`.
 """
@@ -15,7 +15,7 @@ from chronolet.cli.printing import ages
 _TIMES = ("at", "deadline", "since", "first", "last")
 _TIME_ENDS = ("_at", "_until", "_since")
 _YEAR_2001, _YEAR_2100 = 1_000_000_000_000, 4_102_444_800_000
-"""In milliseconds. What lies outside is a count, or a time that is not known (0)."""
+"""In milliseconds since the epoch. A value outside is a count, or an unknown time (0)."""
 
 
 def camel(name: str) -> str:
@@ -25,7 +25,7 @@ def camel(name: str) -> str:
 
 
 def in_camel_case(value: Any) -> Any:
-    """A message as plain data. Only names of fields are changed, not keys of maps, such as labels."""
+    """A message as plain data. Converts field names but not keys of maps, such as labels."""
     if isinstance(value, msgspec.Struct):
         return {name: in_camel_case(one) for name, one in _fields(value)}
     if isinstance(value, Mapping):
@@ -36,7 +36,7 @@ def in_camel_case(value: Any) -> Any:
 
 
 def _fields(value: msgspec.Struct) -> list[tuple[str, Any]]:
-    """Those that the event is written with: what stands at its default is left out of most types."""
+    """The fields that are encoded: most message types omit fields at their default."""
     config = value.__struct_config__
     found: list[tuple[str, Any]] = [(config.tag_field, config.tag)] if config.tag_field else []
     for field in msgspec.structs.fields(value):
@@ -51,7 +51,7 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def readable(name: str, value: Any) -> Any:
-    """The value of a field for people: a time in milliseconds as RFC 3339 in UTC, in maps and lists, too."""
+    """A field's value with times in milliseconds as RFC 3339 in UTC, also inside maps and lists."""
     if isinstance(value, dict):
         return {key: readable(str(key), one) for key, one in value.items()}
     if isinstance(value, list):

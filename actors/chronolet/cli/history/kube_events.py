@@ -1,9 +1,9 @@
-"""KubeEvents as commands show them: which are wanted, where they are read, their columns.
+"""Reads, filters and formats KubeEvents for commands.
 
-Comes in: a session, what was asked for. Goes out: Event objects of the Kubernetes API, rows. Next: `events`, `get`.
+Comes in: a session, a filter. Goes out: Event objects of the Kubernetes API, rows. Next: `events`, `get`.
 Source: kubectl's pkg/cmd/events and the printers of pkg/printers/internalversion (printEvent).
 
-The stream that the agent keeps for readers has the newest; the log has all, with what the spam filter kept back.
+The agent's stream in Redis has the newest events; the log has all, including those dropped by the spam filter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chronolet.ports.kube_sinks import api_event
 from chronolet_schemas.envelope import START, Entry, Position
 
 Object = dict[str, Any]
-Wanted = Callable[[Object], bool]
+Predicate = Callable[[Object], bool]
 
 _HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 _WIDE = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "SUBOBJECT", "SOURCE", "MESSAGE", "FIRST SEEN", "COUNT", "NAME")
@@ -37,20 +37,20 @@ _PLACES = {
     "kubernetes": "a Kubernetes API server",
 }
 _PAGE = 1_000
-_PATIENCE = 5_000
+_BLOCK_MILLISECONDS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """Which events are wanted."""
+class EventFilter:
+    """A filter for events."""
 
     namespace: str | None = None
-    """None: of all of them."""
+    """None: all namespaces."""
     about: tuple[str, str] | None = None
-    """Kind and name of the object."""
+    """Kind and name of the involved object."""
     types: tuple[str, ...] = ()
     since: int = 0
-    """Only what happened then or later, in milliseconds."""
+    """Earliest last occurrence, in milliseconds since the epoch."""
 
     def __call__(self, event: Object) -> bool:
         involved = event["involvedObject"]
@@ -63,26 +63,26 @@ class Chosen:
 
 
 class Source(ABC):
-    """Event objects of a node: those that there are, then those that come. `first` is where they begin, once read."""
+    """Event objects of a node: the existing ones, then new ones. `first`: position of the oldest, once read."""
 
     def __init__(self) -> None:
         self.first: Position | None = None
 
     @abstractmethod
     def now(self) -> Sequence[Object]:
-        """Each once, as it is; in the order in which they happened last."""
+        """The current version of each event, ordered by last occurrence."""
 
     @abstractmethod
     def changes(self) -> Iterator[Object]:
-        """What comes after what `now` had, without end."""
+        """Events after those of `now`, endlessly."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is held for it alone."""
+        """Release the source's own resources."""
 
 
 class Stream(Source):
-    """What the agent keeps in Redis for readers."""
+    """Events from the stream that the agent keeps in Redis."""
 
     def __init__(self, node: Session) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ class Stream(Source):
 
     def changes(self) -> Iterator[Object]:
         while True:
-            for at, event in self._kept.read(self._at, _PAGE, _PATIENCE):
+            for at, event in self._kept.read(self._at, _PAGE, _BLOCK_MILLISECONDS):
                 self._at = at
                 yield event
 
@@ -111,7 +111,7 @@ class Stream(Source):
 
 
 class WholeLog(Source):
-    """Everything that was ever recorded and is in the log or its archive."""
+    """All events recorded in the log and its archive."""
 
     def __init__(self, node: Session) -> None:
         super().__init__()
@@ -126,17 +126,17 @@ class WholeLog(Source):
         return [self._shown(post) for post in self._view.posts()]
 
     def changes(self) -> Iterator[Object]:
-        return map(self._shown, self._taken(follow(self._node.store, self._at, look_milliseconds=_PATIENCE)))
+        return map(self._shown, self._taken(follow(self._node.store, self._at, look_milliseconds=_BLOCK_MILLISECONDS)))
 
     def close(self) -> None:
-        """The log is the session's."""
+        """Nothing to release: the session owns the log."""
 
     def _taken(self, entries: Iterable[Entry]) -> Iterator[Any]:
-        for at, event in recorded(self._noting(entries), lambda _: True):
+        for at, event in recorded(self._tracking(entries), lambda _: True):
             self.first = self.first or at
             yield self._view.take(at, event)
 
-    def _noting(self, entries: Iterable[Entry]) -> Iterator[Entry]:
+    def _tracking(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         for entry in entries:
             self._at = entry.position
             yield entry
@@ -146,7 +146,7 @@ class WholeLog(Source):
 
 
 def elsewhere(node: Session) -> str:
-    """Where the agent delivers KubeEvents if not to what `Stream` reads; empty if it does, or nothing is known."""
+    """A note on where the agent delivers KubeEvents instead of Redis; empty if to Redis, or if unknown."""
     state: State = node.state("kube_events").states["kube_events"].get(NODE, State())
     if not state.sinks or REDIS in state.sinks:
         return ""
@@ -158,19 +158,19 @@ def elsewhere(node: Session) -> str:
 
 
 def last_seen(event: Object) -> int:
-    """When it happened last, in milliseconds: an Event object's version is the position of that."""
+    """Time of the last occurrence in milliseconds: an Event object's resource version is its log position."""
     return Position.parse(event["metadata"]["resourceVersion"]).milliseconds
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 def head(*, namespaced: bool, wide: bool = False) -> tuple[str, ...]:
-    """The columns' names."""
+    """The column names."""
     names = _WIDE if wide else _HEAD
     return ("NAMESPACE", *names) if namespaced else names
 
 
 def row(event: Object, now: int, *, namespaced: bool, wide: bool = False, counted: bool = False) -> tuple[str, ...]:
-    """One event; `counted` as `events` has it, else as `get events`."""
+    """The cells of one event, in the format of `events` if `counted`, else of `get events`."""
     involved, source, count = event["involvedObject"], event["source"], event["count"]
     last, first = ages.ago(last_seen(event), now), ages.ago(pods.milliseconds(event["firstTimestamp"]), now)
     kind = involved["kind"] if counted else involved["kind"].lower()

@@ -1,7 +1,7 @@
-"""`chronolet log`: the node's event log, decoded.
+"""`chronolet log`: prints the node's event log, decoded.
 
-Comes in: what to show. Goes out: a line for each entry, for people or as JSON. Entries that this release cannot
-decode are shown as plain data, or as bytes.
+Comes in: a filter. Goes out: a line for each entry, as text or JSON. Entries that this release cannot decode appear as
+plain data, or as bytes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from chronolet.node.settings.values import duration
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Position
 
-_PATIENCE = 5_000
-"""Milliseconds that one look for new entries waits: any entry ends it at once."""
+_BLOCK_MILLISECONDS = 5_000
+"""Longest blocking read for new entries; returns as soon as there is one."""
 _LONG = 60
 _SHORT_HASH = 12
 _HASH = re.compile("[0-9a-f]{32,}")
@@ -37,12 +37,14 @@ _HASH = re.compile("[0-9a-f]{32,}")
 
 @click.command(cls=Command)
 @with_settings()
-@click.option("--since", metavar="DURATION", help="only what is not older than this, such as 10m or 2h30m")
-@click.option("-f", "--follow", "following", is_flag=True, help="go on with what comes")
-@click.option("--entity", metavar="PATTERN", help="only this entity, such as pod/default/web or 'pod/*'")
-@click.option("--pod", metavar="[NAMESPACE/]NAME", help="only what is about this pod, whoever wrote it")
-@click.option("--type", "type_", metavar="PATTERN", help="only these events, such as pod.ContainerStarted or 'pod.*'")
-@click.option("-o", "--output", type=click.Choice(["json"]), help="a JSON object for each entry")
+@click.option("--since", metavar="DURATION", help="only entries newer than this, such as 10m or 2h30m")
+@click.option("-f", "--follow", "following", is_flag=True, help="after listing, print new entries")
+@click.option("--entity", metavar="PATTERN", help="only entries of this entity, such as pod/default/web or 'pod/*'")
+@click.option("--pod", metavar="[NAMESPACE/]NAME", help="only entries about this pod, from any actor")
+@click.option(
+    "--type", "type_", metavar="PATTERN", help="only events of this type, such as pod.ContainerStarted or 'pod.*'"
+)
+@click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object per entry")
 @click.option("-n", "count", type=click.IntRange(min=0), metavar="N", help="only the last N entries")
 def command(
     *,
@@ -55,22 +57,22 @@ def command(
     output: str | None,
     count: int | None,
 ) -> None:
-    """Show the node's event log."""
+    """Print the node's event log."""
     chosen = Filter(entity, type_, pod)
     write = as_json if output else as_line
     with session(settings) as node:
         after, at = _begin(node, since, None if chosen.narrow else count), START
-        wanted = _noting(node.entries(after), chosen, seen := _Seen(after))
+        wanted = _filtered(node.entries(after), chosen, cursor := _Cursor(after))
         for entry in deque(wanted, maxlen=count) if count is not None else wanted:
             click.echo(write(entry))
-        at = seen.position
-        for entry in follow(node.store, at, look_milliseconds=_PATIENCE) if following else ():
+        at = cursor.position
+        for entry in follow(node.store, at, look_milliseconds=_BLOCK_MILLISECONDS) if following else ():
             if chosen(entry):
                 click.echo(write(entry))
 
 
 class Filter:
-    """Which entries are wanted, by shell patterns; a type's version need not be given."""
+    """Filters entries by shell patterns; a type pattern may omit the version."""
 
     def __init__(self, entity: str | None, type_: str | None, pod: str | None) -> None:
         self.entity = entity
@@ -87,14 +89,16 @@ class Filter:
         return self.type is None or any(fnmatch.fnmatchcase(name, self.type) for name in names)
 
 
-class _Seen:
+class _Cursor:
+    """Position of the last entry read."""
+
     def __init__(self, position: Position) -> None:
         self.position = position
 
 
-def _noting(entries: Iterator[Entry], chosen: Filter, seen: _Seen) -> Iterator[Entry]:
+def _filtered(entries: Iterator[Entry], chosen: Filter, cursor: _Cursor) -> Iterator[Entry]:
     for entry in entries:
-        seen.position = entry.position
+        cursor.position = entry.position
         if chosen(entry):
             yield entry
 
@@ -116,16 +120,16 @@ def _duration(text: str) -> int:
 
 
 def decoded(entry: Entry) -> Any:
-    """The entry's data as plain data, whatever release wrote it; as hexadecimal text if it is no msgpack."""
+    """The entry's data as plain data, from any release; as hexadecimal text if it is not msgpack."""
     try:
         return msgpack.unpackb(entry.data, strict_map_key=False)
-    # TypeError: a map's key may be anything in msgpack, a list too.
+    # TypeError: a map key in msgpack may have any type, such as a list.
     except (ValueError, TypeError, msgpack.UnpackException) as error:
         return f"undecodable ({error}): {entry.data.hex()}"
 
 
 def as_json(entry: Entry) -> str:
-    """One JSON object; times in its data are milliseconds."""
+    """The entry as one JSON object. Times in `data` are milliseconds since the epoch."""
     fields = {
         "position": str(entry.position),
         "time": ages.rfc3339(entry.position.milliseconds, fraction=True),
@@ -147,7 +151,7 @@ def _data(entry: Entry) -> Any:
 
 
 def as_line(entry: Entry) -> str:
-    """Time and number, entity, type, subject, cause, data."""
+    """The entry as text: time, number, entity, type, subject, cause, data."""
     time = ages.rfc3339(entry.position.milliseconds, fraction=True)
     words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
     words += [entry.subject] if entry.subject else []
@@ -156,7 +160,7 @@ def as_line(entry: Entry) -> str:
 
 
 def _cause(cause: str) -> str:
-    """A position by its number, which is enough to find it; a request id as it is."""
+    """A position as its number, which identifies it; a request id with long hashes shortened."""
     milliseconds, dash, number = cause.partition("-")
     if dash and milliseconds.isdigit() and number.isdigit():
         return f"#{number}"
@@ -164,13 +168,13 @@ def _cause(cause: str) -> str:
 
 
 def _compact(data: Any, entry: Entry) -> str:
-    """The fields, without those that only repeat what the line has named already."""
+    """The fields, except those already present in the line."""
     if not isinstance(data, dict):
         return _short(data)
     if data.get("reason") == "ContainerStatusUnknown" and "exit_code" in data:
-        data = {**data, "exit_code": "unknown"}  # the number is a kill's, and only stands for what nobody saw
-    said = {("pod", entry.entity.partition("/")[2]), ("container", entry.subject.removeprefix("container/"))}
-    left = ((name, value) for name, value in data.items() if (name, str(value)) not in said)
+        data = {**data, "exit_code": "unknown"}  # the logged 137 is a placeholder: the real exit was not observed
+    shown = {("pod", entry.entity.partition("/")[2]), ("container", entry.subject.removeprefix("container/"))}
+    left = ((name, value) for name, value in data.items() if (name, str(value)) not in shown)
     return " ".join(f"{name}={_short(readable(name, value))}" for name, value in left)
 
 

@@ -1,7 +1,7 @@
-"""`chronolet trace`: where the time of a pod's last start went.
+"""`chronolet trace`: shows how long each part of a pod's last start took.
 
-Comes in: a pod. Goes out: one sentence that names what took longest, then a line for each step, wait and call. The log
-has the steps; what single calls to the engine took only the running agent knows, for its newest spans.
+Comes in: a pod. Goes out: one sentence that names the main delay, then a line for each step, wait and call. The steps
+come from the log; the durations of engine calls come from the running agent, which keeps its most recent spans.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from chronolet_schemas import codec
 from chronolet_schemas.envelope import Event, Position
 
 MOST_SHOWN = 60
-"""Steps: a pod that waits for its image may have taken thousands."""
+"""Limit on printed steps: a pod waiting for its image may have thousands."""
 
 
 @click.command(cls=Command)
 @with_settings()
 @click.argument("name", metavar="POD", shell_complete=completing.pods)
 @namespace_option
-@click.option("-o", "--output", type=click.Choice(["json"]), help="one JSON object")
+@click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object")
 def command(*, settings: Settings, name: str, namespace: str, output: str | None) -> None:
-    """Show where the time of a pod's last start went."""
+    """Show how long each part of a pod's last start took."""
     pod = f"{namespace}/{pod_name(name)}"
     with session(settings) as node:
         agents = node.store.alive()
-        answers = {info: node.services.spans(info, pod) for info in agents.values()}
-        spans = [span for some in answers.values() for span in some or ()]
+        replies = {info: node.services.spans(info, pod) for info in agents.values()}
+        spans = [span for some in replies.values() for span in some or ()]
         results = islice(node.services.results(settings), MOST_LOOKED_AT)
         with progress("reading the node's log"):
-            found = trace(pod, _events(node, pod), spans, results, node.now(), hosted=_hosted(answers))
+            found = trace(pod, _events(node, pod), spans, results, node.now(), hosted=_hosted(replies))
         if found is None:
             name = pod.partition("/")[2]
             raise Failure(
-                f'pods "{name}" not found: the log of node {settings.node} has nothing of {pod}; '
-                "`chronolet get pods -A` lists its pods, -n names a namespace"
+                f'pods "{name}" not found: the log of node {settings.node} has no entries about {pod}; '
+                "`chronolet get pods -A` lists its pods, -n selects a namespace"
             )
         _show(found, output, node.now())
-        for line in _notes(found, answers, node.now()):
+        for line in _notes(found, replies, node.now()):
             click.echo(f"note: {line}", err=True)
 
 
@@ -69,7 +69,7 @@ def _events(node: Session, pod: str) -> Iterator[tuple[Position, str, Event]]:
 
 
 def _hosted(agents: Mapping[str, object]) -> bool:
-    """Whether one of these processes, by their lines in the list of processes, hosts pods."""
+    """Whether one of these processes hosts pods. Keys: their entries in the list of live processes."""
     return any("pod" in info.partition(" ")[0].split(",") for info in agents)
 
 
@@ -82,33 +82,33 @@ def _show(found: Trace, output: str | None, now: int) -> None:
         click.echo(line)
 
 
-def _notes(found: Trace, answers: Mapping[str, Sequence[Span] | None], now: int) -> Iterator[str]:
-    """What the trace is not, or lacks, and why."""
+def _notes(found: Trace, replies: Mapping[str, Sequence[Span] | None], now: int) -> Iterator[str]:
+    """Limitations of the trace, and their reasons."""
     if found.gone_at:
-        yield f"{found.pod} is gone since {(now - found.gone_at) / 1000:.3f} s: this is its last start"
-    without = "the steps are those of the log, without single calls to the engine"
-    if not answers:
-        yield f"no agent of the node runs: {without}"
-    for info, some in answers.items():
+        yield f"{found.pod} was removed {(now - found.gone_at) / 1000:.3f} s ago: this is its last start"
+    without = "steps come from the log, without individual engine calls"
+    if not replies:
+        yield f"no agent of the node is running: {without}"
+    for info, some in replies.items():
         address = info.partition(" ")[2]
         if some is None and address:
-            yield f"the agent at http://{address}/trace did not answer with spans: {without}"
+            yield f"the agent at http://{address}/trace did not return spans: {without}"
         elif some is None:
-            yield f"an agent of the node serves no pages (its --port is 0): {without}"
-    known = [some for some in answers.values() if some is not None]
+            yield f"an agent of the node has its HTTP server disabled (--port 0): {without}"
+    known = [some for some in replies.values() if some is not None]
     if known and not any(some for some in known) and found.steps:
-        yield f"the agent knows no calls of this start, which was before its own or is too long ago: {without}"
+        yield f"the agent has no engine calls of this start, which predates the agent or is too old: {without}"
 
 
 def _lines(found: Trace, now: int) -> Iterator[str]:
     whole = max(found.milliseconds, 1)
     left_out = max(len(found.steps) - MOST_SHOWN, 0)
     if left_out:
-        yield f"  ... {left_out} earlier steps; `-o json` has all"
+        yield f"  ... {left_out} earlier steps; `-o json` prints all"
     for step in found.steps[left_out:]:
         took = step.milliseconds(now)
         note = f"  ({step.note})" if step.note else ""
-        what = step.name if step.ended else f"{step.name}, not over"
+        what = step.name if step.ended else f"{step.name}, in progress"
         yield f"  +{_seconds(step.began - found.began)}  {_seconds(took)}  {share(took, whole):>5}  {what}{note}"
         yield from _calls(step, found.began, whole, now)
 
@@ -116,7 +116,7 @@ def _lines(found: Trace, now: int) -> Iterator[str]:
 def _calls(step: Step, began: int, whole: int, now: int) -> Iterator[str]:
     for span in step.spans:
         at, took = span.at - began, span.took(now)
-        what = span.what if span.over else f"{span.what}, not over"
+        what = span.what if span.over else f"{span.what}, in progress"
         yield f"  +{_seconds(at)}  {_seconds(took)}  {share(took, whole):>5}    {what}"
 
 

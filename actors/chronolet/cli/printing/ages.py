@@ -1,4 +1,4 @@
-"""Times as kubectl writes them.
+"""Formats times as kubectl does.
 
 Comes in: milliseconds. Goes out: `5m3s`, `2d4h`, RFC 3339. Source: apimachinery's duration.HumanDuration.
 """
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
 
-# (below this many seconds, unit, its letter, finer unit, its letter): a finer one where it still says something.
+# (upper bound in seconds, unit, its letter, finer unit, its letter): a finer unit only where it still matters.
 _STEPS = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),
@@ -24,7 +24,7 @@ _STEPS = (
 
 
 def human(milliseconds: int) -> str:
-    """A duration. Two seconds of the future still pass for now: clocks differ by as much."""
+    """A duration. Less than two seconds in the future counts as 0, for clock skew; more is `<invalid>`."""
     if milliseconds <= -2000:  # noqa: PLR2004
         return "<invalid>"
     seconds = max(0, milliseconds) // 1000
@@ -36,17 +36,17 @@ def human(milliseconds: int) -> str:
 
 
 def ago(then: int, now: int) -> str:
-    """How long ago `then` was; `<unknown>` for 0."""
+    """The time from `then` to `now`, both in milliseconds; `<unknown>` if `then` is 0."""
     return human(now - then) if then else "<unknown>"
 
 
 def rfc3339(milliseconds: int, *, fraction: bool = False) -> str:
-    """A moment in UTC, `2026-11-20T23:47:41Z`."""
+    """A time in UTC, `2026-11-20T23:47:41Z`."""
     moment = datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{moment}.{milliseconds % 1000:03}Z" if fraction else f"{moment}Z"
 
 
 def local(milliseconds: int) -> str:
-    """A moment as `describe` writes it: RFC 1123 with the zone's number."""
+    """A time in `describe`'s format: RFC 1123 in the local zone, with a numeric offset."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
     return moment.strftime("%a, %d %b %Y %H:%M:%S %z")

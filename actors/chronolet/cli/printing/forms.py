@@ -1,6 +1,6 @@
-"""The forms of output that `get` knows, as `-o` names them.
+"""Output formats of `get -o`.
 
-Comes in: what stands behind `-o`, plain data. Goes out: the form's name, known to be good, or a usage error; text.
+Comes in: the value of `-o`, plain data. Goes out: the validated format, or a usage error; text.
 Next: `get`.
 """
 
@@ -22,7 +22,7 @@ FORMS = f"[{'|'.join(_NAMES)}|{JSONPATH}TEMPLATE]"
 
 
 def form(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    """`wide`, `json`, `yaml`, `name` or `jsonpath=TEMPLATE`; `-o=json` as well, as kubectl's users write it."""
+    """Validate `wide`, `json`, `yaml`, `name` or `jsonpath=TEMPLATE`. Accepts `-o=json` as kubectl does."""
     if value is None:
         return None
     named = value.removeprefix("=")
@@ -37,12 +37,12 @@ def form(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
 
 
 def forms(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """What a shell may offer."""
+    """Shell completions for `-o`."""
     return [name for name in (*_NAMES, JSONPATH) if name.startswith(incomplete)]
 
 
 def show_object(plain: Any, output: str) -> None:
-    """As JSON or YAML, or what a JSONPath template prints of it: no line end is added then, as kubectl adds none."""
+    """Print an object as JSON, YAML or by a JSONPath template. A template's output gets no newline, as in kubectl."""
     if not output.startswith(JSONPATH):
         click.echo(dump(plain, output))
         return
@@ -54,5 +54,5 @@ def show_object(plain: Any, output: str) -> None:
 
 
 def spelled_out(text: str) -> str:
-    """The text without what could steer a terminal; ends of lines and tabulators are the template's own."""
+    """Escape control characters that could control a terminal, except newlines and tabs of the template."""
     return "".join(one if one in "\n\t" else table.plain(one) for one in text)

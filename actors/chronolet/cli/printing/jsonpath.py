@@ -1,7 +1,7 @@
-"""JSONPath templates as kubectl takes them: `{.items[*].metadata.name}`, `{range .items[*]}{.status.podIP} {end}`.
+"""JSONPath templates in kubectl's dialect: `{.items[*].metadata.name}`, `{range .items[*]}{.status.podIP} {end}`.
 
-Comes in: a template, then plain data. Goes out: text. A key that is not there gives nothing; an index that is not there
-is an error. Filters, unions and `..` are refused by name. Next: `get`, `wait`. Source: client-go's util/jsonpath.
+Comes in: a template, then plain data. Goes out: text. A missing key yields nothing; an index out of range is an
+error. Filters, unions and `..` are rejected by name. Next: `get`, `wait`. Source: client-go's util/jsonpath.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ Step = Callable[[Any], list[Any]]
 
 
 class JsonPathError(ValueError):
-    """The template cannot be used, or not on this data."""
+    """The template is invalid, or cannot be applied to this data."""
 
 
 class Text(NamedTuple):
-    """What is printed as it stands."""
+    """Literal text."""
 
     text: str
 
 
 class Path(NamedTuple):
-    """`.a[0].b`: what it finds is printed, several results with blanks between them."""
+    """`.a[0].b`: prints its results, separated by spaces."""
 
     from_root: bool
     steps: tuple[Step, ...]
 
 
 class Range(NamedTuple):
-    """The body, once for each thing that the path finds."""
+    """Prints the body once per result of the path."""
 
     path: Path
     body: tuple[Text | Path | Range, ...]
@@ -61,21 +61,21 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class Template(NamedTuple):
-    """A template that was understood."""
+    """A parsed template."""
 
     parts: tuple[Part, ...]
 
     def text(self, data: Any) -> str:
-        """What it prints of the data."""
+        """The template's output for this data."""
         return "".join(_printed(self.parts, data, data))
 
     def found(self, data: Any) -> list[Any]:
-        """What its paths find in the data."""
+        """The results of its paths in this data."""
         return [value for part in self.parts if isinstance(part, Path) for value in _walked(part, data, data)]
 
 
 def parsed(template: str) -> Template:
-    """The template; JsonPathError that says where it is not understood."""
+    """Parse a template. JsonPathError with the place that is invalid."""
     open_: list[tuple[Path | None, list[Part]]] = [(None, [])]
     for word in _words(template):
         if isinstance(word, _Open):
@@ -93,14 +93,14 @@ def parsed(template: str) -> Template:
 
 
 def relaxed(template: str) -> Template:
-    """The template; braces and the first dot may be left out where it is one path."""
+    """Parse a template whose braces and leading dot may be omitted if it is a single path."""
     if "{" in template:
         return parsed(template)
     return parsed("{" + (template if template.startswith((".", "[", "$", "@")) else f".{template}") + "}")
 
 
 class _Open(NamedTuple):
-    """The head of a range."""
+    """The start of a range."""
 
     path: Path
 
@@ -122,19 +122,19 @@ def _words(template: str) -> Iterator[_Word]:
             return
         braces = _BRACES.match(template, begin)
         if braces is None:
-            raise JsonPathError(f"found {template[begin:]!r}, expected an expression in braces with quotes closed")
+            raise JsonPathError(f"found {template[begin:]!r}, expected a complete expression in braces")
         yield from _inner(braces[1].strip())
         at = braces.end()
 
 
 def _inner(inside: str) -> Iterator[_Word]:
-    """The words between two braces."""
+    """The words inside a pair of braces."""
     at = 0
     while at < len(inside):
         word = _WORD.match(inside, at)
         if word is None:
             raise JsonPathError(
-                f"found {inside[at:]!r}, expected a path such as .metadata.name, a quoted text, range or end"
+                f"found {inside[at:]!r}, expected a path such as .metadata.name, quoted text, range or end"
             )
         if word["quoted"]:
             yield Text(_unescaped(word["quoted"][1:-1]))
@@ -148,11 +148,11 @@ def _inner(inside: str) -> Iterator[_Word]:
 
 
 def _path(inside: str, at: int) -> tuple[Path, int]:
-    """The path that begins there, and where it ends."""
+    """The path that starts at this offset, and the offset of its end."""
     root = inside[at : at + 1] == "$"
     at += inside[at : at + 1] in ("$", "@") and at < len(inside)
     steps: list[Step] = []
-    # `{.}` is the thing itself.
+    # `{.}` is the current object itself.
     if inside[at : at + 1] == "." and not inside[at + 1 : at + 2].strip():
         return Path(root, ()), at + 1
     while at < len(inside) and not inside[at].isspace():
@@ -186,7 +186,7 @@ def _everything(value: Any) -> list[Any]:
 
 def _at(value: Any, index: int) -> list[Any]:
     if not isinstance(value, list):
-        raise JsonPathError(f"[{index}]: found no list")
+        raise JsonPathError(f"[{index}]: the value is not an array")
     if not -len(value) <= index < len(value):
         raise JsonPathError(f"array index out of bounds: index {index}, length {len(value)}")
     return [value[index]]
@@ -194,7 +194,7 @@ def _at(value: Any, index: int) -> list[Any]:
 
 def _cut(value: Any, bounds: str) -> list[Any]:
     if not isinstance(value, list):
-        raise JsonPathError(f"[{bounds}]: found no list")
+        raise JsonPathError(f"[{bounds}]: the value is not an array")
     return value[slice(*(int(bound) if bound else None for bound in bounds.split(":")))]
 
 
@@ -222,5 +222,5 @@ def _printed(parts: Sequence[Part], here: Any, root: Any) -> Iterator[str]:
 
 
 def shown(value: Any) -> str:
-    """A text as it is, everything else as JSON on one line."""
+    """A string unchanged, everything else as JSON on one line."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

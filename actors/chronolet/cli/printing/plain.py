@@ -1,6 +1,6 @@
-"""Plain data as text.
+"""Serializes plain data.
 
-Comes in: maps, lists, texts, numbers. Goes out: JSON or YAML.
+Comes in: maps, lists, strings, numbers. Goes out: JSON or YAML.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import json
 
 
 def dump(value: object, form: str) -> str:
-    """The value as `json` or `yaml`, without a line end."""
+    """The value as `json` or `yaml`, without a trailing newline."""
     if form == "json":
         return json.dumps(value, indent=4)
     import yaml  # noqa: PLC0415 - slow to load

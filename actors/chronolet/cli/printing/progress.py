@@ -1,7 +1,7 @@
-"""A line on the terminal for what takes longer than a second.
+"""Progress line for operations that take longer than a second.
 
-Comes in: what is being waited for. Goes out: a line on stderr that is overwritten and vanishes at the end; nothing
-where stderr is no terminal. Next: commands that wait.
+Comes in: a description of the operation. Goes out: a line on stderr that is redrawn and erased at the end; nothing if
+stderr is not a terminal. Next: commands that wait.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ QUIET_SECONDS = 1.0
 
 
 class Progress:
-    """The line's text, which the waiting thread may change."""
+    """The progress line. The waiting thread may change its text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.done = threading.Event()
 
     def show(self) -> None:
-        """Draw until `done`, beginning after a quiet second."""
+        """Draw the line until `done`, starting after `QUIET_SECONDS`."""
         began = time.monotonic()
         if self.done.wait(QUIET_SECONDS):
             return
@@ -41,7 +41,7 @@ class Progress:
 
 @contextmanager
 def progress(text: str) -> Iterator[Progress]:
-    """Show `text` for as long as the block runs; it may be changed by the value given to the block."""
+    """Show `text` while the block runs. The block may change it through the yielded object."""
     line = Progress(text)
     if not sys.stderr.isatty():
         yield line

@@ -1,6 +1,6 @@
-"""Columns as kubectl aligns them: left, three blanks apart, no lines.
+"""Tables in kubectl's layout: left-aligned columns, three spaces apart, no rules.
 
-Comes in: a head and rows of text. Goes out: lines. Text from pods is shown without what could steer a terminal.
+Comes in: a header and rows of text. Goes out: lines. Control characters in text from pods are escaped.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ _GAP = 3
 
 
 def plain(text: str) -> str:
-    """Text on one line, control characters spelled out: a pod must not be able to move the reader's cursor."""
+    """Text on one line with control characters escaped: a pod must not control the reader's terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def lines(head: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
-    """Head (if not empty) and rows, every column as wide as its widest cell."""
+    """Header (if not empty) and rows, every column as wide as its widest cell."""
     everything = [[plain(cell) for cell in row] for row in ([head] if head else []) + list(rows)]
     widths = [max(map(len, column)) + _GAP for column in zip(*everything, strict=True)]
     return [
@@ -34,14 +34,14 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]], *, headers: bool = 
 
 
 class Growing:
-    """A table that goes on: columns keep their widths until a cell needs more. The head comes with the first row."""
+    """A table that grows: columns keep their widths until a cell needs more. The first row brings the header."""
 
     def __init__(self, head: Sequence[str]) -> None:
         self._ahead = [list(head)] if head else []
         self._widths: list[int] = []
 
     def lines(self, rows: Sequence[Sequence[str]]) -> list[str]:
-        """The lines of some more rows."""
+        """Format further rows."""
         if not rows:
             return []
         cells = self._ahead + [[plain(cell) for cell in row] for row in rows]

@@ -1,1 +1,1 @@
-"""`-w` and `wait`: following objects until they change or meet a condition."""
+"""`-w` and `wait`: follow objects as they change or until they meet a condition."""

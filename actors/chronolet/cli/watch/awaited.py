@@ -1,6 +1,6 @@
-"""What `wait --for` may name: a condition, a JSONPath, the end of a pod.
+"""Parses and tests the value of `wait --for`: a condition or a JSONPath.
 
-Comes in: the text behind `--for`, then Pods as the API has them. Goes out: whether it has come. Next: `wait`.
+Comes in: the value of `--for`, then Pods in API form. Goes out: whether a Pod meets it. Next: `wait`.
 Source: kubectl's pkg/cmd/wait.
 """
 
@@ -20,11 +20,11 @@ _PATH = re.compile(r"(?P<path>\{.*\}|[^=]*)(?:=(?P<value>.*))?", re.DOTALL)
 
 
 class AwaitedError(ValueError):
-    """The text names nothing that can be waited for."""
+    """The value of `--for` is invalid."""
 
 
 def awaited(text: str) -> Test:
-    """The test that `condition=...` or `jsonpath=...` stands for."""
+    """The test for `condition=...` or `jsonpath=...`. AwaitedError if the text is neither."""
     what, _, rest = text.partition("=")
     if what == "condition" and rest:
         name, _, value = rest.partition("=")
@@ -47,13 +47,13 @@ def _condition(name: str, value: str) -> Test:
 
 
 def _jsonpath(text: str) -> Test:
-    """Met when the path finds exactly one thing, and that is the value; without a value, when it finds anything."""
+    """Met if the path yields exactly one result that equals the value; without a value, if it yields any result."""
     found = _PATH.fullmatch(text)
     if found is None or not found["path"]:
         raise AwaitedError(f"found {text!r}, expected TEMPLATE or TEMPLATE=VALUE")
     value = found["value"]
     if value == "":
-        raise AwaitedError(f"found {text!r}, expected a value behind the last =")
+        raise AwaitedError(f"found {text!r}, expected a value after the last =")
     try:
         template = relaxed(found["path"])
     except JsonPathError as error:
@@ -63,7 +63,7 @@ def _jsonpath(text: str) -> Test:
         try:
             values = template.found(pod)
         except JsonPathError:
-            return False  # a list that is still too short
+            return False  # an index beyond a list that may still grow
         return bool(values) if value is None else [shown(one) for one in values] == [value]
 
     return test

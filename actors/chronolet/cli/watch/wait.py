@@ -1,7 +1,7 @@
-"""`chronolet wait --for=...`: until pods are as they should be.
+"""`chronolet wait --for=...`: waits until pods meet a condition.
 
-Comes in: names, and what they are to become. Goes out: a line for each pod once it is so; a Failure that names those
-which were not in time. Next: `watching`, which follows the log. Source: kubectl's pkg/cmd/wait.
+Comes in: names and a condition. Goes out: a line for each pod when it meets the condition; a Failure that names those
+that timed out. Next: `watching`, which follows the log. Source: kubectl's pkg/cmd/wait.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import duration
 
 _HELP = """\b
-What --for takes:
-  condition=NAME[=VALUE]     such as condition=Ready; VALUE is True if it is left out
+Values of --for:
+  condition=NAME[=VALUE]     such as condition=Ready; VALUE defaults to True
   jsonpath=TEMPLATE[=VALUE]  such as jsonpath='{.status.phase}'=Running
-  create                     until the pods are there
-  delete                     until nothing of the pods is left
---timeout 0 looks once; a negative one waits for a week.
-Exit status: 0 met, 1 not in time or no such pod."""
+  create                     the pods exist
+  delete                     the pods are gone
+--timeout 0 checks once and does not wait; a negative value waits for a week.
+Exit status: 0 condition met, 1 timed out or pod not found."""
 _WEEK_SECONDS = 7 * 24 * 3600.0
 
 
@@ -39,83 +39,89 @@ _WEEK_SECONDS = 7 * 24 * 3600.0
 @namespace_option
 @click.argument("names", nargs=-1, metavar="(POD... | pod/POD...)", shell_complete=types_then_pods)
 @selecting.options
-@click.option("--all", "everything", is_flag=True, help="all pods of the namespace")
-@click.option("--for", "what", required=True, metavar="WHAT", help="condition=NAME, jsonpath=TEMPLATE=VALUE or delete")
-@click.option("--timeout", default="30s", show_default=True, metavar="DURATION", help="how long at most")
+@click.option("--all", "everything", is_flag=True, help="all pods in the namespace")
+@click.option(
+    "--for",
+    "what",
+    required=True,
+    metavar="CONDITION",
+    help="condition=NAME[=VALUE], jsonpath=TEMPLATE[=VALUE], create or delete",
+)
+@click.option("--timeout", default="30s", show_default=True, metavar="DURATION", help="time to wait before giving up")
 def command(
     *,
     settings: Settings,
     namespace: str,
     names: Sequence[str],
-    selector: selecting.Wanted | None,
-    field_selector: selecting.Wanted | None,
+    selector: selecting.Predicate | None,
+    field_selector: selecting.Predicate | None,
     everything: bool,
     what: str,
     timeout: str,
 ) -> None:
-    """Wait until pods are ready, deleted, or anything else."""
-    awaits, seconds = _awaited(what), _seconds(timeout)
+    """Wait for a condition on pods, such as ready or deleted."""
+    goal, seconds = _goal(what), _seconds(timeout)
     selected = everything or selector is not None or field_selector is not None
     named = _named(names, selected=selected)
     with session(settings) as node:
         pods = Pods(node)
-        left = _Left(awaits, pods.now)
+        pending = _Pending(goal, pods.now)
         if selected:
-            left.take(_selected(pods, namespace, selecting.chosen(selector, field_selector)))
-        left.take([f"{namespace}/{name}" for name in named])
-        with progress(f"waiting for {', '.join(left.pods)}"):
-            _follow(pods, left, seconds)
-    late = [f"timed out waiting for the condition on pods/{key.partition('/')[2]}" for key in left.pods]
-    absent = [not_found("pods", key.partition("/")[2]) for key in left.absent if awaits.present]
+            pending.add(_selected(pods, namespace, selecting.chosen(selector, field_selector)))
+        pending.add([f"{namespace}/{name}" for name in named])
+        with progress(f"waiting for {', '.join(pending.pods)}"):
+            _follow(pods, pending, seconds)
+    late = [f"timed out waiting for the condition on pods/{key.partition('/')[2]}" for key in pending.pods]
+    absent = [not_found("pods", key.partition("/")[2]) for key in pending.absent if goal.present]
     if late or absent:
         raise Failure(*absent, *late)
 
 
-def _selected(pods: Pods, namespace: str, wanted: selecting.Wanted) -> list[str]:
-    found = [key for key, pod in pods.now.items() if pod["metadata"]["namespace"] == namespace and wanted(pod)]
+def _selected(pods: Pods, namespace: str, matches: selecting.Predicate) -> list[str]:
+    found = [key for key, pod in pods.now.items() if pod["metadata"]["namespace"] == namespace and matches(pod)]
     if not found:
         raise Failure("no matching resources found")
     return found
 
 
-class _Awaited(NamedTuple):
-    """What is waited for. `present`: of a pod that is there, and no longer to be had if that is gone."""
+class _Goal(NamedTuple):
+    """The condition to wait for. `present`: only an existing pod can meet it, so a missing one is an error."""
 
     test: Test | None
     present: bool
 
     def met(self, before: Object | None, pod: Object | None) -> bool:
-        """Whether it has come. Without a test: the end of the pod that was there before."""
+        """Whether the pod meets it. Without a test: whether the pod that existed before is gone."""
         if self.test is not None:
             return pod is not None and self.test(pod)
         return pod is None or before is None or pod["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-class _Left:
-    """Pods that are not yet as they should be, as they were at the beginning."""
+class _Pending:
+    """Pods that do not meet the goal yet, each as it was at the start."""
 
-    def __init__(self, awaits: _Awaited, now: Mapping[str, Object]) -> None:
-        self.awaits = awaits
+    def __init__(self, goal: _Goal, now: Mapping[str, Object]) -> None:
+        self.goal = goal
         self.now = now
         self.pods: dict[str, Object | None] = {}
         self.absent: list[str] = []
 
-    def take(self, keys: Sequence[str]) -> None:
-        """Wait for these, too; those that are not there cannot become anything, unless it is their beginning."""
+    def add(self, keys: Sequence[str]) -> None:
+        """Add pods to wait for. A pod that does not exist is recorded as absent unless the goal is its creation."""
         for key in keys:
-            if key in self.now or self.awaits.test is _created:
+            if key in self.now or self.goal.test is _created:
                 self.pods[key] = self.now.get(key)
             else:
                 self.absent.append(key)
 
-    def look(self, key: str, pod: Object | None) -> None:
-        """Tell of the pod if it is so now."""
+    def check(self, key: str, pod: Object | None) -> None:
+        """Check a changed pod and print a line if it meets the goal."""
         if key not in self.pods:
             return
-        if self.awaits.met(self.pods[key], pod):
+        if self.goal.met(self.pods[key], pod):
             del self.pods[key]
             click.echo(f"pod/{key.partition('/')[2]} condition met")
-        elif pod is None and self.awaits.present:
+        elif pod is None and self.goal.present:
             del self.pods[key]
             self.absent.append(key)
 
@@ -124,45 +130,45 @@ def _created(_: Object) -> bool:
     return True
 
 
-def _follow(pods: Pods, left: _Left, seconds: float) -> None:
-    for key in tuple(left.pods):
-        left.look(key, pods.now.get(key))
-    if not left.pods:
+def _follow(pods: Pods, pending: _Pending, seconds: float) -> None:
+    for key in tuple(pending.pods):
+        pending.check(key, pods.now.get(key))
+    if not pending.pods:
         return
     for change in pods.changes(seconds):
-        left.look(change.key, change.after)
-        if not left.pods:
+        pending.check(change.key, change.after)
+        if not pending.pods:
             return
 
 
 def _named(words: Sequence[str], *, selected: bool) -> tuple[str, ...]:
-    """The names, if it is names that say which pods are meant; a type may stand before a selector."""
+    """The given pod names; empty with a selector, which only allows a type before it."""
     if selected:
         if words and (len(words) > 1 or TYPES.get(words[0]) != "pods"):
-            raise click.UsageError("expected either names, or a selector or --all.")
+            raise click.UsageError("specify either names, or a selector or --all.")
         return ()
     if not words:
-        raise click.UsageError("expected the names of pods, a selector or --all.")
+        raise click.UsageError("specify pod names, a selector or --all.")
     return _names(words)
 
 
 def _names(words: Sequence[str]) -> tuple[str, ...]:
-    """`web db`, `pod web db` and `pod/web pod/db` alike."""
+    """The names in `web db`, `pod web db` or `pod/web pod/db`."""
     if "/" not in words[0] and words[0] not in TYPES:
         words = ("pods", *words)
     names = types_and_names(words, ("pods",))[1]
     if not names:
-        raise click.UsageError("expected the names of pods behind the type.")
+        raise click.UsageError("expected pod names after the type.")
     return names
 
 
-def _awaited(what: str) -> _Awaited:
+def _goal(what: str) -> _Goal:
     if what.lower() == DELETE:
-        return _Awaited(None, present=False)
+        return _Goal(None, present=False)
     if what.lower() == CREATE:
-        return _Awaited(_created, present=False)
+        return _Goal(_created, present=False)
     try:
-        return _Awaited(awaited(what), present=True)
+        return _Goal(awaited(what), present=True)
     except AwaitedError as error:
         raise click.UsageError(f"--for: {error}.") from error
 

@@ -1,6 +1,6 @@
-"""`get pods --watch`: the pods as they are, then a line (or an object) for each change, until it is interrupted.
+"""`get pods --watch`: prints the current pods, then a line (or object) per change, until interrupted.
 
-Comes in: which pods, in what form. Goes out: text. A pod that has gone is shown once more, as it was last. Next:
+Comes in: a pod filter and an output format. Goes out: text. A deleted pod is printed once more in its last state. Next:
 `watching`, which follows the log.
 """
 
@@ -21,17 +21,17 @@ Object = dict[str, Any]
 Show = Callable[[Sequence[Object]], None]
 
 
-def follow(now: Pods, wanted: Callable[[Object], bool], show: Show) -> None:
-    """Without end."""
-    show([pod for pod in now.now.values() if wanted(pod)])
+def follow(now: Pods, matches: Callable[[Object], bool], show: Show) -> None:
+    """Print the current pods, then each change, endlessly."""
+    show([pod for pod in now.now.values() if matches(pod)])
     for change in now.changes():
         pod = change.after or change.before
-        if pod is not None and wanted(pod):
+        if pod is not None and matches(pod):
             show([pod])
 
 
-def shower(node: Session, output: str | None, *, namespaced: bool, headers: bool, labels: bool) -> Show:
-    """What prints pods in this form."""
+def printer(node: Session, output: str | None, *, namespaced: bool, headers: bool, labels: bool) -> Show:
+    """A function that prints pods in this output format."""
     if output in (None, "wide"):
         return _rows(node, namespaced=namespaced, wide=output == "wide", headers=headers, labels=labels)
     if output == "name":
@@ -58,7 +58,7 @@ def _names(found: Sequence[Object]) -> None:
 
 
 def _objects(output: str) -> Show:
-    """Each for itself; YAML documents are parted."""
+    """Print each object separately, YAML documents with a separator between them."""
     shown = 0
 
     def show(found: Sequence[Object]) -> None:

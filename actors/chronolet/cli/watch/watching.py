@@ -1,6 +1,6 @@
-"""Pods as they change: the states of now, then one more entry of the log at a time.
+"""Follows pods as they change: current states first, then one log entry at a time.
 
-Comes in: a session. Goes out: Pods as the API has them, each as soon as an entry has changed it. Next: `wait` and
+Comes in: a session. Goes out: Pods in API form, each as soon as an entry changes it. Next: `wait` and
 `get --watch`.
 """
 
@@ -19,22 +19,22 @@ from chronolet_schemas.envelope import Entry, Event
 
 Object = dict[str, Any]
 
-_PATIENCE = 5_000
-"""Milliseconds that one look for new entries waits: any entry ends it at once."""
+_BLOCK_MILLISECONDS = 5_000
+"""Longest blocking read for new entries; returns as soon as there is one."""
 _PAGE = 1_000
 
 
 class Change(NamedTuple):
-    """What an entry made of a pod."""
+    """A pod before and after a log entry."""
 
     key: str
     before: Object | None
     after: Object | None
-    """None: nothing is left of it."""
+    """None: the pod is gone."""
 
 
 class Pods:
-    """The node's pods, by namespace/name, as of the last entry that was read."""
+    """The node's pods by namespace/name, as of the last entry read."""
 
     def __init__(self, node: Session) -> None:
         self._node = node
@@ -46,10 +46,10 @@ class Pods:
         self.now = {key: pod for key in sorted(self._states) if (pod := self._shown(key))}
 
     def changes(self, seconds: float | None = None) -> Iterator[Change]:
-        """Every change from here on, for so long, or without end."""
+        """Every change from now on, for this many seconds, or endlessly."""
         deadline = None if seconds is None else time.monotonic() + seconds
-        while (patience := _left(deadline)) > 0:
-            for entry in self._node.store.wait(self.position, {}, _PAGE, patience).log:
+        while (milliseconds := _left(deadline)) > 0:
+            for entry in self._node.store.wait(self.position, {}, _PAGE, milliseconds).log:
                 self.position = entry.position
                 kind, _, key = entry.entity.partition("/")
                 if kind == "pod":
@@ -70,7 +70,7 @@ class Pods:
         try:
             event = codec.decode(entry.type, entry.data, Event)
         except codec.Undecodable:
-            return  # the hosts leave it out as well
+            return  # the hosts skip it as well
         state = folded(self._decider, self._states.get(key), event)
         if state is None:
             self._states.pop(key, None)
@@ -87,14 +87,14 @@ class Pods:
 
 
 def _left(deadline: float | None) -> int:
-    """Milliseconds to wait for the next entry; 0 when the time is over."""
+    """Milliseconds to wait for the next entry; 0 once the deadline has passed."""
     if deadline is None:
-        return _PATIENCE
-    return max(0, min(_PATIENCE, round((deadline - time.monotonic()) * 1_000)))
+        return _BLOCK_MILLISECONDS
+    return max(0, min(_BLOCK_MILLISECONDS, round((deadline - time.monotonic()) * 1_000)))
 
 
 def _bare(pod: Object | None) -> Object | None:
-    """Without what every entry changes."""
+    """The pod without its resource version, which every entry changes."""
     if pod is None:
         return None
     metadata = {name: value for name, value in pod["metadata"].items() if name != "resourceVersion"}
