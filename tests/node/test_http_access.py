@@ -98,7 +98,7 @@ def test_a_token_or_a_certificate_opens_everything_and_health_is_open() -> None:
 def test_an_address_that_others_reach_is_refused_without_protection(address: str) -> None:
     certificate = {"tls_cert_file": "c", "tls_private_key_file": "k"}
     for flags in ({}, certificate, {"http_token_file": "t"}):
-        with pytest.raises(SettingsError, match=r"others than this machine could read every pod there, expected --tls"):
+        with pytest.raises(SettingsError, match=r"other machines could read every pod there, expected --tls"):
             resolve({"address": address, **flags}, {})
     for more in ({"client_ca_file": "ca"}, {"http_token_file": "t"}):
         assert resolve({"address": address, **certificate, **more}, {})[0].address == address

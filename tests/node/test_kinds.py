@@ -15,8 +15,8 @@ def test_a_new_log_knows_all_ten_kinds() -> None:
 
 def test_what_nobody_collects_is_said_where_pods_run() -> None:
     assert piles_up(ALL_ACTORS) == piles_up(("prober", "keeper")) == ""
-    assert piles_up(("pod", "container_gc")) == "images stay for ever, unless another process hosts image_gc"
+    assert piles_up(("pod", "container_gc")) == "images are never removed, unless another process hosts image_gc"
     assert piles_up(("pod",)) == (
-        "dead containers stay until their pods end, images stay for ever, unless another process hosts container_gc "
+        "dead containers stay until their pods end, images are never removed, unless another process hosts container_gc "
         "and image_gc"
     )

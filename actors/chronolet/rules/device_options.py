@@ -1,6 +1,6 @@
 """What a container is started with, of all that its device plugins said. Pure.
 
-Comes in: the answers of plugins. Goes out: one. Answers to: deviceRunContainerOptions in
+Input: the answers of plugins. Output: one. Answers to: deviceRunContainerOptions in
 pkg/kubelet/cm/devicemanager/pod_devices.go, where the first one of a name counts.
 """
 

@@ -1,6 +1,6 @@
 """What a pod may tell its containers of itself: fields and resources, as text. Pure.
 
-Comes in: a Pod, where it runs, a reference. Goes out: the text, or `ReferenceError` in the kubelet's words. Next: the
+Input: a Pod, where it runs, a reference. Output: the text, or `ReferenceError` in the kubelet's words. Next: the
 environment of containers, files of downwardAPI volumes. Answers to pkg/fieldpath/fieldpath.go,
 pkg/api/v1/resource/helpers.go, pkg/kubelet/kubelet_pods.go (podFieldSelectorRuntimeValue).
 """

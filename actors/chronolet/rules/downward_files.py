@@ -1,6 +1,6 @@
 """The files of downwardAPI volumes: what they hold, and how much that may be. Pure.
 
-Comes in: a Pod, where it runs. Goes out: the text of a file, or `TooLargeError`. Next: `mounting`, `size_findings`.
+Input: a Pod, where it runs. Output: the text of a file, or `TooLargeError`. Next: `mounting`, `size_findings`.
 Answers to pkg/volume/downwardapi/downwardapi.go (CollectData).
 """
 

@@ -1,6 +1,6 @@
 """`$(NAME)` in commands, arguments and environment values. Pure.
 
-Comes in: text and the variables known so far. Goes out: text. `$$` stands for one `$`, so `$$(NAME)` stays `$(NAME)`;
+Input: text and the variables known so far. Output: text. `$$` stands for one `$`, so `$$(NAME)` stays `$(NAME)`;
 a name that is not known stays as it was written. Nothing here bounds what is built: `expanded_sizes` checks it before.
 Answers to: third_party/forked/golang/expansion/expand.go, pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables).
 """

@@ -1,6 +1,6 @@
 """Whether a node is one that a pod may run on, by the node's labels and name. Pure.
 
-Comes in: a PodSpec, labels, the node's name. Goes out: what does not match, in words; empty if the node matches. Next:
+Input: a PodSpec, labels, the node's name. Output: what does not match, in words; empty if the node matches. Next:
 `pod` and `apply`. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity (GetRequiredNodeAffinity),
 k8s.io/apimachinery/pkg/labels (Requirement.Matches).
 """

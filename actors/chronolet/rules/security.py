@@ -1,6 +1,6 @@
 """What a container may do: its own security context over its pod's, and the kubelet's checks of it. Pure.
 
-Comes in: a Pod, one of its containers, the user that its image names. Goes out: one plain record, or the kubelet's
+Input: a Pod, one of its containers, the user that its image names. Output: one plain record, or the kubelet's
 words of refusal. Next: the pod's workers. Answers to pkg/securitycontext/util.go,
 pkg/kubelet/kuberuntime/security_context.go, pkg/kubelet/sysctl/allowlist.go.
 """

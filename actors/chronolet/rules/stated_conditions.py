@@ -1,6 +1,6 @@
 """The conditions of a pod that its readiness gates name, as the pod's annotation states them. Pure.
 
-Comes in: a pod. Goes out: the conditions by type; what the annotation says that it cannot say. Next: `pod.status`,
+Input: a pod. Output: the conditions by type; what the annotation says that it cannot say. Next: `pod.status`,
 `validation`. A kubelet reads such conditions from the pod's status, where a controller writes them. No controller is
 here to do so: applying the manifest again with another annotation changes them, and no container is restarted for it.
 

@@ -33,8 +33,8 @@ def run(arguments: list[str]) -> int:
     tuning = USUAL._replace(
         policy=Policy(chunk_entries=int(given.pop("chunk", 20_000))),
         measure_seconds=float(given.pop("measure", USUAL.measure_seconds)),
-        ballast_bytes=int(given.pop("ballast", USUAL.ballast_bytes)),
-        ballast_rest_seconds=float(given.pop("rest", USUAL.ballast_rest_seconds)),
+        disk_reserve_bytes=int(given.pop("ballast", USUAL.disk_reserve_bytes)),
+        disk_reserve_rest_seconds=float(given.pop("rest", USUAL.disk_reserve_rest_seconds)),
         event_pause=int(given.pop("pause", USUAL.event_pause)),
     )
     settings, _ = resolve({"root_dir": root, "node": "n", "port": 0, **given}, {})

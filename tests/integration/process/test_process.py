@@ -127,7 +127,7 @@ def test_readyz_names_the_shards_that_are_left_alone(here: Place) -> None:
         here.wait_until(lambda: checks(agent).keys() == {"shards"}, "the hosting of the others")
         assert (
             checks(agent)["shards"]
-            == f"keeper is left alone: a key is not of the type it must be: {broken} is a string"
+            == f"keeper is quarantined: a key is not of the type it must be: {broken} is a string"
         )
         assert agent.get("/readyz")[0] == 500
         assert agent.get("/healthz") == (200, "ok")

@@ -1,6 +1,6 @@
 """Who may read the node's pages, of its settings: names, token, certificates.
 
-Comes in: settings. Goes out: a `Guard`, a TLS context; `SettingsError` for files that cannot be used. Next: `main`.
+Input: settings. Output: a `Guard`, a TLS context; `SettingsError` for files that cannot be used. Next: `main`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pods as the Kubernetes API has them, made of the pods' states.
 
-Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data, ordered by namespace and name. Next: the page /pods,
+Input: a `Moment`. Output: v1 Pods with status, as plain data, ordered by namespace and name. Next: the page /pods,
 and the CLI. Source: pkg/kubelet/kubelet_pods.go (convertStatusToAPIStatus).
 """
 

@@ -1,6 +1,6 @@
 """A value that many ask for and that costs something to make.
 
-Comes in: how to make it. Goes out: the value, not older than it may be; made by one thread at a time, however many ask.
+Input: how to make it. Output: the value, not older than it may be; made by one thread at a time, however many ask.
 Next: `pages`.
 """
 

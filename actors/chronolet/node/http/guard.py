@@ -1,6 +1,6 @@
 """Which HTTP requests are answered: by the name they address, the site they come from, the token they carry. Pure.
 
-Comes in: a request's target and headers. Goes out: its path and query, or a refusal with a status. Next: `http`.
+Input: a request's target and headers. Output: its path and query, or a refusal with a status. Next: `http`.
 
 A browser sends the name that the user's page was loaded from as `Host`. A foreign site that lets its name resolve to
 this machine (DNS rebinding) can read answers like any page of its own, so only names that are known to be ours are

@@ -1,6 +1,6 @@
 """The heads of requests, read within a deadline: a client that sends a byte now and then is not waited for.
 
-Comes in: a connection. Goes out: its bytes, TimeoutError, `HeadTooLargeError`. Next: `http`.
+Input: a connection. Output: its bytes, TimeoutError, `HeadTooLargeError`. Next: `http`.
 """
 
 from __future__ import annotations

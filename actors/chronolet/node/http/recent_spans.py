@@ -1,6 +1,6 @@
 """The newest spans of this process, and the page that shows them: /trace?entity=default/web.
 
-Comes in: spans, from any thread. Goes out: JSON, oldest first, those that go on last. Next: `chronolet trace`.
+Input: spans, from any thread. Output: JSON, oldest first, those that go on last. Next: `chronolet trace`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The node's HTTP server: /healthz, /readyz, /metrics, and whatever pages are added.
 
-Comes in: requests. Goes out: plain pages. It sleeps in one `select` until somebody asks; each connection has a thread,
+Input: requests. Output: plain pages. It sleeps in one `select` until somebody asks; each connection has a thread,
 which has its client's whole head within a deadline or ends. Next: `http_guard` judges requests, `http_slots` keeps room
 for health; `health`, `metrics` make pages. Source: pkg/kubelet/server (the read-only part).
 """

@@ -1,6 +1,6 @@
 """Room for connections: how many there are, which one ends where there is no more, how many pages are made at once.
 
-Comes in: connections and what they do. Goes out: places, or none. Next: `http`.
+Input: connections and what they do. Output: places, or none. Next: `http`.
 
 A connection that waits for its client, be it for a request or for room to write, may be ended at any time for a newer
 one. One for which a page is being made may not. Since fewer pages are made at once than there are places, there is

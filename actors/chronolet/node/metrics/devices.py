@@ -1,6 +1,6 @@
 """What /metrics tells of device plugins and of who reads PodResources.
 
-Comes in: events of devices, calls of Allocate, calls to PodResources. Goes out: figures by the kubelet's names
+Input: events of devices, calls of Allocate, calls to PodResources. Output: figures by the kubelet's names
 (pkg/kubelet/metrics, pkg/kubelet/apis/podresources). Next: `metrics`.
 """
 

@@ -1,6 +1,6 @@
 """The metrics of KubeEvents, and how they move.
 
-Comes in: events of kube_events. Goes out: counters in a registry. For every sink: posts are what it took, what it is
+Input: events of kube_events. Output: counters in a registry. For every sink: posts are what it took, what it is
 given up for, and what waits. Next: `metrics`.
 """
 

@@ -1,6 +1,6 @@
 """The metrics of the collection of containers and images.
 
-Comes in: events, as they are committed. Goes out: counters in the process's registry. Names and labels are the
+Input: events, as they are committed. Output: counters in the process's registry. Names and labels are the
 kubelet's where it has one, then those of the proposal for the kubelet's image collection, `chronolet_` otherwise.
 Next: `metrics`, which hands the events on. Source: pkg/kubelet/metrics/metrics.go.
 """

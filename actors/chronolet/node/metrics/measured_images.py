@@ -1,6 +1,6 @@
 """The runtime's images, with every call counted and timed under the kubelet's operation names.
 
-Comes in: calls of the collector of images. Goes out: the same calls to the runtime's adapter. Next: `metrics`. Source:
+Input: calls of the collector of images. Output: the same calls to the runtime's adapter. Next: `metrics`. Source:
 pkg/kubelet/kuberuntime/instrumented_services.go.
 """
 

@@ -1,6 +1,6 @@
 """A runtime whose calls are counted and timed.
 
-Comes in: a runtime, the metrics. Goes out: the same runtime. Next: `wiring` hands it to the actors. Operation names are
+Input: a runtime, the metrics. Output: the same runtime. Next: `wiring` hands it to the actors. Operation names are
 the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 """
 

@@ -1,6 +1,6 @@
 """All metric names, and how they move.
 
-Comes in: what the kernel tells its observer, what the runtime is asked, what runs at the moment of a scrape. Goes out:
+Input: what the kernel tells its observer, what the runtime is asked, what runs at the moment of a scrape. Goes out:
 the text of /metrics. Names and labels are the kubelet's where it has one (pkg/kubelet/metrics), `chronolet_` otherwise.
 Next: Prometheus, by `http`.
 """

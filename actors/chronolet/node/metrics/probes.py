@@ -1,6 +1,6 @@
 """/metrics/probes, and how punctual probes are.
 
-Comes in: what the prober's workers tell, which probes are gone, or another process's. Goes out: the text of the page;
+Input: what the prober's workers tell, which probes are gone, or another process's. Output: the text of the page;
 two figures more on /metrics. Names and labels are the kubelet's (pkg/kubelet/prober/prober_manager.go), whose
 histogram, too, has successes only. Next: `http`.
 """

@@ -1,6 +1,6 @@
 """Which ports of the node a pod takes, and which of them another pod holds. Pure.
 
-Comes in: a PodSpec; what pods hold. Goes out: `HostPort`s, or the first one that is taken and its holder. Next:
+Input: a PodSpec; what pods hold. Output: `HostPort`s, or the first one that is taken and its holder. Next:
 `needs`, `qos` and `apply`. Source: pkg/scheduler/framework/types.go (HostPortInfo), pkg/scheduler/util/utils.go
 (GetHostPorts).
 """

@@ -1,6 +1,6 @@
 """A pod's name on its network: host name, domain, /etc/hosts, resolv.conf. Pure.
 
-Comes in: a Pod, its address, the node's own files. Goes out: names and file contents. Next: the pod's workers.
+Input: a Pod, its address, the node's own files. Output: names and file contents. Next: the pod's workers.
 Answers to pkg/kubelet/kubelet_pods.go (GeneratePodHostNameAndDomain, managedHostsFileContent),
 pkg/kubelet/network/dns/dns.go.
 """

@@ -1,6 +1,6 @@
 """Names of images, as Docker reads them. Pure.
 
-Comes in: what a manifest calls an image. Goes out: registry, repository, tag and digest, or `BadImageName` in Docker's
+Input: what a manifest calls an image. Output: registry, repository, tag and digest, or `BadImageName` in Docker's
 words. Next: the `pod` actor's image worker, `registry_keys`, the Docker adapter. Answers to: distribution's reference
 package and pkg/util/parsers/parsers.go.
 """

@@ -1,6 +1,6 @@
 """What an Event object of the Kubernetes API is called, and where it lies. Pure.
 
-Comes in: the object it is about, and when it happened. Goes out: names. Next: the correlator, the sinks.
+Input: the object it is about, and when it happened. Output: names. Next: the correlator, the sinks.
 Source: client-go's tools/record/event.go (makeEvent) and tools/record/util.
 """
 

@@ -1,6 +1,6 @@
 """The names that Kubernetes allows, and the names of our containers. Pure.
 
-Comes in: text. Goes out: None if a name is fine, else what is wrong with it and what was expected.
+Input: text. Output: None if a name is fine, else what is wrong with it and what was expected.
 Answers to: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go, pkg/kubelet/dockershim/naming.go.
 """
 

@@ -1,6 +1,6 @@
 """Which port a probe or hook means: a number, or the name of one of its container's ports. Pure.
 
-Comes in: what the spec says, the container's ports. Goes out: a number. Next: the prober and the hooks, which connect
+Input: what the spec says, the container's ports. Output: a number. Next: the prober and the hooks, which connect
 to it. Answers to: pkg/probe/util.go (ResolveContainerPort).
 """
 

@@ -1,6 +1,6 @@
 """Which credentials an image's registry is given. Pure.
 
-Comes in: Docker configurations as bytes (of Secrets, of the node's user), an image's name. Goes out: credentials in the
+Input: Docker configurations as bytes (of Secrets, of the node's user), an image's name. Output: credentials in the
 order in which they are tried. Next: `adapters.registry_keys`, and the manifest reader, which refuses what cannot be
 read. Answers to: pkg/credentialprovider/config.go and keyring.go. No error and no `repr` shows a value.
 """

@@ -1,6 +1,6 @@
 """Whether a probe's failure says anything about its container, or only about a machine or agent that was stalled. Pure.
 
-Comes in: whether an attempt timed out, its time, the delays measured while it ran. Goes out: yes or no, and what was
+Input: whether an attempt timed out, its time, the delays measured while it ran. Output: yes or no, and what was
 short. Next: `prober.worker` (attempts), `adapters.probes.delays` (the machine as a whole). The kubelet has nothing like
 it. Times in milliseconds.
 

@@ -1,6 +1,6 @@
 """Probes more often than once a second, which Kubernetes has no field for. Pure.
 
-Comes in: a pod. Goes out: periods in milliseconds, or what is wrong with the annotation. Next: `pod`, which asks for
+Input: a pod. Output: periods in milliseconds, or what is wrong with the annotation. Next: `pod`, which asks for
 probes; `validation`.
 
     chronolet/period-milliseconds: "250"                                     every probe of the pod

@@ -1,6 +1,6 @@
 """What counts for a container of which no probe has said anything yet. Pure.
 
-Comes in: nothing. Goes out: a result for each probe. Next: `prober`, which begins with it; `pod`, which takes what it
+Input: nothing. Output: a result for each probe. Next: `prober`, which begins with it; `pod`, which takes what it
 has not heard for it. Source: pkg/kubelet/prober/worker.go (newWorker).
 """
 

@@ -1,6 +1,6 @@
 """The kernel's numbers for processors, a cgroup with the values that it should have, and how it is named. Pure.
 
-Comes in: thousandths of a processor, a path in the kubelet's words (`kubepods`, `burstable`, `pod<uid>`). Goes out:
+Input: thousandths of a processor, a path in the kubelet's words (`kubepods`, `burstable`, `pod<uid>`). Goes out:
 shares, weights, quotas; names for both drivers. Next: `qos` makes a tree of them, `pod` containers, adapters files.
 Source: pkg/kubelet/cm/helpers_linux.go, cgroup_manager_linux.go.
 """

@@ -1,6 +1,6 @@
 """What the kernel is to hold one container to, by the node's settings. Pure.
 
-Comes in: a container or what its pod needs, the settings. Goes out: its limit of processor time; values for its own
+Input: a container or what its pod needs, the settings. Output: its limit of processor time; values for its own
 cgroup that container runtimes have no words for. Next: `pod` writes them once it runs, `qos` keeps them. Source:
 pkg/kubelet/kuberuntime (kuberuntime_container_linux.go), keps/sig-node/2570-memory-qos.
 """

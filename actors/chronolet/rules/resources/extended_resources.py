@@ -1,6 +1,6 @@
 """Extended resources: what device plugins offer, and what containers want of it. Pure.
 
-Comes in: names of resources, a container. Goes out: whether a name is one of an extended resource; how many devices of
+Input: names of resources, a container. Output: whether a name is one of an extended resource; how many devices of
 which. Answers to: IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go.
 """
 

@@ -1,6 +1,6 @@
 """What a pod takes of its node, in numbers. Pure.
 
-Comes in: a PodSpec. Goes out: `PodNeeds`. Next: `pod` asks for it, `qos` reckons with it. Source:
+Input: a PodSpec. Output: `PodNeeds`. Next: `pod` asks for it, `qos` reckons with it. Source:
 pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod).
 """
 

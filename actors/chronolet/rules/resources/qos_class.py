@@ -1,6 +1,6 @@
 """A pod's QoS class, and what follows from it for the kernel's choice of whom to kill. Pure.
 
-Comes in: a PodSpec. Goes out: the class; `oom_score_adj` of a container. Next: `pod` (status, containers), `qos`.
+Input: a PodSpec. Output: the class; `oom_score_adj` of a container. Next: `pod` (status, containers), `qos`.
 Source: pkg/apis/core/v1/helper/qos/qos.go, pkg/kubelet/qos/policy.go.
 """
 

@@ -1,6 +1,6 @@
 """Resource quantities such as `100m`, `1.5`, `64Mi`, `2e3`: exact, pure.
 
-Comes in: the text of a manifest. Goes out: an exact fraction, milli CPUs, or bytes; `QuantityError` for anything else.
+Input: the text of a manifest. Output: an exact fraction, milli CPUs, or bytes; `QuantityError` for anything else.
 Answers to: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, suffix.go.
 """
 

@@ -1,6 +1,6 @@
 """What a pod asks for and may use, summed up over its containers. Pure.
 
-Comes in: a PodSpec. Goes out: amounts by resource name: `cpu` in thousandths of a processor, all others in units
+Input: a PodSpec. Output: amounts by resource name: `cpu` in thousandths of a processor, all others in units
 (bytes, counts). Next: `qos_class`, admission, cgroups. Answers to
 staging/src/k8s.io/component-helpers/resource/helpers.go.
 """

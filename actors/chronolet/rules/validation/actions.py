@@ -1,6 +1,6 @@
 """What Kubernetes refuses in a container's probes and hooks. Pure.
 
-Comes in: a defaulted container, its path. Goes out: problems. Next: `container_validation`. Answers to: validateProbe,
+Input: a defaulted container, its path. Output: problems. Next: `container_validation`. Answers to: validateProbe,
 validateLivenessProbe, validateReadinessProbe, validateLifecycle in pkg/apis/core/validation/validation.go; but a name
 that is none of the container's ports, which the kubelet would find out at every single probe, is refused at once.
 """

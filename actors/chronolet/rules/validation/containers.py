@@ -1,6 +1,6 @@
 """What Kubernetes refuses in one container. Pure.
 
-Comes in: a defaulted container, its path, the names of the pod's volumes. Goes out: problems. Next: `validation`.
+Input: a defaulted container, its path, the names of the pod's volumes. Output: problems. Next: `validation`.
 Answers to: validateContainers and what it calls in pkg/apis/core/validation/validation.go.
 """
 

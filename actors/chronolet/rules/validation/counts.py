@@ -1,7 +1,7 @@
 """How many of a thing one pod may have: limits of the node; Kubernetes limits only the request. Pure.
 
-Comes in: a pod's plain content, before its types are looked at: to check 40,000 containers one by one takes seconds.
-Goes out: problems. Next: the reader of manifests.
+Input: a pod's plain content, before its types are looked at: to check 40,000 containers one by one takes seconds.
+Output: problems. Next: the reader of manifests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How large a container's environment, command and arguments become once expanded, without building them. Pure.
 
-Comes in: a container's definition, the values of its references. Goes out: sizes in bytes, or `TooLargeError`.
+Input: a container's definition, the values of its references. Output: sizes in bytes, or `TooLargeError`.
 Next: `expansion` builds what passed; `size_findings` reports the rest to `apply` and to the `pod` decider.
 
 Each `$(NAME)` may stand for text that holds many others, so sizes grow exponentially with the number of variables while

@@ -1,6 +1,6 @@
 """Which fields of a Pod chronolet does not honour yet, by path. Pure.
 
-Comes in: a parsed Pod. Goes out: findings, in the order of the fields. Next: the CLI prints them, the `pod` decider
+Input: a parsed Pod. Output: findings, in the order of the fields. Next: the CLI prints them, the `pod` decider
 keeps a container with a blocking one from starting (CreateContainerConfigError). The verdicts: `honoured_table`.
 """
 

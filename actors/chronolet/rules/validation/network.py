@@ -1,6 +1,6 @@
 """What Kubernetes refuses in a pod's namespaces, names and resolver. Pure.
 
-Comes in: a defaulted pod's spec, its path. Goes out: problems. Next: `validation`. Answers to validateHostNetwork,
+Input: a defaulted pod's spec, its path. Output: problems. Next: `validation`. Answers to validateHostNetwork,
 validatePodDNSConfig, ValidateHostAliases in pkg/apis/core/validation/validation.go.
 """
 

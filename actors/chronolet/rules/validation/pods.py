@@ -1,6 +1,6 @@
 """What Kubernetes refuses in a Pod whose types are right: names, numbers, references, duplicates. Pure.
 
-Comes in: a defaulted Pod. Goes out: problems, each with its path, all of them. Next: the reader of manifests.
+Input: a defaulted Pod. Output: problems, each with its path, all of them. Next: the reader of manifests.
 Answers to: pkg/apis/core/validation/validation.go (ValidatePodCreate).
 """
 

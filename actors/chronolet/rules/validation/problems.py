@@ -1,6 +1,6 @@
 """The small checks that validation is made of. Pure.
 
-Comes in: a path and a value. Goes out: problems with that path, in Kubernetes' manner of naming paths.
+Input: a path and a value. Output: problems with that path, in Kubernetes' manner of naming paths.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What Kubernetes refuses in security contexts. Pure.
 
-Comes in: a defaulted pod's spec, its path. Goes out: problems. Next: `validation`. Answers to
+Input: a defaulted pod's spec, its path. Output: problems. Next: `validation`. Answers to
 ValidateSecurityContext, validatePodSpecSecurityContext, validateSysctls in pkg/apis/core/validation/validation.go.
 """
 

@@ -1,6 +1,6 @@
 """What of a pod becomes too large once its references are expanded, as far as the manifest alone shows it. Pure.
 
-Comes in: a parsed Pod. Goes out: blocking findings: `apply` prints them, the `pod` decider keeps the container from
+Input: a parsed Pod. Output: blocking findings: `apply` prints them, the `pod` decider keeps the container from
 starting (CreateContainerConfigError). Values of the node (addresses, capacity) count as empty here; the start of a
 container checks again with the real ones. Next: `acceptance`, the reader of manifests.
 """

@@ -1,6 +1,6 @@
 """What Kubernetes refuses in how a container uses its pod: mounts, the pod's own fields, hooks, its stop. Pure.
 
-Comes in: a defaulted pod's spec, its containers with their paths. Goes out: problems. Next: `validation`. Answers to
+Input: a defaulted pod's spec, its containers with their paths. Output: problems. Next: `validation`. Answers to
 ValidateVolumeMounts, validateEnvVarValueFrom, validateLifecycle, validateDownwardAPIVolumeSource in
 pkg/apis/core/validation/validation.go.
 """
