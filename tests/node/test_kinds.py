@@ -17,6 +17,6 @@ def test_what_nobody_collects_is_said_where_pods_run() -> None:
     assert piles_up(ALL_ACTORS) == piles_up(("prober", "keeper")) == ""
     assert piles_up(("pod", "container_gc")) == "images are never removed, unless another process hosts image_gc"
     assert piles_up(("pod",)) == (
-        "dead containers stay until their pods end, images are never removed, unless another process hosts container_gc "
-        "and image_gc"
+        "dead containers stay until their pods end, images are never removed, unless another process hosts "
+        "container_gc and image_gc"
     )

@@ -1,6 +1,6 @@
-"""The page /metrics/resource: what the node, its pods and their containers use, for those who scale by it. Pure.
+"""The page /metrics/resource: usage of the node, its pods and containers, for autoscalers. Pure.
 
-Input: a `Snapshot`. Output: Prometheus' text, each sample with the time at which it was taken. Next: `pages`. Source:
+Input: a `Snapshot`. Output: Prometheus text, each sample with its sampling time. Next: `pages`. Source:
 pkg/kubelet/metrics/collectors/resource_metrics.go.
 """
 
@@ -28,7 +28,7 @@ _METRICS = (
 
 
 def resource_metrics(snapshot: Snapshot) -> str:
-    """The whole page."""
+    """Render the page."""
     found: dict[str, list[str]] = defaultdict(list)
     _add(found, "node", snapshot.machine.usage, {})
     for pod in snapshot.pods:
