@@ -73,7 +73,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"system_reserved": "cpu:1"}, "--system-reserved: found 'cpu:1', expected pairs such as name=amount"),
         ({"system_reserved": "gpu=1"}, "--system-reserved: found 'gpu', expected some of cpu, memory"),
         ({"kube_reserved": "cpu=1x"}, "--kube-reserved: cpu: '1x' has the unknown suffix 'x'"),
-        ({"kube_reserved": "cpu=10%"}, "--kube-reserved: cpu: '10%' is no quantity"),
+        ({"kube_reserved": "cpu=10%"}, "--kube-reserved: cpu: '10%' is not a quantity"),
         ({"kube_reserved": "cpu=-1"}, "--kube-reserved: cpu: found '-1', expected 0 or more"),
         ({"qos_reserved": "memory=5"}, "--qos-reserved: memory: found '5', expected a share from 0% to 100%"),
         ({"qos_reserved": "memory=101%"}, "--qos-reserved: memory: found '101%'"),

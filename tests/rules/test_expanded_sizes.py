@@ -100,7 +100,7 @@ def test_a_bomb_is_refused_at_its_first_large_variable_with_little_work() -> Non
         sys.setprofile(None)
     assert raised.value.path == "env[14]"
     assert str(raised.value) == (
-        "env[14]: variable A14 has 163845 bytes once expanded, above 131072, the most Linux takes in one string"
+        "env[14]: variable A14 has 163845 bytes once expanded, above 131072, Linux's limit for one string"
     )
     assert 0 < calls < 1000
 
