@@ -23,7 +23,7 @@ from chronolet.ports.runtime.runtime import Runtime
 _CONSEQUENCES = {"container_gc": "dead containers stay until their pods end", "image_gc": "images are never removed"}
 
 
-def piles_up(actors: Collection[str]) -> str:
+def uncollected(actors: Collection[str]) -> str:
     """A warning if this process hosts pods but not both collectors; empty if there is nothing to warn of."""
     missing = [kind for kind in _CONSEQUENCES if "pod" in actors and kind not in actors]
     consequences = ", ".join(_CONSEQUENCES[kind] for kind in missing)

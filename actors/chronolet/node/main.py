@@ -19,7 +19,7 @@ from chronolet.kernel.faults import Faults
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet.node.agent_log import formats
-from chronolet.node.collecting import piles_up
+from chronolet.node.collecting import uncollected
 from chronolet.node.http import access
 from chronolet.node.http.server import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
@@ -45,7 +45,7 @@ log = structlog.get_logger("chronolet.node")
 def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
     """Run until SIGTERM or SIGINT. Returns 0, or 1 if the process could not start or failed."""
     formats.configure(settings.log_format)
-    few_arenas()
+    limit_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
     signalled = _signals()
     try:
@@ -59,7 +59,7 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL
         return 1
 
 
-def few_arenas() -> None:
+def limit_arenas() -> None:
     """Limit the number of malloc arenas that threads started from now on share.
 
     glibc creates an arena for nearly every thread, up to eight per processor, and each keeps the memory that its
@@ -118,7 +118,7 @@ class _Services:
     def __enter__(self) -> None:
         settings = self._node.settings
         log.info("starting", node=settings.node, root=str(settings.root_dir), pid=os.getpid())
-        if warning := piles_up(settings.actors):
+        if warning := uncollected(settings.actors):
             log.warning(warning)
         _add_checks(self._node)
         try:

@@ -13,7 +13,7 @@ from typing import TextIO
 
 
 class LogLines:
-    """The logger that structlog calls for each line. No method raises OSError.
+    """The logger that structlog calls for each line. No method raises.
 
     A log that cannot be written (its disk is full, its pipe has no reader) must not end the thread that logs: that may
     be the one that renews the lease.

@@ -19,7 +19,7 @@ class BusyError(Exception):
     """Another thread is still computing the value, and the wait for it timed out."""
 
 
-class Fresh(Generic[T]):
+class Cached(Generic[T]):
     """A cached value. `seconds`: maximum age. `patience`: seconds to wait for a concurrent refresh."""
 
     def __init__(self, make: Callable[[], T], seconds: float, patience: float) -> None:
@@ -42,7 +42,7 @@ class Fresh(Generic[T]):
             self._lock.release()
 
 
-class Written(Generic[S, T]):
+class Rendered(Generic[S, T]):
     """Caches the serialized form of a value that others replace: serialized once per value."""
 
     def __init__(self, latest: Callable[[], S], write: Callable[[S], T]) -> None:

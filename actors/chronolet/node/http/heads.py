@@ -60,7 +60,7 @@ class HeadReader(io.RawIOBase):
         return count
 
 
-def shaken(connection: socket.socket, seconds: float) -> bool:
+def handshake(connection: socket.socket, seconds: float) -> bool:
     """Do the TLS handshake, if any. Returns whether the client presented a certificate (which is then verified)."""
     if not isinstance(connection, ssl.SSLSocket):
         return False

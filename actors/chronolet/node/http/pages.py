@@ -21,7 +21,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node.http.api_pods import PodObjects
-from chronolet.node.http.fresh import BusyError, Fresh, Written
+from chronolet.node.http.fresh import BusyError, Cached, Rendered
 from chronolet.node.http.server import Answer, Query, Show
 from chronolet.node.metrics.probes import CONTENT_TYPE as METRICS
 from chronolet.node.settings import table as known
@@ -54,7 +54,7 @@ def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: 
         moment = latest.moment()
         return _list(objects.of(moment), str(moment.position))
 
-    return {"/pods": _shown(Fresh(pods, PODS_SECONDS, PATIENCE_SECONDS))}
+    return {"/pods": _shown(Cached(pods, PODS_SECONDS, PATIENCE_SECONDS))}
 
 
 def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
@@ -64,7 +64,7 @@ def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
     def running() -> Object:
         return _list(_running(runtime.list(ours)))
 
-    return {"/runningpods": _shown(Fresh(running, PODS_SECONDS, PATIENCE_SECONDS))}
+    return {"/runningpods": _shown(Cached(running, PODS_SECONDS, PATIENCE_SECONDS))}
 
 
 def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str, Show]:
@@ -74,7 +74,7 @@ def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str,
         "/metrics/resource": (lambda one: resource_metrics(one).encode(), METRICS),
         "/metrics/cadvisor": (cadvisor_metrics, METRICS),
     }
-    return {path: _shown(Written(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
+    return {path: _shown(Rendered(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
 
 
 _SERVERS = ("event_webhook_url", "event_api_server")

@@ -26,7 +26,7 @@ import structlog
 
 from chronolet.node.health import Health, Page
 from chronolet.node.http.guard import Guard, Rejected, Request
-from chronolet.node.http.heads import HEAD_SECONDS, WRITE_SECONDS, HeadReader, HeadTooLargeError, shaken
+from chronolet.node.http.heads import HEAD_SECONDS, WRITE_SECONDS, HeadReader, HeadTooLargeError, handshake
 from chronolet.node.http.slots import Lane, Slots, TooManyError
 from chronolet.node.settings.values import SettingsError
 
@@ -85,7 +85,7 @@ class HttpServer:
         head_seconds: float = HEAD_SECONDS,
     ) -> None:
         try:
-            self._server = _Server(address, port, _Served(pages, guard, tls, head_seconds))
+            self._server = _Server(address, port, _Configuration(pages, guard, tls, head_seconds))
         except OSError as error:
             raise SettingsError(
                 f"--address {address} --port {port}: cannot listen there: {error.strerror or error}; "
@@ -120,7 +120,7 @@ class HttpServer:
                 self._server.handle_request()
 
 
-class _Served(NamedTuple):
+class _Configuration(NamedTuple):
     """The configuration of a server."""
 
     pages: Mapping[str, Show]
@@ -135,7 +135,7 @@ class _Server(ThreadingHTTPServer):
     timeout = 0
     request_queue_size = _BACKLOG
 
-    def __init__(self, address: str, port: int, served: _Served) -> None:
+    def __init__(self, address: str, port: int, served: _Configuration) -> None:
         self.served = served
         self.slots = Slots()
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -153,7 +153,7 @@ class _Server(ThreadingHTTPServer):
         except OSError as error:
             if error.errno in _STARVED:
                 # The listening socket stays readable: without a pause this thread would spin.
-                self.slots.end_oldest()
+                self.slots.evict_oldest()
                 time.sleep(_STARVED_SECONDS)
             raise
         if self.served.tls is None:
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().setup()
         self.rfile.close()
         self._head = HeadReader(self.connection, self.server.served.head_seconds)
-        self._certified = shaken(self.connection, self.server.served.head_seconds)
+        self._certified = handshake(self.connection, self.server.served.head_seconds)
         self.rfile = BufferedReader(self._head)
 
     def handle_one_request(self) -> None:
@@ -249,7 +249,7 @@ class _Handler(BaseHTTPRequestHandler):
             known = ", ".join(sorted(self.server.served.pages))
             return Answer(404, f"{request.path or '/'}: not found; the pages are {known}\n".encode())
         try:
-            with self.server.slots.making(self.connection, _lane(request.path)):
+            with self.server.slots.rendering(self.connection, _lane(request.path)):
                 return found[0](found[1])
         except TooManyError:
             message = b"too many concurrent requests for pages of this kind: retry\n"

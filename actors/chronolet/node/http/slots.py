@@ -42,7 +42,7 @@ class Slots:
         self._lock = threading.Lock()
         # Ordered by last activity: the first one has been waiting the longest.
         self._places: dict[socket.socket, _Place] = {}
-        self._made: dict[Lane, int] = dict.fromkeys(AT_ONCE, 0)
+        self._rendering: dict[Lane, int] = dict.fromkeys(AT_ONCE, 0)
 
     def enter(self, connection: socket.socket) -> bool:
         """Take a slot, if necessary that of the longest-waiting connection. False if all are busy."""
@@ -52,7 +52,7 @@ class Slots:
             self._places[connection] = _Place(connection)
             return True
 
-    def end_oldest(self) -> None:
+    def evict_oldest(self) -> None:
         """Evict the longest-waiting connection, for a resource other than slots, such as file descriptors."""
         with self._lock:
             self._evict()
@@ -63,18 +63,18 @@ class Slots:
             self._places.pop(connection, None)
 
     @contextmanager
-    def making(self, connection: socket.socket, lane: Lane) -> Iterator[None]:
+    def rendering(self, connection: socket.socket, lane: Lane) -> Iterator[None]:
         """Protect the connection from eviction while its page is rendered. Raises TooManyError."""
         with self._lock:
-            if self._made.get(lane, 0) >= AT_ONCE.get(lane, self._connections):
+            if self._rendering.get(lane, 0) >= AT_ONCE.get(lane, self._connections):
                 raise TooManyError
-            self._made[lane] = self._made.get(lane, 0) + 1
+            self._rendering[lane] = self._rendering.get(lane, 0) + 1
             self._moved(connection, waits=False)
         try:
             yield
         finally:
             with self._lock:
-                self._made[lane] -= 1
+                self._rendering[lane] -= 1
                 self._moved(connection, waits=True)
 
     def _moved(self, connection: socket.socket, *, waits: bool) -> None:

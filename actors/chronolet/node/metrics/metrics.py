@@ -38,7 +38,7 @@ CONTAINER_STATES = ("created", "running", "exited", "unknown")
 
 
 class Metrics(Observer):
-    """The process's metrics, updated as a kernel `Observer`. Usable from any thread."""
+    """The process's metrics; implements the kernel's `Observer`."""
 
     def __init__(self, node: str) -> None:
         # The kubelet exports no `_created` series.

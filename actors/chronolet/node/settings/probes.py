@@ -22,8 +22,8 @@ PROBE_SETTINGS: tuple[Setting, ...] = (
         "probe_unjudged_limit",
         "--probe-unjudged-limit",
         "CHRONOLET_PROBE_UNJUDGED_LIMIT",
-        "maximum time for which time-outs of a container's probes are ignored during a stall of the agent or the "
-        "machine [default: 60s]",
+        "maximum time without a success for which time-outs of a container's probes are ignored during a stall "
+        "[default: 60s]",
         duration,
         metavar="DURATION",
     ),
@@ -31,7 +31,7 @@ PROBE_SETTINGS: tuple[Setting, ...] = (
         "probe_kill_hold",
         "--probe-kill-hold",
         "CHRONOLET_PROBE_KILL_HOLD",
-        "maximum delay of a kill for a failed liveness or startup probe while kills are held back [default: 60s]",
+        "minimum delay of a kill for a failed liveness or startup probe while kills are held back [default: 60s]",
         duration_or_none,
         metavar="DURATION",
     ),

@@ -72,7 +72,7 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; do not wait for one that the engine blocks."""
+        """End the thread; waits at most _END_SECONDS, because the engine may block it."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join(_END_SECONDS)

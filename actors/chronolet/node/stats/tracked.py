@@ -71,7 +71,7 @@ class _Cgroup:
         except ValueError:
             return False
 
-    def take_again(self, at: int) -> None:
+    def restamp(self, at: int) -> None:
         """Repeat the last usage with a new timestamp."""
         if self.measured is not None:
             self._take(replace(self.measured.usage, at=at))
@@ -176,7 +176,7 @@ class TrackedPod:
             return False
         at = _now()
         for one in (*self._cgroups.values(), whole):
-            one.take_again(at)
+            one.restamp(at)
         return True
 
     def _depth(self) -> Depth:
@@ -188,7 +188,7 @@ class TrackedPod:
         """Read the containers, then the pod's own cgroup, so that a pod never shows less than its containers' sum."""
         for one in self._cgroups.values():
             if one.is_sandbox and self._is_asleep(one, sources, depth):
-                one.take_again(_now())
+                one.restamp(_now())
             else:
                 _read(one, sources, depth)
         if self._whole is not None:
