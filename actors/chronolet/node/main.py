@@ -108,7 +108,7 @@ def _stop_on_signal(signalled: int, node: Node) -> None:
 
 
 class _Services:
-    """Everything that runs next to the process itself: the guard of the agent's own Redis, HTTP server, sampler."""
+    """The services that run next to the process itself: the guard of the agent's own Redis, HTTP server, sampler."""
 
     def __init__(self, node: Node, tuning: Tuning) -> None:
         self._node = node

@@ -115,7 +115,7 @@ class RedisGuard:
         finally:
             os.close(process)
 
-    # -- room ----------------------------------------------------------------------------------------------------
+    # -- disk space ----------------------------------------------------------------------------------------------
     def _ensure(self) -> Literal["adopted", "started"]:
         try:
             return self._server.ensure()

@@ -40,7 +40,7 @@ def configure(form: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *(() if is_json else (_harmless,)),
+            *(() if is_json else (_escape_controls,)),
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer() if is_json else _on_a_terminal(),
         ],
@@ -61,7 +61,7 @@ def _on_a_terminal() -> structlog.dev.ConsoleRenderer:
     return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
 
 
-def _harmless(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _escape_controls(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Escape control characters: output of probes or the engine must not control the reader's terminal. The renderer
     itself quotes only text with blanks.
     """

@@ -161,7 +161,9 @@ class _Server(ThreadingHTTPServer):
         return self.served.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), client
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for the connection. If all slots are taken, it replaces the longest-idle connection."""
+        """Start a thread for the connection. If all slots are taken, it replaces the longest-waiting connection, or is
+        closed if none of them waits.
+        """
         if not self.slots.enter(request):
             self.shutdown_request(request)
             return

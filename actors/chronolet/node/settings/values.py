@@ -247,7 +247,7 @@ def read_secret(what: str, path: Path) -> Secret:
 _WEB = ("http", "https")
 
 
-def _is_whole(found: str) -> bool:
+def _is_complete(found: str) -> bool:
     """Whether an http(s) URL has a host and a valid port, or another URL a valid port and a numeric Redis database."""
     try:
         parts = urlsplit(found)
@@ -258,7 +258,7 @@ def _is_whole(found: str) -> bool:
         return False
 
 
-def _is_plain(found: str) -> bool:
+def _is_escaped(found: str) -> bool:
     """Whether path and query hold only characters that a request line may contain."""
     parts = urlsplit(found)
     return all("!" <= one <= "~" for one in f"{parts.path}{parts.query}")
@@ -285,9 +285,9 @@ def url(*schemes: str) -> Callable[[str, Any], str]:
     def parse(what: str, value: Any) -> str:
         found = text(what, value)
         scheme, _, rest = found.partition("://")
-        if scheme not in schemes or not rest or not _is_whole(found):
+        if scheme not in schemes or not rest or not _is_complete(found):
             raise SettingsError(f"{what}: found {_shown(found)}, expected a URL such as {schemes[0]}://...")
-        if scheme in _WEB and not _is_plain(found):
+        if scheme in _WEB and not _is_escaped(found):
             # The URL is not shown: its path or query may be secret.
             raise SettingsError(f"{what}: found a character that URLs cannot contain, expected it escaped, as in %20")
         return found
