@@ -25,7 +25,7 @@ from chronolet.node.http.server import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
-from chronolet.node.tuning import USUAL, Tuning
+from chronolet.node.tuning import DEFAULTS, Tuning
 from chronolet.node.wiring import Node, build
 
 END_SECONDS = 1.0
@@ -42,7 +42,7 @@ of Redis and Docker, and each step may wait this long for a busy thread, for exa
 log = structlog.get_logger("chronolet.node")
 
 
-def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
+def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> int:
     """Run until SIGTERM or SIGINT. Returns 0, or 1 if the process could not start or failed."""
     formats.configure(settings.log_format)
     limit_arenas()

@@ -19,7 +19,7 @@ from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import Moment, state_at
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
-from chronolet.node.metrics.devices import DeviceFigures
+from chronolet.node.metrics.devices import DeviceMetrics
 from chronolet.node.settings.table import Settings
 from chronolet.pod import actor as pod
 from chronolet.pod.state import State as PodState
@@ -36,14 +36,14 @@ from chronolet_schemas.envelope import Position
 _PATIENCE_SECONDS = 5.0
 
 
-def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: DeviceFigures) -> Kind[State]:
+def kind(settings: Settings, store: Store, archive: ArchiveReader, metrics: DeviceMetrics) -> Kind[State]:
     """The devices kind with its workers."""
     log, folder = LogReader(store, archive), settings.kubelet_dir
     outside = effects.Outside(
         plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),
-        resources=GrpcPodResources(folder / "pod-resources", log.resources, figures.asked),
+        resources=GrpcPodResources(folder / "pod-resources", log.resources, metrics.count_request),
         living=log.living,
-        took=figures.allocate_took,
+        took=metrics.allocate_took,
         most_plugins=settings.max_device_plugins,
     )
     policy = Policy(

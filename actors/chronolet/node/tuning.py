@@ -27,4 +27,4 @@ class Tuning(NamedTuple):
     """Delay before the delivery of a KubeEvent is retried, in milliseconds."""
 
 
-USUAL = Tuning()
+DEFAULTS = Tuning()

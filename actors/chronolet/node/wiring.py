@@ -25,7 +25,7 @@ from chronolet.node.kinds import SHARDS, kinds
 from chronolet.node.parts import Parts, parts
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.assembly import Stats
-from chronolet.node.tuning import USUAL, Tuning
+from chronolet.node.tuning import DEFAULTS, Tuning
 from chronolet.pod import actor as pod
 
 
@@ -42,7 +42,7 @@ class Node(Struct, frozen=True):
     """Samples the resource usage of the node and its pods; None if this process does not host `pleg`."""
 
 
-def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> Node:
+def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> Node:
     """Assemble the process; nothing runs yet, and no outside system is contacted. OSError if the state folder cannot be
     written, SettingsError if the machine's resources cannot be divided as configured.
     """

@@ -16,7 +16,7 @@ from chronolet_schemas.envelope import Event
 _METHODS: tuple[Method, ...] = ("list", "get", "get_allocatable")
 
 
-class DeviceFigures:
+class DeviceMetrics:
     """Device metrics. Hosts and gRPC servers call it on their threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -64,7 +64,7 @@ class DeviceFigures:
         """Record one call to Allocate, successful or not."""
         self._allocation.labels(resource).observe(seconds)
 
-    def asked(self, version: Version, method: Method, failed: bool) -> None:
+    def count_request(self, version: Version, method: Method, failed: bool) -> None:
         """Count one call to PodResources."""
         self._requests.labels(version).inc()
         self._by_method[method, False].labels(version).inc()

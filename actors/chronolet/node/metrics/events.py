@@ -12,7 +12,7 @@ from prometheus_client.registry import CollectorRegistry
 from chronolet_schemas import kube_events
 
 
-class EventFigures:
+class EventMetrics:
     """KubeEvent counters; the kubelet has no counterparts."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

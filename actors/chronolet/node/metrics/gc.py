@@ -20,7 +20,7 @@ _BYTES = tuple(2.0**n for n in range(20, 42, 2))
 _SKIPPED = {"in_use": "in_use", "young": "min_age", "pinned": "pinned"}
 
 
-class GcFigures:
+class GcMetrics:
     """Garbage collection metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -19,11 +19,11 @@ from prometheus_client.registry import CollectorRegistry
 from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.node.http.recent_spans import RecentSpans
 from chronolet.node.http.server import Answer, Query
-from chronolet.node.metrics.devices import DeviceFigures
-from chronolet.node.metrics.events import EventFigures
-from chronolet.node.metrics.gc import GcFigures
-from chronolet.node.metrics.pods import PodFigures
-from chronolet.node.metrics.probes import CONTENT_TYPE, ProbeFigures
+from chronolet.node.metrics.devices import DeviceMetrics
+from chronolet.node.metrics.events import EventMetrics
+from chronolet.node.metrics.gc import GcMetrics
+from chronolet.node.metrics.pods import PodMetrics
+from chronolet.node.metrics.probes import CONTENT_TYPE, ProbeMetrics
 from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.ports.spans import TURN, Span
 from chronolet.prober.actor import key as prober_key
@@ -50,11 +50,11 @@ class Metrics(Observer):
         self._pleg()
         self._qos()
         self._chronolet()
-        self.probes = ProbeFigures(self.registry)
-        self.kube_events = EventFigures(self.registry)
-        self.collection = GcFigures(self.registry)
-        self.devices = DeviceFigures(self.registry)
-        self._pods = PodFigures(self.registry)
+        self.probes = ProbeMetrics(self.registry)
+        self.kube_events = EventMetrics(self.registry)
+        self.collection = GcMetrics(self.registry)
+        self.devices = DeviceMetrics(self.registry)
+        self._pods = PodMetrics(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry

@@ -31,7 +31,7 @@ _OPERATIONS: Mapping[str, str] = {
 _MILLISECONDS = 1000
 
 
-class PodFigures:
+class PodMetrics:
     """Pod metrics. Hosts call it on their threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

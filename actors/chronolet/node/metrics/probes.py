@@ -22,7 +22,7 @@ from chronolet_schemas.prober import Outcome
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LATENESS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0)
-_WORDS: dict[Outcome, str] = {
+_RESULT_LABELS: dict[Outcome, str] = {
     "success": "successful",
     "warning": "successful",
     "failure": "failed",
@@ -33,7 +33,7 @@ _WORDS: dict[Outcome, str] = {
 """The kubelet's values of `result`; only `unjudged` is our own."""
 
 
-class ProbeFigures:
+class ProbeMetrics:
     """Implements `prober.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -80,13 +80,13 @@ class ProbeFigures:
 
     def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None:
         """See `Figures`."""
-        word, key = _WORDS[result], prober_key(probe.pod, probe.container, probe.probe)
+        label, key = _RESULT_LABELS[result], prober_key(probe.pod, probe.container, probe.probe)
         with self._lock:
             series = self._series.get(key)
             if series is None or series.uid != probe.uid:
                 return
-            series.count(word)
-            if word == "successful":
+            series.count(label)
+            if label == "successful":
                 series.observe(seconds)
 
     def lost(self, count: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from chronolet.node.stats.cadvisor_metrics import escaped
 from chronolet.node.stats.samples import Snapshot
-from chronolet.node.stats.summary import latest, together
+from chronolet.node.stats.summary import latest, sum_of_containers
 from chronolet.ports.machine.usage import Usage
 
 _NANOSECONDS, _MILLISECONDS = 1e9, 1e3
@@ -33,7 +33,7 @@ def resource_metrics(snapshot: Snapshot) -> str:
     _add(found, "node", snapshot.machine.usage, {})
     for pod in snapshot.pods:
         whose = {"pod": pod.name, "namespace": pod.namespace}
-        _add(found, "pod", (pod.whole or together(pod)).usage, whose)
+        _add(found, "pod", (pod.whole or sum_of_containers(pod)).usage, whose)
         for one in latest(pod.containers):
             labels = {"container": one.name, **whose}
             _add(found, "container", one.measured.usage, labels)

@@ -57,7 +57,7 @@ def _state_disk(machine: Machine, at: str) -> Object:
 
 
 def _pod(pod: PodSample, images: FileSystem | None) -> Object:
-    total = pod.whole or together(pod)
+    total = pod.whole or sum_of_containers(pod)
     at = rfc3339(total.usage.at)
     found: Object = {
         "podRef": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
@@ -77,7 +77,7 @@ def latest(containers: Sequence[ContainerSample]) -> list[ContainerSample]:
     return list({one.name: one for one in containers}.values())
 
 
-def together(pod: PodSample) -> Measured:
+def sum_of_containers(pod: PodSample) -> Measured:
     """The sum over the pod's containers, including the sandbox; with a rate only if all rates are known."""
     parts = [one.measured for one in pod.all_containers]
     usages, rates = [one.usage for one in parts], [one.nano_cores for one in parts if one.nano_cores is not None]
