@@ -200,7 +200,7 @@ def files(count: int, path: str, *, containers: tuple[Container, ...] = (Contain
 def test_files_of_downward_volumes_are_bounded_without_being_held_together() -> None:
     found = list(findings(files(50_000, "metadata.annotations")))
     assert [one.path for one in found] == ["spec.volumes[1].downwardAPI.items[5]"]
-    assert "hold 1200024 bytes, above 1048576" in found[0].message
+    assert "hold 1200024 bytes, above the pod's limit 1048576" in found[0].message
     check_files(files(5, "metadata.annotations"), downward.Place())
     check_files(files(5, "metadata.nothing"), downward.Place())
     check_files(files(5, "metadata.annotations", containers=()), downward.Place())

@@ -89,7 +89,7 @@ def numbered(count: int) -> list[str]:
         ({"securityContext": {"runAsGroup": 1 << 31}}, "securityContext.runAsGroup: 2147483648 is above 2147483647"),
         ({"securityContext": {"fsGroup": -1}}, "securityContext.fsGroup: -1 is below 0"),
         ({"securityContext": {"supplementalGroups": [-1]}}, "securityContext.supplementalGroups[0]: -1 is below 0"),
-        ({"securityContext": {"sysctls": [{"name": "a b"}]}}, "securityContext.sysctls[0].name: 'a b' is no kernel"),
+        ({"securityContext": {"sysctls": [{"name": "a b"}]}}, "securityContext.sysctls[0].name: 'a b' is not a kernel"),
         ({"securityContext": {"sysctls": [{"name": "a"}] * 2}}, "securityContext.sysctls[1].name: 'a' is already used"),
         ({"securityContext": {"seccompProfile": {}}}, "securityContext.seccompProfile.type: missing"),
         (
