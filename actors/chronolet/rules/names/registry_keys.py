@@ -133,7 +133,7 @@ def _decoded(auth: str, path: str) -> tuple[str, str]:
 
 
 def matching(configs: Iterable[Mapping[str, Credential]], image: ImageName) -> Sequence[Credential]:
-    """The credentials that match an image: by configuration, then the more specific keys first; without duplicates."""
+    """The credentials that match an image, without duplicates: by configuration, then most specific key first."""
     found: dict[Credential, None] = {}
     for config in configs:
         keys = sorted(((_key(key), one) for key, one in config.items()), key=lambda pair: pair[0], reverse=True)

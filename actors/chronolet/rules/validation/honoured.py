@@ -29,7 +29,7 @@ _CONTAINER_KEYS: Final = frozenset(("initContainers", "containers", "ephemeralCo
 
 def findings(pod: Pod) -> tuple[Finding, ...]:
     """A finding for every field that is set but not honoured, unless its value changes nothing."""
-    content = _without_what_holds(plain(pod))
+    content = _without_enforced(plain(pod))
     return tuple(
         Finding(path=path, severity=verdict.severity, message=_message(value, verdict), pod=pod.key)
         for path, value, verdict in _walk(content, "", "", HONOURED)
@@ -83,7 +83,7 @@ def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tup
         yield path, value, verdict
 
 
-def _without_what_holds(content: Object) -> Object:
+def _without_enforced(content: Object) -> Object:
     """The pod without requests equal to their limit, which defaulting writes, and without size limits of in-memory
     volumes, which are enforced.
     """
