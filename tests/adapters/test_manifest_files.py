@@ -569,7 +569,7 @@ def test_a_pod_of_very_many_containers_is_refused_without_a_look_at_them() -> No
     finally:
         sys.setprofile(None)
     assert found == [
-        "web.yaml: spec.containers: 4000 containers, init and ephemeral ones included, are above 256; split the pod"
+        "web.yaml: spec.containers: 4000 containers, including init and ephemeral ones, are above 256; split the pod"
     ]
     assert 0 < calls["counts.py"] < 50
     assert calls["shape.py"] == calls["validation.py"] == 0

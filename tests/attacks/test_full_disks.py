@@ -63,7 +63,7 @@ def test_a_full_state_folder_loses_nothing(node: Node) -> None:
     before = node.started_at("two")
     with stopped([node.pid]):  # else it may make room in the middle of it, and that would be taken as well
         first = fill(node.root)
-    node.wait_for_log("the ballast was given up")
+    node.wait_for_log("disk reserve released")
     node.kill_process("one", "app")
     node.journal.wait_for("the restart on the reserve", lambda: node.restarts("one") == [1])
     first.unlink()

@@ -7,10 +7,10 @@ import pytest
 
 THREADS = """
 import ctypes, sys, threading
-from chronolet.node.main import few_arenas
+from chronolet.node.main import limit_arenas
 few = sys.argv[1] == "few"
 if few:
-    few_arenas()
+    limit_arenas()
 together = threading.Barrier(12)
 def work():
     held = [bytes(4000) for _ in range(50)]

@@ -129,7 +129,7 @@ def test_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_manifests(tmp_path: Path) -> None:
     assert check.manifests(tmp_path).verdict == "ok"
-    assert check.manifests(tmp_path / "none").text.endswith("not there")
+    assert check.manifests(tmp_path / "none").text.endswith("not found")
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, max_size=4), st.sampled_from(["", "-rc1", "+dfsg1", "~x.9"]))

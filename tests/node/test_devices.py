@@ -147,9 +147,9 @@ def test_registrations_and_allocations_are_counted(metrics: Metrics) -> None:
 
 
 def test_calls_to_pod_resources_are_counted(metrics: Metrics) -> None:
-    metrics.devices.asked("v1", "list", failed=False)
-    metrics.devices.asked("v1", "get", failed=True)
-    metrics.devices.asked("v1alpha1", "list", failed=False)
+    metrics.devices.count_request("v1", "list", failed=False)
+    metrics.devices.count_request("v1", "get", failed=True)
+    metrics.devices.count_request("v1alpha1", "list", failed=False)
     text = metrics.page({}).body.decode()
     name = "kubelet_pod_resources_endpoint_"
     for line in ("requests_total", "requests_list", "requests_get", "errors_get"):

@@ -82,7 +82,7 @@ def test_what_is_not_there_yet_makes_unready_but_not_unhealthy(server: HttpServe
 
 
 def test_unknown_pages_name_the_known_ones(server: HttpServer) -> None:
-    assert get(server, "/pods") == (404, "/pods: not found; there is /fails, /healthz, /readyz, /unreadable\n")
+    assert get(server, "/pods") == (404, "/pods: not found; the pages are /fails, /healthz, /readyz, /unreadable\n")
     assert get(server, "/healthz", "POST")[0] == 501
     assert get(server, "/healthz", "HEAD") == (200, "")
 

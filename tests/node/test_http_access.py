@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chronolet.node.health import Health
 from chronolet.node.http import access
-from chronolet.node.http.guard import Guard, Refused, Request
+from chronolet.node.http.guard import Guard, Rejected, Request
 from chronolet.node.http.server import Answer, HttpServer, health_pages
 from chronolet.node.settings.http import is_loopback
 from chronolet.node.settings.resolving import resolve
@@ -24,7 +24,7 @@ from tests.support.scratch import HANG_SECONDS
 GUARD = Guard(names=frozenset({"node1", "node1.example.org"}))
 
 
-def judged(guard: Guard, target: str, *headers: tuple[str, str], certified: bool = False) -> Request | Refused:
+def judged(guard: Guard, target: str, *headers: tuple[str, str], certified: bool = False) -> Request | Rejected:
     message = Message()
     for name, value in headers:
         message[name] = value
@@ -33,7 +33,7 @@ def judged(guard: Guard, target: str, *headers: tuple[str, str], certified: bool
 
 def status(guard: Guard, target: str, *headers: tuple[str, str], certified: bool = False) -> int:
     found = judged(guard, target, *headers, certified=certified)
-    return found.status if isinstance(found, Refused) else 200
+    return found.status if isinstance(found, Rejected) else 200
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_names_of_others(host: str) -> None:
 
 
 def test_a_refusal_says_what_was_found_and_what_to_do() -> None:
-    assert judged(GUARD, "/pods", ("Host", "evil.example")) == Refused(
+    assert judged(GUARD, "/pods", ("Host", "evil.example")) == Rejected(
         421,
-        "Host 'evil.example' is none of this node's names (10.0.0.7, localhost, node1, node1.example.org); "
-        "--http-allowed-hosts adds others",
+        "Host 'evil.example' is not one of this node's names (10.0.0.7, localhost, node1, node1.example.org); "
+        "add it with --http-allowed-hosts",
     )
-    assert judged(GUARD, "/pods", ("Origin", "null")) == Refused(
-        403, "Origin 'null' is another site, whose pages may not read this one"
+    assert judged(GUARD, "/pods", ("Origin", "null")) == Rejected(
+        403, "Origin 'null' is another site, whose pages must not read this one"
     )
 
 
@@ -81,7 +81,7 @@ def test_any_request_is_judged(target: str, host: str, origin: str) -> None:
 def test_a_token_or_a_certificate_opens_everything_and_health_is_open() -> None:
     guard = Guard(token="s3cret", certificates=True)
     assert status(guard, "/healthz") == status(guard, "/healthz/?verbose") == 200
-    assert judged(guard, "/pods") == Refused(
+    assert judged(guard, "/pods") == Rejected(
         401, "unauthorized: expected Authorization: Bearer TOKEN or a client certificate"
     )
     assert status(guard, "/pods", ("Authorization", "Bearer s3cret")) == 200
@@ -98,7 +98,7 @@ def test_a_token_or_a_certificate_opens_everything_and_health_is_open() -> None:
 def test_an_address_that_others_reach_is_refused_without_protection(address: str) -> None:
     certificate = {"tls_cert_file": "c", "tls_private_key_file": "k"}
     for flags in ({}, certificate, {"http_token_file": "t"}):
-        with pytest.raises(SettingsError, match=r"others than this machine could read every pod there, expected --tls"):
+        with pytest.raises(SettingsError, match=r"other machines could read every pod there, expected --tls"):
             resolve({"address": address, **flags}, {})
     for more in ({"client_ca_file": "ca"}, {"http_token_file": "t"}):
         assert resolve({"address": address, **certificate, **more}, {})[0].address == address

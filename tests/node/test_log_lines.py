@@ -116,4 +116,4 @@ def test_kubeevents_whose_line_was_refused_are_not_delivered(tmp_path: Path, mon
         assert LogSink().deliver(POSTS[1:]).delivered == 2
     said = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line.get("message") for line in said] == ["number 0", None, "number 1", "number 2"]
-    assert said[1]["event"] == "lines of this log that could not be written: 1"
+    assert said[1]["event"] == "log lines lost because they could not be written: 1"

@@ -13,7 +13,7 @@ from chronolet.adapters.machine.usage import look
 from chronolet.history.entries import NoArchive
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
-from chronolet.node.http.fresh import BusyError, Fresh, Written
+from chronolet.node.http.fresh import BusyError, Cached, Rendered
 from chronolet.node.http.pages import configz, pod_pages, runtime_pages
 from chronolet.node.http.server import Answer
 from chronolet.node.settings.table import Settings
@@ -116,7 +116,7 @@ def test_nobody_waits_for_ever_for_a_value_that_another_makes() -> None:
         go_on.wait(HANG_SECONDS)
         return 7
 
-    value = Fresh(make, seconds=HANG_SECONDS, patience=0.05)
+    value = Cached(make, seconds=HANG_SECONDS, patience=0.05)
     maker = threading.Thread(target=value.get)
     maker.start()
     assert begun.wait(HANG_SECONDS)
@@ -130,7 +130,7 @@ def test_nobody_waits_for_ever_for_a_value_that_another_makes() -> None:
 def test_what_is_written_of_a_value_is_written_once() -> None:
     values: list[object] = ["a"]
     count = iter(range(9))
-    page = Written(lambda: values[-1], lambda one: (one, next(count)))
+    page = Rendered(lambda: values[-1], lambda one: (one, next(count)))
     assert page.get() == page.get() == ("a", 0)
     values.append("b")
     assert page.get() == ("b", 1)
@@ -145,7 +145,7 @@ def test_a_value_that_could_not_be_made_is_tried_again() -> None:
             raise answer
         return answer
 
-    value = Fresh(make, seconds=-1, patience=1)
+    value = Cached(make, seconds=-1, patience=1)
     with pytest.raises(ZeroDivisionError):
         value.get()
     assert (value.get(), value.get()) == (1, 2), "none is young enough"

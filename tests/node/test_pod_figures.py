@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from chronolet.node.metrics.pods import PodFigures
+from chronolet.node.metrics.pods import PodMetrics
 from chronolet_schemas import pod
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec
 
@@ -19,8 +19,8 @@ def registry() -> CollectorRegistry:
 
 
 @pytest.fixture
-def figures(registry: CollectorRegistry) -> PodFigures:
-    return PodFigures(registry)
+def figures(registry: CollectorRegistry) -> PodMetrics:
+    return PodMetrics(registry)
 
 
 def accepted(at: int = 1_000) -> pod.SpecAccepted:
@@ -40,7 +40,7 @@ def seen(registry: CollectorRegistry) -> tuple[float | None, float | None]:
 
 
 def test_a_start_is_counted_once_when_the_last_container_has_started(
-    registry: CollectorRegistry, figures: PodFigures
+    registry: CollectorRegistry, figures: PodMetrics
 ) -> None:
     for event in (accepted(), accepted(9_000), started("init", 1_500), started("app", 2_000), started("app", 2_500, 1)):
         figures.count(event)
@@ -50,7 +50,7 @@ def test_a_start_is_counted_once_when_the_last_container_has_started(
     assert seen(registry) == (1, 3)
 
 
-def test_a_clock_that_went_back_counts_as_nothing(registry: CollectorRegistry, figures: PodFigures) -> None:
+def test_a_clock_that_went_back_counts_as_nothing(registry: CollectorRegistry, figures: PodMetrics) -> None:
     for event in (accepted(), started("app", 1), started("side", 2)):
         figures.count(event)
     assert seen(registry) == (1, 0)
@@ -65,14 +65,14 @@ def test_a_clock_that_went_back_counts_as_nothing(registry: CollectorRegistry, f
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_pod_that_ends_before_has_not_started(registry: CollectorRegistry, figures: PodFigures, end: Any) -> None:
+def test_a_pod_that_ends_before_has_not_started(registry: CollectorRegistry, figures: PodMetrics, end: Any) -> None:
     for event in (accepted(), started("app", 2_000), end, started("side", 3_000)):
         figures.count(event)
     assert seen(registry) == (0, 0)
     assert figures._starting == {}
 
 
-def test_work_on_pods_is_counted_by_its_purpose(registry: CollectorRegistry, figures: PodFigures) -> None:
+def test_work_on_pods_is_counted_by_its_purpose(registry: CollectorRegistry, figures: PodMetrics) -> None:
     for effect in ("StartContainer", "StopContainer", "KeepSpec", "RunHook"):
         figures.worked(effect, 2)
     sums = {

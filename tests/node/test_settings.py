@@ -73,7 +73,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"system_reserved": "cpu:1"}, "--system-reserved: found 'cpu:1', expected pairs such as name=amount"),
         ({"system_reserved": "gpu=1"}, "--system-reserved: found 'gpu', expected some of cpu, memory"),
         ({"kube_reserved": "cpu=1x"}, "--kube-reserved: cpu: '1x' has the unknown suffix 'x'"),
-        ({"kube_reserved": "cpu=10%"}, "--kube-reserved: cpu: '10%' is no quantity"),
+        ({"kube_reserved": "cpu=10%"}, "--kube-reserved: cpu: '10%' is not a quantity"),
         ({"kube_reserved": "cpu=-1"}, "--kube-reserved: cpu: found '-1', expected 0 or more"),
         ({"qos_reserved": "memory=5"}, "--qos-reserved: memory: found '5', expected a share from 0% to 100%"),
         ({"qos_reserved": "memory=101%"}, "--qos-reserved: memory: found '101%'"),
@@ -102,7 +102,10 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ),
         ({"minimum_image_ttl_duration": "5 weeks"}, "--minimum-image-ttl-duration: found '5 weeks', expected a dur"),
         ({"image_maximum_gc_age": ""}, "--image-maximum-gc-age: found '', expected a duration such as 0s"),
-        ({"maximum_dead_containers": "1.5"}, "--maximum-dead-containers: found '1.5', expected a whole number, below"),
+        (
+            {"maximum_dead_containers": "1.5"},
+            "--maximum-dead-containers: found '1.5', expected a whole number, negative",
+        ),
         ({"image_gc_high_threshold": "101"}, "--image-gc-high-threshold: found '101', expected a whole number from 0"),
         (
             {"image_gc_low_threshold": "85"},
@@ -114,16 +117,16 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         *(
             (
                 {"event_webhook_url": f"http://host/{path}"},
-                "--event-webhook-url: found a character that is none of a URL's",
+                "--event-webhook-url: found a character that URLs cannot contain",
             )
             for path in ("a b", "hook-\u00e9", "?key=\u00e9")
         ),
-        ({"docker": "ssh://me:S3CRET@[::1"}, "--docker: found a URL that cannot be read, expected a URL such as"),
+        ({"docker": "ssh://me:S3CRET@[::1"}, "--docker: found a URL that cannot be parsed, expected a URL such as"),
         (
             {"redis": "redis://h?foo=bar"},
             "--redis: the URL has the unknown option 'foo', expected one of db",
         ),
-        ({"redis": "redis://:pw@h"}, "--redis: every user of this machine may read a password among a process's"),
+        ({"redis": "redis://:pw@h"}, "--redis: found a password, but every user of this machine can read"),
         ({"redis_appendfsync": "often"}, "--redis-appendfsync: found 'often', expected one of always, everysec"),
         ({"redis_maxmemory": "63"}, "--redis-maxmemory: found '63', expected a whole number from 64 to 1048576"),
     ],
@@ -176,7 +179,7 @@ def test_a_password_file_that_cannot_be_used(content: bytes | None, tmp_path: Pa
 def test_a_password_stands_in_one_place(name: str, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("other")
-    with pytest.raises(SettingsError, match="the URL of the Redis server holds a password, too") as caught:
+    with pytest.raises(SettingsError, match="the URL of the Redis server also holds a password") as caught:
         resolve({}, {"CHRONOLET_REDIS": "redis://:S3CRET@h", name: str(file)})
     assert "S3CRET" not in str(caught.value)
 

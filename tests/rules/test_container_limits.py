@@ -43,7 +43,7 @@ def test_what_is_asked_for_is_protected_by_class() -> None:
 @pytest.mark.parametrize(
     ("one", "high"),
     [
-        # 64 + 0.9 * 64 MiB is no whole number of pages.
+        # 64 + 0.9 * 64 MiB is not a whole number of pages.
         (BURSTABLE, 31129 * 4096),
         (GUARANTEED, None),
         (container(memory="100Mi"), 910 * MIB),

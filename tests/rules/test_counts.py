@@ -32,7 +32,7 @@ def test_what_a_pod_may_have(spec: object) -> None:
         (
             {"containers": [container()] * 200, "initContainers": [container()] * 40, "ephemeralContainers": [{}] * 17},
             "spec.containers",
-            "257 containers, init and ephemeral ones included, are above 256; split the pod",
+            "257 containers, including init and ephemeral ones, are above 256; split the pod",
         ),
         ({"volumes": [{}] * 1025}, "spec.volumes", "1025 entries are above 1024"),
         (

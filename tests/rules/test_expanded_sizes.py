@@ -100,7 +100,7 @@ def test_a_bomb_is_refused_at_its_first_large_variable_with_little_work() -> Non
         sys.setprofile(None)
     assert raised.value.path == "env[14]"
     assert str(raised.value) == (
-        "env[14]: variable A14 has 163845 bytes once expanded, above 131072, the most Linux takes in one string"
+        "env[14]: variable A14 has 163845 bytes once expanded, above 131072, Linux's limit for one string"
     )
     assert 0 < calls < 1000
 
@@ -200,7 +200,7 @@ def files(count: int, path: str, *, containers: tuple[Container, ...] = (Contain
 def test_files_of_downward_volumes_are_bounded_without_being_held_together() -> None:
     found = list(findings(files(50_000, "metadata.annotations")))
     assert [one.path for one in found] == ["spec.volumes[1].downwardAPI.items[5]"]
-    assert "hold 1200024 bytes, above 1048576" in found[0].message
+    assert "hold 1200024 bytes, above the pod's limit 1048576" in found[0].message
     check_files(files(5, "metadata.annotations"), downward.Place())
     check_files(files(5, "metadata.nothing"), downward.Place())
     check_files(files(5, "metadata.annotations", containers=()), downward.Place())

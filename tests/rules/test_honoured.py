@@ -233,8 +233,8 @@ def test_a_finding_says_what_was_found_and_what_is_missed() -> None:
         )
     )
     told = {finding.path: finding.message for finding in findings(pod)}
-    assert told["spec.hostUsers"] == "false is not honoured: containers have no user namespace of their own yet"
-    assert told["spec.runtimeClassName"].startswith("'h' is not honoured: containers always run under")
+    assert told["spec.hostUsers"] == "false is not honoured: containers do not get their own user namespace yet"
+    assert told["spec.runtimeClassName"].startswith("'h' is not honoured: only Docker's default runtime")
     assert told["spec.affinity.podAffinity"].startswith("not honoured: only a scheduler reads this")
     assert {finding.pod for finding in findings(pod)} == {"default/web"}
 

@@ -70,26 +70,26 @@ def numbered(count: int) -> list[str]:
     ("spec", "said"),
     [
         ({"hostPID": True, "shareProcessNamespace": True}, "shareProcessNamespace: ShareProcessNamespace and HostPID"),
-        ({"hostnameOverride": "a", "hostNetwork": True}, "hostnameOverride: cannot stand beside hostNetwork"),
+        ({"hostnameOverride": "a", "hostNetwork": True}, "hostnameOverride: cannot be set together with hostNetwork"),
         (
             {"hostnameOverride": "a", "setHostnameAsFQDN": True},
-            "hostnameOverride: cannot stand beside setHostnameAsFQDN",
+            "hostnameOverride: cannot be set together with setHostnameAsFQDN",
         ),
         ({"dnsPolicy": "None"}, "dnsConfig.nameservers: missing, expected at least one"),
         ({"dnsPolicy": "None", "dnsConfig": {"searches": ["a"]}}, "dnsConfig.nameservers: missing"),
         ({"dnsConfig": {"nameservers": ["1.1.1.1"] * 4}}, "dnsConfig.nameservers: has 4 entries, expected 3 at most"),
-        ({"dnsConfig": {"nameservers": ["dns.test"]}}, "dnsConfig.nameservers[0]: 'dns.test' is no IP address"),
+        ({"dnsConfig": {"nameservers": ["dns.test"]}}, "dnsConfig.nameservers[0]: 'dns.test' is not an IP address"),
         ({"dnsConfig": {"searches": numbered(33)}}, "dnsConfig.searches: has 33 entries, expected 32 at most"),
         ({"dnsConfig": {"searches": ["a" * 63 + ".test"] * 31}}, "dnsConfig.searches: has more than 2048 characters"),
         ({"dnsConfig": {"searches": ["no way"]}}, "dnsConfig.searches[0]: 'no way' is not allowed"),
         ({"dnsConfig": {"options": [{"value": "1"}]}}, "dnsConfig.options[0].name: missing"),
-        ({"hostAliases": [{"ip": "here"}]}, "hostAliases[0].ip: 'here' is no IP address"),
+        ({"hostAliases": [{"ip": "here"}]}, "hostAliases[0].ip: 'here' is not an IP address"),
         ({"hostAliases": [{"ip": "::1", "hostnames": ["A"]}]}, "hostAliases[0].hostnames[0]: 'A' is not allowed"),
         ({"securityContext": {"runAsUser": -1}}, "securityContext.runAsUser: -1 is below 0"),
         ({"securityContext": {"runAsGroup": 1 << 31}}, "securityContext.runAsGroup: 2147483648 is above 2147483647"),
         ({"securityContext": {"fsGroup": -1}}, "securityContext.fsGroup: -1 is below 0"),
         ({"securityContext": {"supplementalGroups": [-1]}}, "securityContext.supplementalGroups[0]: -1 is below 0"),
-        ({"securityContext": {"sysctls": [{"name": "a b"}]}}, "securityContext.sysctls[0].name: 'a b' is no kernel"),
+        ({"securityContext": {"sysctls": [{"name": "a b"}]}}, "securityContext.sysctls[0].name: 'a b' is not a kernel"),
         ({"securityContext": {"sysctls": [{"name": "a"}] * 2}}, "securityContext.sysctls[1].name: 'a' is already used"),
         ({"securityContext": {"seccompProfile": {}}}, "securityContext.seccompProfile.type: missing"),
         (
@@ -148,7 +148,7 @@ def mount(**fields: Any) -> dict[str, Any]:
         ),
         (
             {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.colour"}}}]},
-            "env[0].valueFrom.fieldRef.fieldPath: 'spec.colour' is no field that can be had here",
+            "env[0].valueFrom.fieldRef.fieldPath: 'spec.colour' is not a field available here",
         ),
         (
             {"env": [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.colour"}}}]},
@@ -169,7 +169,7 @@ def test_what_it_refuses_of_a_container(fields: dict[str, Any], said: str) -> No
 @pytest.mark.parametrize("signal", ["TERM", "SIGNOTHING", "SIGRTMIN+16", "15"])
 def test_what_is_no_signal(signal: str) -> None:
     (line,) = of_one({"os": {"name": "linux"}}, lifecycle={"stopSignal": signal})
-    assert line == f"lifecycle.stopSignal: {signal!r} is no signal, expected a name such as SIGTERM"
+    assert line == f"lifecycle.stopSignal: {signal!r} is not a signal, expected a name such as SIGTERM"
 
 
 def test_an_os_without_a_name_is_none() -> None:

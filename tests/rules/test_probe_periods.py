@@ -44,13 +44,16 @@ def test_the_period(annotation: str | None, liveness: int, readiness: int) -> No
 @pytest.mark.parametrize(
     ("annotation", "problem"),
     [
-        ("9", "'9' is no number of milliseconds from 10 to 86400000"),
-        ("", "'' is no number"),
-        ("app/readiness=", "'' is no number"),
-        ("1e3", "'1e3' is no number"),
-        ("86400001", "'86400001' is no number"),
-        ("9" * 5_000, "is no number"),
-        ("app/startup=100", "app/startup is no probe of this pod, expected one of app/liveness, app/readiness, proxy/"),
+        ("9", "'9' is not a number of milliseconds from 10 to 86400000"),
+        ("", "'' is not a number"),
+        ("app/readiness=", "'' is not a number"),
+        ("1e3", "'1e3' is not a number"),
+        ("86400001", "'86400001' is not a number"),
+        ("9" * 5_000, "is not a number"),
+        (
+            "app/startup=100",
+            "app/startup is not a probe of this pod, expected one of app/liveness, app/readiness, proxy/",
+        ),
     ],
 )
 def test_what_cannot_be(annotation: str, problem: str) -> None:

@@ -1,11 +1,10 @@
-"""A new log is told what runs already: the node's containers by their labels, the pods by the specs kept beside the
-log, and the Secrets that are kept there.
+"""Adoption: records what already runs in a new log: the node's containers, found by their labels, the pods, from the
+specs kept in the state folder, and the Secrets kept there.
 
-Comes in: the kernel's call, before the first shards of a log are taken. Goes out: `pleg.AdoptContainers`,
-`pod.AdoptPod` for each pod and `manifests.AdoptPods`, in mailboxes that nobody reads yet, so they are decided before
-anything that a source or the runtime says. A log that has lost its end is told in the same way, of what it lacks.
-Nothing outside is touched. Next: `pleg.decider`, `pod.adoption`, `manifests.decider`. Answers to: the kubelet's
-restart.
+Input: a call from the kernel before the first shards of a log are taken. Output: `pleg.AdoptContainers`, `pod.AdoptPod`
+for each pod, and `manifests.AdoptPods`, in mailboxes that have no reader yet, so that they are decided before any
+message from a source or the runtime. A log that lost its end is completed in the same way. Nothing outside is changed.
+Next: `pleg.decider`, `pod.admission.adoption`, `manifests.decider`. Corresponds to a restart of the kubelet.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard
 
 _Found = Mapping[str, Sequence[tuple[labels.Owner, ContainerState]]]
-"""By the pod's uid."""
+"""Containers by the uid of their pod."""
 
 States = Mapping[str, Mapping[str, Any]]
-"""What the log says: the states of each kind, by key."""
+"""The states folded from the log: by kind, then by key."""
 
 
 class _Kept(NamedTuple):
-    """What the state folder has."""
+    """The contents of the state folder. `left` describes what cannot be adopted."""
 
     chosen: Sequence[KeptSpec]
     left: Sequence[str]
@@ -49,12 +48,12 @@ class _Kept(NamedTuple):
 
 
 def can_adopt(kinds: Collection[str]) -> bool:
-    """Whether a process that hosts these kinds may tell the log: both that are told must be there."""
+    """Whether a process that hosts these kinds may adopt: it must host both `manifests` and `pod`."""
     return {"manifests", "pod"} <= set(kinds)
 
 
 class Adoption:
-    """Called again until it has nothing to wait for: the same requests are taken once."""
+    """Sends the adoption commands. Call `adopt` until it returns empty: repeated requests are deduplicated."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Adoption:
         host: Host,
         states: Callable[[], States],
     ) -> None:
-        """`states` folds what the log says of `manifests` and `pod`, by kind and key."""
+        """`states` folds the states of `manifests` and `pod` from the log."""
         self._store = store
         self._runtime = runtime
         self._specs = specs
@@ -77,42 +76,42 @@ class Adoption:
         self._states = states
 
     def adopt(self, router: Router, run: str, lost: kernel.LogLost | None = None) -> str:
-        """Send what the log has to know; empty when that is done, else what has to be waited for."""
+        """Send the adoption commands. Returns empty text when done, else the reason to call again later."""
         (shard,) = router.shards_of("manifests")
         begun = bool(self._store.heads((shard,))[shard].version)
         if begun and lost is None:
-            return ""  # it has decided something: whoever began this log has adopted
-        everybodys, unreadable, endings = self._specs.all()
-        # Under another name this folder may have been another node's, whose containers are not ours.
-        kept = [spec for spec in everybodys if spec.node == self._node]
+            return ""  # it has decided something, so the process that began this log has adopted
+        specs, unreadable, endings = self._specs.all()
+        # The folder may have served a node of another name, whose containers are not ours.
+        kept = [spec for spec in specs if spec.node == self._node]
         try:
             found = self._found()
         except Refusal as refusal:
             if kept:
                 return f"{len(kept)} pods are kept here: {refusal}"
             found = {}
-        secrets = tuple(reversed(self._secrets.all()))  # of two of one name the newest is taken
+        secrets = tuple(reversed(self._secrets.all()))  # of several Secrets with one name, the newest wins
         chosen = _chosen(kept, found)
-        left = (*unreadable, *_left_alone(kept, chosen, found))
+        left = (*unreadable, *_not_adopted(kept, chosen, found))
         if begun and lost is not None:
             return self._fill_in(router, f"{run}/{lost.had}", _Kept(chosen, left, secrets, endings), found)
         if not chosen and not left and not secrets:
             return ""
-        # A pod whose end has begun is wanted no longer: its name is free.
-        wanted = [one for one in chosen if one.uid not in endings]
+        # A pod that is already ending is no longer desired: its name is free.
+        desired = [one for one in chosen if one.uid not in endings]
         return (
-            self._tell_pleg(router, run, found)
+            self._notify_pleg(router, run, found)
             or self._sent(router, [self._command(run, one, found, endings) for one in chosen])
-            or self._send(shard, NODE, _wanted(run, wanted, left, secrets))
+            or self._send(shard, NODE, _adopt_pods(run, desired, left, secrets))
         )
 
     def _fill_in(self, router: Router, run: str, kept: _Kept, found: _Found) -> str:
-        """The log has lost its end: tell it what it lacks. What it knows is not told again."""
+        """Send what a log that lost its end is missing, and only that."""
         states = self._states()
         pods, sources = states["pod"], states["manifests"].get(NODE, manifests_state.State()).pods
         commands = [self._command(run, one, found, kept.endings, end_lost=True) for one in kept.chosen]
         missing = [one for one in commands if one.pod not in pods or knows_less(pods[one.pod], one)]
-        wanted = [
+        desired = [
             one
             for one in kept.chosen
             if one.uid not in kept.endings
@@ -125,17 +124,17 @@ class Adoption:
             and (held.uid in kept.endings or _has_gone(pods.get(key), held.uid, kept.chosen, found))
         ]
         (shard,) = router.shards_of("manifests")
-        said = (
-            self._tell_pleg(router, run, found)
+        pending = (
+            self._notify_pleg(router, run, found)
             or self._sent(router, missing)
-            or self._send(shard, NODE, _wanted(run, wanted, kept.left, kept.secrets, end_lost=True))
+            or self._send(shard, NODE, _adopt_pods(run, desired, kept.left, kept.secrets, end_lost=True))
         )
-        if said or not over:
-            return said
+        if pending or not over:
+            return pending
         return self._send(shard, NODE, manifests.DeletePods(request=f"adopt/{run}/over", pods=tuple(over)))
 
     def _found(self) -> _Found:
-        """All containers of this node that say whose they are. Refusal if the runtime cannot be asked."""
+        """All containers of this node whose labels name their pod. Refusal if the runtime cannot be reached."""
         found: dict[str, list[tuple[labels.Owner, ContainerState]]] = {}
         for one in self._runtime.list(labels.of_node(self._node)):
             owner = labels.read(one.labels)
@@ -150,10 +149,10 @@ class Adoption:
         except Refusal as refusal:
             if refusal.kind == "unavailable":
                 raise
-            return listed  # one that hangs does not keep the others waiting
+            return listed  # one container that hangs must not block the others
 
-    def _tell_pleg(self, router: Router, run: str, found: _Found) -> str:
-        """What vanishes before the first listing is missed only by whoever knew of it."""
+    def _notify_pleg(self, router: Router, run: str, found: _Found) -> str:
+        """Send pleg the running containers: otherwise it would miss those that vanish before its first relist."""
         (shard,) = router.shards_of("pleg")
         running = (_running(*one) for each in found.values() for one in each if one[1].state == "running")
         command = pleg.AdoptContainers(request=f"adopt/{run}/running", running=tuple(running))
@@ -190,17 +189,17 @@ class Adoption:
 
     def _send(self, shard: Shard, key: str, command: Command) -> str:
         kind = registry.type_of(type(command))
-        word = self._store.send(shard, kind, f"{shard.kind}/{key}", command.request, codec.encode(command))
-        return f"the mailbox of {shard} is full" if word == "busy" else ""
+        reply = self._store.send(shard, kind, f"{shard.kind}/{key}", command.request, codec.encode(command))
+        return f"the mailbox of {shard} is full" if reply == "busy" else ""
 
 
 def _has_gone(state: pod_state.State | None, uid: str, kept: Sequence[KeptSpec], found: _Found) -> bool:
-    """Whether a pod that the log knows with a sandbox has ended since: neither its manifest nor a container is left."""
+    """Whether a pod that has a sandbox in the log has ended since: it has neither a kept spec nor a container."""
     began = state is not None and state.uid == uid and state.sandbox.phase != "absent"
     return began and uid not in found and all(one.uid != uid for one in kept)
 
 
-def _wanted(
+def _adopt_pods(
     run: str,
     chosen: Sequence[KeptSpec],
     left: Sequence[str],
@@ -230,14 +229,15 @@ def _wanted(
 
 
 def _chosen(kept: Sequence[KeptSpec], found: _Found) -> Sequence[KeptSpec]:
-    """One for each name: the pod that has containers, and of several the newest."""
+    """One spec per pod name: a pod with containers wins, then the newest."""
     by_name: dict[str, KeptSpec] = {}
     for spec in sorted(kept, key=lambda one: (one.uid in found, one.accepted_at)):
         by_name[spec.pod] = spec
     return [by_name[name] for name in sorted(by_name)]
 
 
-def _left_alone(kept: Sequence[KeptSpec], chosen: Sequence[KeptSpec], found: _Found) -> Iterator[str]:
+def _not_adopted(kept: Sequence[KeptSpec], chosen: Sequence[KeptSpec], found: _Found) -> Iterator[str]:
+    """Describe the containers and pods that are not adopted, each with the reason."""
     adopted = {one.uid for one in chosen}
     known = {one.uid: one for one in kept}
     for uid, containers in sorted(found.items()):
@@ -280,7 +280,7 @@ def _found_container(owner: labels.Owner, state: ContainerState) -> pod.FoundCon
 
 
 def _ended(state: ContainerState) -> str:
-    """How it ended, in the word that is shown; empty if it runs, or may run, or was never started."""
+    """The exit reason as shown in statuses; empty if the container runs, may run, or was never started."""
     match state.state:
         case "exited" | "removed":
             return exit_reason(state) if state.detailed else pod_state.STATUS_UNKNOWN

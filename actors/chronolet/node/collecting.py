@@ -1,6 +1,6 @@
-"""The collectors of containers and images, put together.
+"""Builds the collectors of containers and images.
 
-Comes in: settings, the runtime. Goes out: their Kinds, and what they look at. Next: `wiring`; `gc plan` looks likewise.
+Input: settings, the runtime. Output: their Kinds, and a warning if they are not hosted. Next: `kinds`, `main`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from chronolet.node.settings.table import Settings
 from chronolet.ports.runtime.images import Images
 from chronolet.ports.runtime.runtime import Runtime
 
-_PILES_UP = {"container_gc": "dead containers stay until their pods end", "image_gc": "images stay for ever"}
+_CONSEQUENCES = {"container_gc": "dead containers stay until their pods end", "image_gc": "images are never removed"}
 
 
-def piles_up(actors: Collection[str]) -> str:
-    """What nobody collects on a node whose pods run here, unless another process does; empty if there is nothing."""
-    missing = [kind for kind in _PILES_UP if "pod" in actors and kind not in actors]
-    said = ", ".join(_PILES_UP[kind] for kind in missing)
-    return f"{said}, unless another process hosts {' and '.join(missing)}" if missing else ""
+def uncollected(actors: Collection[str]) -> str:
+    """A warning if this process hosts pods but not both collectors; empty if there is nothing to warn of."""
+    missing = [kind for kind in _CONSEQUENCES if "pod" in actors and kind not in actors]
+    consequences = ", ".join(_CONSEQUENCES[kind] for kind in missing)
+    return f"{consequences}, unless another process hosts {' and '.join(missing)}" if missing else ""
 
 
 def container_gc(settings: Settings, runtime: Runtime, run: Callable[[], str]) -> Kind[Any]:
-    """The collector of containers, able to act. `run` is the log's."""
+    """The container collector with its workers. `run` returns the log's run id."""
     logs, parallel = PodLogFolders(settings.pod_logs), settings.container_gc_parallel
     inventory = ContainerInventory(runtime, logs, settings.node, settings.container_policy, run, parallel)
     collecting = container_effects.Collecting(
@@ -41,7 +41,7 @@ def container_gc(settings: Settings, runtime: Runtime, run: Callable[[], str]) -
 
 
 def image_gc(settings: Settings, runtime: Runtime, images: Images) -> Kind[Any]:
-    """The collector of images, able to act."""
+    """The image collector with its workers."""
     inventory = ImageInventory(runtime, images, settings.node, settings.image_policy)
     usage, period = settings.image_usage_period / 1000, settings.image_gc_period / 1000
     collecting = image_effects.Collecting(inventory, usage, period)

@@ -1,6 +1,6 @@
-"""Which sinks KubeEvents go to, and how each is treated.
+"""Builds the configured KubeEvent sinks and their delivery rules.
 
-Comes in: settings. Goes out: adapters and rules by the sink's name. Next: `wiring`.
+Input: settings. Output: adapters and rules by sink name. Next: `kinds`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import Sink
 
 _LOCAL_BACKLOG = 10_000
-"""What is on this node, or in the node's Redis, comes along as fast as events are recorded. What is given up there all
-the same would have left the stream at once.
+"""Minimum backlog of the local sinks (the node's Redis, the agent's log), which keep up with the events recorded. An
+event dropped from a backlog of this size would have been trimmed from the stream immediately anyway.
 """
 
 
 def sinks(settings: Settings) -> dict[str, Sink]:
-    """The sinks that the settings name."""
+    """The sinks that the settings select, by name."""
     found: dict[str, Sink] = {}
     if "redis" in settings.event_sinks:
         found["redis"] = StreamSink(
@@ -41,7 +41,7 @@ def sinks(settings: Settings) -> dict[str, Sink]:
 
 
 def policy(settings: Settings, named: dict[str, Sink], pause: int) -> Policy:
-    """How they are delivered to; `pause` before a try is made again, in milliseconds."""
+    """The delivery policy for the sinks in `named`; `pause` is the delay before a retry, in milliseconds."""
     return Policy(sinks={name: _rules(settings, sink, pause) for name, sink in named.items()})
 
 

@@ -1,7 +1,7 @@
-"""Named checks that tell whether this process lives and whether it serves.
+"""Named checks of this process's liveness and readiness.
 
-Comes in: checks, each a function that answers with what is wrong, or with nothing. Goes out: `Report`. Next: `http`,
-which shows them as /healthz and /readyz. Source: apiserver's healthz package, whose output people's tools read.
+Input: checks: functions that return the problem, or empty text. Output: `Report`. Next: `http.server`, which serves
+them as /healthz and /readyz. Source: apiserver's healthz package; existing tools parse its output format.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Check = Callable[[], str]
-"""Answers at once: empty text if all is well, else what is wrong, in one line. Must not raise."""
+"""Returns the problem in one line, or empty text. Must neither block nor raise."""
 
 Page = Literal["healthz", "readyz"]
 
 
 class Report(NamedTuple):
-    """What the checks of a page said: name -> what is wrong, empty if nothing."""
+    """The results of a page's checks. `findings`: name -> problem, empty if the check passed."""
 
     findings: dict[str, str]
     remarks: Mapping[str, str] = MappingProxyType({})
-    """What there is to say of a check that passed: name -> a word or two."""
+    """Short notes on checks that passed, by name."""
 
     @property
     def good(self) -> bool:
         return not any(self.findings.values())
 
     def text(self, page: str) -> str:
-        """All checks, a line each."""
+        """All checks in the format of the apiserver, one line each."""
         lines = [
             f"[-]{name} failed: {wrong}" if wrong else f"[+]{name} ok{self._remark(name)}"
             for name, wrong in self.findings.items()
@@ -37,12 +37,12 @@ class Report(NamedTuple):
         return "\n".join([*lines, f"{page} check {'passed' if self.good else 'failed'}"]) + "\n"
 
     def _remark(self, name: str) -> str:
-        said = self.remarks.get(name, "")
-        return f": {said}" if said else ""
+        remark = self.remarks.get(name, "")
+        return f": {remark}" if remark else ""
 
 
 class Health:
-    """The checks of one process. Checks come and go with what they watch."""
+    """The checks of one process. Checks can be added and removed at any time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -52,8 +52,8 @@ class Health:
     def add(
         self, name: str, check: Check, *, ready_only: bool = False, remark: Callable[[], str] | None = None
     ) -> None:
-        """Ask `check` for /readyz, and for /healthz too unless it only says that something is not there yet. `remark`
-        says more of it, where it is shown.
+        """Add `check` to /readyz, and to /healthz unless `ready_only`: a check of something that may not be there yet.
+        `remark` returns a note that is shown if the check passes.
         """
         with self._lock:
             if remark is not None:
@@ -63,14 +63,14 @@ class Health:
                 self._checks["healthz"][name] = check
 
     def remove(self, name: str) -> None:
-        """Ask no more."""
+        """Remove the check `name`; a no-op if there is none."""
         with self._lock:
             self._remarks.pop(name, None)
             for checks in self._checks.values():
                 checks.pop(name, None)
 
     def report(self, page: Page, only: str = "") -> Report | None:
-        """What the page's checks say now, or one of them; None if there is no check of that name."""
+        """Run the page's checks, or just the check `only`; None if there is no such check."""
         with self._lock:
             checks = dict(self._checks[page])
             remarks = dict(self._remarks)

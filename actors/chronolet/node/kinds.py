@@ -1,6 +1,6 @@
-"""The kinds of actors of a node, each with the adapters that its workers need.
+"""Builds the actor kinds of a node, each with the adapters that its workers need.
 
-Comes in: `Parts`, how long things may take. Goes out: the Kinds that this process hosts. Next: `wiring`.
+Input: `Parts`, `Tuning`. Output: the Kinds that this process hosts, by name. Next: `wiring`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from chronolet.qos import effects as qos_effects
 from chronolet_schemas.keys import shards_of
 
 HEAD_START_SECONDS = 0.5
-"""The first pod of a batch gets its sandbox as early as a single pod does, within this."""
+"""Maximum time for which the first sandbox of a batch starts alone, so that it is as fast as that of a single pod."""
 SHARDS: Mapping[str, int] = {
     "manifests": 1,
     "pod": pod.SHARDS,
@@ -63,19 +63,19 @@ SHARDS: Mapping[str, int] = {
     "kube_events": 1,
     "keeper": 1,
 }
-"""Of every kind that a node may have, now or later: a log's first event fixes them for ever (DESIGN 1)."""
+"""Shard counts of every kind that a node may ever host: a log's first event fixes them permanently."""
 
 Run = Callable[[], str]
-"""The log's run, once the process has met it."""
+"""Returns the log's run id, known once the process has read the log."""
 
 
 def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
-    """Those that the settings name."""
+    """The kinds that the settings select, by name."""
     settings, runtime = parts.settings, parts.runtime
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: _manifests(parts),
         "pod": lambda: pod.kind(
-            pod_effects.jobs(_pods_outside(parts, run), _at_once(settings)),
+            pod_effects.jobs(_pods_outside(parts, run), _start_limits(settings)),
             settings.takes_part,
             policy(settings),
         ),
@@ -107,7 +107,7 @@ def _manifests(parts: Parts) -> Kind[Any]:
     return manifests.kind(manifests_effects.jobs(folder, settings.node, read_documents, parts.secrets))
 
 
-def _at_once(settings: Settings) -> pod_effects.AtOnce:
+def _start_limits(settings: Settings) -> pod_effects.AtOnce:
     def pace(head_start_seconds: float = 0.0) -> Pace:
         return Pace(
             settings.max_parallel_starts, first=untried(os.cpu_count() or 1), head_start_seconds=head_start_seconds

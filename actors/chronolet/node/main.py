@@ -1,7 +1,6 @@
-"""The main of `chronolet run`: one process of the node, from its first line of log to its clean end.
+"""The main function of `chronolet run`: runs one agent process from its first log line to its clean shutdown.
 
-Comes in: settings. Goes out: an exit status. Next: whatever runs it (a service manager, `scripts/run`) starts it again
-when it failed.
+Input: settings. Output: an exit status. Next: the service manager (or `scripts/run`) restarts it after a failure.
 """
 
 from __future__ import annotations
@@ -20,69 +19,69 @@ from chronolet.kernel.faults import Faults
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet.node.agent_log import formats
-from chronolet.node.collecting import piles_up
+from chronolet.node.collecting import uncollected
 from chronolet.node.http import access
 from chronolet.node.http.server import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
-from chronolet.node.tuning import USUAL, Tuning
+from chronolet.node.tuning import DEFAULTS, Tuning
 from chronolet.node.wiring import Node, build
 
 END_SECONDS = 1.0
-"""How long a clean end may take. What it did not get to, such as handing over, others find out by themselves."""
+"""Time limit for a clean shutdown. Other processes recover from what it did not finish, such as the handover."""
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
 
 SWITCH_SECONDS = 0.001
-"""How long a thread computes while others wait: a fifth of Python's own. What a pod waits for is done in many short
-steps between answers of Redis and Docker, each of which would wait so long for a thread that reads manifests.
+"""Python's thread switch interval: a fifth of the default. A pod's start consists of many short steps between answers
+of Redis and Docker, and each step may wait this long for a busy thread, for example one that reads manifests.
 """
 
 log = structlog.get_logger("chronolet.node")
 
 
-def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> int:
-    """Run until SIGTERM or SIGINT: 0. 1 if the process could not start, or failed."""
+def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> int:
+    """Run until SIGTERM or SIGINT. Returns 0, or 1 if the process could not start or failed."""
     formats.configure(settings.log_format)
-    few_arenas()
+    limit_arenas()
     sys.setswitchinterval(SWITCH_SECONDS)
-    told = _signals()
+    signalled = _signals()
     try:
         node = _built(settings, faults, tuning)
-        # A thread, for a start waits by itself for a server that may heal, and a signal must end that wait too.
-        threading.Thread(target=_end_when_told, args=(told, node), name="signals", daemon=True).start()
-        with _Surrounded(node, tuning):
+        # A thread, because a start waits for a server that may recover, and a signal must end that wait, too.
+        threading.Thread(target=_stop_on_signal, args=(signalled, node), name="signals", daemon=True).start()
+        with _Services(node, tuning):
             return _until_over(node)
     except (SettingsError, StoreUnreachable, StoreBroken) as error:
         log.error("cannot run", error=str(error))
         return 1
 
 
-def few_arenas() -> None:
-    """Have threads that are started from now on share malloc's arenas.
+def limit_arenas() -> None:
+    """Limit the number of malloc arenas that threads started from now on share.
 
-    glibc makes one for nearly each thread, up to eight a processor, and each keeps what its threads have freed: 3 MiB
-    with 30 probed pods on two processors. Python's own lock lets one thread allocate at a time, so sharing costs next
-    to nothing.
+    glibc creates an arena for nearly every thread, up to eight per processor, and each keeps the memory that its
+    threads freed: 3 MiB with 30 probed pods on two processors. Python's global lock lets one thread allocate at a time,
+    so sharing costs next to nothing.
     """
     with contextlib.suppress(AttributeError):  # a C library without arenas
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def _signals() -> int:
-    """A pipe that becomes readable with the first SIGTERM or SIGINT.
+    """Return a pipe that becomes readable with the first SIGTERM or SIGINT.
 
-    Python runs handlers on the main thread only, which may sleep for good while another thread is given the signal;
-    what is written to the pipe is written at once, on whatever thread.
+    Python runs handlers on the main thread only, which may sleep indefinitely while another thread receives the signal;
+    the write to the pipe happens immediately, on any thread.
     """
-    told, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    os.set_blocking(told, True)
+    read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    os.set_blocking(read, True)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
-    return told
+    return read
 
 
 def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
@@ -91,22 +90,25 @@ def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
     except OSError as error:
         raise SettingsError(
             f"--root-dir {settings.root_dir}: cannot be written: {error.strerror or error}; "
-            "name a folder that this user may write, on a disk with room"
+            "choose a folder that this user may write to, on a disk with free space"
         ) from error
 
 
-def _end_when_told(told: int, node: Node) -> None:
-    """In time, whatever the process waits for: to kill it would do no harm, so a server that hangs need not keep it."""
-    os.read(told, 1)
+def _stop_on_signal(signalled: int, node: Node) -> None:
+    """Stop the process when `signalled` becomes readable; exit after END_SECONDS even if a server hangs.
+
+    An abrupt exit is safe: recovery handles it like a kill.
+    """
+    os.read(signalled, 1)
     log.info("stopping")
     node.process.give_up()
     time.sleep(END_SECONDS)
-    log.warning("stopped without a clean end: something does not answer")
+    log.warning("stopped without a clean shutdown: something does not respond")
     os._exit(0)
 
 
-class _Surrounded:
-    """Everything beside the process itself: the agent's own Redis, the HTTP pages."""
+class _Services:
+    """The services that run next to the process itself: the guard of the agent's own Redis, HTTP server, sampler."""
 
     def __init__(self, node: Node, tuning: Tuning) -> None:
         self._node = node
@@ -116,11 +118,11 @@ class _Surrounded:
     def __enter__(self) -> None:
         settings = self._node.settings
         log.info("starting", node=settings.node, root=str(settings.root_dir), pid=os.getpid())
-        if said := piles_up(settings.actors):
-            log.warning(said)
+        if warning := uncollected(settings.actors):
+            log.warning(warning)
         _add_checks(self._node)
         try:
-            # The pages first: they tell of a start that takes its time, too.
+            # The pages first: they report on a slow start, too.
             if settings.port:
                 self._http = _served(self._node)
                 if self._node.stats is not None:
@@ -168,8 +170,8 @@ def _guard(node: Node, tuning: Tuning) -> RedisGuard:
         settings.root_dir,
         settings.redis_appendfsync,
         node.parts.disk,
-        ballast_bytes=tuning.ballast_bytes,
-        ballast_rest_seconds=tuning.ballast_rest_seconds,
+        reserve_bytes=tuning.disk_reserve_bytes,
+        reserve_rest_seconds=tuning.disk_reserve_rest_seconds,
         most_bytes=settings.redis_maxmemory << 20,
     )
 
@@ -181,26 +183,26 @@ def _until_over(node: Node) -> int:
     error = process.error
     if error is None:
         return 0
-    # What was foreseen says all in one line; anything else is a defect, and its traceback is wanted.
-    foreseen = isinstance(error, StoreUnreachable | StoreBroken)
-    log.error("the process failed", error=str(error), exc_info=None if foreseen else error)
+    # An expected error explains itself in one line; any other is a defect and needs its traceback.
+    expected = isinstance(error, StoreUnreachable | StoreBroken)
+    log.error("the process failed", error=str(error), exc_info=None if expected else error)
     return 1
 
 
 def _add_checks(node: Node) -> None:
     process = node.process
     node.health.add("lease", lambda: "" if process.lease.valid() else "not renewed in time", ready_only=True)
-    # A process that stands by is ready for all that it is there for: to take over.
+    # A standby is ready: its only task is to take over.
     node.health.add(
         "phase",
         lambda: "" if process.phase in ("running", "standing by") else f"the process is {process.phase}",
         ready_only=True,
         remark=lambda: process.phase,
     )
-    node.health.add("shards", lambda: _left_alone(process), ready_only=True)
+    node.health.add("shards", lambda: _quarantined(process), ready_only=True)
 
 
-def _left_alone(process: Process) -> str:
-    """Hosting the others does not make a process ready: nobody decides for the pods of these."""
-    left = sorted((str(shard), error) for shard, error in process.left_alone().items())
-    return "; ".join(f"{shard} is left alone: {error}" for shard, error in left)
+def _quarantined(process: Process) -> str:
+    """The quarantined shards, each with its error. They make a process unready: nothing decides for their pods."""
+    found = sorted((str(shard), error) for shard, error in process.left_alone().items())
+    return "; ".join(f"{shard} is quarantined: {error}" for shard, error in found)

@@ -1,6 +1,6 @@
-"""The devices kind of this node: its workers bound to gRPC, and what of the log they and PodResources are told.
+"""Builds the devices kind with its gRPC workers, and serves PodResources from the log.
 
-Comes in: settings, the log, figures. Goes out: `Kind`, `NodeResources`. Next: `wiring`.
+Input: settings, the log, metrics. Output: `Kind`, `NodeResources`. Next: `kinds`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import Moment, state_at
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
-from chronolet.node.metrics.devices import DeviceFigures
+from chronolet.node.metrics.devices import DeviceMetrics
 from chronolet.node.settings.table import Settings
 from chronolet.pod import actor as pod
 from chronolet.pod.state import State as PodState
@@ -36,14 +36,14 @@ from chronolet_schemas.envelope import Position
 _PATIENCE_SECONDS = 5.0
 
 
-def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: DeviceFigures) -> Kind[State]:
-    """The Kind with its workers."""
+def kind(settings: Settings, store: Store, archive: ArchiveReader, metrics: DeviceMetrics) -> Kind[State]:
+    """The devices kind with its workers."""
     log, folder = LogReader(store, archive), settings.kubelet_dir
     outside = effects.Outside(
         plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),
-        resources=GrpcPodResources(folder / "pod-resources", log.resources, figures.asked),
+        resources=GrpcPodResources(folder / "pod-resources", log.resources, metrics.count_request),
         living=log.living,
-        took=figures.allocate_took,
+        took=metrics.allocate_took,
         most_plugins=settings.max_device_plugins,
     )
     policy = Policy(
@@ -55,7 +55,7 @@ def kind(settings: Settings, store: Store, archive: ArchiveReader, figures: Devi
 
 
 class LogReader:
-    """Pods and devices as the log tells them now."""
+    """Reads the current pods and devices from the log. Usable from any thread."""
 
     def __init__(self, store: Store, archive: ArchiveReader) -> None:
         self._store = store
@@ -69,9 +69,9 @@ class LogReader:
         return tuple(sorted(state.uid for state in moment.states["pod"].values() if state.uid))
 
     def resources(self) -> NodeResources:
-        """Who has which devices. UnreadableError."""
+        """Which pods hold which devices. Raises UnreadableError."""
         if not self._reading.acquire(timeout=_PATIENCE_SECONDS):
-            raise UnreadableError("still being read for somebody else: ask again")
+            raise UnreadableError("the log is still being read for another request: retry")
         try:
             return self._resources()
         except (StoreUnreachable, StoreBroken, HistoryMissing, OSError) as error:
@@ -80,7 +80,7 @@ class LogReader:
             self._reading.release()
 
     def _resources(self) -> NodeResources:
-        """Folded again only where the log has gone on: monitoring agents ask often, and many at once."""
+        """Fold again only if the log has grown: monitoring agents call often and concurrently."""
         if self._read is None or self._read[0] != self._store.last():
             moment = state_at(self._store, self._archive, (pod.kind(), devices.kind()))
             self._read = (moment.position, node_resources(moment))
@@ -88,7 +88,7 @@ class LogReader:
 
 
 def node_resources(moment: Moment) -> NodeResources:
-    """All pods with their devices, and all devices that pods may have. Source: pkg/kubelet/cm/devicemanager/manager.go
+    """All pods with their devices, and all allocatable devices. Source: pkg/kubelet/cm/devicemanager/manager.go
     (GetDevices, GetAllocatableDevices), pkg/kubelet/apis/podresources/server_v1.go.
     """
     state: State = moment.states["devices"].get(devices.NODE, State())
@@ -113,12 +113,12 @@ def _pod(key: str, one: PodState, state: State) -> PodResources:
 
 
 def _is_active(one: PodState) -> bool:
-    """Source: pkg/kubelet/kubelet_pods.go (filterOutInactivePods)."""
+    """Whether the pod is active. Source: pkg/kubelet/kubelet_pods.go (filterOutInactivePods)."""
     return pod_status(one).phase not in ("Succeeded", "Failed") or any(each.alive for each in one.containers)
 
 
 def _held(uid: str, container: str, state: State) -> Iterator[ResourceDevice]:
-    """What plugins have allocated, and what it was found with in a log that is new."""
+    """The container's devices: those allocated by plugins, and those it had when it was adopted."""
     claim = state.claims.get(f"{uid}/{container}")
     if claim is None:
         return

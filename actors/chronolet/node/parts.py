@@ -1,6 +1,6 @@
-"""What this process has of the world outside: adapters, each made once, with nothing asked of anybody yet.
+"""Builds the adapters of one process, each once, without contacting any outside system.
 
-Comes in: settings. Goes out: `Parts`. Next: `kinds` gives them to the actors, `wiring` to the pages and the process.
+Input: settings. Output: `Parts`. Next: `kinds` passes them to the actors, `wiring` to the pages and the process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from chronolet.qos.system import system
 
 
 class Parts(Struct, frozen=True):
-    """The adapters of one process. `relisted` is the runtime as pleg has it, whose lists tell of the node's health."""
+    """The adapters of one process. `relisted` is the runtime for pleg: its listings feed the node's health check."""
 
     settings: Settings
     metrics: Metrics
@@ -55,7 +55,9 @@ class Parts(Struct, frozen=True):
 
 
 def parts(settings: Settings) -> Parts:
-    """All of them. OSError if the state folder cannot be written, SettingsError if the machine cannot be shared so."""
+    """Build all adapters. OSError if the state folder cannot be written, SettingsError if the machine's resources
+    cannot be divided as configured.
+    """
     running = Running()
     metrics, store = Metrics(settings.node), RedisStore(settings.redis_url, settings.node)
     docker = DockerRuntime(settings.docker)
@@ -104,7 +106,7 @@ def _shares(
 
 
 def agent_version() -> str:
-    """Of this release; empty where it is run from a checkout."""
+    """The installed release's version; empty if the agent runs from a checkout."""
     try:
         return importlib.metadata.version("chronolet")
     except importlib.metadata.PackageNotFoundError:

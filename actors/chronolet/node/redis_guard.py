@@ -1,8 +1,8 @@
-"""The guard of the agent's own redis-server: starts or adopts it, starts it again when it dies, and makes room when its
-disk is full (DESIGN 4, last line).
+"""The guard of the agent's own redis-server: starts or adopts it, restarts it when it dies, and frees space when its
+disk is full.
 
-Comes in: settings. Goes out: a running server; how the disk stands, for the keeper, who writes it into the log. It
-works without the log, for the log may be what is down. Next: `kernel.server`, `kernel.disk_reserve`, `keeper.disk`.
+Input: settings. Output: a running server, and disk signals for the keeper, which records them in the log. The guard
+works without the log, because the log may be what is down. Next: `adapters.redis_server`, `keeper.disk`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from chronolet.kernel.storage.store import StoreUnreachable
 LOOK_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 ROOM_BYTES = 4 << 20
-"""With less than this on its disk, the server's next write may be its last."""
+"""Release the reserve below this much free space: the server's next write might fail and end it."""
 
 log = structlog.get_logger("chronolet.node")
 
 
 class RedisGuard:
-    """Watches from a thread of its own, from `start` to `stop`. The server outlives it."""
+    """Watches the server from its own thread, from `start` to `stop`. The server outlives it."""
 
     def __init__(
         self,
@@ -40,32 +40,35 @@ class RedisGuard:
         appendfsync: Literal["always", "everysec"],
         disk: Disk,
         *,
-        ballast_bytes: int,
-        ballast_rest_seconds: float,
+        reserve_bytes: int,
+        reserve_rest_seconds: float,
         most_bytes: int = 0,
     ) -> None:
+        """`reserve_bytes`: size of the disk reserve; `reserve_rest_seconds`: minimum time between releasing it and
+        allocating it again; `most_bytes`: the server's memory limit, 0 for its default.
+        """
         self._server = OwnServer(root, appendfsync=appendfsync, most_bytes=most_bytes)
-        self._ballast = DiskReserve(root / "ballast", ballast_bytes)
-        self._rest_seconds = ballast_rest_seconds
+        self._reserve = DiskReserve(root / "ballast", reserve_bytes)
+        self._rest_seconds = reserve_rest_seconds
         self._disk = disk
-        self._hold_again_at = 0.0
+        self._allocate_again_at = 0.0
         self._stopping = threading.Event()
         self._wake = os.eventfd(0)
         self._thread = threading.Thread(target=self._watch, name="redis guard", daemon=True)
 
     def start(self) -> None:
-        """Have a server that answers; StoreUnreachable says why there is none, and what to do."""
+        """Start or adopt a server and wait until it answers. StoreUnreachable states the cause and the remedy."""
         ran_before = self._server.folder.exists()
         how = self._ensure()
         log.info("own redis-server", how=how, pid=self._server.pid(), socket=str(self._server.socket))
-        if ran_before and not self._ballast.present():
-            # Given up by an agent that may have died before it could say so; whether it did, the keeper knows.
-            self._disk.tell(BallastGone(freed_bytes=0, error="there was no ballast when the agent started"))
-        self._hold_ballast()
+        if ran_before and not self._reserve.present():
+            # An agent that released it may have died before it reported that; the keeper knows whether it did.
+            self._disk.tell(BallastGone(freed_bytes=0, error="there was no disk reserve when the agent started"))
+        self._allocate_reserve()
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more. The server goes on: the next agent adopts it."""
+        """Stop watching. The server keeps running: the next agent adopts it."""
         self._stopping.set()
         os.eventfd_write(self._wake, 1)
         if self._thread.ident is not None:
@@ -89,16 +92,16 @@ class RedisGuard:
         ended = pid is None or self._ended(pid)
         if self._stopping.is_set():
             return
-        if self._ballast.present() and self._free() < ROOM_BYTES:
-            self._give_up("the disk is about to be full")
+        if self._reserve.present() and self._free() < ROOM_BYTES:
+            self._release_reserve("the disk is about to be full")
         if ended:
             how = self._ensure()
             log.warning("own redis-server was gone", how=how, pid=self._server.pid())
-        elif not self._ballast.present() and time.monotonic() >= self._hold_again_at:
-            self._hold_ballast()
+        elif not self._reserve.present() and time.monotonic() >= self._allocate_again_at:
+            self._allocate_reserve()
 
     def _ended(self, pid: int) -> bool:
-        """Wait for the server's end, at most until the next look; the operating system tells at once."""
+        """Whether the server ended; waits for its end for up to LOOK_SECONDS, notified by the operating system."""
         try:
             process = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -112,37 +115,37 @@ class RedisGuard:
         finally:
             os.close(process)
 
-    # -- room ----------------------------------------------------------------------------------------------------
+    # -- disk space ----------------------------------------------------------------------------------------------
     def _ensure(self) -> Literal["adopted", "started"]:
         try:
             return self._server.ensure()
         except ServerFailed as failed:
-            if not failed.disk_full or not self._ballast.present():
+            if not failed.disk_full or not self._reserve.present():
                 raise
-            self._give_up(str(failed))
-        except OSError as error:  # the folder, or the lock in it, cannot be made
+            self._release_reserve(str(failed))
+        except OSError as error:  # the folder, or the lock in it, cannot be created
             raise ServerFailed(f"the state folder cannot be used: {error}") from error
         return self._server.ensure()
 
-    def _give_up(self, error: str) -> None:
-        freed = self._ballast.release()
-        self._hold_again_at = time.monotonic() + self._rest_seconds
-        log.error("disk full: the ballast was given up", freed_bytes=freed, error=error)
+    def _release_reserve(self, error: str) -> None:
+        freed = self._reserve.release()
+        self._allocate_again_at = time.monotonic() + self._rest_seconds
+        log.error("disk full: disk reserve released", freed_bytes=freed, error=error)
         self._disk.tell(BallastGone(freed_bytes=freed, error=error))
 
-    def _hold_ballast(self) -> None:
-        """Hold it again if there is room; if not, look again after a while."""
-        self._hold_again_at = time.monotonic() + self._rest_seconds
+    def _allocate_reserve(self) -> None:
+        """Allocate the disk reserve if there is enough free space; otherwise retry after the rest."""
+        self._allocate_again_at = time.monotonic() + self._rest_seconds
         try:
-            held = self._ballast.restore()
+            allocated = self._reserve.restore()
         except OSError as error:
-            held = False
-            log.warning("no ballast could be written", error=str(error))
-        if held:
-            self._disk.tell(BallastBack(size_bytes=self._ballast.size_bytes))
+            allocated = False
+            log.warning("cannot write the disk reserve", error=str(error))
+        if allocated:
+            self._disk.tell(BallastBack(size_bytes=self._reserve.size_bytes))
         else:
-            wanted = self._ballast.size_bytes
-            log.warning("too little room for a ballast", free_bytes=self._free(), wanted_bytes=2 * wanted)
+            needed = 2 * self._reserve.size_bytes
+            log.warning("too little free space for the disk reserve", free_bytes=self._free(), wanted_bytes=needed)
 
     def _free(self) -> int:
         return shutil.disk_usage(self._server.folder).free

@@ -1,7 +1,7 @@
-"""How this node is shared out: its settings in the words of qos, and whether they can hold on this machine.
+"""Translates the resource settings into qos's terms, and checks that this machine can satisfy them.
 
-Comes in: settings, the machine. Goes out: `Sharing`; SettingsError. Next: `wiring`. Source: pkg/kubelet/cm
-(NewContainerManager, validateNodeAllocatable).
+Input: settings, the machine. Output: `Sharing`, admission `Policy`; SettingsError. Next: `parts`, `kinds`. Source:
+pkg/kubelet/cm (NewContainerManager, validateNodeAllocatable).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DRIVERS: tuple[Driver, ...] = ("cgroupfs", "systemd")
 
 
 def sharing(settings: Settings) -> Sharing:
-    """As the settings have it."""
+    """How the node's resources are divided, from the settings."""
     reserved, factor = settings.qos_reserved.get("memory"), settings.memory_throttling_factor
     return Sharing(
         name=settings.node,
@@ -52,7 +52,7 @@ def sharing(settings: Settings) -> Sharing:
 
 
 def labels(settings: Settings) -> Mapping[str, str]:
-    """Those that every node has, and the ones that were given."""
+    """The node's labels: the well-known ones, and those of the settings, which win."""
     return {
         "kubernetes.io/arch": architecture(platform.machine()),
         "kubernetes.io/hostname": settings.node,
@@ -62,7 +62,7 @@ def labels(settings: Settings) -> Mapping[str, str]:
 
 
 def policy(settings: Settings) -> Policy:
-    """What this node says of a pod before anything is asked for it."""
+    """The node's own admission rules, applied to a pod before any other kind is asked."""
     return Policy(
         name=settings.node,
         labels=labels(settings),
@@ -72,14 +72,14 @@ def policy(settings: Settings) -> Policy:
 
 
 def holding(settings: Settings, host: Host) -> Holding:
-    """What containers are held to from their start; qos reckons by the same node."""
+    """The limits that containers start with, computed from the same node description as qos uses."""
     return tree.holding(described(sharing(settings), machine(host), Means()))
 
 
 def check(shared: Sharing, host: Host, cgroups: Cgroups) -> None:
-    """SettingsError where more is reserved than there is, or the cgroups are somebody else's.
+    """Raise SettingsError if more is reserved than the machine has, or if the cgroups belong to another owner.
 
-    Docker, which knows the driver, may not run yet: the tree of neither may be another's.
+    Without a configured driver, both trees are checked: Docker, which knows the driver, may not run yet.
     """
     if wrong := problem(shared, machine(host)):
         raise SettingsError(wrong)

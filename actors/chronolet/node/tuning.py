@@ -1,6 +1,6 @@
-"""Numbers that no setting exposes: sizes and periods that suit every node, and that a test chooses smaller.
+"""Constants that no setting exposes: sizes and periods that suit every node; tests choose smaller ones.
 
-Comes in: nothing. Goes out: `Tuning`. Next: `wiring`, `main`.
+Input: none. Output: `Tuning`. Next: `wiring`, `main`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from chronolet.kube_events.policy import RETRY_PAUSE
 
 
 class Tuning(NamedTuple):
-    """Everything has its usual value."""
+    """Sizes and periods; the defaults are for production."""
 
     policy: Policy = Policy()
     """When the log is archived and trimmed."""
     measure_seconds: float = MEASURE_SECONDS
-    """How often the log is measured."""
-    ballast_bytes: int = 64 << 20
-    """How much of the state folder's disk is held in reserve."""
-    ballast_rest_seconds: float = 60.0
-    """How long after the ballast was given up it is held again at the earliest: what made room has time to last."""
+    """Interval at which the log's size is measured."""
+    disk_reserve_bytes: int = 64 << 20
+    """Size of the disk reserve in the state folder."""
+    disk_reserve_rest_seconds: float = 60.0
+    """Minimum time between releasing the disk reserve and allocating it again, so that freed space has time to last."""
     event_pause: int = RETRY_PAUSE
-    """Before a KubeEvent is tried again at a sink, in milliseconds."""
+    """Delay before the delivery of a KubeEvent is retried, in milliseconds."""
 
 
-USUAL = Tuning()
+DEFAULTS = Tuning()

@@ -1,6 +1,6 @@
-"""The composition root: how a process of the node is put together.
+"""The composition root: assembles an agent process from its parts.
 
-Comes in: settings. Goes out: a `Node`, ready to start. The one place that knows all parts. Next: `main`.
+Input: settings. Output: a `Node`, ready to start. Only this module knows all parts. Next: `main`.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ from chronolet.node.kinds import SHARDS, kinds
 from chronolet.node.parts import Parts, parts
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.assembly import Stats
-from chronolet.node.tuning import USUAL, Tuning
+from chronolet.node.tuning import DEFAULTS, Tuning
 from chronolet.pod import actor as pod
 
 
 class Node(Struct, frozen=True):
-    """A process of the node."""
+    """An assembled agent process."""
 
     settings: Settings
     parts: Parts
     health: Health
     process: Process
     pages: Mapping[str, Show]
-    """HTTP pages beside those of health and metrics."""
+    """HTTP pages by path, without those of health and metrics."""
     stats: Stats | None
-    """What samples the use of the node and its pods; None where this process looks after no containers."""
+    """Samples the resource usage of the node and its pods; None if this process does not host `pleg`."""
 
 
-def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = USUAL) -> Node:
-    """Put the process together; nothing runs yet, and nothing outside was asked. OSError if the state folder cannot be
-    written, SettingsError if the machine cannot be shared out as the settings want it.
+def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> Node:
+    """Assemble the process; nothing runs yet, and no outside system is contacted. OSError if the state folder cannot be
+    written, SettingsError if the machine's resources cannot be divided as configured.
     """
-    having = parts(settings)
+    adapters = parts(settings)
 
     def run() -> str:
         return process.run
 
-    process = _process(having, kinds(having, tuning, run), faults or NoFaults())
-    stats = Stats(settings, having.runtime, having.running) if "pleg" in settings.actors else None
-    return Node(settings, having, _health(having, process), process, _pages(having, stats), stats)
+    process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults())
+    stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None
+    return Node(settings, adapters, _health(adapters, process), process, _pages(adapters, stats), stats)
 
 
-def _process(having: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> Process:
-    settings, store, archive = having.settings, having.store, having.archive
+def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> Process:
+    settings, store, archive = adapters.settings, adapters.store, adapters.archive
     adoption = Adoption(
         store,
-        having.runtime,
-        having.specs,
+        adapters.runtime,
+        adapters.specs,
         settings.node,
-        secrets=having.secrets,
-        host=having.host,
+        secrets=adapters.secrets,
+        host=adapters.host,
         states=lambda: state_at(store, archive, (manifests.kind(), pod.kind())).states,
     )
     return Process(
@@ -78,28 +78,28 @@ def _process(having: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> 
             log_end=settings.root_dir / "log-end",
             address=settings.http_address,
             faults=faults,
-            observer=having.metrics,
+            observer=adapters.metrics,
             adopt=adoption.adopt if can_adopt(settings.actors) else None,
         )
     )
 
 
-def _health(having: Parts, process: Process) -> Health:
-    health, relisted = Health(), having.relisted
-    if "pleg" in having.settings.actors:
-        # A process that stands by has no pleg at work, and none to wait for.
+def _health(adapters: Parts, process: Process) -> Health:
+    health, relisted = Health(), adapters.relisted
+    if "pleg" in adapters.settings.actors:
+        # A standby runs no pleg, so there is none to wait for.
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.stalled())
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
     return health
 
 
-def _pages(having: Parts, stats: Stats | None) -> dict[str, Show]:
-    """Node-wide pages where the node's pods and containers are looked after."""
-    settings = having.settings
+def _pages(adapters: Parts, stats: Stats | None) -> dict[str, Show]:
+    """Node-wide pages, depending on which actor kinds this process hosts."""
+    settings = adapters.settings
     pages = {"/configz": configz(settings)}
     if "pod" in settings.actors:
-        pages |= pod_pages(settings, having.store, having.archive, pod.kind(), devices.kind())
+        pages |= pod_pages(settings, adapters.store, adapters.archive, pod.kind(), devices.kind())
     if stats is not None:
-        pages |= runtime_pages(settings, having.runtime) | usage_pages(settings, stats.latest)
+        pages |= runtime_pages(settings, adapters.runtime) | usage_pages(settings, stats.latest)
     return pages

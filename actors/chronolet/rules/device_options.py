@@ -1,7 +1,7 @@
-"""What a container is started with, of all that its device plugins said. Pure.
+"""Merges the responses of device plugins into the options that a container starts with. Pure.
 
-Comes in: the answers of plugins. Goes out: one. Answers to: deviceRunContainerOptions in
-pkg/kubelet/cm/devicemanager/pod_devices.go, where the first one of a name counts.
+Input: the plugins' responses. Output: one response. Source: deviceRunContainerOptions in
+pkg/kubelet/cm/devicemanager/pod_devices.go: the first entry of a name wins.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TypeVar
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
 
 CDI_ANNOTATION = "cdi.k8s.io/"
-"""How the names of annotations begin that hold names of CDI devices, by commas."""
+"""Prefix of annotations that hold comma-separated names of CDI devices."""
 
 _At = TypeVar("_At", Mount, DeviceNode)
 
 
 def merged(answers: Iterable[Answer]) -> Answer:
-    """All answers as one: a variable, an annotation and a path of the container are taken once, a CDI device too."""
+    """Merge responses; the first one wins for each variable, annotation and container path. CDI devices are unique."""
     each = list(answers)
     backwards = each[::-1]
     return Answer(
@@ -31,8 +31,8 @@ def merged(answers: Iterable[Answer]) -> Answer:
 
 
 def cdi_names(answer: Answer) -> tuple[str, ...]:
-    """The CDI devices of an answer: those that it names, and those of annotations by which plugins named them before
-    the kubelet had a field for them; runtimes take both. Answers to: WithCDI of containerd, ParseAnnotations of CDI.
+    """The CDI devices of a response: from its field, and from annotations, which plugins used before the kubelet had
+    that field; runtimes accept both. Source: WithCDI of containerd, ParseAnnotations of CDI.
     """
     noted = [value for name, value in sorted(answer.annotations.items()) if name.startswith(CDI_ANNOTATION)]
     return tuple(dict.fromkeys((*answer.cdi_devices, *(name for value in noted for name in value.split(",")))))

@@ -1,7 +1,7 @@
-"""What a pod may tell its containers of itself: fields and resources, as text. Pure.
+"""The downward API: resolves references to a pod's fields and resources to text. Pure.
 
-Comes in: a Pod, where it runs, a reference. Goes out: the text, or `ReferenceError` in the kubelet's words. Next: the
-environment of containers, files of downwardAPI volumes. Answers to pkg/fieldpath/fieldpath.go,
+Input: a Pod, where it runs, a reference. Output: the text, or `UnknownReferenceError` with the kubelet's message. Next:
+the environment of containers, files of downwardAPI volumes. Source: pkg/fieldpath/fieldpath.go,
 pkg/api/v1/resource/helpers.go, pkg/kubelet/kubelet_pods.go (podFieldSelectorRuntimeValue).
 """
 
@@ -41,11 +41,11 @@ RESOURCES = frozenset(
 
 
 class UnknownReferenceError(ValueError):
-    """There is no such field; the message is the kubelet's."""
+    """The referenced field does not exist; the message is the kubelet's."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a pod runs. The capacity stands in for a limit that is not set; ephemeral storage in bytes, too."""
+    """Where a pod runs: its node, addresses, and the node's capacity, which replaces a limit that is not set."""
 
     node: str = ""
     host_ip: str = ""
@@ -54,32 +54,32 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 0
     storage_bytes: int = 0
     least_oom_score_adj: int = -1000
-    """How far the machine lets us go."""
+    """The lowest oom_score_adj that the machine lets the agent set."""
 
 
 def keyed(path: str) -> tuple[str, str] | None:
-    """`metadata.labels['k']` as (`labels`, `k`), None for a path of another form."""
+    """Split `metadata.labels['k']` into (`labels`, `k`); None for a path of another form."""
     found = _KEYED.fullmatch(path)
     return (found[1], found[2]) if found else None
 
 
 def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) -> str:
-    """What a reference stands for in `container`."""
+    """Resolve a reference made in `container`. Raises UnknownReferenceError."""
     if source.field_ref is not None:
         return field(source.field_ref.field_path, pod, place)
     if source.resource_field_ref is None:
         raise UnknownReferenceError("the variable's source is not supported; expected fieldRef or resourceFieldRef")
-    asked = source.resource_field_ref
-    if asked.container_name:
-        found = _container(pod, asked.container_name)
+    reference = source.resource_field_ref
+    if reference.container_name:
+        found = _container(pod, reference.container_name)
         if found is None:
-            raise UnknownReferenceError(f"container {asked.container_name} not found")
+            raise UnknownReferenceError(f"container {reference.container_name} not found")
         container = found
-    return resource(asked.resource, asked.divisor, container, place)
+    return resource(reference.resource, reference.divisor, container, place)
 
 
 def field(path: str, pod: Pod, place: Place) -> str:
-    """A field of the pod, or of where it runs."""
+    """Resolve a field of the pod or of its place. Raises UnknownReferenceError."""
     key = keyed(path)
     if key is not None:
         metadata = pod.metadata
@@ -91,7 +91,9 @@ def field(path: str, pod: Pod, place: Place) -> str:
 
 
 def resource(name: str, divisor: str, container: Container, place: Place) -> str:
-    """A limit or request in units of `divisor`, rounded up; a limit that is not set is all that the node has."""
+    """A limit or request in units of `divisor`, rounded up; an unset limit is the node's capacity. Raises
+    UnknownReferenceError.
+    """
     if name not in RESOURCES:
         raise UnknownReferenceError(f"unsupported container resource : {name}")
     side, _, kind = name.partition(".")
@@ -110,7 +112,7 @@ def _container(pod: Pod, name: str) -> Container | None:
 
 
 def _lines(values: Mapping[str, str]) -> str:
-    """One `key="value"` a line, sorted."""
+    """Render one `key="value"` per line, sorted."""
     return "\n".join(f'{key}="{_escaped(values[key])}"' for key in sorted(values))
 
 
@@ -118,7 +120,7 @@ def _escaped(text: str) -> str:
     return "".join(_ESCAPES.get(one, one) for one in text)
 
 
-# Each is made only when it is asked for: all annotations as text may take 256 KiB, and a manifest may ask 50,000 times.
+# Evaluated lazily: all annotations as text may take 256 KiB, and a manifest may reference them 50,000 times.
 _FIELDS: Mapping[str, Callable[[Pod, Place], str]] = {
     "metadata.name": lambda pod, _: pod.metadata.name,
     "metadata.namespace": lambda pod, _: pod.metadata.namespace,

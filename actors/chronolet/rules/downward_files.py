@@ -1,7 +1,7 @@
-"""The files of downwardAPI volumes: what they hold, and how much that may be. Pure.
+"""The contents of files in downwardAPI volumes, and the limit on their total size. Pure.
 
-Comes in: a Pod, where it runs. Goes out: the text of a file, or `TooLargeError`. Next: `mounting`, `size_findings`.
-Answers to pkg/volume/downwardapi/downwardapi.go (CollectData).
+Input: a Pod, where it runs. Output: the text of a file, or `TooLargeError`. Next: `mounting`, `size_findings`.
+Source: pkg/volume/downwardapi/downwardapi.go (CollectData).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def content(item: DownwardFile, pod: Pod, place: downward.Place) -> str:
 
 
 def check_files(pod: Pod, place: downward.Place) -> None:
-    """Refuse files that hold too much in all: each may repeat all annotations. Keeps one file in memory at a time.
+    """Check the total size of the pod's files, since each may repeat all annotations. Holds one file at a time.
 
-    Raises TooLargeError at the file that passes the limit.
+    Raises TooLargeError at the file that exceeds the limit.
     """
     total = 0
     for index, volume in enumerate(pod.spec.volumes):
@@ -28,7 +28,7 @@ def check_files(pod: Pod, place: downward.Place) -> None:
             total += _bytes(item, pod, place)
             if total > MAX_TOTAL_BYTES:
                 message = (
-                    f"the downwardAPI files up to here hold {total} bytes, above {MAX_TOTAL_BYTES}, the most for a pod"
+                    f"the downwardAPI files up to this one hold {total} bytes, above the pod's limit {MAX_TOTAL_BYTES}"
                 )
                 raise TooLargeError(f"volumes[{index}].downwardAPI.items[{number}]", message)
 
@@ -37,4 +37,4 @@ def _bytes(item: DownwardFile, pod: Pod, place: downward.Place) -> int:
     try:
         return text_bytes(content(item, pod, place)) if pod.spec.containers else 0
     except ValueError:
-        return 0  # an unknown field, or an amount that is none: reported where it stands
+        return 0  # an unknown field or an invalid amount: reported elsewhere, at its own path

@@ -1,8 +1,8 @@
-"""`$(NAME)` in commands, arguments and environment values. Pure.
+"""Expands `$(NAME)` in commands, arguments and environment values. Pure.
 
-Comes in: text and the variables known so far. Goes out: text. `$$` stands for one `$`, so `$$(NAME)` stays `$(NAME)`;
-a name that is not known stays as it was written. Nothing here bounds what is built: `expanded_sizes` checks it before.
-Answers to: third_party/forked/golang/expansion/expand.go, pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables).
+Input: text and the variables known so far. Output: text. `$$` stands for one `$`, so `$$(NAME)` becomes `$(NAME)`;
+unknown names stay as written. Nothing here limits the size of the result: `expanded_sizes` checks it first.
+Source: third_party/forked/golang/expansion/expand.go, pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """The text with each known `$(NAME)` replaced; what replaces it is not looked at again."""
+    """Replace each known `$(NAME)`; replacements are not expanded again."""
 
     def replacement(found: re.Match[str]) -> str:
         return "$" if found[0] == "$$" else variables.get(found[1], found[0])
@@ -26,11 +26,11 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 class MissingVariableError(ValueError):
-    """A reference that must be known is not; the message is the kubelet's."""
+    """A required variable is unknown; the message is the kubelet's."""
 
 
 def expand_known(text: str, variables: Mapping[str, str]) -> str:
-    """As `expand`, for what must not be left as it was written. Raises MissingVariableError."""
+    """Like `expand`, but raises MissingVariableError for an unknown name."""
     for found in REFERENCE.finditer(text):
         if found[1] is not None and found[1] not in variables:
             raise MissingVariableError(f'missing value for "{found[1]}"')
@@ -38,9 +38,9 @@ def expand_known(text: str, variables: Mapping[str, str]) -> str:
 
 
 def environment(variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], str] = lambda _: "") -> dict[str, str]:
-    """The environment of a container: each value sees the variables written before it; the last of equal names wins.
+    """Build a container's environment: each value may refer to earlier variables; the last of equal names wins.
 
-    `resolved` says what a reference stands for; nothing is expanded in that.
+    `resolved` resolves `valueFrom` references; their values are not expanded.
     """
     known: dict[str, str] = {}
     for variable in variables:
@@ -50,5 +50,5 @@ def environment(variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], 
 
 
 def expand_all(texts: Iterable[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """A command or argument list, each word expanded."""
+    """Expand each word of a command or argument list."""
     return tuple(expand(text, variables) for text in texts)

@@ -1,6 +1,6 @@
-"""Whether a node is one that a pod may run on, by the node's labels and name. Pure.
+"""Matches a pod's nodeSelector and required node affinity against the node's labels and name. Pure.
 
-Comes in: a PodSpec, labels, the node's name. Goes out: what does not match, in words; empty if the node matches. Next:
+Input: a PodSpec, labels, the node's name. Output: a description of the mismatch, empty if the node matches. Next:
 `pod` and `apply`. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity (GetRequiredNodeAffinity),
 k8s.io/apimachinery/pkg/labels (Requirement.Matches).
 """
@@ -17,7 +17,9 @@ _HERE = f"affinity.nodeAffinity.{_REQUIRED}"
 
 
 def mismatch(spec: PodSpec, labels: Mapping[str, str], name: str) -> str:
-    """Both `nodeSelector` and the required node affinity have to match; what is given of neither always does."""
+    """Describe why the node does not match; empty if it does. `nodeSelector` and required node affinity must both match
+    if present.
+    """
     lacking = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
     if lacking:
         return f"spec.nodeSelector: the node does not have the label {', '.join(lacking)}"
@@ -30,13 +32,13 @@ def mismatch(spec: PodSpec, labels: Mapping[str, str], name: str) -> str:
 
 
 def _required(spec: PodSpec) -> Any:
-    """The required node affinity as it is written; None where none is."""
+    """The required node affinity as written; None if there is none."""
     affinity = (spec.affinity or {}).get("nodeAffinity") or {}
     return affinity.get(_REQUIRED) if isinstance(affinity, dict) else affinity
 
 
 def _matches(term: Object, labels: Mapping[str, str], name: str) -> bool:
-    """All requirements of a term hold; a term without any matches no node."""
+    """Whether all requirements of a term hold; a term without any matches no node."""
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False
@@ -48,7 +50,7 @@ def _all_hold(requirements: Iterable[Object], values: Mapping[str, str]) -> bool
 
 
 def _holds(requirement: Object, found: str | None) -> bool:
-    """`found` is the node's value of the key, None if it has none."""
+    """Whether a requirement holds. `found`: the node's value of the key, None if it has none."""
     wanted: Sequence[str] = requirement.get("values") or ()
     match requirement["operator"]:
         case "In":
@@ -64,7 +66,7 @@ def _holds(requirement: Object, found: str | None) -> bool:
 
 
 def _compares(operator: str, found: str, wanted: int) -> bool:
-    """Gt or Lt; never where the node's value is no number."""
+    """Whether Gt or Lt holds; False if the node's value is not a number."""
     try:
         have = int(found)
     except ValueError:
@@ -73,7 +75,7 @@ def _compares(operator: str, found: str, wanted: int) -> bool:
 
 
 def problems(spec: PodSpec) -> Iterator[tuple[str, str]]:
-    """What is wrong with the required node affinity: path below `spec`, and what was found and expected."""
+    """Problems of the required node affinity: path below `spec`, and what was found and expected."""
     required = _required(spec)
     if required is None:
         return
@@ -97,7 +99,7 @@ def _term_problems(path: str, term: Any) -> Iterator[tuple[str, str]]:
 
 
 def _wrong(one: Any, *, of_field: bool) -> str:
-    """What is wrong with one requirement; empty if nothing is."""
+    """The problem with one requirement; empty if there is none."""
     if not isinstance(one, dict) or not isinstance(one.get("key"), str) or not one["key"]:
         return f"found {one!r}, expected a key, an operator and values"
     operator, values = one.get("operator"), one.get("values") or []

@@ -1,7 +1,7 @@
-"""What a container may do: its own security context over its pod's, and the kubelet's checks of it. Pure.
+"""Resolves a container's security context against its pod's, and applies the kubelet's checks. Pure.
 
-Comes in: a Pod, one of its containers, the user that its image names. Goes out: one plain record, or the kubelet's
-words of refusal. Next: the pod's workers. Answers to pkg/securitycontext/util.go,
+Input: a Pod, one of its containers, the image's user. Output: `Rights`, or the kubelet's refusal message. Next: the
+pod's workers. Source: pkg/securitycontext/util.go,
 pkg/kubelet/kuberuntime/security_context.go, pkg/kubelet/sysctl/allowlist.go.
 """
 
@@ -33,7 +33,7 @@ _SAFE_OF_NETWORK = frozenset(
 
 
 class Rights(msgspec.Struct, frozen=True, kw_only=True):
-    """The rights of one container. `user` and `group` None: the image's."""
+    """The effective security settings of one container. `user` and `group`: None means the image's."""
 
     user: int | None = None
     group: int | None = None
@@ -50,14 +50,14 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImageUser(msgspec.Struct, frozen=True):
-    """The user that an image is to run as: a number, or a name that only the image knows the number of."""
+    """The user that an image runs as: a uid, or a name whose uid only the image knows (`uid` None)."""
 
     uid: int | None
     name: str = ""
 
 
 def image_user(text: str) -> ImageUser:
-    """An image's `USER`: `uid`, `uid:gid`, `name`; nothing is root."""
+    """Parse an image's `USER`: `uid`, `uid:gid` or `name`; empty means root."""
     user = text.partition(":")[0]
     if not user:
         return ImageUser(0)
@@ -65,7 +65,7 @@ def image_user(text: str) -> ImageUser:
 
 
 def rights(pod: Pod, container: Container) -> Rights:
-    """What a container says of itself counts, else what its pod says."""
+    """The container's effective settings: its own values win over the pod's."""
     whole = pod.spec.security_context or PodSecurityContext()
     own = container.security_context or SecurityContext()
     capabilities = own.capabilities
@@ -85,13 +85,13 @@ def rights(pod: Pod, container: Container) -> Rights:
     )
 
 
-def breaks_non_root(asked: Rights, image: ImageUser, pod: Pod, container: str) -> str:
-    """Why a container that must not run as root is not started, in the kubelet's words; empty if it may."""
-    if not asked.non_root:
+def breaks_non_root(own: Rights, image: ImageUser, pod: Pod, container: str) -> str:
+    """The kubelet's message if runAsNonRoot forbids starting the container; empty if it may start."""
+    if not own.non_root:
         return ""
     where = f'(pod: "{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})", container: {container})'
-    if asked.user is not None:
-        return f"container's runAsUser breaks non-root policy {where}" if asked.user == 0 else ""
+    if own.user is not None:
+        return f"container's runAsUser breaks non-root policy {where}" if own.user == 0 else ""
     if image.uid is None:
         return (
             f"container has runAsNonRoot and image has non-numeric user ({image.name}), cannot verify user is non-root "
@@ -100,23 +100,25 @@ def breaks_non_root(asked: Rights, image: ImageUser, pod: Pod, container: str) -
     return f"container has runAsNonRoot and image will run as root {where}" if image.uid == 0 else ""
 
 
-def user_of(asked: Rights, image: ImageUser) -> str:
-    """As the runtime takes it: `uid[:gid]`, empty for the image's own. A group alone goes with the image's user."""
-    if asked.user is None and asked.group is None:
+def user_of(own: Rights, image: ImageUser) -> str:
+    """The user in the runtime's format, `uid[:gid]`; empty for the image's. A group alone is combined with the image's
+    user.
+    """
+    if own.user is None and own.group is None:
         return ""
-    user = str(asked.user) if asked.user is not None else image.name or str(image.uid)
-    return user if asked.group is None else f"{user}:{asked.group}"
+    user = str(own.user) if own.user is not None else image.name or str(image.uid)
+    return user if own.group is None else f"{user}:{own.group}"
 
 
 def forbidden_sysctl(pod: Pod, allowed_unsafe: Sequence[str] = ()) -> str:
-    """Why the pod's kernel parameters are not set, in the kubelet's words; empty if all of them may be.
+    """The kubelet's message for the first sysctl of the pod that is not allowed; empty if all are.
 
-    `allowed_unsafe` are names, or beginnings of names that end in `*`, that the node's administrator allows.
+    `allowed_unsafe`: names, or name prefixes that end in `*`, that the node's administrator allows.
     """
     context = pod.spec.security_context or PodSecurityContext()
     for sysctl in context.sysctls:
         name = dotted(sysctl.name)
-        if name not in _SAFE_OF_NETWORK | _SAFE_OF_IPC and not any(_is_meant(name, one) for one in allowed_unsafe):
+        if name not in _SAFE_OF_NETWORK | _SAFE_OF_IPC and not any(_matches(name, one) for one in allowed_unsafe):
             return f'forbidden sysctl: "{name}" not allowlisted'
         namespace = sysctl_namespace(name)
         if namespace == "net" and pod.spec.host_network:
@@ -127,12 +129,12 @@ def forbidden_sysctl(pod: Pod, allowed_unsafe: Sequence[str] = ()) -> str:
 
 
 def dotted(name: str) -> str:
-    """A kernel parameter's name with dots, as the runtime takes it. One whose first separator is a dot stays."""
+    """A kernel parameter's name with dots instead of slashes, as the runtime expects it."""
     return name.replace("/", ".")
 
 
 def sysctl_namespace(name: str) -> Literal["net", "ipc", ""]:
-    """Which namespace a kernel parameter, or the beginning of its name, belongs to; empty if to none that is known.
+    """The namespace of a kernel parameter, given its name or a prefix of it; empty if it has none that is known.
 
     Source: k8s.io/component-helpers/node/util/sysctl/namespace.go.
     """
@@ -143,5 +145,5 @@ def sysctl_namespace(name: str) -> Literal["net", "ipc", ""]:
     return ""
 
 
-def _is_meant(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

@@ -1,8 +1,8 @@
-"""The conditions of a pod that its readiness gates name, as the pod's annotation states them. Pure.
+"""The conditions that a pod's readiness gates refer to, read from the pod's annotation. Pure.
 
-Comes in: a pod. Goes out: the conditions by type; what the annotation says that it cannot say. Next: `pod.status`,
-`validation`. A kubelet reads such conditions from the pod's status, where a controller writes them. No controller is
-here to do so: applying the manifest again with another annotation changes them, and no container is restarted for it.
+Input: a pod. Output: conditions by type; problems of the annotation. Next: `pod.status`, `validation.pods`. The kubelet
+reads such conditions from the pod's status, where a controller sets them. Here there is no controller: applying the
+manifest again with another annotation changes them without restarting a container.
 
     chronolet/conditions: "example.com/in-pool=False, example.com/warm=True"
 """
@@ -21,19 +21,20 @@ _SHOWN = 80
 
 
 def stated(pod: Pod) -> Mapping[str, str]:
-    """The conditions by type. A part that states nothing is left out."""
+    """The conditions by type. Incomplete parts are ignored."""
     return {name: status for _, name, status in _parts(pod) if name and status}
 
 
 def problems(pod: Pod) -> Iterator[Problem]:
-    """What is wrong with the annotation."""
+    """Problems of the annotation."""
     for part, name, status in _parts(pod):
         if not name or status not in _STATUSES:
-            yield Problem(_PATH, f"{part[:_SHOWN]!r} is no condition, expected TYPE=True, TYPE=False or TYPE=Unknown")
+            message = f"{part[:_SHOWN]!r} is not a condition, expected TYPE=True, TYPE=False or TYPE=Unknown"
+            yield Problem(_PATH, message)
 
 
 def _parts(pod: Pod) -> Iterator[tuple[str, str, str]]:
-    """Each part with the type and the status in it."""
+    """Yield each part of the annotation, with its type and status."""
     for part in filter(None, map(str.strip, pod.metadata.annotations.get(ANNOTATION, "").split(","))):
         name, _, status = part.partition("=")
         yield part, name.strip(), status.strip()

@@ -241,7 +241,7 @@ def test_a_container_whose_variables_grow_without_end_waits_and_names_the_variab
     assert life.only(pod.ContainerBlocked).reason == "CreateContainerConfigError"
     assert life.only(pod.ContainerBlocked).message == (
         "spec.containers[0].env[14]: variable A14 has 163845 bytes once expanded, above 131072, "
-        "the most Linux takes in one string"
+        "Linux's limit for one string"
     )
     life.sandbox_up()
     assert life.state.container("bomb").phase == "waiting"

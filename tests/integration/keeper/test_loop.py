@@ -153,7 +153,7 @@ def _damage_is_named(here: Place, store: RedisStore) -> None:
     assert str(path) in agent.log
     assert "Traceback" not in agent.log
     here.wait_until(lambda: "the process is without its history" in agent.get("/readyz")[1], "its state")
-    assert f"manifests is left alone: {path}" in agent.get("/readyz")[1]
+    assert f"manifests is quarantined: {path}" in agent.get("/readyz")[1]
     here.wait_until(lambda: not store.heads([MANIFESTS])[MANIFESTS].token, "the shard's being given back")
     assert agent.end() == 0
     assert store.heads([MANIFESTS])[MANIFESTS].version == version

@@ -19,7 +19,7 @@ from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
 from chronolet.kernel.step import shard_writer
 from chronolet.node import event_sinks, main, wiring
 from chronolet.node.settings.resolving import resolve
-from chronolet.node.tuning import USUAL
+from chronolet.node.tuning import DEFAULTS
 
 
 def run(arguments: list[str]) -> int:
@@ -30,12 +30,12 @@ def run(arguments: list[str]) -> int:
     wiring.Setup = partial(wiring.Setup, lease_milliseconds=int(given.pop("lease", TTL_MILLISECONDS)))  # type: ignore[misc, assignment]
     event_sinks.HttpCaller = partial(HttpCaller, seconds=float(given.pop("call", CALL_SECONDS)))  # type: ignore[misc, assignment]
     main.END_SECONDS = float(given.pop("end", main.END_SECONDS))
-    tuning = USUAL._replace(
+    tuning = DEFAULTS._replace(
         policy=Policy(chunk_entries=int(given.pop("chunk", 20_000))),
-        measure_seconds=float(given.pop("measure", USUAL.measure_seconds)),
-        ballast_bytes=int(given.pop("ballast", USUAL.ballast_bytes)),
-        ballast_rest_seconds=float(given.pop("rest", USUAL.ballast_rest_seconds)),
-        event_pause=int(given.pop("pause", USUAL.event_pause)),
+        measure_seconds=float(given.pop("measure", DEFAULTS.measure_seconds)),
+        disk_reserve_bytes=int(given.pop("ballast", DEFAULTS.disk_reserve_bytes)),
+        disk_reserve_rest_seconds=float(given.pop("rest", DEFAULTS.disk_reserve_rest_seconds)),
+        event_pause=int(given.pop("pause", DEFAULTS.event_pause)),
     )
     settings, _ = resolve({"root_dir": root, "node": "n", "port": 0, **given}, {})
     return main.run(settings, tuning=tuning)

@@ -125,7 +125,7 @@ def test_readyz_names_the_shards_that_are_left_alone(here: Place) -> None:
         agent = here.start(redis=server.url, port=free_port())
         agent.wait_for_line("shard quarantined")
         here.wait_until(lambda: checks(agent).keys() == {"shards"}, "the hosting of the others")
-        assert checks(agent)["shards"] == f"keeper is left alone: a key has the wrong type: {broken} is a string"
+        assert checks(agent)["shards"] == f"keeper is quarantined: a key has the wrong type: {broken} is a string"
         assert agent.get("/readyz")[0] == 500
         assert agent.get("/healthz") == (200, "ok")
         client.delete(broken)

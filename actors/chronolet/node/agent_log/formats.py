@@ -1,7 +1,7 @@
-"""How the agent's own log looks.
+"""Configures structlog for the agent's own log.
 
-Comes in: the form, text or json. Goes out: structlog as all parts use it. Next: `log_lines`, which writes what comes
-out to standard error.
+Input: the format, text or json. Output: a process-wide structlog configuration. Next: `lines`, which writes the
+formatted lines to standard error.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEVEL = "CHRONOLET_LOG_LEVEL"
 
 
 class _Quoted:
-    """Text that is shown as Python writes it, control characters spelled out."""
+    """Text whose `repr` is quoted with control characters escaped."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -31,7 +31,7 @@ class _Quoted:
 
 
 def configure(form: str) -> None:
-    """From now on, in this process."""
+    """Configure logging for this process: `form` is text or json, the level comes from CHRONOLET_LOG_LEVEL."""
     level = logging.getLevelNamesMapping().get(os.environ.get(_LEVEL, "INFO").upper(), logging.INFO)
     is_json = form == "json"
     lines = LogLines(sys.stderr, _lost_as_json if is_json else _lost)
@@ -40,7 +40,7 @@ def configure(form: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *(() if is_json else (_harmless,)),
+            *(() if is_json else (_escape_controls,)),
             structlog.processors.format_exc_info,
             structlog.processors.JSONRenderer() if is_json else _on_a_terminal(),
         ],
@@ -50,7 +50,7 @@ def configure(form: str) -> None:
 
 
 def _lost(lines: int) -> str:
-    return f"lines of this log that could not be written: {lines}"
+    return f"log lines lost because they could not be written: {lines}"
 
 
 def _lost_as_json(lines: int) -> str:
@@ -61,8 +61,10 @@ def _on_a_terminal() -> structlog.dev.ConsoleRenderer:
     return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
 
 
-def _harmless(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """What a probe or an engine says must not steer the reader's terminal: the renderer quotes only what has blanks."""
+def _escape_controls(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape control characters: output of probes or the engine must not control the reader's terminal. The renderer
+    itself quotes only text with blanks.
+    """
     for name, value in line.items():
         if isinstance(value, str) and not value.isprintable():
             line[name] = _Quoted(value)

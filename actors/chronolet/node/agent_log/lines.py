@@ -1,6 +1,6 @@
-"""The lines of the agent's own log on their way to standard error.
+"""Writes the lines of the agent's own log to standard error.
 
-Comes in: lines, from any thread. Goes out: bytes to the stream's descriptor. Next: people, and log shippers.
+Input: lines, from any thread. Output: bytes to the stream's descriptor. Next: people and log shippers.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import TextIO
 
 
 class LogLines:
-    """What structlog calls for each line; no method of it raises.
+    """The logger that structlog calls for each line. No method raises.
 
-    A log that cannot be written (its disk is full, its pipe has no reader) must not end the thread that has
-    something to report: that may be the one that renews the lease.
+    A log that cannot be written (its disk is full, its pipe has no reader) must not end the thread that logs: that may
+    be the one that renews the lease.
     """
 
     def __init__(self, stream: TextIO, notice: Callable[[int], str]) -> None:
-        """`notice` makes a line of its own out of the number of lines that were lost."""
+        """`notice` formats a line that reports the number of lost lines."""
         self._stream = stream
         self._notice = notice
         self._encoding = stream.encoding or "utf-8"
@@ -29,7 +29,7 @@ class LogLines:
         self._is_cut = False
 
     def msg(self, line: str) -> str:
-        """Why the line could not be written; empty if it was. Before the next one that can be comes the notice."""
+        """Write a line. Returns the error, empty if it was written. After lost lines, the notice is written first."""
         with self._lock:
             try:
                 if self._lost:
@@ -44,11 +44,11 @@ class LogLines:
     log = debug = info = warn = warning = error = critical = exception = fatal = failure = msg
 
     def _write(self, line: str) -> None:
-        """Past every buffer: what a buffer could not get rid of would fail later, in another's hands."""
+        """Write unbuffered: a buffer that cannot be flushed would raise later, in unrelated code."""
         rest = memoryview(f"{chr(10) * self._is_cut}{line}\n".encode(self._encoding, "backslashreplace"))
         try:
             descriptor = self._stream.fileno()
-        except io.UnsupportedOperation:  # not a file of the machine's
+        except io.UnsupportedOperation:  # not backed by a file descriptor
             self._stream.write(f"{line}\n")
             return
         while rest:

@@ -1,6 +1,6 @@
-"""Who may read the node's pages, of its settings: names, token, certificates.
+"""Builds the access control of the node's pages from the settings: host names, token, certificates.
 
-Comes in: settings. Goes out: a `Guard`, a TLS context; `SettingsError` for files that cannot be used. Next: `main`.
+Input: settings. Output: a `Guard`, a TLS context; `SettingsError` for unusable files. Next: `main`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from chronolet.node.settings.values import SettingsError, read_secret
 
 
 def guard(settings: Settings) -> Guard:
-    """What requests are answered. The token is read once."""
+    """The guard that decides which requests are answered. Reads the token file once. Raises SettingsError."""
     names = {settings.node, socket.gethostname(), settings.address, *settings.http_allowed_hosts}
     token = read_secret("--http-token-file", settings.http_token_file) if settings.http_token_file else ""
     return Guard(names=frozenset(one.lower() for one in names), token=token, certificates=bool(settings.client_ca_file))
 
 
 def tls(settings: Settings) -> ssl.SSLContext | None:
-    """The server's certificate, and which clients' are taken; None where it speaks plain HTTP. Files are read once."""
+    """The TLS context with the server's certificate and the accepted client CAs; None for plain HTTP. Reads the files
+    once. Raises SettingsError.
+    """
     if not settings.tls_cert_file:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -32,7 +34,7 @@ def tls(settings: Settings) -> ssl.SSLContext | None:
         if settings.client_ca_file:
             where = f"--client-ca-file {settings.client_ca_file}"
             context.load_verify_locations(settings.client_ca_file)
-            # Not required: /healthz, and whoever has a token, do without. A certificate that is shown has to be good.
+            # Optional: /healthz and clients with a token need none. A certificate that a client presents must be valid.
             context.verify_mode = ssl.CERT_OPTIONAL
     except (OSError, ValueError) as error:
         raise SettingsError(f"{where}: cannot be used: {error}; expected PEM files that belong together") from error
@@ -40,5 +42,5 @@ def tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def _no_password() -> str:
-    """For a key that is encrypted: OpenSSL would ask the terminal."""
+    """Fail for an encrypted key: without this callback, OpenSSL would prompt on the terminal."""
     raise ValueError("the key is encrypted, expected one that is not")

@@ -1,6 +1,6 @@
-"""Pods as the Kubernetes API has them, made of the pods' states.
+"""Converts the pods' states to Pod objects of the Kubernetes API.
 
-Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data, ordered by namespace and name. Next: the page /pods,
+Input: a `Moment`. Output: v1 Pods with status, as plain data, ordered by namespace and name. Next: the page /pods,
 and the CLI. Source: pkg/kubelet/kubelet_pods.go (convertStatusToAPIStatus).
 """
 
@@ -20,20 +20,20 @@ Object = dict[str, Any]
 
 
 def api_pods(moment: Moment, node: str) -> list[Object]:
-    """All pods of the moment."""
+    """All pods of the moment as API objects, ordered by namespace and name."""
     states = moment.states["pod"]
     return [_api_pod(states[key], node, moment) for key in sorted(states) if states[key].uid]
 
 
 class PodObjects:
-    """All pods of one moment after the other, by one caller: only those that have changed are written anew."""
+    """Converts successive moments, reusing the objects of unchanged pods. For one caller at a time."""
 
     def __init__(self, node: str) -> None:
         self._node = node
         self._written: dict[str, tuple[State, Devices | None, Object]] = {}
 
     def of(self, moment: Moment) -> list[Object]:
-        """As `api_pods`."""
+        """All pods of the moment, like `api_pods`."""
         devices = moment.states.get("devices", {}).get(NODE)
         known, self._written = self._written, {}
         for key, state in sorted(moment.states["pod"].items()):
@@ -50,7 +50,7 @@ class PodObjects:
 
 
 def api_pod(moment: Moment, node: str, key: str) -> Object | None:
-    """The pod namespace/name, None if there is none."""
+    """The pod with the key namespace/name; None if there is none."""
     state = moment.states["pod"].get(key)
     return _api_pod(state, node, moment) if state is not None and state.uid else None
 
@@ -71,7 +71,7 @@ def _api_pod(state: State, node: str, moment: Moment) -> Object:
 
 
 def _with_devices(status: Object, uid: str, moment: Moment) -> Object:
-    """The status with the health of the devices that each container has, where the moment knows of devices.
+    """Add the health of each container's devices to the status, if the moment includes the devices kind.
 
     Source: UpdateAllocatedResourcesStatus in pkg/kubelet/cm/devicemanager/manager.go.
     """

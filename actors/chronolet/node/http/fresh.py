@@ -1,6 +1,6 @@
-"""A value that many ask for and that costs something to make.
+"""Caches for values that are expensive to compute and requested concurrently.
 
-Comes in: how to make it. Goes out: the value, not older than it may be; made by one thread at a time, however many ask.
+Input: a function that computes the value. Output: the value, no older than allowed; computed by one thread at a time.
 Next: `pages`.
 """
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class BusyError(Exception):
-    """It is being made, and takes longer than anybody should wait."""
+    """Another thread is still computing the value, and the wait for it timed out."""
 
 
-class Fresh(Generic[T]):
-    """`seconds`: how old it may be. `patience`: how long to wait for somebody else who makes it."""
+class Cached(Generic[T]):
+    """A cached value. `seconds`: maximum age. `patience`: seconds to wait for a concurrent refresh."""
 
     def __init__(self, make: Callable[[], T], seconds: float, patience: float) -> None:
         self._make = make
@@ -30,7 +30,7 @@ class Fresh(Generic[T]):
         self._made: tuple[float, T] | None = None
 
     def get(self) -> T:
-        """What `make` raises is raised, and tried again by the next who asks."""
+        """The value, recomputed if too old. Raises BusyError, and what `make` raises; the next call then retries."""
         if not self._lock.acquire(timeout=self._patience):
             raise BusyError
         try:
@@ -42,8 +42,8 @@ class Fresh(Generic[T]):
             self._lock.release()
 
 
-class Written(Generic[S, T]):
-    """What is written of a value that others replace: once for each value, however many ask."""
+class Rendered(Generic[S, T]):
+    """Caches the serialized form of a value that others replace: serialized once per value."""
 
     def __init__(self, latest: Callable[[], S], write: Callable[[S], T]) -> None:
         self._latest = latest
@@ -52,10 +52,10 @@ class Written(Generic[S, T]):
         self._made: tuple[S, T] | None = None
 
     def get(self) -> T:
-        """What `latest` raises is raised."""
+        """The serialized form of the latest value. Raises whatever `latest` raises."""
         value = self._latest()
         with self._lock:
             if self._made is None or self._made[0] is not value:
-                self._made = None  # a page may be large: the old one goes first
+                self._made = None  # a page may be large: release the old one first
                 self._made = (value, self._write(value))
             return self._made[1]

@@ -1,10 +1,10 @@
-"""Which HTTP requests are answered: by the name they address, the site they come from, the token they carry. Pure.
+"""Decides which HTTP requests are answered, by the host they address, their origin, and their token. Pure.
 
-Comes in: a request's target and headers. Goes out: its path and query, or a refusal with a status. Next: `http`.
+Input: a request's target and headers. Output: its path and query, or a rejection with a status. Next: `server`.
 
-A browser sends the name that the user's page was loaded from as `Host`. A foreign site that lets its name resolve to
-this machine (DNS rebinding) can read answers like any page of its own, so only names that are known to be ours are
-answered. Our own addresses are safe: no foreign site is loaded from them. See docs/adr/0022.
+A browser sends the name that the page was loaded from as `Host`. A foreign site whose name resolves to this machine
+(DNS rebinding) can read responses as if they came from its own pages, so only requests to known names of this node are
+answered. Addresses of this node are safe: no foreign site is loaded from them. See docs/adr/0022.
 """
 
 from __future__ import annotations
@@ -26,63 +26,63 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/@\[\]]+))(?::[0-9]*)?")
 
 
 Headers = Message
-"""Those of a request; names are matched in any case."""
+"""A request's headers; names are case-insensitive."""
 
 
 class Request(NamedTuple):
-    """What is asked for."""
+    """An accepted request."""
 
     path: str
     query: Mapping[str, list[str]]
 
 
-class Refused(NamedTuple):
-    """Why a request is not answered; one line for its sender."""
+class Rejected(NamedTuple):
+    """A rejected request: the HTTP status, and a one-line message for the client."""
 
     status: int
     message: str
 
 
 class Guard(NamedTuple):
-    """What this server lets in. An empty token: none is needed."""
+    """The access rules of one server. An empty token means that none is needed."""
 
     names: frozenset[str] = frozenset()
-    """Names and addresses other than the loopback's and the connection's own, in lower case."""
+    """Accepted host names in lower case, in addition to loopback and the address of the connection."""
     token: str = ""
     certificates: bool = False
-    """Whether a client certificate that was verified is as good as a token."""
+    """Whether a verified client certificate is accepted instead of a token."""
 
-    def request(self, target: str, headers: Headers, address: str, *, certified: bool) -> Request | Refused:
-        """Judge a request that came in at `address`, the server's side of the connection. `certified`: over TLS with a
-        client certificate that was verified.
+    def request(self, target: str, headers: Headers, address: str, *, certified: bool) -> Request | Rejected:
+        """Check a request. `address`: the server's address of the connection. `certified`: the client presented a
+        certificate over TLS, and it was verified.
         """
         parts = _parsed(target)
-        if isinstance(parts, Refused):
+        if isinstance(parts, Rejected):
             return parts
         path = parts.path.rstrip("/")
-        refused = self._by_name(parts.netloc, headers, address) or self._by_site(headers, address)
-        if refused is None and path != _OPEN and not self._may_read(headers, certified=certified):
-            refused = Refused(401, f"unauthorized: expected {self._expected()}")
-        return refused or Request(path, parse_qs(parts.query, keep_blank_values=True))
+        rejected = self._by_name(parts.netloc, headers, address) or self._by_site(headers, address)
+        if rejected is None and path != _OPEN and not self._may_read(headers, certified=certified):
+            rejected = Rejected(401, f"unauthorized: expected {self._expected()}")
+        return rejected or Request(path, parse_qs(parts.query, keep_blank_values=True))
 
-    def _by_name(self, in_target: str, headers: Headers, address: str) -> Refused | None:
+    def _by_name(self, in_target: str, headers: Headers, address: str) -> Rejected | None:
         hosts = headers.get_all("Host", ())
         if len(hosts) > 1:
-            return Refused(400, f"found {len(hosts)} Host headers, expected one")
-        # Of two names, either could be the one that a browser trusts: both must be ours.
+            return Rejected(400, f"found {len(hosts)} Host headers, expected one")
+        # The browser may have trusted either name, so both must be this node's.
         for host in (*hosts, *([in_target] if in_target else ())):
             if not self._is_ours(host, address):
                 known = ", ".join(sorted({*self.names, address, "localhost"}))
                 message = (
-                    f"Host {_shown(host)} is none of this node's names ({known}); --http-allowed-hosts adds others"
+                    f"Host {_shown(host)} is not one of this node's names ({known}); add it with --http-allowed-hosts"
                 )
-                return Refused(421, message)
+                return Rejected(421, message)
         return None
 
-    def _by_site(self, headers: Headers, address: str) -> Refused | None:
+    def _by_site(self, headers: Headers, address: str) -> Rejected | None:
         for origin in headers.get_all("Origin", ()):
             if not self._is_ours(origin.partition("://")[2], address):
-                return Refused(403, f"Origin {_shown(origin)} is another site, whose pages may not read this one")
+                return Rejected(403, f"Origin {_shown(origin)} is another site, whose pages must not read this one")
         return None
 
     def _is_ours(self, host: str, address: str) -> bool:
@@ -98,7 +98,7 @@ class Guard(NamedTuple):
         scheme, _, given = found[0].partition(" ") if len(found) == 1 else ("", "", "")
         if not self.token or scheme.lower() != "bearer":
             return False
-        # In a time that does not depend on how much of it is right.
+        # Constant time: the duration must not reveal how much of the token is right.
         return hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.token.encode())
 
     def _expected(self) -> str:
@@ -106,16 +106,16 @@ class Guard(NamedTuple):
         return " or ".join(way for way, open_to in ways.items() if open_to)
 
 
-def _parsed(target: str) -> SplitResult | Refused:
-    """A path, or the URL that clients send to proxies."""
+def _parsed(target: str) -> SplitResult | Rejected:
+    """Parse a request target: a path, or the absolute URL that clients send to proxies."""
     try:
         parts = urlsplit(target)
         port = parts.port
     except ValueError as error:
-        return Refused(400, f"the request's target cannot be read: {error}")
+        return Rejected(400, f"the request's target cannot be parsed: {error}")
     absolute = bool(parts.scheme or parts.netloc)
     if port == 0 or (absolute and (parts.scheme not in _SCHEMES or not parts.netloc)):
-        return Refused(400, f"the request's target is {_shown(target)}, expected a path such as /healthz")
+        return Rejected(400, f"the request's target is {_shown(target)}, expected a path such as /healthz")
     return parts
 
 
@@ -126,7 +126,7 @@ def _name(host: str) -> str | None:
 
 
 def _is_own(name: str, address: str) -> bool:
-    """Whether it is an address: of the loopback, or the one that the request came in at."""
+    """Whether `name` is a loopback address or the connection's own address."""
     try:
         found = ipaddress.ip_address(name)
         return found.is_loopback or found == ipaddress.ip_address(address)

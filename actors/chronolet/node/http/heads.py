@@ -1,6 +1,6 @@
-"""The heads of requests, read within a deadline: a client that sends a byte now and then is not waited for.
+"""Reads request heads within a deadline, so that a slow client cannot hold a connection.
 
-Comes in: a connection. Goes out: its bytes, TimeoutError, `HeadTooLargeError`. Next: `http`.
+Input: a connection. Output: its bytes, TimeoutError, `HeadTooLargeError`. Next: `server`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 HEAD_SECONDS = 10.0
-"""From the connection, TLS handshake included, or from the first byte of a later request, to the end of the head."""
+"""Time limit from the connection (TLS handshake included) or a later request's first byte to the end of the head."""
 IDLE_SECONDS = 75.0
-"""Between two requests of a connection."""
+"""Time limit between two requests of a connection."""
 WRITE_SECONDS = 30.0
-"""For a whole answer."""
+"""Time limit for writing a whole response."""
 HEAD_BYTES = 64 * 1024
 
 
 class HeadTooLargeError(Exception):
-    """A head of more than HEAD_BYTES."""
+    """The request's head is larger than HEAD_BYTES."""
 
 
 class HeadReader(io.RawIOBase):
-    """What a connection receives, until its deadline has passed or too much has come."""
+    """A connection's input stream with a deadline and a size limit."""
 
     def __init__(self, connection: socket.socket, seconds: float) -> None:
         self._connection = connection
@@ -38,7 +38,7 @@ class HeadReader(io.RawIOBase):
         self._received = 0
 
     def again(self) -> None:
-        """An answer was sent: the next head may take its time to begin."""
+        """Start over after a response: the next head may begin up to IDLE_SECONDS later."""
         self._idle, self._received = True, 0
         self._until = time.monotonic() + IDLE_SECONDS
 
@@ -46,7 +46,7 @@ class HeadReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Some bytes. Raises TimeoutError, HeadTooLargeError, OSError."""
+        """Receive some bytes. Raises TimeoutError, HeadTooLargeError, OSError."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError("the request's head did not arrive in time")
@@ -60,8 +60,8 @@ class HeadReader(io.RawIOBase):
         return count
 
 
-def shaken(connection: socket.socket, seconds: float) -> bool:
-    """After the TLS handshake, if there is one: whether the client has shown a certificate, which is verified then."""
+def handshake(connection: socket.socket, seconds: float) -> bool:
+    """Do the TLS handshake, if any. Returns whether the client presented a certificate (which is then verified)."""
     if not isinstance(connection, ssl.SSLSocket):
         return False
     connection.settimeout(seconds)  # of the whole handshake

@@ -1,8 +1,8 @@
-"""The node's pages with the Kubernetes types: /pods, /runningpods, /stats/summary, /configz; usage for Prometheus.
+"""The node's pages in the kubelet's formats: /pods, /runningpods, /stats/summary, /configz; usage for Prometheus.
 
-Input: the log, the runtime, samples of usage, the settings. Output: JSON and Prometheus' text. Nothing here waits on an
-actor, and no actor waits on it: pods are folded from the log, usage is what was sampled last, the rest is asked of the
-runtime with a short time-out. Next: `http`. Source: pkg/kubelet/server/server.go.
+Input: the log, the runtime, usage samples, the settings. Output: JSON and Prometheus text. These pages never wait for
+an actor, nor an actor for them: pods are folded from the log, usage is the last sample, the rest comes from the runtime
+with a short time-out. Next: `server`. Source: pkg/kubelet/server/server.go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node.http.api_pods import PodObjects
-from chronolet.node.http.fresh import BusyError, Fresh, Written
+from chronolet.node.http.fresh import BusyError, Cached, Rendered
 from chronolet.node.http.server import Answer, Query, Show
 from chronolet.node.metrics.probes import CONTENT_TYPE as METRICS
 from chronolet.node.settings import table as known
@@ -42,54 +42,54 @@ T_co = TypeVar("T_co", covariant=True)
 
 JSON = "application/json"
 PODS_SECONDS = 1.0
-"""How old a page may be."""
+"""Maximum age of a cached page."""
 PATIENCE_SECONDS = 5.0
 
 
 def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: Kind[Any]) -> dict[str, Show]:
-    """/pods."""
+    """The page /pods: a v1 PodList with status."""
     latest, objects = Latest(store, archive, kinds), PodObjects(settings.node)
 
     def pods() -> Object:
         moment = latest.moment()
         return _list(objects.of(moment), str(moment.position))
 
-    return {"/pods": _shown(Fresh(pods, PODS_SECONDS, PATIENCE_SECONDS))}
+    return {"/pods": _shown(Cached(pods, PODS_SECONDS, PATIENCE_SECONDS))}
 
 
 def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
-    """/runningpods."""
+    """The page /runningpods: the pods that the runtime runs."""
     ours = labels.of_node(settings.node)
 
     def running() -> Object:
         return _list(_running(runtime.list(ours)))
 
-    return {"/runningpods": _shown(Fresh(running, PODS_SECONDS, PATIENCE_SECONDS))}
+    return {"/runningpods": _shown(Cached(running, PODS_SECONDS, PATIENCE_SECONDS))}
 
 
 def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str, Show]:
-    """/stats/summary, /metrics/resource, /metrics/cadvisor: each shows the last sample, and is written once of it."""
+    """/stats/summary, /metrics/resource, /metrics/cadvisor: each shows the last sample, and is rendered once for it."""
     pages: dict[str, tuple[Callable[[Snapshot], bytes], str]] = {
         "/stats/summary": (lambda one: msgspec.json.encode(summary(settings.node, one)), JSON),
         "/metrics/resource": (lambda one: resource_metrics(one).encode(), METRICS),
         "/metrics/cadvisor": (cadvisor_metrics, METRICS),
     }
-    return {path: _shown(Written(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
+    return {path: _shown(Rendered(latest, write), bytes, kind) for path, (write, kind) in pages.items()}
 
 
 _SERVERS = ("event_webhook_url", "event_api_server")
-"""Settings of which only the server is shown: the rest of such a URL may be a secret."""
+"""URL settings shown without path and query, which may hold a secret."""
 
 
 def configz(settings: Settings) -> Show:
-    """/configz: the settings under their names in a KubeletConfiguration, and those that it has no name for."""
+    """The page /configz: settings by KubeletConfiguration field; those without one by flag name."""
     shown: Object = {"kubeletconfig": {}, "chronolet": {"node": settings.node}}
     for one in known.SETTINGS:
         value = getattr(settings, one.name)
         if one.field:
-            _put(shown["kubeletconfig"], one.field.split("."), _said(one, value))
+            _put(shown["kubeletconfig"], one.field.split("."), _plain_value(one, value))
         else:
-            shown["chronolet"][one.flag.removeprefix("--")] = _said(one, value)
+            shown["chronolet"][one.flag.removeprefix("--")] = _plain_value(one, value)
     body = msgspec.json.encode(shown)
     return lambda _: Answer(200, body, JSON)
 
@@ -100,24 +100,24 @@ def _put(where: Object, path: Sequence[str], value: object) -> None:
     where[path[-1]] = value
 
 
-def _said(one: Setting, value: object) -> object:
+def _plain_value(one: Setting, value: object) -> object:
     if one.metavar == "DURATION" and isinstance(value, int):
         return go_duration(value)
     if one.name == "redis" and isinstance(value, str):
-        return where(value) if value else ""  # never its password, nor its options
+        return where(value) if value else ""  # without password and options
     if one.name == "docker" and isinstance(value, str):
         scheme, mark, rest = value.partition("://")
         return f"{scheme}{mark}{rest.rpartition('@')[2]}"
     if one.name in _SERVERS and isinstance(value, str) and value:
         parts = urlsplit(value)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"  # the rest may be as secret
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     if isinstance(value, tuple):
         return [str(part) for part in value]
     return str(value) if isinstance(value, Path) else value
 
 
 class _Page(Protocol[T_co]):
-    """Something to show."""
+    """A source of page content."""
 
     def get(self) -> T_co: ...
 
@@ -127,7 +127,7 @@ def _shown(page: _Page[T], written: Callable[[T], bytes] = msgspec.json.encode, 
         try:
             return Answer(200, written(page.get()), kind)
         except BusyError:
-            return Answer(503, b"still being made for somebody else: ask again\n")
+            return Answer(503, b"this page is still being generated for another request: retry\n")
         except (Refusal, StoreUnreachable, StoreBroken, HistoryMissing, OSError) as error:
             return Answer(503, f"{error}\n".encode())
 
@@ -144,7 +144,7 @@ def _list(items: Sequence[Object], version: str = "") -> Object:
 
 
 def _running(found: Sequence[ContainerState]) -> list[Object]:
-    """What the runtime runs, as pods: names, uids and images, no more. Source: kubecontainer.Pod.ToAPIPod."""
+    """The running containers as pods with names, uids and images only. Source: kubecontainer.Pod.ToAPIPod."""
     running = sorted((one for one in found if one.state == "running"), key=lambda one: (*_pod_of(one.labels), one.name))
     return [
         {

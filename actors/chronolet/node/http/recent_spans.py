@@ -1,6 +1,6 @@
-"""The newest spans of this process, and the page that shows them: /trace?entity=default/web.
+"""The most recent spans of this process, and the page that shows them: /trace?entity=default/web.
 
-Comes in: spans, from any thread. Goes out: JSON, oldest first, those that go on last. Next: `chronolet trace`.
+Input: spans, from any thread. Output: JSON, oldest first, unfinished ones last. Next: `chronolet trace`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from chronolet.node.http.server import Answer, Query
 from chronolet.ports.spans import Span
 
 MOST = 5_000
-"""Of all entities: some 300 bytes each. A start has about ten, so this is the last 500 starts."""
+"""Spans kept for all entities, about 300 bytes each. A start has about ten, so these cover the last 500 starts."""
 
 
 class RecentSpans:
-    """`ports.spans.Spans`: a ring buffer, and what goes on. No more goes on than effects are at work or wait."""
+    """`ports.spans.Spans`: a ring buffer of finished spans, and the unfinished ones: at most one per pending effect."""
 
     def __init__(self, most: int = MOST) -> None:
         self._spans: deque[Span] = deque(maxlen=most)
@@ -28,19 +28,19 @@ class RecentSpans:
         self._open[_key(span)] = span
 
     def note(self, span: Span) -> None:
-        """See `Spans`. What it waited behind was known when it began."""
+        """See `Spans`. Takes over the queue that was recorded when the span began."""
         begun = self._open.pop(_key(span), None)
         if begun is not None and span.queue is None:
             span = msgspec.structs.replace(span, queue=begun.queue)
         self._spans.append(span)
 
     def of(self, entity: str) -> list[Span]:
-        """Those of one entity, of all where it is empty."""
+        """The spans of one entity; of all entities if `entity` is empty."""
         found = (*self._spans.copy(), *tuple(self._open.values()))
         return [one for one in found if not entity or one.entity == entity]
 
     def page(self, query: Query) -> Answer:
-        """/trace."""
+        """The page /trace."""
         found = self.of(query.get("entity", [""])[0])
         return Answer(200, msgspec.json.encode(found), "application/json")
 

@@ -1,8 +1,8 @@
-"""The node's HTTP server: /healthz, /readyz, /metrics, and whatever pages are added.
+"""The node's HTTP server: /healthz, /readyz, /metrics, and any pages added.
 
-Comes in: requests. Goes out: plain pages. It sleeps in one `select` until somebody asks; each connection has a thread,
-which has its client's whole head within a deadline or ends. Next: `http_guard` judges requests, `http_slots` keeps room
-for health; `health`, `metrics` make pages. Source: pkg/kubelet/server (the read-only part).
+Input: requests. Output: pages. The server sleeps in one `select` until a client connects; each connection has a
+thread, which ends unless the whole request head arrives within a deadline. Next: `guard` checks requests, `slots`
+keeps capacity for health checks; `health`, `metrics` make pages. Source: pkg/kubelet/server (the read-only part).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import structlog
 
 from chronolet.node.health import Health, Page
-from chronolet.node.http.guard import Guard, Refused, Request
-from chronolet.node.http.heads import HEAD_SECONDS, WRITE_SECONDS, HeadReader, HeadTooLargeError, shaken
+from chronolet.node.http.guard import Guard, Rejected, Request
+from chronolet.node.http.heads import HEAD_SECONDS, WRITE_SECONDS, HeadReader, HeadTooLargeError, handshake
 from chronolet.node.http.slots import Lane, Slots, TooManyError
 from chronolet.node.settings.values import SettingsError
 
@@ -40,7 +40,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Answer(NamedTuple):
-    """A page."""
+    """The response to a request: one page."""
 
     status: int
     body: bytes
@@ -50,11 +50,11 @@ class Answer(NamedTuple):
 
 Query = Mapping[str, list[str]]
 Show = Callable[[Query], Answer]
-"""Makes a page. Called in a thread of its own."""
+"""Renders a page. Called on the connection's thread."""
 
 
 def health_pages(health: Health) -> dict[str, Show]:
-    """/healthz and /readyz, and below them each check by its name, as in /healthz/ping."""
+    """The pages /healthz and /readyz; each check also has its own page below them, such as /healthz/ping."""
     return {"/healthz": _page(health, "healthz"), "/readyz": _page(health, "readyz")}
 
 
@@ -72,7 +72,7 @@ def _page(health: Health, page: Page) -> Show:
 
 
 class HttpServer:
-    """Serves pages from threads of its own until `stop`."""
+    """Serves pages from its own threads, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class HttpServer:
         head_seconds: float = HEAD_SECONDS,
     ) -> None:
         try:
-            self._server = _Server(address, port, _Served(pages, guard, tls, head_seconds))
+            self._server = _Server(address, port, _Configuration(pages, guard, tls, head_seconds))
         except OSError as error:
             raise SettingsError(
                 f"--address {address} --port {port}: cannot listen there: {error.strerror or error}; "
@@ -96,15 +96,15 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens on, also where 0 was asked for."""
+        """The actual port, even if 0 was requested."""
         return int(self._server.server_address[1])
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer no more; the port is free afterwards."""
+        """Stop serving; the port is free afterwards."""
         self._wake.close()
         if self._thread.ident is not None:
             self._thread.join()
@@ -112,7 +112,7 @@ class HttpServer:
         self._woken.close()
 
     def _serve(self) -> None:
-        # Not serve_forever(): that one wakes twice a second to see whether it should stop.
+        # Not serve_forever(): it wakes twice a second to check whether it should stop.
         with selectors.DefaultSelector() as selector:
             selector.register(self._server, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -120,8 +120,8 @@ class HttpServer:
                 self._server.handle_request()
 
 
-class _Served(NamedTuple):
-    """What a server was given."""
+class _Configuration(NamedTuple):
+    """The configuration of a server."""
 
     pages: Mapping[str, Show]
     guard: Guard
@@ -135,25 +135,25 @@ class _Server(ThreadingHTTPServer):
     timeout = 0
     request_queue_size = _BACKLOG
 
-    def __init__(self, address: str, port: int, served: _Served) -> None:
+    def __init__(self, address: str, port: int, served: _Configuration) -> None:
         self.served = served
         self.slots = Slots()
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), _Handler)
 
     def server_bind(self) -> None:
-        """Bind without asking DNS for the own name, as the base class would: that may take seconds."""
+        """Bind without the base class's DNS lookup of the host's own name, which may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def get_request(self) -> tuple[Any, Any]:
-        """A connection; with TLS its handshake comes later, in its own thread."""
+        """Accept a connection; its TLS handshake, if any, happens later on the connection's thread."""
         try:
             connection, client = self.socket.accept()
         except OSError as error:
             if error.errno in _STARVED:
-                # The connection stays readable: without a pause this thread would do nothing but ask.
-                self.slots.end_oldest()
+                # The listening socket stays readable: without a pause this thread would spin.
+                self.slots.evict_oldest()
                 time.sleep(_STARVED_SECONDS)
             raise
         if self.served.tls is None:
@@ -161,7 +161,9 @@ class _Server(ThreadingHTTPServer):
         return self.served.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), client
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for each connection. A new one takes the place of the one that has kept us waiting the longest."""
+        """Start a thread for the connection. If all slots are taken, it replaces the longest-waiting connection, or is
+        closed if none of them waits.
+        """
         if not self.slots.enter(request):
             self.shutdown_request(request)
             return
@@ -172,12 +174,12 @@ class _Server(ThreadingHTTPServer):
             self.shutdown_request(request)
 
     def shutdown_request(self, request: Any) -> None:
-        """Its place comes free first: nobody may end what another connection has become."""
+        """Free the slot before closing: otherwise an eviction could hit a new connection with the same descriptor."""
         self.slots.leave(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
-        """A client that hangs up is none of our business; any other error is reported to the operator."""
+        """Log errors, except a client that hangs up."""
         error = sys.exception()
         if not isinstance(error, OSError):
             log.error("a request failed", client=str(client_address), exc_info=error)
@@ -191,15 +193,15 @@ class _Handler(BaseHTTPRequestHandler):
     default_request_version = "HTTP/1.0"  # not 0.9, whose answers have no status
 
     def setup(self) -> None:
-        """Connections end by deadlines of their own: a time-out of the socket begins anew with each byte."""
+        """Use our own deadlines: a socket's time-out would start over with each byte."""
         super().setup()
         self.rfile.close()
         self._head = HeadReader(self.connection, self.server.served.head_seconds)
-        self._certified = shaken(self.connection, self.server.served.head_seconds)
+        self._certified = handshake(self.connection, self.server.served.head_seconds)
         self.rfile = BufferedReader(self._head)
 
     def handle_one_request(self) -> None:
-        """One request, of which there may be several on a connection."""
+        """Handle one of possibly several requests of the connection."""
         try:
             super().handle_one_request()
         except HeadTooLargeError as error:
@@ -215,17 +217,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         self.connection.settimeout(WRITE_SECONDS)
-        # What a request carries is never read: the next one cannot be found behind it.
+        # A request's body is never read, so a next request behind it could not be found.
         close = "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0").strip() != "0"
-        judged = self.server.served.guard.request(self.path, self.headers, self._address(), certified=self._certified)
-        if isinstance(judged, Refused):
-            asks = {"WWW-Authenticate": "Bearer"} if judged.status == HTTPStatus.UNAUTHORIZED else {}
-            self._send(Answer(judged.status, f"{judged.message}\n".encode(), headers=asks), body=body, close=True)
+        checked = self.server.served.guard.request(self.path, self.headers, self._address(), certified=self._certified)
+        if isinstance(checked, Rejected):
+            headers = {"WWW-Authenticate": "Bearer"} if checked.status == HTTPStatus.UNAUTHORIZED else {}
+            rejection = Answer(checked.status, f"{checked.message}\n".encode(), headers=headers)
+            self._send(rejection, body=body, close=True)
         else:
-            self._send(self._page(judged), body=body, close=close)
+            self._send(self._page(checked), body=body, close=close)
 
     def _address(self) -> str:
-        """Which of this machine's addresses the client has reached."""
+        """The local address that the client connected to."""
         found = str(self.connection.getsockname()[0])
         return found.partition("%")[0].removeprefix("::ffff:")
 
@@ -242,30 +245,30 @@ class _Handler(BaseHTTPRequestHandler):
         if body:
             self.wfile.write(answer.body)
 
-    def _page(self, asked: Request) -> Answer:
-        found = self._found(asked)
+    def _page(self, request: Request) -> Answer:
+        found = self._found(request)
         if found is None:
-            there = ", ".join(sorted(self.server.served.pages))
-            return Answer(404, f"{asked.path or '/'}: not found; there is {there}\n".encode())
+            known = ", ".join(sorted(self.server.served.pages))
+            return Answer(404, f"{request.path or '/'}: not found; the pages are {known}\n".encode())
         try:
-            with self.server.slots.making(self.connection, _lane(asked.path)):
+            with self.server.slots.rendering(self.connection, _lane(request.path)):
                 return found[0](found[1])
         except TooManyError:
-            message = b"too many requests for such pages are being answered: ask again\n"
+            message = b"too many concurrent requests for pages of this kind: retry\n"
             return Answer(503, message, headers={"Retry-After": "1"})
         except Exception as error:  # also an OSError: here it is the page's, not the client's
-            log.error("a page failed", path=asked.path, client=str(self.client_address), exc_info=error)
-            return Answer(500, f"{asked.path} failed: see the error in the agent's log\n".encode())
+            log.error("a page failed", path=request.path, client=str(self.client_address), exc_info=error)
+            return Answer(500, f"{request.path} failed: see the error in the agent's log\n".encode())
 
-    def _found(self, asked: Request) -> tuple[Show, Query] | None:
+    def _found(self, request: Request) -> tuple[Show, Query] | None:
         pages = self.server.served.pages
-        if asked.path in pages:
-            return pages[asked.path], asked.query
-        above, _, below = asked.path.rpartition("/")
-        return (pages[above], {**asked.query, "/": [below]}) if above in _HEALTH and above in pages else None
+        if request.path in pages:
+            return pages[request.path], request.query
+        above, _, below = request.path.rpartition("/")
+        return (pages[above], {**request.query, "/": [below]}) if above in _HEALTH and above in pages else None
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Requests are counted by those who care, not logged."""
+        """Do not log requests."""
 
 
 def _lane(path: str) -> Lane:

@@ -1,10 +1,10 @@
-"""Room for connections: how many there are, which one ends where there is no more, how many pages are made at once.
+"""Connection slots: limit the connections and the concurrently rendered pages, and choose which connection to evict.
 
-Comes in: connections and what they do. Goes out: places, or none. Next: `http`.
+Input: connections and their activity. Output: slots, or none. Next: `server`.
 
-A connection that waits for its client, be it for a request or for room to write, may be ended at any time for a newer
-one. One for which a page is being made may not. Since fewer pages are made at once than there are places, there is
-always one that can be had: no number of clients keeps /healthz from an answer.
+A connection that waits for its client, for a request or for room to write, may be evicted for a newer one at any time.
+One whose page is being rendered may not. Since fewer pages are rendered concurrently than there are slots, a slot is
+always available: no number of clients can keep /healthz from answering.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Lane = Literal["health", "metrics", "pages"]
 
 CONNECTIONS = 128
 AT_ONCE: dict[Lane, int] = {"metrics": 12, "pages": 24}
-"""Pages that are made at once. Health has no limit of its own: its answers are made without waiting for anything."""
+"""Limits on concurrently rendered pages. Health has no limit: its pages are rendered without waiting for anything."""
 
 
 class TooManyError(Exception):
-    """So many pages of this lane are being made that one more is refused."""
+    """The limit of concurrently rendered pages of this lane is reached."""
 
 
 class _Place:
-    """One connection. `waits` while only its client can do something next."""
+    """One connection. `waits`: it is the client's turn."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -35,46 +35,46 @@ class _Place:
 
 
 class Slots:
-    """The connections of one server; any thread may call."""
+    """The connections of one server. Usable from any thread."""
 
     def __init__(self, connections: int = CONNECTIONS) -> None:
         self._connections = connections
         self._lock = threading.Lock()
-        # By what the connection has been doing last: the first one has been waiting the longest.
+        # Ordered by last activity: the first one has been waiting the longest.
         self._places: dict[socket.socket, _Place] = {}
-        self._made: dict[Lane, int] = dict.fromkeys(AT_ONCE, 0)
+        self._rendering: dict[Lane, int] = dict.fromkeys(AT_ONCE, 0)
 
     def enter(self, connection: socket.socket) -> bool:
-        """Take a place, if need be that of the connection that has waited the longest. False if all are at work."""
+        """Take a slot, if necessary that of the longest-waiting connection. False if all are busy."""
         with self._lock:
             if len(self._places) >= self._connections and not self._evict():
                 return False
             self._places[connection] = _Place(connection)
             return True
 
-    def end_oldest(self) -> None:
-        """End the connection that has waited the longest, for want of something else than a place."""
+    def evict_oldest(self) -> None:
+        """Evict the longest-waiting connection, for a resource other than slots, such as file descriptors."""
         with self._lock:
             self._evict()
 
     def leave(self, connection: socket.socket) -> None:
-        """Give the place back, before the connection is closed; without one, nothing."""
+        """Free the connection's slot, before it is closed; a no-op if it has none."""
         with self._lock:
             self._places.pop(connection, None)
 
     @contextmanager
-    def making(self, connection: socket.socket, lane: Lane) -> Iterator[None]:
-        """Not to be ended while a page is made. Raises TooManyError."""
+    def rendering(self, connection: socket.socket, lane: Lane) -> Iterator[None]:
+        """Protect the connection from eviction while its page is rendered. Raises TooManyError."""
         with self._lock:
-            if self._made.get(lane, 0) >= AT_ONCE.get(lane, self._connections):
+            if self._rendering.get(lane, 0) >= AT_ONCE.get(lane, self._connections):
                 raise TooManyError
-            self._made[lane] = self._made.get(lane, 0) + 1
+            self._rendering[lane] = self._rendering.get(lane, 0) + 1
             self._moved(connection, waits=False)
         try:
             yield
         finally:
             with self._lock:
-                self._made[lane] -= 1
+                self._rendering[lane] -= 1
                 self._moved(connection, waits=True)
 
     def _moved(self, connection: socket.socket, *, waits: bool) -> None:
@@ -89,9 +89,9 @@ class Slots:
             return False
         del self._places[oldest.connection]
         try:
-            # Its thread, which sleeps in the socket, wakes up and closes it. Not SSLSocket's own: that one lets go of
-            # the session under the other thread.
+            # Wakes its thread, which sleeps in the socket and then closes it. Not SSLSocket's own shutdown, which would
+            # release the TLS session while the other thread uses it.
             socket.socket.shutdown(oldest.connection, socket.SHUT_RDWR)
         except OSError:
-            return True  # the client was quicker
+            return True  # the client closed it first
         return True

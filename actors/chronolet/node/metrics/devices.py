@@ -1,6 +1,6 @@
-"""What /metrics tells of device plugins and of who reads PodResources.
+"""Metrics of device plugins and of PodResources requests.
 
-Comes in: events of devices, calls of Allocate, calls to PodResources. Goes out: figures by the kubelet's names
+Input: devices events, calls to Allocate and to PodResources. Output: metrics under the kubelet's names
 (pkg/kubelet/metrics, pkg/kubelet/apis/podresources). Next: `metrics`.
 """
 
@@ -16,13 +16,13 @@ from chronolet_schemas.envelope import Event
 _METHODS: tuple[Method, ...] = ("list", "get", "get_allocatable")
 
 
-class DeviceFigures:
-    """Hosts and servers call it on their threads."""
+class DeviceMetrics:
+    """Device metrics. Hosts and gRPC servers call it on their threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registrations = Counter(
             "kubelet_device_plugin_registration_total",
-            "Registrations of device plugins, the refused ones too",
+            "Registrations of device plugins, including refused ones",
             ["resource_name"],
             registry=registry,
         )
@@ -38,7 +38,7 @@ class DeviceFigures:
             ["server_api_version"],
             registry=registry,
         )
-        # The kubelet's counters without `_total`, which only a gauge may be called here.
+        # Gauges, because the kubelet's names lack `_total`, which the client library appends to counters.
         self._by_method = {
             (method, failed): Gauge(
                 f"kubelet_pod_resources_endpoint_{'errors' if failed else 'requests'}_{method}",
@@ -51,7 +51,7 @@ class DeviceFigures:
         }
 
     def count(self, event: Event) -> None:
-        """What the kubelet counts of a step's event."""
+        """Count a committed event, if the kubelet counts its like."""
         match event:
             case devices.PluginRegistered():
                 self._registrations.labels(event.resource).inc()
@@ -61,11 +61,11 @@ class DeviceFigures:
                 pass
 
     def allocate_took(self, resource: str, seconds: float) -> None:
-        """One call of Allocate, whatever became of it."""
+        """Record one call to Allocate, successful or not."""
         self._allocation.labels(resource).observe(seconds)
 
-    def asked(self, version: Version, method: Method, failed: bool) -> None:
-        """One call to PodResources."""
+    def count_request(self, version: Version, method: Method, failed: bool) -> None:
+        """Count one call to PodResources."""
         self._requests.labels(version).inc()
         self._by_method[method, False].labels(version).inc()
         if failed:

@@ -1,7 +1,7 @@
-"""The metrics of KubeEvents, and how they move.
+"""Metrics of KubeEvents and their delivery.
 
-Comes in: events of kube_events. Goes out: counters in a registry. For every sink: posts are what it took, what it is
-given up for, and what waits. Next: `metrics`.
+Input: kube_events events. Output: counters in a registry. For every sink, the number of posts equals those delivered,
+dropped, and waiting. Next: `metrics`.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from prometheus_client.registry import CollectorRegistry
 from chronolet_schemas import kube_events
 
 
-class EventFigures:
-    """No metric of the kubelet's counts these."""
+class EventMetrics:
+    """KubeEvent counters; the kubelet has no counterparts."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.recorded = Counter(
-            "chronolet_kube_events_recorded_total", "KubeEvents told to the correlator", registry=registry
+            "chronolet_kube_events_recorded_total", "KubeEvents passed to the correlator", registry=registry
         )
         self.suppressed = Counter(
-            "chronolet_kube_events_suppressed_total", "KubeEvents that the spam filter kept back", registry=registry
+            "chronolet_kube_events_suppressed_total", "KubeEvents that the spam filter dropped", registry=registry
         )
         self.posts = Counter(
             "chronolet_kube_event_posts_total", "New and changed KubeEvents, for every sink", registry=registry
         )
         self.deliveries = Counter(
             "chronolet_kube_event_deliveries_total",
-            "Posts that a sink took, or is given up for and why; tries that failed",
+            "Posts by sink: delivered, or given up and why; and failed attempts",
             ["sink", "outcome"],
             registry=registry,
         )
 
     def count(self, event: kube_events.Correlated | kube_events.SinkEvent) -> None:
-        """One more event of the log."""
+        """Count one committed event."""
         match event:
             case kube_events.Correlated():
                 self.recorded.inc(event.heard)

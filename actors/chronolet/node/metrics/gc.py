@@ -1,8 +1,8 @@
-"""The metrics of the collection of containers and images.
+"""Metrics of container and image garbage collection.
 
-Comes in: events, as they are committed. Goes out: counters in the process's registry. Names and labels are the
-kubelet's where it has one, then those of the proposal for the kubelet's image collection, `chronolet_` otherwise.
-Next: `metrics`, which hands the events on. Source: pkg/kubelet/metrics/metrics.go.
+Input: committed events, passed on by `metrics`. Output: counters in the process's registry. Names and labels are the
+kubelet's if it has the metric, else those proposed for the kubelet's image collection, else `chronolet_`.
+Next: `metrics`. Source: pkg/kubelet/metrics/metrics.go.
 """
 
 from __future__ import annotations
@@ -20,69 +20,69 @@ _BYTES = tuple(2.0**n for n in range(20, 42, 2))
 _SKIPPED = {"in_use": "in_use", "young": "min_age", "pinned": "pinned"}
 
 
-class GcFigures:
-    """Counts what the collectors say."""
+class GcMetrics:
+    """Garbage collection metrics."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.collected = Counter(
             "kubelet_image_garbage_collected_total",
-            "Images collected, for want of room or for their age",
+            "Images collected, by reason: space or age",
             ["reason"],
             registry=registry,
         )
         self.attempts = Counter(
             "kubelet_image_gc_attempts_total",
-            "Runs of the image collection; reason is why one came to nothing or failed",
+            "Image collection runs; reason explains why a run removed nothing or failed",
             ["operation", "trigger", "result", "reason"],
             registry=registry,
         )
         labels = ["operation", "trigger", "result"]
         self.seconds = Histogram(
-            "kubelet_image_gc_duration_seconds", "How long a run took", labels, buckets=_SECONDS, registry=registry
+            "kubelet_image_gc_duration_seconds", "Duration of a run", labels, buckets=_SECONDS, registry=registry
         )
         self.freed = Histogram(
-            "kubelet_image_gc_freed_bytes", "What a run freed", labels[:2], buckets=_BYTES, registry=registry
+            "kubelet_image_gc_freed_bytes", "Bytes a run freed", labels[:2], buckets=_BYTES, registry=registry
         )
         self.target = Histogram(
-            "kubelet_image_gc_target_bytes", "What a run had to free", labels[:2], buckets=_BYTES, registry=registry
+            "kubelet_image_gc_target_bytes", "Bytes a run had to free", labels[:2], buckets=_BYTES, registry=registry
         )
         self.deletions = Counter(
             "kubelet_image_gc_image_deletions_total",
-            "Images that a run removed or tried to",
+            "Images that a run removed or failed to remove",
             ["operation", "trigger", "reason", "result"],
             registry=registry,
         )
         self.skipped = Counter(
             "kubelet_image_gc_skipped_images_total",
-            "Images that a run left alone",
+            "Images that a run kept",
             ["operation", "trigger", "reason"],
             registry=registry,
         )
         self.usage = Gauge(
             "kubelet_image_gc_image_fs_usage_percent",
-            "How full the images' disk was before the last run",
+            "Usage of the image file system in percent before the last run",
             ["phase"],
             registry=registry,
         )
         self.container_runs = Counter(
             "chronolet_container_gc_runs_total",
-            "Runs of the collection of containers",
+            "Container collection runs",
             ["trigger", "result"],
             registry=registry,
         )
         self.container_seconds = Histogram(
-            "chronolet_container_gc_duration_seconds", "How long a run took", buckets=_SECONDS, registry=registry
+            "chronolet_container_gc_duration_seconds", "Duration of a run", buckets=_SECONDS, registry=registry
         )
         self.removals = Counter(
             "chronolet_container_gc_removals_total",
-            "Dead containers, sandboxes and log folders that a run removed or tried to",
+            "Dead containers, sandboxes and log folders that a run removed or failed to remove",
             ["what", "rule", "result"],
             registry=registry,
         )
         self._run: image_gc.RunStarted | None = None
 
     def count(self, event: Event) -> None:
-        """Any event; those of others are passed over."""
+        """Count a committed event; events of other kinds are ignored."""
         match event:
             case image_gc.RunStarted():
                 self._run = event
@@ -101,9 +101,9 @@ class GcFigures:
 
     def _image(self, event: image_gc.ImageRemoved | image_gc.ImageNotRemoved) -> None:
         removed = isinstance(event, image_gc.ImageRemoved)
-        if removed:  # the kubelet knows these two reasons
+        if removed:  # the kubelet has only these two reasons
             self.collected.labels("age" if event.reason == "age" else "space").inc()
-        # A process that took the run over has not heard of its beginning.
+        # A process that took the run over has not seen its start.
         run = self._run if self._run is not None and self._run.run == event.run else None
         operation, trigger = (run.operation, run.trigger) if run else ("unknown", "unknown")
         self.deletions.labels(operation, trigger, event.reason, "success" if removed else "error").inc()
@@ -122,7 +122,7 @@ class GcFigures:
 
 
 def _reason(event: image_gc.RunFinished) -> str:
-    """In a word: what the run came to."""
+    """The `reason` label: the run's result."""
     if event.error:
         return "deletion_failed" if event.failed else "insufficient" if event.wanted_bytes else "no_figures"
     return "freed" if event.removed else "below_threshold" if event.operation == "collect" else "nothing_unused"

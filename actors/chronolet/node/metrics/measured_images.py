@@ -1,6 +1,6 @@
-"""The runtime's images, with every call counted and timed under the kubelet's operation names.
+"""A wrapper around the runtime's image calls that counts and times them under the kubelet's operation names.
 
-Comes in: calls of the collector of images. Goes out: the same calls to the runtime's adapter. Next: `metrics`. Source:
+Input: calls of the image collector. Output: the same calls to the runtime's adapter. Next: `metrics`. Source:
 pkg/kubelet/kuberuntime/instrumented_services.go.
 """
 
@@ -13,7 +13,7 @@ from chronolet.ports.runtime.images import DiskState, HeldImage, Images
 
 
 class MeasuredImages:
-    """`ports.images.Images`."""
+    """`ports.runtime.images.Images` with metrics."""
 
     def __init__(self, images: Images, metrics: Metrics) -> None:
         self._images = images

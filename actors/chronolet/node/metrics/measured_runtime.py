@@ -1,7 +1,7 @@
-"""A runtime whose calls are counted and timed.
+"""A runtime wrapper that counts and times calls.
 
-Comes in: a runtime, the metrics. Goes out: the same runtime. Next: `wiring` hands it to the actors. Operation names are
-the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
+Input: a runtime, the metrics. Output: a runtime. Next: `parts` builds it, `kinds` passes it to the actors. Operation
+names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from chronolet.rules.names.registry_keys import Credential
 
 
 class MeasuredRuntime:
-    """Answers what the runtime below answers; what runs by these answers is noted in `running`."""
+    """Forwards calls to the wrapped runtime, and records in `running` which containers run."""
 
     def __init__(self, runtime: Runtime, metrics: Metrics, running: Running | None = None) -> None:
         self._runtime = runtime
@@ -67,7 +67,7 @@ class MeasuredRuntime:
             return self._runtime.inspect(container_id_or_name, timeout_seconds=timeout_seconds)
 
     def wait(self, container_id: str, timeout_seconds: float) -> bool:
-        # It lasts as long as a container wants to, so a duration would say nothing.
+        # Not timed: it lasts as long as the container runs.
         return self._runtime.wait(container_id, timeout_seconds)
 
     def kill(self, container_id: str, signal: str = "KILL") -> None:
@@ -95,7 +95,7 @@ class MeasuredRuntime:
     def follow(
         self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
     ) -> Iterator[Notice]:
-        # It ends with the stream, so a duration would say nothing.
+        # Not timed: it lasts as long as the stream.
         return self._runtime.follow(labels, since, opened)
 
     def written_bytes(self, container_id: str) -> int:
@@ -182,10 +182,10 @@ class MeasuredRuntime:
 
 
 class RelistedRuntime(MeasuredRuntime):
-    """The runtime as `pleg` has it: each listing is a relist, which tells what runs and that PLEG lives.
+    """Runtime wrapper for pleg: each listing counts as a relist, records which containers run, and shows PLEG healthy.
 
-    `threshold` in milliseconds: how old the last good relist may be. Source: pkg/kubelet/pleg/generic.go (Healthy,
-    updateRunningPodAndContainerMetrics).
+    `threshold`: maximum age of the last successful relist, in milliseconds. Source: pkg/kubelet/pleg/generic.go
+    (Healthy, updateRunningPodAndContainerMetrics).
     """
 
     def __init__(self, runtime: Runtime, metrics: Metrics, threshold: int, running: Running | None = None) -> None:
@@ -202,18 +202,18 @@ class RelistedRuntime(MeasuredRuntime):
         self._last_seen = began_at
         self._running.listed(found, began)
         sandboxes = [one for one in found if one.labels.get(CONTAINER_NAME) == SANDBOX]
-        # A pod may have an old sandbox that still runs: it is one pod all the same.
+        # A pod whose old sandbox still runs counts once.
         pods = {one.labels.get(POD_UID) for one in sandboxes if one.state == "running"}
         containers = Counter(str(one.state) for one in found if one.labels.get(CONTAINER_NAME) != SANDBOX)
         self._metrics.running(len(pods), containers)
         return found
 
     def unhealthy(self) -> str:
-        """A health check: why PLEG is not healthy, empty if it is. It needs no listing to come to its end."""
+        """Health check: why PLEG is unhealthy, empty if it is healthy. Does not wait for a running relist."""
         return illness(self._last_seen, _monotonic(), self._threshold)
 
     def stalled(self) -> str:
-        """The same, but a process that has just begun is given as long as any for its first listing."""
+        """Like `unhealthy`, but a new process has the full threshold for its first relist."""
         return illness(self._began if self._last_seen is None else self._last_seen, _monotonic(), self._threshold)
 
 

@@ -1,8 +1,8 @@
-"""All metric names, and how they move.
+"""The agent's Prometheus metrics: all names, and how they are updated.
 
-Comes in: what the kernel tells its observer, what the runtime is asked, what runs at the moment of a scrape. Goes out:
-the text of /metrics. Names and labels are the kubelet's where it has one (pkg/kubelet/metrics), `chronolet_` otherwise.
-Next: Prometheus, by `http`.
+Input: observer calls of the kernel, runtime calls, the containers that run at a scrape. Output: the text of /metrics.
+Names and labels are the kubelet's if it has the metric (pkg/kubelet/metrics), else they begin with `chronolet_`.
+Next: `http.server`, which serves it to Prometheus.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from prometheus_client.registry import CollectorRegistry
 from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.node.http.recent_spans import RecentSpans
 from chronolet.node.http.server import Answer, Query
-from chronolet.node.metrics.devices import DeviceFigures
-from chronolet.node.metrics.events import EventFigures
-from chronolet.node.metrics.gc import GcFigures
-from chronolet.node.metrics.pods import PodFigures
-from chronolet.node.metrics.probes import CONTENT_TYPE, ProbeFigures
+from chronolet.node.metrics.devices import DeviceMetrics
+from chronolet.node.metrics.events import EventMetrics
+from chronolet.node.metrics.gc import GcMetrics
+from chronolet.node.metrics.pods import PodMetrics
+from chronolet.node.metrics.probes import CONTENT_TYPE, ProbeMetrics
 from chronolet.pod.state import STATUS_UNKNOWN
 from chronolet.ports.spans import TURN, Span
 from chronolet.prober.actor import key as prober_key
@@ -38,10 +38,10 @@ CONTAINER_STATES = ("created", "running", "exited", "unknown")
 
 
 class Metrics(Observer):
-    """The process's metrics; a kernel `Observer`."""
+    """The process's metrics; implements the kernel's `Observer`."""
 
     def __init__(self, node: str) -> None:
-        # The kubelet has no `_created` series beside each counter, and nobody asks for them.
+        # The kubelet exports no `_created` series.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self.spans = RecentSpans()
@@ -50,11 +50,11 @@ class Metrics(Observer):
         self._pleg()
         self._qos()
         self._chronolet()
-        self.probes = ProbeFigures(self.registry)
-        self.kube_events = EventFigures(self.registry)
-        self.collection = GcFigures(self.registry)
-        self.devices = DeviceFigures(self.registry)
-        self._pods = PodFigures(self.registry)
+        self.probes = ProbeMetrics(self.registry)
+        self.kube_events = EventMetrics(self.registry)
+        self.collection = GcMetrics(self.registry)
+        self.devices = DeviceMetrics(self.registry)
+        self._pods = PodMetrics(self.registry)
 
     def _kubelet(self, node: str) -> None:
         registry = self.registry
@@ -83,13 +83,13 @@ class Metrics(Observer):
         )
         self.operation_errors = Counter(
             "kubelet_runtime_operations_errors_total",
-            "Calls that the runtime refused",
+            "Calls to the runtime that failed",
             ["operation_type"],
             registry=registry,
         )
         self.operation_seconds = Histogram(
             "kubelet_runtime_operations_duration_seconds",
-            "How long calls to the runtime took",
+            "Duration of calls to the runtime",
             ["operation_type"],
             buckets=_OPERATION_BUCKETS,
             registry=registry,
@@ -98,17 +98,17 @@ class Metrics(Observer):
     def _qos(self) -> None:
         self.cgroup_seconds = Histogram(
             "kubelet_cgroup_manager_duration_seconds",
-            "How long cgroups took to be made, changed or removed",
+            "Time to create, change or remove a cgroup",
             ["operation_type"],
             registry=self.registry,
         )
         self.cgroup_version = Gauge(
-            "kubelet_cgroup_version", "The version of cgroups that pods are held by, 0 for none", registry=self.registry
+            "kubelet_cgroup_version", "Version of the cgroups that limit pods, 0 for none", registry=self.registry
         )
 
     def _pleg(self) -> None:
         self.relist_seconds = Histogram(
-            "kubelet_pleg_relist_duration_seconds", "How long a relist took", registry=self.registry
+            "kubelet_pleg_relist_duration_seconds", "Duration of a relist", registry=self.registry
         )
         self.relist_interval = Histogram(
             "kubelet_pleg_relist_interval_seconds", "Time between two relists", registry=self.registry
@@ -125,33 +125,35 @@ class Metrics(Observer):
             "chronolet_steps_refused_total", "Steps that the store refused", ["shard", "reason"], registry=registry
         )
         self.step_seconds = Histogram(
-            "chronolet_step_duration_seconds", "How long a commit took", buckets=_STEP_BUCKETS, registry=registry
+            "chronolet_step_duration_seconds", "Duration of a commit", buckets=_STEP_BUCKETS, registry=registry
         )
         self.events = Counter("chronolet_events_total", "Events written to the log", ["kind"], registry=registry)
         self.effects_running = Gauge(
-            "chronolet_effects_running", "Effects under way", ["kind", "effect"], registry=registry
+            "chronolet_effects_running", "Effects running now", ["kind", "effect"], registry=registry
         )
         self.effects = Counter(
             "chronolet_effects_total", "Effects that ended", ["kind", "effect", "outcome"], registry=registry
         )
         self.effect_seconds = Histogram(
-            "chronolet_effect_duration_seconds", "How long effects took", ["kind"], registry=registry
+            "chronolet_effect_duration_seconds", "Duration of effects", ["kind"], registry=registry
         )
         self.effect_waits = Histogram(
-            "chronolet_effect_wait_seconds", "How long effects waited for their turn", ["kind"], registry=registry
+            "chronolet_effect_wait_seconds", "Time that effects waited in a queue", ["kind"], registry=registry
         )
         self.exits_unknown = Counter(
             "chronolet_container_exits_unknown_total",
-            "Containers that were gone before anybody saw how they ended",
+            "Containers that vanished before their exit was observed",
             registry=registry,
         )
-        self.dead_letters = Counter("chronolet_dead_letters_total", "Messages given up", ["kind"], registry=registry)
-        self.restarts = Counter("chronolet_host_restarts_total", "Hosts started again", ["shard"], registry=registry)
+        self.dead_letters = Counter(
+            "chronolet_dead_letters_total", "Messages moved to the dead letters", ["kind"], registry=registry
+        )
+        self.restarts = Counter("chronolet_host_restarts_total", "Host restarts", ["shard"], registry=registry)
         self.shards = Gauge("chronolet_shards_owned", "Shards hosted by this process", registry=registry)
-        self.lease = Gauge("chronolet_lease_valid", "1 while this process may act on the world", registry=registry)
+        self.lease = Gauge("chronolet_lease_valid", "1 while this process may run effects", registry=registry)
         self.recoveries = Counter("chronolet_recoveries_total", "Recoveries", registry=registry)
         self.recovery_seconds = Gauge(
-            "chronolet_recovery_duration_seconds", "How long the last recovery took", registry=registry
+            "chronolet_recovery_duration_seconds", "Duration of the last recovery", registry=registry
         )
         self.recovered_events = Counter(
             "chronolet_recovered_events_total", "Log entries read by recoveries", registry=registry
@@ -159,7 +161,7 @@ class Metrics(Observer):
 
     # -- the kernel's observer -------------------------------------------------------------------------------------
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
-        """Count the step, its events, and what the kubelet counts of them."""
+        """Count a step and its events, also in the kubelet's metrics."""
         self.steps.labels(str(shard)).inc()
         self.step_seconds.observe(seconds)
         if events:
@@ -191,21 +193,21 @@ class Metrics(Observer):
                 self.devices.count(event)
 
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
-        """Count it."""
+        """Count a step that the store refused."""
         self.refused_steps.labels(str(shard), reason).inc()
 
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
-        """Count it, and keep it for a while."""
+        """Record the time that an effect waited in its queue, also as a span."""
         self.effect_waits.labels(kind).observe(seconds)
         self._turn_over(entity, cause, seconds)
 
     def effect_queued(self, kind: str, entity: str, cause: str, queue: Queue) -> None:  # noqa: ARG002
-        """Keep it until it is over."""
+        """Begin a span for an effect that waits in a queue."""
         if cause:
             self.spans.begin(Span(entity=entity, cause=cause, what=TURN, at=_now(), over=False, queue=queue))
 
     def effect_withdrawn(self, kind: str, entity: str, cause: str, seconds: float) -> None:  # noqa: ARG002
-        """It is over."""
+        """End the span of an effect withdrawn while it waited."""
         self._turn_over(entity, cause, seconds)
 
     def _turn_over(self, entity: str, cause: str, seconds: float) -> None:
@@ -215,11 +217,11 @@ class Metrics(Observer):
             self.spans.note(span)
 
     def effect_started(self, kind: str, effect: str) -> None:
-        """One more under way."""
+        """Count a running effect."""
         self.effects_running.labels(kind, effect).inc()
 
     def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """One less under way."""
+        """Count a finished effect and its duration."""
         self.effects_running.labels(kind, effect).dec()
         self.effects.labels(kind, effect, outcome).inc()
         self.effect_seconds.labels(kind).observe(seconds)
@@ -227,28 +229,28 @@ class Metrics(Observer):
             self._pods.worked(effect, seconds)
 
     def dead_lettered(self, kind: str) -> None:
-        """Count it."""
+        """Count a dead letter."""
         self.dead_letters.labels(kind).inc()
 
     def host_restarted(self, shard: Shard) -> None:
-        """Count it."""
+        """Count a host restart."""
         self.restarts.labels(str(shard)).inc()
 
     def shards_owned(self, count: int) -> None:
-        """Keep it."""
+        """Set the number of shards hosted by this process."""
         self.shards.set(count)
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
-        """Whoever has it next counts on."""
+        """Drop the shard's probe series: its next owner counts them."""
         if shard.kind == "prober":
             self.probes.leave(keys)
 
     def lease_valid(self, valid: bool) -> None:
-        """Keep it."""
+        """Set whether the lease is valid."""
         self.lease.set(int(valid))
 
     def recovered(self, shards: int, events: int, seconds: float) -> None:  # noqa: ARG002 - the gauge has the shards
-        """Count it, keep how long it took."""
+        """Count a recovery and its log entries; set its duration."""
         self.recoveries.inc()
         self.recovered_events.inc(events)
         self.recovery_seconds.set(seconds)
@@ -269,7 +271,7 @@ class Metrics(Observer):
 
     @contextmanager
     def relist(self) -> Iterator[None]:
-        """Time one relist and the distance to the one before; one that raises is no sign of life."""
+        """Time one relist and the interval since the previous one. One that raises does not update `pleg_seen`."""
         began = time.monotonic()
         if self._last_relist:
             self.relist_interval.observe(began - self._last_relist)
@@ -282,20 +284,20 @@ class Metrics(Observer):
 
     # -- cgroups -----------------------------------------------------------------------------------------------------
     def cgroup(self, operation: str, seconds: float) -> None:
-        """One cgroup was made, changed or removed."""
+        """Record the time to create, change or remove one cgroup."""
         self.cgroup_seconds.labels(operation).observe(seconds)
 
     def running(self, pods: int, containers: Mapping[str, int]) -> None:
-        """So many sandboxes run, and so many containers are in each state."""
+        """Set the number of running pods, and of containers by state."""
         self.running_pods.set(pods)
         for state in CONTAINER_STATES:
             self.running_containers.labels(state).set(containers.get(state, 0))
 
     # -- the page --------------------------------------------------------------------------------------------------
     def page(self, query: Query) -> Answer:
-        """/metrics."""
+        """The page /metrics."""
         del query
-        from prometheus_client.exposition import generate_latest  # noqa: PLC0415 - loads servers that we do not use
+        from prometheus_client.exposition import generate_latest  # noqa: PLC0415 - loads servers that are not needed
 
         return Answer(200, generate_latest(self.registry), CONTENT_TYPE)
 

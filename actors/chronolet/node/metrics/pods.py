@@ -1,7 +1,7 @@
-"""What /metrics has of how long pods take to start, and how long the work on a pod takes.
+"""Metrics of pod start times and of the duration of work on pods.
 
-Input: events of pods, effects that ended. Output: figures by the kubelet's names (pkg/kubelet/metrics). Next:
-`metrics`. A start that an agent did not see from its beginning to its end is not counted.
+Input: pod events, finished effects. Output: metrics under the kubelet's names (pkg/kubelet/metrics). Next: `metrics`.
+A start counts only if this process observed all of it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _OPERATIONS: Mapping[str, str] = {
 _MILLISECONDS = 1000
 
 
-class PodFigures:
-    """Hosts call it on their threads."""
+class PodMetrics:
+    """Pod metrics. Hosts call it on their threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._start = Histogram(
             "kubelet_pod_start_duration_seconds",
-            "Time from when a pod was first seen until all of its containers had started",
+            "Time from when a pod was first seen until all its containers had started",
             buckets=_START_BUCKETS,
             registry=registry,
         )
         self._work = Histogram(
             "kubelet_pod_worker_duration_seconds",
-            "Time of one piece of work on a pod, by what it is for",
+            "Duration of one operation on a pod, by type",
             ["operation_type"],
             registry=registry,
         )
@@ -51,7 +51,7 @@ class PodFigures:
         self._starting: dict[str, tuple[int, set[str]]] = {}
 
     def count(self, event: Event) -> None:
-        """Follow pods from their acceptance to their last container's first start."""
+        """Track a pod from its acceptance to the first start of its last container."""
         match event:
             case pod.SpecAccepted(uid=uid, accepted_at=at, manifest=manifest):
                 with self._lock:
@@ -65,7 +65,7 @@ class PodFigures:
                 pass
 
     def worked(self, effect: str, seconds: float) -> None:
-        """An effect of a pod has ended."""
+        """Record the duration of a finished pod effect."""
         self._work.labels(_OPERATIONS.get(effect, "sync")).observe(seconds)
 
     def _started(self, uid: str, container: str, at: int) -> None:

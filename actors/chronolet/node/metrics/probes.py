@@ -1,8 +1,8 @@
-"""/metrics/probes, and how punctual probes are.
+"""Probe metrics: the page /metrics/probes, and lateness, losses and held kills on /metrics.
 
-Comes in: what the prober's workers tell, which probes are gone, or another process's. Goes out: the text of the page;
-two figures more on /metrics. Names and labels are the kubelet's (pkg/kubelet/prober/prober_manager.go), whose
-histogram, too, has successes only. Next: `http`.
+Input: calls of the prober's workers; which probes are gone or belong to another process. Output: the text of the page,
+and metrics on /metrics. Names and labels of the page are the kubelet's (pkg/kubelet/prober/prober_manager.go), whose
+histogram also covers successes only. Next: `http.server`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chronolet_schemas.prober import Outcome
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LATENESS_BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0)
-_WORDS: dict[Outcome, str] = {
+_RESULT_LABELS: dict[Outcome, str] = {
     "success": "successful",
     "warning": "successful",
     "failure": "failed",
@@ -30,39 +30,39 @@ _WORDS: dict[Outcome, str] = {
     "error": "unknown",
     "unjudged": "unjudged",
 }
-"""The kubelet's words for `result`, but for the last one, which is ours."""
+"""The kubelet's values of `result`; only `unjudged` is our own."""
 
 
-class ProbeFigures:
-    """`prober.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
+class ProbeMetrics:
+    """Implements `prober.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """`registry` is that of /metrics; the page has its own series."""
+        """`registry`: the one of /metrics; the page has its own series."""
         self._lateness = Histogram(
             "chronolet_probe_lateness_seconds",
-            "How long after its time a probe began",
+            "Delay of a probe after its scheduled time",
             buckets=_LATENESS_BUCKETS,
             registry=registry,
         )
         self._spaced = Counter(
             "chronolet_probes_spaced_total",
-            "Probes that began more than a period late, because too many were at work",
+            "Probes that began more than a period late because too many were running",
             registry=registry,
         )
         self._lost = Counter(
             "chronolet_probe_results_lost_total",
-            "Outcomes of probes that could not be written to the stream probe_results",
+            "Probe outcomes that could not be written to the stream probe_results",
             registry=registry,
         )
         self._kills = Counter(
             "chronolet_probe_kills_total",
-            "Stops for failed probes that were asked for while the machine was overloaded, by what became of them",
+            "Kills for failed probes requested while the machine was overloaded, by outcome",
             ["outcome"],
             registry=registry,
         )
         self._lock = threading.Lock()
         self._series: dict[str, ProbeSeries] = {}
-        """By the probe's key, of those that this process is to probe: what is said of any other one comes too late."""
+        """The series of the probes that this process runs, by key; late results of any other probe are ignored."""
 
     def begins(self, probe: RunProbe) -> None:
         """See `Figures`."""
@@ -80,21 +80,21 @@ class ProbeFigures:
 
     def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None:
         """See `Figures`."""
-        word, key = _WORDS[result], prober_key(probe.pod, probe.container, probe.probe)
+        label, key = _RESULT_LABELS[result], prober_key(probe.pod, probe.container, probe.probe)
         with self._lock:
             series = self._series.get(key)
             if series is None or series.uid != probe.uid:
                 return
-            series.count(word)
-            if word == "successful":
+            series.count(label)
+            if label == "successful":
                 series.observe(seconds)
 
     def lost(self, count: int) -> None:
-        """So many raw outcomes were given up."""
+        """Count raw outcomes that were dropped."""
         self._lost.inc(count)
 
     def kill(self, event: pleg.ProbeKillEvent) -> None:
-        """A stop for a failed probe was held, released or dropped."""
+        """Count a held, released or dropped kill for a failed probe."""
         match event:
             case pleg.ProbeKillHeld():
                 self._kills.labels("held").inc()
@@ -104,13 +104,13 @@ class ProbeFigures:
                 self._kills.labels("released").inc()
 
     def leave(self, keys: Iterable[str]) -> None:
-        """These probes are gone, or another process's: so are their series."""
+        """Drop the series of probes that are gone or belong to another process."""
         with self._lock:
             for key in keys:
                 self._series.pop(key, None)
 
     def page(self, query: Query) -> Answer:
-        """/metrics/probes. Written outside the lock, for which probes would have to wait."""
+        """The page /metrics/probes. Rendered outside the lock, so that probes do not wait for it."""
         del query
         with self._lock:
             found = list(self._series.values())

@@ -1,1 +1,1 @@
-"""Every setting: its name, type, default, and where its value comes from."""
+"""Every setting: its names, type, default and parser, and how its value is resolved."""

@@ -1,6 +1,6 @@
-"""The settings by which a node takes pods, and starts them.
+"""The settings of pod admission and of starting pods.
 
-Comes in: nothing. Goes out: their part of the table. Next: `settings`. Source: cmd/kubelet/app/options,
+Input: none. Output: part of the settings table. Next: `table`. Source: cmd/kubelet/app/options,
 pkg/kubelet/sysctl/allowlist.go (NewAllowlist), cmd/kubelet/app/options/options.go (ValidateKubeletFlags).
 """
 
@@ -18,7 +18,7 @@ _PATTERN = re.compile(r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-_a-z0-9]*[a-
 
 
 def node_labels(what: str, value: Any) -> dict[str, str]:
-    """Labels by key, from `key=value` pairs by commas or a map. A value may be empty."""
+    """Parse labels from comma-separated `key=value` pairs or a map. A value may be empty."""
     found = value if isinstance(value, dict) else pairs(what, str(value), "=")
     for key, label in found.items():
         for wrong in (names.qualified_problem(str(key)), names.label_value_problem(str(label))):
@@ -28,14 +28,14 @@ def node_labels(what: str, value: Any) -> dict[str, str]:
 
 
 def unsafe_sysctls(what: str, value: Any) -> tuple[str, ...]:
-    """Names of kernel parameters, or beginnings of names that end in `*`. Each belongs to a pod's namespaces."""
+    """Parse names of namespaced kernel parameters, or name prefixes that end in `*`."""
     found = value if isinstance(value, list) else str(value).split(",")
     patterns = tuple(dotted(str(one).strip()) for one in found if str(one).strip())
     for one in patterns:
         if not _PATTERN.fullmatch(one):
             raise SettingsError(
-                f"{what}: found {one!r}, expected a kernel parameter's name such as net.core.somaxconn, or the "
-                "beginning of one and *"
+                f"{what}: found {one!r}, expected a kernel parameter's name such as net.core.somaxconn, or a prefix "
+                "followed by *"
             )
         if not sysctl_namespace(one.removesuffix("*")):
             raise SettingsError(
@@ -50,7 +50,7 @@ ADMISSION_SETTINGS: tuple[Setting, ...] = (
         "node_labels",
         "--node-labels",
         "CHRONOLET_NODE_LABELS",
-        "labels of the node, as key=value by commas, beside kubernetes.io/hostname, os and arch [default: none]",
+        "node labels as comma-separated key=value, in addition to kubernetes.io/hostname, os and arch [default: none]",
         node_labels,
         metavar="LABELS",
     ),
@@ -58,8 +58,8 @@ ADMISSION_SETTINGS: tuple[Setting, ...] = (
         "node_affinity",
         "--node-affinity",
         "CHRONOLET_NODE_AFFINITY",
-        "what becomes of a pod whose nodeSelector or required node affinity does not match: warn (it runs) or enforce "
-        "(it is rejected, as by a kubelet) [default: warn]",
+        "treatment of a pod whose nodeSelector or required node affinity does not match: warn (it runs) or enforce "
+        "(it is rejected, as by the kubelet) [default: warn]",
         one_of("warn", "enforce"),
         metavar="WORD",
     ),
@@ -67,8 +67,8 @@ ADMISSION_SETTINGS: tuple[Setting, ...] = (
         "allowed_unsafe_sysctls",
         "--allowed-unsafe-sysctls",
         "CHRONOLET_ALLOWED_UNSAFE_SYSCTLS",
-        "kernel parameters that pods may set beside the safe ones, by commas; * at the end for all that begin so "
-        "[default: none]",
+        "kernel parameters that pods may set in addition to the safe ones, comma-separated; a trailing * matches any "
+        "suffix [default: none]",
         unsafe_sysctls,
         "allowedUnsafeSysctls",
         "NAMES",
@@ -77,8 +77,8 @@ ADMISSION_SETTINGS: tuple[Setting, ...] = (
         "max_parallel_starts",
         "--max-parallel-starts",
         "CHRONOLET_MAX_PARALLEL_STARTS",
-        "the most sandboxes and containers to start at once; fewer where the engine is measured to carry less "
-        "[default: 32]",
+        "maximum number of concurrent sandbox and container starts; lowered while the engine is measured to handle "
+        "fewer [default: 32]",
         number(1, 1_000),
         metavar="NUMBER",
     ),

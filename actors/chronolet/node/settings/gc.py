@@ -1,7 +1,7 @@
-"""The settings of the collection of containers and images: their names, and what they may say together.
+"""The settings of container and image garbage collection, and the check that they fit together.
 
-Comes in: nothing. Goes out: a part of the settings' one table. Next: `settings`. Source: cmd/kubelet/app/options, and
-the KubeletConfiguration fields that the kubelet documents.
+Input: none. Output: part of the settings table. Next: `table`. Source: cmd/kubelet/app/options, and the
+KubeletConfiguration fields that the kubelet documents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "minimum_container_ttl_duration",
         "--minimum-container-ttl-duration",
         "CHRONOLET_MINIMUM_CONTAINER_TTL_DURATION",
-        "how old a dead container is at least before it may go, from its creation on [default: 0s]",
+        "minimum age of a dead container, counted from its creation, before it may be removed [default: 0s]",
         duration_or_none,
         metavar="DURATION",
     ),
@@ -25,7 +25,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "maximum_dead_containers_per_container",
         "--maximum-dead-containers-per-container",
         "CHRONOLET_MAXIMUM_DEAD_CONTAINERS_PER_CONTAINER",
-        "how many dead ones of each container of a pod are kept, below 0 any number [default: 1]",
+        "maximum number of dead instances to keep per container of a pod; negative: no limit [default: 1]",
         count_or_any,
         metavar="NUMBER",
     ),
@@ -33,7 +33,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "maximum_dead_containers",
         "--maximum-dead-containers",
         "CHRONOLET_MAXIMUM_DEAD_CONTAINERS",
-        "how many dead containers are kept on the node, below 0 any number [default: -1]",
+        "maximum number of dead containers to keep on the node; negative: no limit [default: -1]",
         count_or_any,
         metavar="NUMBER",
     ),
@@ -49,7 +49,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "container_gc_parallel",
         "--container-gc-parallel",
         "CHRONOLET_CONTAINER_GC_PARALLEL",
-        "how many dead containers are removed at a time [default: 8]",
+        "how many dead containers are removed concurrently [default: 8]",
         number(1, 8),
         metavar="NUMBER",
     ),
@@ -57,7 +57,8 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "pod_logs_dir",
         "--pod-logs-dir",
         "CHRONOLET_POD_LOGS_DIR",
-        "folder with links to the logs of this node's pods: others' go [default: logs/pods below --root-dir]",
+        "folder with links to the logs of this node's pods; folders of other pods are removed [default: logs/pods in "
+        "--root-dir]",
         folder,
         "podLogsDir",
         "FOLDER",
@@ -66,7 +67,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "image_gc_high_threshold",
         "--image-gc-high-threshold",
         "CHRONOLET_IMAGE_GC_HIGH_THRESHOLD",
-        "how full Docker's disk is in percent when images go; 100: never for want of room [default: 85]",
+        "usage of Docker's disk in percent that triggers image collection; 100: disk usage never does [default: 85]",
         number(0, 100),
         "imageGCHighThresholdPercent",
         "PERCENT",
@@ -75,7 +76,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "image_gc_low_threshold",
         "--image-gc-low-threshold",
         "CHRONOLET_IMAGE_GC_LOW_THRESHOLD",
-        "how full it may be when enough of them are gone [default: 80]",
+        "usage of Docker's disk in percent at which image collection stops [default: 80]",
         number(0, 100),
         "imageGCLowThresholdPercent",
         "PERCENT",
@@ -84,7 +85,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "minimum_image_ttl_duration",
         "--minimum-image-ttl-duration",
         "CHRONOLET_MINIMUM_IMAGE_TTL_DURATION",
-        "how long an image is known at least before it may go [default: 2m]",
+        "minimum time since an image was first seen before it may be removed [default: 2m]",
         duration_or_none,
         "imageMinimumGCAge",
         "DURATION",
@@ -93,7 +94,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "image_maximum_gc_age",
         "--image-maximum-gc-age",
         "CHRONOLET_IMAGE_MAXIMUM_GC_AGE",
-        "an image not used for longer goes, however much room there is; 0s: none does [default: 0s]",
+        "remove images unused for longer than this, whatever the disk usage; 0s: never [default: 0s]",
         duration_or_none,
         "imageMaximumGCAge",
         "DURATION",
@@ -110,7 +111,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "image_usage_period",
         "--image-usage-period",
         "CHRONOLET_IMAGE_USAGE_PERIOD",
-        "how often it is seen which images are used [default: 30s]",
+        "how often the agent records which images are in use [default: 30s]",
         duration,
         metavar="DURATION",
     ),
@@ -118,7 +119,7 @@ GC_SETTINGS: tuple[Setting, ...] = (
         "pinned_images",
         "--pinned-images",
         "CHRONOLET_PINNED_IMAGES",
-        "images that never go, by commas, with * as in busybox:* [default: only that of the sandboxes]",
+        "images never to remove, comma-separated, * as a wildcard as in busybox:* [default: only the sandbox image]",
         texts,
         metavar="PATTERNS",
     ),
@@ -133,7 +134,7 @@ _FLAGS = {
 
 
 def problem_of_collection(container_policy: container_gc.Policy, image_policy: image_gc.Policy) -> str:
-    """What is wrong with them together, by the flag's name; empty if nothing is."""
+    """The problem with this combination of policies, after the name of its flag; empty if there is none."""
     if wrong := containers.problem(container_policy):
         return f"--minimum-container-ttl-duration: {wrong}"
     wrong = images.problem(image_policy)

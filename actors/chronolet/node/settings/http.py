@@ -1,7 +1,7 @@
-"""The settings of the HTTP server, and which of them go together.
+"""The settings of the HTTP server, and the check that they fit together.
 
-Comes in: nothing. Goes out: a part of the settings' one table; `SettingsError` for an address that is open to others
-without protection. Next: `settings`, `http_guard`. Source: cmd/kubelet/app/options (--address, --tls-cert-file, ...).
+Input: none. Output: part of the settings table; `SettingsError` for an address that other machines can reach without
+protection. Next: `table`, `http.guard`. Source: cmd/kubelet/app/options (--address, --tls-cert-file, ...).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ANY_HOST = "*"
 
 
 def host_names(what: str, value: object) -> tuple[str, ...]:
-    """Names or addresses without a port, by commas or as a list; possibly none. `*` stands for any."""
+    """Parse names or addresses without a port, comma-separated or as a list; possibly none. `*` means any."""
     written = value if isinstance(value, list) else any_text(what, value).split(",")
     found = tuple(text(what, one).lower() for one in written if one)
     for one in found:
@@ -30,7 +30,7 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
         "address",
         "--address",
         "CHRONOLET_ADDRESS",
-        "where the HTTP server listens; beyond the loopback only with TLS and a token or client certificates "
+        "address the HTTP server listens on; other than loopback only with TLS and a token or client certificates "
         "[default: 127.0.0.1]",
         text,
         "address",
@@ -40,7 +40,7 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
         "port",
         "--port",
         "CHRONOLET_PORT",
-        "the HTTP server's port, 0 for none [default: 10255]",
+        "port of the HTTP server; 0 turns it off [default: 10255]",
         number(0, 65535),
         "readOnlyPort",
         "PORT",
@@ -49,8 +49,8 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
         "http_allowed_hosts",
         "--http-allowed-hosts",
         "CHRONOLET_HTTP_ALLOWED_HOSTS",
-        "names by which requests may address the HTTP server, by commas, besides loopback names, its own address and "
-        "the node's name; * for any [default: none]",
+        "host names that requests to the HTTP server may use, comma-separated, in addition to loopback names, its own "
+        "address and the node's name; * for any [default: none]",
         host_names,
         metavar="NAMES",
     ),
@@ -58,7 +58,7 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
         "tls_cert_file",
         "--tls-cert-file",
         "CHRONOLET_TLS_CERT_FILE",
-        "the HTTP server's certificate, PEM, with its chain [default: none, no TLS]",
+        "PEM file with the HTTP server's certificate and its chain [default: none, no TLS]",
         any_text,
         "tlsCertFile",
         "PATH",
@@ -67,7 +67,7 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
         "tls_private_key_file",
         "--tls-private-key-file",
         "CHRONOLET_TLS_PRIVATE_KEY_FILE",
-        "the private key of --tls-cert-file, PEM [default: none]",
+        "PEM file with the private key for --tls-cert-file [default: none]",
         any_text,
         "tlsPrivateKeyFile",
         "PATH",
@@ -76,7 +76,7 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
         "client_ca_file",
         "--client-ca-file",
         "CHRONOLET_CLIENT_CA_FILE",
-        "certificate authorities, PEM, whose client certificates may read every page [default: none]",
+        "PEM file with the certificate authorities whose client certificates may read every page [default: none]",
         any_text,
         "authentication.x509.clientCAFile",
         "PATH",
@@ -85,7 +85,7 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
         "http_token_file",
         "--http-token-file",
         "CHRONOLET_HTTP_TOKEN_FILE",
-        "a file with the bearer token that requests need, except for /healthz [default: none]",
+        "file with the bearer token that requests need, except for /healthz [default: none]",
         secret_file,
         metavar="PATH",
     ),
@@ -93,21 +93,21 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Whether only this machine can reach a server at `address`."""
     if address.lower() == "localhost":
         return True
     return _is_address(address) and ipaddress.ip_address(address).is_loopback
 
 
 def check_http(address: str, cert: str, key: str, client_ca: str, token: Path | None) -> None:
-    """Refuse settings that would show the node's pods to others. Raises SettingsError."""
+    """Raise SettingsError for settings that would expose the node's pods to other machines."""
     if bool(cert) != bool(key):
         raise SettingsError("--tls-cert-file and --tls-private-key-file: found one of them, expected both or neither")
     if client_ca and not cert:
         raise SettingsError("--client-ca-file: client certificates need TLS, expected --tls-cert-file as well")
     if not is_loopback(address) and not (cert and (client_ca or token)):
         raise SettingsError(
-            f"--address {address}: others than this machine could read every pod there, expected --tls-cert-file, "
+            f"--address {address}: other machines could read every pod there, expected --tls-cert-file, "
             "--tls-private-key-file, and --http-token-file or --client-ca-file as well, or --address 127.0.0.1"
         )
 

@@ -1,7 +1,7 @@
-"""A KubeletConfiguration file, as far as it says something that chronolet has.
+"""Reads the fields of a KubeletConfiguration file that chronolet supports.
 
-Comes in: a path and the settings' field names. Goes out: values by setting name, and a remark for each field in vain.
-Next: `settings`. Source: kubelet.config.k8s.io/v1beta1.
+Input: a path and the settings' field names. Output: values by setting name, and a remark for each unsupported field.
+Next: `resolving`. Source: kubelet.config.k8s.io/v1beta1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Field = tuple[str, Callable[[str, Any], Any]]
 
 
 def read(path: Path, fields: Mapping[str, Field]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Values by setting name, and one remark for each field that is not one of `fields`."""
+    """Return values by setting name, and a remark for each field not in `fields`. Raises SettingsError."""
     document = _load_yaml(path)
     found = (document.pop("apiVersion", None), document.pop("kind", None))
     if found != ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"):
@@ -51,7 +51,7 @@ def _load_yaml(path: Path) -> dict[str, Any]:
 
 
 def _leaves(document: Mapping[str, Any], fields: Collection[str], above: str = "") -> list[tuple[str, Any]]:
-    """(path, value) of everything that is not a map with something in it; a map that is a field is one value."""
+    """(path, value) of every leaf: a value that is not a map, an empty map, or a map listed in `fields`."""
     leaves: list[tuple[str, Any]] = []
     for name, value in document.items():
         path = f"{above}{name}"

@@ -1,6 +1,6 @@
-"""The settings of the protection of healthy containers on an overloaded machine.
+"""The settings that protect healthy containers from probe failures on an overloaded machine.
 
-Comes in: nothing. Goes out: a part of the settings' one table. Next: `settings`. The kubelet has none of them.
+Input: none. Output: part of the settings table. Next: `table`. The kubelet has none of them.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ PROBE_SETTINGS: tuple[Setting, ...] = (
         "probe_overload_protection",
         "--probe-overload-protection",
         "CHRONOLET_PROBE_OVERLOAD_PROTECTION",
-        "true: a probe that times out because the agent or the machine is stalled is not counted, and containers are "
-        "stopped for failed probes at a limited rate while the machine is overloaded; false: as the kubelet does "
-        "[default: true]",
+        "true: ignore probe time-outs caused by a stall of the agent or the machine, and limit the rate of kills for "
+        "failed probes while the machine is overloaded; false: behave like the kubelet [default: true]",
         boolean,
         metavar="BOOL",
     ),
@@ -23,7 +22,7 @@ PROBE_SETTINGS: tuple[Setting, ...] = (
         "probe_unjudged_limit",
         "--probe-unjudged-limit",
         "CHRONOLET_PROBE_UNJUDGED_LIMIT",
-        "how long timed-out probes of a container are not counted while the agent or the machine is stalled "
+        "maximum time without a success for which time-outs of a container's probes are ignored during a stall "
         "[default: 60s]",
         duration,
         metavar="DURATION",
@@ -32,8 +31,7 @@ PROBE_SETTINGS: tuple[Setting, ...] = (
         "probe_kill_hold",
         "--probe-kill-hold",
         "CHRONOLET_PROBE_KILL_HOLD",
-        "how long a container is spared for a failed liveness or startup probe while kills are held back "
-        "[default: 60s]",
+        "minimum delay of a kill for a failed liveness or startup probe while kills are held back [default: 60s]",
         duration_or_none,
         metavar="DURATION",
     ),
@@ -41,7 +39,7 @@ PROBE_SETTINGS: tuple[Setting, ...] = (
         "probe_kills_per_minute",
         "--probe-kills-per-minute",
         "CHRONOLET_PROBE_KILLS_PER_MINUTE",
-        "how many containers are stopped per minute for failed probes while kills are held back [default: 10]",
+        "maximum kills per minute for failed probes while kills are held back [default: 10]",
         number(1, 6_000),
         metavar="NUMBER",
     ),

@@ -1,7 +1,7 @@
-"""Which value each setting has, of all that name one.
+"""Resolves the value of each setting from all sources.
 
-Comes in: flags as given, the environment, a KubeletConfiguration file. Goes out: `Settings`, and remarks about what the
-file says in vain. A flag wins over the environment, that over the file, that over the default. Next: `wiring`, `cli`.
+Input: the given flags, the environment, a KubeletConfiguration file. Output: `Settings`, and remarks about unused
+fields of the file. Precedence: flag, environment, file, default. Next: `wiring`, `cli`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from chronolet.node.settings.values import Secret, SettingsError, read_secret
 
 
 def default_root(*, root: bool) -> Path:
-    """The state folder where none is named."""
+    """The default state folder."""
     return Path("/var/lib/chronolet") if root else Path("~/.local/state/chronolet").expanduser()
 
 
 def hostname() -> str:
-    """The node's name where none is given: the hostname in lower case, as the kubelet takes it."""
+    """The node's default name: the hostname in lower case, as in the kubelet."""
     return socket.gethostname().strip().lower()
 
 
@@ -37,9 +37,10 @@ def resolve(
     config: Path | None = None,
     names: Collection[str] | None = None,
 ) -> tuple[Settings, tuple[str, ...]]:
-    """The settings and remarks about the file. `flags` by setting name, None or absent where not given.
+    """Resolve the settings; also returns remarks about the file. Raises SettingsError.
 
-    Of the environment only what stands for `names` is looked at, if given: others' mistakes are not the caller's.
+    `flags` maps setting names to values; None or absent means not given. `names` restricts which settings are read from
+    the environment, so that an invalid variable of another setting does not fail the caller.
     """
     fields = {one.field: (one.name, one.parse) for one in SETTINGS if one.field}
     in_file, remarks = ({}, ()) if config is None else kubelet_config.read(config, fields)
@@ -52,7 +53,7 @@ def resolve(
         elif one.name in in_file:
             values[one.name] = in_file[one.name]
     if values["root_dir"] != default_root(root=True):
-        # A second node on a machine, or one without root, has sockets of its own.
+        # A second node on the machine, or one without root, needs its own sockets.
         values.setdefault("kubelet_dir", values["root_dir"] / "kubelet")
     if values.get("redis"):
         values["redis_password"] = _redis_password(flags, environ, values)
@@ -73,18 +74,18 @@ def resolve(
 
 
 def _redis_password(flags: Mapping[str, Any], environ: Mapping[str, str], values: Mapping[str, Any]) -> Secret:
-    """The password that does not stand in the URL; empty if there is none."""
+    """The Redis password from the file or the environment; empty if there is none. Raises SettingsError."""
     in_url = has_password(values["redis"])
     if in_url and flags.get("redis") is not None:
         raise SettingsError(
-            "--redis: every user of this machine may read a password among a process's flags, expected it in a file"
-            f" (--redis-password-file) or in the environment ({REDIS_PASSWORD}, or the URL in CHRONOLET_REDIS)"
+            "--redis: found a password, but every user of this machine can read a process's flags, expected it in a"
+            f" file (--redis-password-file) or in the environment ({REDIS_PASSWORD}, or the URL in CHRONOLET_REDIS)"
         )
     file = values.get("redis_password_file")
     found = read_secret("--redis-password-file", file) if file else Secret(environ.get(REDIS_PASSWORD, ""))
     if in_url and found:
         where = "--redis-password-file" if file else REDIS_PASSWORD
-        raise SettingsError(f"{where}: the URL of the Redis server holds a password, too: expected one of them")
+        raise SettingsError(f"{where}: the URL of the Redis server also holds a password, expected only one of them")
     return found
 
 

@@ -1,6 +1,6 @@
-"""One setting: its names, and how it is read.
+"""The record that describes one setting.
 
-Comes in: nothing. Goes out: what the tables of settings are made of. Next: `settings` and those tables.
+Input: none. Output: `Setting`. Next: `table` and the partial tables of each subject, which list the settings.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class Setting(Struct, frozen=True):
-    """One setting's names. `field` is its path in a KubeletConfiguration, empty where the kubelet has none there."""
+    """A setting's names, help text and parser. `field`: its path in a KubeletConfiguration, empty if there is none."""
 
     name: str
     flag: str

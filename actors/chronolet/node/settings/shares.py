@@ -1,7 +1,7 @@
-"""The settings by which the node is shared out among its pods.
+"""The settings that divide the node's resources among its pods.
 
-Comes in: nothing. Goes out: their part of the table, and what is wrong with values that do not go together. Next:
-`settings`. Source: cmd/kubelet/app/options, pkg/kubelet/apis/config/validation.
+Input: none. Output: part of the settings table; `SettingsError` for values out of range. Next: `table`. Source:
+cmd/kubelet/app/options, pkg/kubelet/apis/config/validation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHARES: tuple[Setting, ...] = (
         "max_pods",
         "--max-pods",
         "CHRONOLET_MAX_PODS",
-        "how many pods the node takes [default: 110]",
+        "maximum number of pods on the node [default: 110]",
         number(0, 1_000_000),
         "maxPods",
         "NUMBER",
@@ -41,7 +41,7 @@ SHARES: tuple[Setting, ...] = (
         "pod_max_pids",
         "--pod-max-pids",
         "CHRONOLET_POD_MAX_PIDS",
-        "how many processes a pod may have, 0 or -1 for any number [default: 0]",
+        "maximum number of processes per pod; 0 or -1: no limit [default: 0]",
         unlimited(4_194_304),
         "podPidsLimit",
         "NUMBER",
@@ -59,7 +59,7 @@ SHARES: tuple[Setting, ...] = (
         "cgroup_root",
         "--cgroup-root",
         "CHRONOLET_CGROUP_ROOT",
-        "the cgroup in which kubepods is made [default: the topmost]",
+        "cgroup in which kubepods is created [default: the root cgroup]",
         cgroup,
         "cgroupRoot",
         "PATH",
@@ -68,7 +68,7 @@ SHARES: tuple[Setting, ...] = (
         "cgroup_driver",
         "--cgroup-driver",
         "CHRONOLET_CGROUP_DRIVER",
-        "how cgroups are made and named: cgroupfs or systemd [default: as Docker does]",
+        "how cgroups are created and named: cgroupfs or systemd [default: Docker's driver]",
         one_of("", "cgroupfs", "systemd"),
         "cgroupDriver",
         "WORD",
@@ -77,7 +77,7 @@ SHARES: tuple[Setting, ...] = (
         "enforce_node_allocatable",
         "--enforce-node-allocatable",
         "CHRONOLET_ENFORCE_NODE_ALLOCATABLE",
-        "pods: together they get no more than what is not reserved; none: all of the node [default: pods]",
+        "pods: limit all pods together to what is not reserved; none: they may use the whole node [default: pods]",
         listed("pods", "none"),
         "enforceNodeAllocatable",
         "WORDS",
@@ -86,7 +86,7 @@ SHARES: tuple[Setting, ...] = (
         "system_reserved",
         "--system-reserved",
         "CHRONOLET_SYSTEM_RESERVED",
-        "kept back for the machine itself, such as cpu=200m,memory=512Mi [default: nothing]",
+        "resources reserved for the machine itself, such as cpu=200m,memory=512Mi [default: none]",
         quantities_of("=", *_RESERVABLE),
         "systemReserved",
         "AMOUNTS",
@@ -95,7 +95,7 @@ SHARES: tuple[Setting, ...] = (
         "kube_reserved",
         "--kube-reserved",
         "CHRONOLET_KUBE_RESERVED",
-        "kept back for Docker and the agent [default: nothing]",
+        "resources reserved for Docker and the agent [default: none]",
         quantities_of("=", *_RESERVABLE),
         "kubeReserved",
         "AMOUNTS",
@@ -104,7 +104,8 @@ SHARES: tuple[Setting, ...] = (
         "eviction_hard",
         "--eviction-hard",
         "CHRONOLET_EVICTION_HARD",
-        "what must stay free beside the pods' requests; only memory.available counts [default: memory.available<100Mi]",
+        "resources to keep free besides the pods' requests; only memory.available counts "
+        "[default: memory.available<100Mi]",
         quantities_of("<", "memory.available", "nodefs.*", "imagefs.*", "containerfs.*", "pid.available", shares=True),
         "evictionHard",
         "AMOUNTS",
@@ -113,7 +114,7 @@ SHARES: tuple[Setting, ...] = (
         "qos_reserved",
         "--qos-reserved",
         "CHRONOLET_QOS_RESERVED",
-        "share of the higher classes' requests that the lower classes may not use, as memory=50% [default: none]",
+        "share of the higher QoS classes' requests that lower classes must not use, such as memory=50% [default: none]",
         quantities_of("=", "memory", shares=True),
         "qosReserved",
         "AMOUNTS",
@@ -122,7 +123,7 @@ SHARES: tuple[Setting, ...] = (
         "cpu_cfs_quota",
         "--cpu-cfs-quota",
         "CHRONOLET_CPU_CFS_QUOTA",
-        "false: limits of processor time are not enforced for pods [default: true]",
+        "false: CPU limits of pods are not enforced [default: true]",
         boolean,
         "cpuCFSQuota",
         "BOOL",
@@ -131,7 +132,7 @@ SHARES: tuple[Setting, ...] = (
         "cpu_cfs_quota_period",
         "--cpu-cfs-quota-period",
         "CHRONOLET_CPU_CFS_QUOTA_PERIOD",
-        "in which a limit of processor time is given, 1ms to 1s [default: 100ms]",
+        "period over which CPU limits are enforced, 1ms to 1s [default: 100ms]",
         duration,
         "cpuCFSQuotaPeriod",
         "DURATION",
@@ -140,7 +141,7 @@ SHARES: tuple[Setting, ...] = (
         "memory_reservation_policy",
         "--memory-reservation-policy",
         "CHRONOLET_MEMORY_RESERVATION_POLICY",
-        "None, or TieredReservation: protect what is asked for (cgroup v2) [default: None]",
+        "None, or TieredReservation: protect requested memory from reclaim (cgroup v2) [default: None]",
         one_of("None", "TieredReservation"),
         "memoryReservationPolicy",
         "WORD",
@@ -149,8 +150,8 @@ SHARES: tuple[Setting, ...] = (
         "memory_throttling_factor",
         "--memory-throttling-factor",
         "CHRONOLET_MEMORY_THROTTLING_FACTOR",
-        "at which part of the way from request to limit of memory a container is slowed down, as 0.9 (cgroup v2) "
-        "[default: nowhere]",
+        "fraction of the way from memory request to limit at which a container is throttled, such as 0.9 (cgroup v2) "
+        "[default: never]",
         part,
         "memoryThrottlingFactor",
         "PART",
@@ -159,7 +160,7 @@ SHARES: tuple[Setting, ...] = (
         "node_capacity",
         "--node-capacity",
         "CHRONOLET_NODE_CAPACITY",
-        "reckon with this and not with what the machine has, for tests [default: what it has]",
+        "capacity to assume instead of the machine's, for tests [default: the machine's]",
         quantities_of("=", "cpu", "memory", "pid"),
         metavar="AMOUNTS",
     ),
@@ -167,7 +168,7 @@ SHARES: tuple[Setting, ...] = (
 
 
 def check_shares(period_ms: int, qos_reserved: Mapping[str, str]) -> None:
-    """SettingsError for a value that its own form does not tell."""
+    """Raise SettingsError for a value that its parser accepts but that is out of range."""
     if not 1 <= period_ms <= _LONGEST_PERIOD_MS:
         raise SettingsError(f"--cpu-cfs-quota-period: found {period_ms}ms, expected a duration from 1ms to 1s")
     written = qos_reserved.get("memory", "0%")

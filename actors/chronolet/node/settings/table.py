@@ -1,6 +1,6 @@
-"""All settings of a node agent, and the one place that knows their names.
+"""All settings of a node agent: the only place that defines their names.
 
-Comes in: nothing. Goes out: each setting with its names, how it is read, and what it is for. Next: `resolving`.
+Input: none. Output: `Settings`, and each setting with its names, parser and help text. Next: `resolving`.
 Source: cmd/kubelet/app/options and the KubeletConfiguration fields that the kubelet documents.
 """
 
@@ -40,7 +40,7 @@ from chronolet.pod.planning.probing import KIND as PROBER
 from chronolet_schemas import container_gc, image_gc
 
 REDIS_PASSWORD = "CHRONOLET_REDIS_PASSWORD"  # noqa: S105 - a name
-"""The environment's name for the password of `--redis`."""
+"""The environment variable with the password for `--redis`."""
 ALL_ACTORS = (
     "manifests",
     "pod",
@@ -53,33 +53,33 @@ ALL_ACTORS = (
     "kube_events",
     "keeper",
 )
-"""The kinds of this release, in the order in which they are started."""
+"""The actor kinds of this release, in start order."""
 ADMISSION = (*NEEDS, PROBER)
-"""Those that pods may have to ask before they start, and who probes them."""
+"""The kinds that pods may have to ask before they start, and the prober."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process is told. Durations in milliseconds."""
+    """The settings of one process. Durations are in milliseconds."""
 
     node: str
     root_dir: Path
     redis: str = ""
-    """URL; empty: the agent's own server below `root_dir`."""
+    """URL; empty: the agent's own server in `root_dir`."""
     redis_password_file: Path | None = None
     redis_password: Secret = Secret()
-    """Of `redis_password_file`, or of the environment. It has no flag, for everybody may read a process's flags."""
+    """From `redis_password_file` or the environment. It has no flag because any user can read a process's flags."""
     redis_appendfsync: Literal["always", "everysec"] = "always"
     redis_maxmemory: int = 0
     """MiB; 0: a quarter of the machine's memory."""
     actors: tuple[str, ...] = ALL_ACTORS
     docker: str = "unix:///var/run/docker.sock"
     pod_manifest_path: str = ""
-    """A folder or file; empty: none is watched."""
+    """The manifest folder or file to watch; empty: none."""
     file_check_frequency: int = 20_000
     pod_infra_container_image: str = "chronolet/pause:1"
     serialize_image_pulls: bool = True
     max_parallel_image_pulls: int = 0
-    """0: any number, where pulls are not serial."""
+    """0: no limit. Applies unless `serialize_image_pulls` is set."""
     image_pull_progress_deadline: int = 60_000
     address: str = "127.0.0.1"
     port: int = 10255
@@ -93,18 +93,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pleg_relist_period: int = 10_000
     pleg_relist_threshold: int = 180_000
     kubelet_dir: Path = Path("/var/lib/kubelet")
-    """Below it lie device-plugins, plugins_registry and pod-resources."""
+    """Holds device-plugins, plugins_registry and pod-resources."""
     max_device_plugins: int = 256
     wait_for_resources: bool = True
     topology_manager_policy: Literal["none", "best-effort"] = "none"
     cdi_spec_dirs: tuple[Path, ...] = (Path("/etc/cdi"), Path("/var/run/cdi"))
     max_pods: int = 110
     pod_max_pids: int = 0
-    """0: any number."""
+    """0: no limit."""
     cgroups_per_qos: bool = True
     cgroup_root: str = ""
     cgroup_driver: Literal["", "cgroupfs", "systemd"] = ""
-    """Empty: as Docker says."""
+    """Empty: the driver that Docker uses."""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     system_reserved: dict[str, str] = {}
     kube_reserved: dict[str, str] = {}
@@ -116,15 +116,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_throttling_factor: float | None = None
     node_capacity: dict[str, str] = {}
     node_labels: dict[str, str] = {}
-    """Beside those that every node has."""
+    """In addition to the labels that every node has."""
     node_affinity: Literal["warn", "enforce"] = "warn"
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     max_parallel_starts: int = 32
     admission: tuple[str, ...] | None = None
-    """None: all kinds that pods wait for."""
+    """None: all of `ADMISSION`."""
     log_format: Literal["text", "json"] = "text"
     event_sinks: tuple[str, ...] = ("redis",)
-    """Beside those that a URL names."""
+    """In addition to the sinks that have a URL setting."""
     event_ttl: int = 86_400_000
     event_stream_length: int = 10_000
     event_backlog: int = 1_000
@@ -134,21 +134,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_api_token_file: str = ""
     event_api_ca_file: str = ""
     event_qps: int = 50
-    """0: as many as there are."""
+    """0: no limit."""
     event_burst: int = 100
     minimum_container_ttl_duration: int = 0
     maximum_dead_containers_per_container: int = 1
-    """Below 0: any number, here and in the next one."""
+    """Negative: no limit; likewise for `maximum_dead_containers`."""
     maximum_dead_containers: int = -1
     container_gc_period: int = 60_000
     container_gc_parallel: int = 8
     pod_logs_dir: Path | None = None
-    """None: below `root_dir`."""
+    """None: logs/pods in `root_dir`."""
     image_gc_high_threshold: int = 85
     image_gc_low_threshold: int = 80
     minimum_image_ttl_duration: int = 120_000
     image_maximum_gc_age: int = 0
-    """0: none."""
+    """0: no maximum."""
     image_gc_period: int = 300_000
     image_usage_period: int = 30_000
     pinned_images: tuple[str, ...] = ()
@@ -159,31 +159,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def takes_part(self) -> frozenset[str]:
-        """The kinds that pods ask before they start, and `prober`. All unless told otherwise: what this process does
-        not host another one may, and to go on without it would be to start what nobody has admitted.
+        """The kinds that pods ask before they start, and `prober`. All by default, even kinds that this process does
+        not host: another process may host them, and a pod must not start without their admission.
         """
         return frozenset(ADMISSION if self.admission is None else self.admission)
 
     @property
     def redis_socket(self) -> Path:
-        """Where the agent's own redis-server listens."""
+        """The socket of the agent's own redis-server."""
         return self.root_dir / "redis" / "redis.sock"
 
     @property
     def redis_url(self) -> str:
-        """Where the node's log is: as told, else the agent's own server."""
+        """URL of the Redis that holds the node's log: `redis` if set, else the agent's own server."""
         if not self.redis:
             return f"unix://{self.redis_socket}"
         return with_password(self.redis, self.redis_password) if self.redis_password else self.redis
 
     @property
     def pulls_at_once(self) -> int | None:
-        """How many images are fetched at a time; None is any number."""
+        """The concurrency limit for image pulls; None: no limit."""
         return 1 if self.serialize_image_pulls else self.max_parallel_image_pulls or None
 
     @property
     def container_policy(self) -> container_gc.Policy:
-        """Which dead containers stay."""
+        """Which dead containers the collector keeps."""
         return container_gc.Policy(
             min_age_milliseconds=self.minimum_container_ttl_duration,
             max_per_container=self.maximum_dead_containers_per_container,
@@ -192,7 +192,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def image_policy(self) -> image_gc.Policy:
-        """Which images stay; the one of the sandboxes always does."""
+        """Which images the collector keeps; always including the sandbox image."""
         return image_gc.Policy(
             high_threshold_percent=self.image_gc_high_threshold,
             low_threshold_percent=self.image_gc_low_threshold,
@@ -203,7 +203,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def probe_kill_policy(self) -> ProbeKillPolicy:
-        """How stops for failed probes wait while the machine is overloaded."""
+        """How kills for failed probes are delayed while the machine is overloaded."""
         return ProbeKillPolicy(
             kills_per_minute=self.probe_kills_per_minute if self.probe_overload_protection else 0,
             hold_milliseconds=self.probe_kill_hold,
@@ -211,12 +211,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pod_logs(self) -> Path:
-        """The folder of pods' logs."""
+        """The folder with links to the pods' logs."""
         return self.pod_logs_dir or self.root_dir / "logs" / "pods"
 
     @property
     def http_address(self) -> str:
-        """Where the HTTP server listens; empty: there is none."""
+        """The HTTP server's address and port; empty if it is off."""
         return f"{self.address}:{self.port}" if self.port else ""
 
 
@@ -225,7 +225,7 @@ SETTINGS: tuple[Setting, ...] = (
         "redis",
         "--redis",
         "CHRONOLET_REDIS",
-        "Redis of the node's log [default: the agent's own server below --root-dir]",
+        "Redis server that holds the node's log [default: the agent's own server in --root-dir]",
         redis_server,
         metavar="URL",
     ),
@@ -233,7 +233,7 @@ SETTINGS: tuple[Setting, ...] = (
         "redis_password_file",
         "--redis-password-file",
         "CHRONOLET_REDIS_PASSWORD_FILE",
-        f"file with the password for --redis [default: ${REDIS_PASSWORD}, else none]",
+        f"file that holds the password for --redis [default: ${REDIS_PASSWORD}, else none]",
         secret_file,
         metavar="FILE",
     ),
@@ -241,7 +241,7 @@ SETTINGS: tuple[Setting, ...] = (
         "root_dir",
         "--root-dir",
         "CHRONOLET_ROOT_DIR",
-        "state folder [default: /var/lib/chronolet; ~/.local/state/chronolet without root]",
+        "state folder [default: /var/lib/chronolet as root, else ~/.local/state/chronolet]",
         folder,
         metavar="FOLDER",
     ),
@@ -257,7 +257,7 @@ SETTINGS: tuple[Setting, ...] = (
         "redis_appendfsync",
         "--redis-appendfsync",
         "CHRONOLET_REDIS_APPENDFSYNC",
-        "how the agent's own Redis writes: always or everysec [default: always]",
+        "fsync policy of the agent's own Redis: always or everysec [default: always]",
         one_of("always", "everysec"),
         metavar="WORD",
     ),
@@ -265,7 +265,8 @@ SETTINGS: tuple[Setting, ...] = (
         "redis_maxmemory",
         "--redis-maxmemory",
         "CHRONOLET_REDIS_MAXMEMORY",
-        "MiB that the agent's own Redis may hold from its next start on [default: a quarter of the machine's memory]",
+        "memory limit in MiB of the agent's own Redis, from its next start on [default: a quarter of the machine's "
+        "memory]",
         number(64, 1 << 20),
         metavar="MEBIBYTES",
     ),
@@ -273,7 +274,7 @@ SETTINGS: tuple[Setting, ...] = (
         "actors",
         "--actors",
         "CHRONOLET_ACTORS",
-        f"kinds to host, by commas [default: {','.join(ALL_ACTORS)}]",
+        f"actor kinds to host, comma-separated [default: {','.join(ALL_ACTORS)}]",
         some_of(*ALL_ACTORS),
         metavar="KINDS",
     ),
@@ -281,7 +282,7 @@ SETTINGS: tuple[Setting, ...] = (
         "docker",
         "--docker",
         "DOCKER_HOST",
-        "Docker Engine [default: unix:///var/run/docker.sock]",
+        "Docker Engine to use [default: unix:///var/run/docker.sock]",
         url("unix", "tcp", "http", "https", "ssh"),
         metavar="URL",
     ),
@@ -289,7 +290,7 @@ SETTINGS: tuple[Setting, ...] = (
         "pod_manifest_path",
         "--pod-manifest-path",
         "CHRONOLET_POD_MANIFEST_PATH",
-        "folder or file of Pod manifests to run [default: none]",
+        "folder or file with the Pod manifests to run [default: none]",
         any_text,
         "staticPodPath",
         "PATH",
@@ -298,7 +299,7 @@ SETTINGS: tuple[Setting, ...] = (
         "file_check_frequency",
         "--file-check-frequency",
         "CHRONOLET_FILE_CHECK_FREQUENCY",
-        "how often manifests are read again, notified or not [default: 20s]",
+        "how often manifests are rescanned even without a change notification [default: 20s]",
         duration,
         "fileCheckFrequency",
         "DURATION",
@@ -307,7 +308,7 @@ SETTINGS: tuple[Setting, ...] = (
         "pod_infra_container_image",
         "--pod-infra-container-image",
         "CHRONOLET_POD_INFRA_CONTAINER_IMAGE",
-        "image of the containers that hold pods' namespaces [default: a small local one]",
+        "image of the sandbox containers that hold the pods' namespaces [default: a small built-in one]",
         text,
         metavar="IMAGE",
     ),
@@ -315,7 +316,7 @@ SETTINGS: tuple[Setting, ...] = (
         "serialize_image_pulls",
         "--serialize-image-pulls",
         "CHRONOLET_SERIALIZE_IMAGE_PULLS",
-        "true: fetch one image at a time; false: several [default: true]",
+        "true: pull one image at a time; false: pull in parallel [default: true]",
         boolean,
         "serializeImagePulls",
         "BOOL",
@@ -324,7 +325,7 @@ SETTINGS: tuple[Setting, ...] = (
         "max_parallel_image_pulls",
         "--max-parallel-image-pulls",
         "CHRONOLET_MAX_PARALLEL_IMAGE_PULLS",
-        "how many images to fetch at a time where that is not serial [default: any number]",
+        "maximum number of parallel image pulls; needs --serialize-image-pulls=false [default: no limit]",
         number(1, 1_000),
         "maxParallelImagePulls",
         "NUMBER",
@@ -333,7 +334,7 @@ SETTINGS: tuple[Setting, ...] = (
         "image_pull_progress_deadline",
         "--image-pull-progress-deadline",
         "CHRONOLET_IMAGE_PULL_PROGRESS_DEADLINE",
-        "a pull in which nothing moves for so long is given up [default: 1m]",
+        "cancel an image pull that makes no progress for this long [default: 1m]",
         duration,
         metavar="DURATION",
     ),
@@ -342,7 +343,7 @@ SETTINGS: tuple[Setting, ...] = (
         "housekeeping_interval",
         "--housekeeping-interval",
         "CHRONOLET_HOUSEKEEPING_INTERVAL",
-        "how often the use of the node, its pods and containers is sampled [default: 10s]",
+        "how often the resource usage of the node, its pods and containers is sampled [default: 10s]",
         duration,
         metavar="DURATION",
     ),
@@ -350,7 +351,7 @@ SETTINGS: tuple[Setting, ...] = (
         "pleg_relist_period",
         "--pleg-relist-period",
         "CHRONOLET_PLEG_RELIST_PERIOD",
-        "how often containers are listed, beside Docker's notices [default: 10s]",
+        "how often containers are relisted, in addition to Docker's events [default: 10s]",
         duration,
         metavar="DURATION",
     ),
@@ -358,7 +359,7 @@ SETTINGS: tuple[Setting, ...] = (
         "pleg_relist_threshold",
         "--pleg-relist-threshold",
         "CHRONOLET_PLEG_RELIST_THRESHOLD",
-        "how old the last listing may be while the node is healthy [default: 3m]",
+        "age of the last relist from which the node counts as unhealthy [default: 3m]",
         duration,
         metavar="DURATION",
     ),
@@ -366,7 +367,7 @@ SETTINGS: tuple[Setting, ...] = (
         "admission",
         "--admission",
         "CHRONOLET_ADMISSION",
-        "kinds whose word pods wait for, before they start or until they are ready, by commas, whoever hosts "
+        "actor kinds that pods wait for before they start or become ready, comma-separated, whichever process hosts "
         f"them [default: {','.join(ADMISSION)}]",
         some_of(*ADMISSION),
         metavar="KINDS",
@@ -375,8 +376,8 @@ SETTINGS: tuple[Setting, ...] = (
         "kubelet_dir",
         "--kubelet-dir",
         "CHRONOLET_KUBELET_DIR",
-        "where device plugins and monitoring agents look for the node's sockets [default: /var/lib/kubelet, or "
-        "kubelet in a --root-dir other than /var/lib/chronolet]",
+        "folder in which device plugins and monitoring agents look for the node's sockets [default: /var/lib/kubelet, "
+        "or kubelet in --root-dir if that is not /var/lib/chronolet]",
         folder,
         metavar="FOLDER",
     ),
@@ -384,7 +385,7 @@ SETTINGS: tuple[Setting, ...] = (
         "max_device_plugins",
         "--max-device-plugins",
         "CHRONOLET_MAX_DEVICE_PLUGINS",
-        "how many device plugins may be registered at a time; more are refused [default: 256]",
+        "maximum number of registered device plugins; further registrations are refused [default: 256]",
         number(1, 10_000),
         metavar="NUMBER",
     ),
@@ -392,9 +393,8 @@ SETTINGS: tuple[Setting, ...] = (
         "wait_for_resources",
         "--wait-for-resources",
         "CHRONOLET_WAIT_FOR_RESOURCES",
-        "true: a pod waits for devices that a plugin may yet bring and for host ports that another pod holds; "
-        "false: it is refused, as the kubelet does "
-        "[default: true]",
+        "true: a pod waits for devices that a plugin may still register and for host ports that another pod holds; "
+        "false: the pod is rejected, as by the kubelet [default: true]",
         boolean,
         metavar="BOOL",
     ),
@@ -402,7 +402,7 @@ SETTINGS: tuple[Setting, ...] = (
         "topology_manager_policy",
         "--topology-manager-policy",
         "CHRONOLET_TOPOLOGY_MANAGER_POLICY",
-        "none, or best-effort: a container's devices are near to one another where that can be [default: none]",
+        "none, or best-effort: give a container devices on the same NUMA nodes where possible [default: none]",
         one_of("none", "best-effort"),
         "topologyManagerPolicy",
         "WORD",
@@ -411,7 +411,7 @@ SETTINGS: tuple[Setting, ...] = (
         "cdi_spec_dirs",
         "--cdi-spec-dirs",
         "CHRONOLET_CDI_SPEC_DIRS",
-        "folders of CDI specifications, by commas [default: /etc/cdi,/var/run/cdi]",
+        "folders with CDI specifications, comma-separated [default: /etc/cdi,/var/run/cdi]",
         folders,
         metavar="FOLDERS",
     ),
@@ -422,7 +422,7 @@ SETTINGS: tuple[Setting, ...] = (
         "log_format",
         "--log-format",
         "CHRONOLET_LOG_FORMAT",
-        "text or json [default: text]",
+        "format of the agent's log: text or json [default: text]",
         one_of("text", "json"),
         "logging.format",
         "WORD",
@@ -432,11 +432,11 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 EVERYWHERE = ("redis", "redis_password_file", "root_dir", "node")
-"""The settings that every command takes."""
+"""The settings that every command accepts."""
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def setting(name: str) -> Setting:
-    """The setting of that name."""
+    """The setting named `name`; KeyError if there is none."""
     return _BY_NAME[name]

@@ -1,7 +1,7 @@
-"""Parsers of settings' values: one for flags, environment and file alike.
+"""Parsers for setting values: the same for flags, environment and file.
 
-Comes in: where the value stands (for the error), and what was found there. Goes out: the value, or `SettingsError`.
-Next: `settings`, whose table names a parser for each setting.
+Input: `what`, the place of the value (for the error), and the raw value. Output: the parsed value, or `SettingsError`.
+Next: `table`, which names a parser for each setting.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from chronolet.rules.resources import quantities
 
 
 class SettingsError(ValueError):
-    """A setting cannot be used: names it, what was found, what is expected."""
+    """A setting cannot be used. The text names it, what was found and what was expected."""
 
 
 class Secret(str):
-    """Text that shows nothing of itself in a representation, as in a traceback or a log line."""
+    """Text whose `repr` is masked, so that tracebacks and log lines do not reveal it."""
 
     __slots__ = ()
 
@@ -29,19 +29,19 @@ class Secret(str):
 
 
 def text(what: str, value: Any) -> str:
-    """Non-empty text."""
+    """Parse non-empty text; surrounding blanks are stripped."""
     if not isinstance(value, str) or not value.strip():
         raise SettingsError(f"{what}: found {value!r}, expected text")
     return value.strip()
 
 
 def any_text(what: str, value: Any) -> str:
-    """Text, possibly empty."""
+    """Parse text, possibly empty."""
     return "" if value == "" else text(what, value)
 
 
 def boolean(what: str, value: Any) -> bool:
-    """`true` or `false`, in a flag as text."""
+    """Parse `true` or `false`, as a bool or as text."""
     found = {"true": True, "false": False}.get(str(value).strip().lower())
     if found is None:
         raise SettingsError(f"{what}: found {value!r}, expected true or false")
@@ -49,7 +49,7 @@ def boolean(what: str, value: Any) -> bool:
 
 
 def number(low: int, high: int) -> Callable[[str, Any], int]:
-    """A parser of whole numbers in a range."""
+    """A parser for whole numbers from `low` to `high`."""
 
     def parse(what: str, value: Any) -> int:
         digits = str(value).strip()
@@ -61,7 +61,7 @@ def number(low: int, high: int) -> Callable[[str, Any], int]:
 
 
 def unlimited(high: int) -> Callable[[str, Any], int]:
-    """A parser of whole numbers up to `high`, where -1 stands for any number, as 0 does."""
+    """A parser for whole numbers up to `high`; 0 and -1 both mean no limit and parse as 0."""
 
     def parse(what: str, value: Any) -> int:
         return 0 if str(value).strip() == "-1" else number(0, high)(what, value)
@@ -70,7 +70,7 @@ def unlimited(high: int) -> Callable[[str, Any], int]:
 
 
 def cgroup(what: str, value: Any) -> str:
-    """A cgroup's path, or a slice's name: `/a/b` for both."""
+    """Parse a cgroup path (`/a/b`) or a slice name (`a-b.slice`); both become `/a/b`."""
     written = any_text(what, value)
     parts = [one for one in written.removesuffix(".slice").split("/") if one]
     if any(one in (".", "..") for one in parts):
@@ -81,9 +81,10 @@ def cgroup(what: str, value: Any) -> str:
 
 
 def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable[[str, Any], dict[str, str]]:
-    """A parser of amounts by name, by commas (`cpu=200m,memory=1Gi`) or as a map; `names` end with `*` for a family.
+    """A parser for amounts by name, comma-separated (`cpu=200m,memory=1Gi`) or as a map. A `*` at the end of one of
+    `names` matches any suffix.
 
-    An amount is a quantity of 0 or more, where `shares` are taken too with a percent sign.
+    An amount is a quantity of 0 or more; with `shares`, a percentage is accepted, too.
     """
 
     def parse(what: str, value: Any) -> dict[str, str]:
@@ -98,7 +99,7 @@ def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable
 
 
 def pairs(what: str, value: str, separator: str) -> dict[str, str]:
-    """What stands in `name=text` pairs by commas."""
+    """Parse comma-separated `name=text` pairs into a dict."""
     found = {}
     for pair in filter(None, (one.strip() for one in value.split(","))):
         name, mark, amount = pair.partition(separator)
@@ -118,7 +119,7 @@ def _check_amount(what: str, amount: str) -> None:
 
 
 def part(what: str, value: Any) -> float | None:
-    """A part of a whole, above 0 and up to 1; None where nothing is written."""
+    """Parse a fraction above 0 and up to 1; None if the value is empty."""
     if value is None or value == "":
         return None
     try:
@@ -131,7 +132,7 @@ def part(what: str, value: Any) -> float | None:
 
 
 def one_of(*choices: str) -> Callable[[str, Any], str]:
-    """A parser that takes one of a few words."""
+    """A parser that accepts exactly one of `choices`."""
 
     def parse(what: str, value: Any) -> str:
         if value not in choices:
@@ -145,7 +146,7 @@ _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 
 def duration(what: str, value: Any) -> int:
-    """A Go duration (`10s`, `1m30s`, `500ms`) in milliseconds; above zero."""
+    """Parse a Go duration above zero (`10s`, `1m30s`, `500ms`) into milliseconds."""
     total = _milliseconds(value)
     if total is None or total < 1:
         raise SettingsError(f"{what}: found {value!r}, expected a duration above zero such as 10s or 1m30s")
@@ -153,7 +154,7 @@ def duration(what: str, value: Any) -> int:
 
 
 def duration_or_none(what: str, value: Any) -> int:
-    """The same, or `0s` (`0`)."""
+    """Parse a Go duration of zero or more into milliseconds; `0` works without a unit."""
     total = 0 if str(value).strip() == "0" else _milliseconds(value)
     if total is None:
         raise SettingsError(f"{what}: found {value!r}, expected a duration such as 0s, 10s or 1m30s")
@@ -161,7 +162,7 @@ def duration_or_none(what: str, value: Any) -> int:
 
 
 def _milliseconds(value: Any) -> int | None:
-    """What Go's words come to; None for other words."""
+    """A Go duration in milliseconds; None if `value` is not one."""
     rest, total = str(value).strip(), 0.0
     if not rest:
         return None
@@ -176,21 +177,21 @@ def _milliseconds(value: Any) -> int | None:
 
 
 def count_or_any(what: str, value: Any) -> int:
-    """A whole number; any below zero stands for any number."""
+    """Parse a whole number; any negative number becomes -1, no limit."""
     digits = str(value).strip()
     if isinstance(value, bool) or not digits.isascii() or not digits.removeprefix("-").isdigit():
-        raise SettingsError(f"{what}: found {value!r}, expected a whole number, below 0 for any number")
+        raise SettingsError(f"{what}: found {value!r}, expected a whole number, negative for no limit")
     return max(int(digits), -1)
 
 
 def texts(what: str, value: Any) -> tuple[str, ...]:
-    """Words separated by commas, or a list of words."""
+    """Parse comma-separated words, or a list of words."""
     words = value if isinstance(value, list) else str(value).split(",")
     return tuple(text(what, word) for word in words)
 
 
 def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
-    """A parser of words separated by commas; each once, in the order of `choices`."""
+    """A parser for one or more comma-separated words; returns each once, in the order of `choices`."""
 
     def parse(what: str, value: Any) -> tuple[str, ...]:
         names = {name.strip() for name in text(what, value).split(",") if name.strip()}
@@ -202,7 +203,7 @@ def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
 
 
 def listed(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
-    """The same of a list, or of words separated by commas; possibly none."""
+    """Like `some_of`, but also accepts a list, and an empty value."""
 
     def parse(what: str, value: Any) -> tuple[str, ...]:
         written = value if isinstance(value, str) else ",".join(map(str, value or ()))
@@ -212,18 +213,18 @@ def listed(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
 
 
 def folder(what: str, value: Any) -> Path:
-    """An absolute path; `~` is the home folder."""
+    """Parse a path and make it absolute; `~` is the home folder."""
     return Path(text(what, value)).expanduser().absolute()
 
 
 def folders(what: str, value: Any) -> tuple[Path, ...]:
-    """Absolute paths, in a flag separated by commas; possibly none."""
+    """Parse comma-separated paths, or a list of them, like `folder`; possibly none."""
     found = value if isinstance(value, list) else [part for part in any_text(what, value).split(",") if part.strip()]
     return tuple(folder(what, one) for one in found)
 
 
 def secret_file(what: str, value: Any) -> Path:
-    """The absolute path of a file with one secret in it; `read_secret` reads it."""
+    """Parse the path of a file that holds one secret; `read_secret` reads the file."""
     return folder(what, value)
 
 
@@ -231,7 +232,7 @@ SECRET_BYTES = 4096
 
 
 def read_secret(what: str, path: Path) -> Secret:
-    """The one line that a file holds, without its line's end."""
+    """Read a file's only line, without its line break. Raises SettingsError."""
     try:
         with path.open("rb") as file:
             found = file.read(SECRET_BYTES + 1)
@@ -246,8 +247,8 @@ def read_secret(what: str, path: Path) -> Secret:
 _WEB = ("http", "https")
 
 
-def _is_whole(found: str) -> bool:
-    """Whether there is a server, and port and Redis's database, where given, are numbers."""
+def _is_complete(found: str) -> bool:
+    """Whether an http(s) URL has a host and a valid port, or another URL a valid port and a numeric Redis database."""
     try:
         parts = urlsplit(found)
         if parts.scheme in _WEB:
@@ -257,14 +258,14 @@ def _is_whole(found: str) -> bool:
         return False
 
 
-def _is_plain(found: str) -> bool:
-    """Whether a request can be made of what stands behind the server's name."""
+def _is_escaped(found: str) -> bool:
+    """Whether path and query hold only characters that a request line may contain."""
     parts = urlsplit(found)
     return all("!" <= one <= "~" for one in f"{parts.path}{parts.query}")
 
 
 def redis_server(what: str, value: Any) -> str:
-    """The URL of a Redis server; an error shows nothing of it that may be a password."""
+    """Parse the URL of a Redis server; errors never show anything that may be its password."""
     found = text(what, value)
     try:
         urls.check(found)
@@ -274,21 +275,21 @@ def redis_server(what: str, value: Any) -> str:
 
 
 def _shown(found: str) -> str:
-    """What an error shows of a URL that cannot be read: where a password would stand is not known."""
-    return "a URL that cannot be read" if any(mark in found for mark in "@?#") else repr(found)
+    """An unparseable URL as errors show it: masked if it may contain a password."""
+    return "a URL that cannot be parsed" if any(mark in found for mark in "@?#") else repr(found)
 
 
 def url(*schemes: str) -> Callable[[str, Any], str]:
-    """A parser of URLs with one of these schemes."""
+    """A parser for URLs with one of these schemes."""
 
     def parse(what: str, value: Any) -> str:
         found = text(what, value)
         scheme, _, rest = found.partition("://")
-        if scheme not in schemes or not rest or not _is_whole(found):
+        if scheme not in schemes or not rest or not _is_complete(found):
             raise SettingsError(f"{what}: found {_shown(found)}, expected a URL such as {schemes[0]}://...")
-        if scheme in _WEB and not _is_plain(found):
-            # Without its text: what stands behind the server's name may be secret.
-            raise SettingsError(f"{what}: found a character that is none of a URL's, expected it as %20 and the like")
+        if scheme in _WEB and not _is_escaped(found):
+            # The URL is not shown: its path or query may be secret.
+            raise SettingsError(f"{what}: found a character that URLs cannot contain, expected it escaped, as in %20")
         return found
 
     return parse

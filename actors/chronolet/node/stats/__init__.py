@@ -1,3 +1,3 @@
-"""What the node, its pods and their containers use: `sampler` reads it in the background, the pages show the last
+"""Resource usage of the node, its pods and containers: `sampler` reads it in the background, the pages show the last
 sample.
 """

@@ -1,6 +1,6 @@
-"""How the sampler and what it reads are put together.
+"""Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `wiring` gives its samples to the pages, `main` runs it.
+Input: settings, the runtime. Output: `Stats`. Next: `wiring` passes its samples to the pages, `main` runs it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INSPECT_SECONDS = 2.0
 
 
 class Stats:
-    """The sampler and the walker of writable layers."""
+    """The usage sampler, and the walker that measures writable layers."""
 
     def __init__(self, settings: Settings, runtime: Runtime, running: Running, proc: Path = Path("/proc")) -> None:
         def pid(container_id: str) -> int:
@@ -47,16 +47,16 @@ class Stats:
         self.latest = self._sampler.latest
 
     def start(self) -> None:
-        """Begin to sample."""
+        """Start sampling, on two threads."""
         self._sampler.start()
         self._disk.start()
 
     def stop(self) -> None:
-        """Both threads end."""
+        """Stop both threads."""
         self._disk.stop()
         self._sampler.stop()
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there already."""
+    """The folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())

@@ -1,4 +1,4 @@
-"""The metrics of /metrics/cadvisor: their names, types and help, and how each is read from a row. Pure.
+"""The metrics of /metrics/cadvisor: names, types, help texts, and how each value is computed from a row. Pure.
 
 Input: `Row`s. Output: values. Next: `cadvisor_page`. Source: cAdvisor's metrics/prometheus.go,
 metrics/prometheus_machine.go.
@@ -23,7 +23,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Row(NamedTuple):
-    """One cgroup, or the machine. `labels` are written, without braces. `used_bytes` is what a container holds on the
+    """One cgroup, or the machine. `labels`: rendered, without braces. `used`: the container's writable layer on the
     file system `disk`.
     """
 
@@ -37,7 +37,9 @@ class Row(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """`read` gives one value, None where there is none; `extra` is a label that every sample has, after a comma."""
+    """A metric with one sample per row. `read` returns the value, None for no sample; `extra`: a rendered label added
+    to every sample, with a leading comma; `timed`: whether samples carry a timestamp.
+    """
 
     name: str
     kind: str
@@ -49,7 +51,7 @@ class Metric(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A metric with several samples of a row: the text of one more label, after a comma, and a value each."""
+    """A metric with several samples per row: each is a rendered label with a leading comma, and a value."""
 
     name: str
     kind: str
@@ -58,7 +60,7 @@ class Labelled(NamedTuple):
 
 
 def escaped(value: str) -> str:
-    """A label's value as the format writes it."""
+    """Escape a label value for the text format."""
     return value.translate(_ESCAPES)
 
 
@@ -73,7 +75,7 @@ def _seconds(field: str, unit: float) -> Callable[[Row], float]:
 
 
 def _if_limited(read: Callable[[Row], float]) -> Callable[[Row], float | None]:
-    """Only where there is a CPU quota, as cAdvisor does."""
+    """Omit the sample if there is no CPU quota, like cAdvisor."""
     return lambda row: read(row) if row.usage.limits.cpu_quota_us else None
 
 
@@ -89,7 +91,7 @@ def _waited(resource: str, line: str) -> Callable[[Row], float | None]:
 
 
 def _pressure(resource: str, name: str) -> Iterator[Metric]:
-    stalled = f"Total time in which no task could make progress for want of {name}, in seconds"
+    stalled = f"Total time in which all tasks were stalled waiting for {name}, in seconds"
     waiting = f"Total time in which tasks waited for {name}, in seconds"
     yield Metric(
         f"container_pressure_{resource}_stalled_seconds_total", "counter", stalled, _waited(resource, "full"), _ALL
@@ -131,27 +133,25 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "container_cpu_cfs_throttled_seconds_total",
         "counter",
-        "Total time spent held back by the CPU quota, in seconds",
+        "Total time throttled by the CPU quota, in seconds",
         _if_limited(_seconds("throttled_nanoseconds", _NANOSECONDS)),
     ),
     _memory("usage_bytes", "Memory in use, file pages included, in bytes", "memory_bytes"),
-    _memory("working_set_bytes", "Memory that cannot be dropped at once, in bytes", "working_set_bytes"),
+    _memory("working_set_bytes", "Working set: memory that cannot be reclaimed easily, in bytes", "working_set_bytes"),
     _memory("rss", "Anonymous memory in bytes", "rss_bytes"),
     _memory("cache", "Page cache in bytes", "cache_bytes"),
     _memory("swap", "Swap in use in bytes", "swap_bytes"),
-    _memory("max_usage_bytes", "Most memory ever in use, in bytes", "most_memory_bytes", _CGROUPS),
-    # A counter to cAdvisor; without a type here, because the format's checker wants _total at the end of a counter.
+    _memory("max_usage_bytes", "Maximum memory usage so far, in bytes", "most_memory_bytes", _CGROUPS),
+    # A counter in cAdvisor; untyped here, because the format's checker expects counters to end with _total.
     Metric(
         "container_memory_failcnt", "untyped", "Number of times the memory limit was hit", _usage("memory_failures")
     ),
-    Metric(
-        "container_oom_events_total", "counter", "Number of kills for want of memory", _usage("oom_kills"), _CGROUPS
-    ),
+    Metric("container_oom_events_total", "counter", "Number of out-of-memory kills", _usage("oom_kills"), _CGROUPS),
     Metric("container_threads", "gauge", "Number of threads", _usage("threads")),
     Metric(
         "container_threads_max",
         "gauge",
-        "Most threads allowed, 0 for any number",
+        "Maximum number of threads, 0 for no limit",
         _usage("limits.threads"),
     ),
     Metric("container_processes", "gauge", "Number of processes", _usage("processes"), _RUN),
@@ -163,7 +163,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "container_spec_cpu_quota",
         "gauge",
-        "CPU quota in microseconds a period",
+        "CPU quota in microseconds per period",
         _if_limited(_usage("limits.cpu_quota_us")),
         timed=False,
     ),
@@ -172,7 +172,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         "container_start_time_seconds",
         "gauge",
-        "Time of the start since the epoch in seconds",
+        "Start time since the epoch in seconds",
         lambda row: row.created_at / _MILLISECONDS,
         _ALL,
         timed=False,
@@ -214,7 +214,7 @@ def _network(way: str, past: str, prefix: str) -> Iterator[Labelled]:
         ("bytes", "Bytes", "bytes"),
         ("packets", "Packets", "packets"),
         ("packets_dropped", "Packets dropped while being", "dropped"),
-        ("errors", "Errors in packets", "errors"),
+        ("errors", "Packets with errors", "errors"),
     ):
         metric = f"container_network_{way}_{name}_total"
         yield Labelled(metric, "counter", f"{words} {past}", _through(f"{prefix}_{field}"))

@@ -1,8 +1,8 @@
-"""The page /metrics/cadvisor: what each cgroup uses, by cAdvisor's names and the kubelet's labels. Pure.
+"""The page /metrics/cadvisor: the usage of each cgroup, with cAdvisor's names and the kubelet's labels. Pure.
 
-Input: a `Snapshot`. Output: Prometheus' text, each sample with the time at which it was taken. Next: `pages`. Source:
-cAdvisor's metrics/prometheus.go, pkg/kubelet/server/server.go (containerPrometheusLabelsFunc). The pod's network is
-the sandbox's, whose container is called POD; the pod's own cgroup has an empty container and image.
+Input: a `Snapshot`. Output: Prometheus text, each sample with its sampling time. Next: `pages`. Source: cAdvisor's
+metrics/prometheus.go, pkg/kubelet/server/server.go (containerPrometheusLabelsFunc). A pod's network usage is that of
+its sandbox, the container named POD; the pod's own cgroup has empty container and image labels.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from chronolet.ports.machine.usage import FileSystem
 
 
 def cadvisor_metrics(snapshot: Snapshot) -> bytes:
-    """The whole page: all samples of one metric together, as the format wants."""
+    """Render the page: all samples of one metric together, as the format requires."""
     return b"".join(piece.encode() for piece in _pieces(snapshot))
 
 
 def _pieces(snapshot: Snapshot) -> Iterator[str]:
-    """One metric each: the page has megabytes, and is not held twice as text."""
+    """Yield one metric at a time: the page has megabytes, and must not be held twice as text."""
     rows = list(_rows(snapshot))
     for one in METRICS:
         yield _metric(one.name, one.kind, one.help, _lines(one, rows))
@@ -45,7 +45,7 @@ def _pieces(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _metric(name: str, kind: str, words: str, lines: list[str]) -> str:
-    """Nothing of a metric without samples."""
+    """Render a metric; empty if it has no samples."""
     return "".join([f"# HELP {name} {words}\n# TYPE {name} {kind}\n", *lines]) if lines else ""
 
 

@@ -1,8 +1,8 @@
-"""What containers have written: the size of each log at every sample, the size of each writable layer by a slow walk.
+"""Disk usage of containers: the size of each log at every sample, the size of each writable layer by a slow walk.
 
-Input: pods as sampled, a process of each container. Output: the same pods with sizes; the file system of the layers.
-Next: `sampler`. Docker is asked nothing: a layer is found by the root mount of the container's process. Corresponds to
-cAdvisor's container/common/fsHandler.go.
+Input: sampled pods, a process of each container. Output: the same pods with sizes; the file system of the layers.
+Next: `sampler`. Docker is not involved: a layer is found through the root mount of the container's process. Corresponds
+to cAdvisor's container/common/fsHandler.go.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ WALK_SECONDS = 60.0
 _FIRST_SECONDS = 5.0
 _WORK_SECONDS = 0.005
 _REST_RATIO = 20
-"""Work is followed by a rest this many times as long: a walk takes no more than a twentieth of a processor."""
+"""Rest this many times as long as the work took: a walk uses at most a twentieth of a processor."""
 _PAUSE_SECONDS = 0.05
 _MOST_INODES = 200_000
 
 
 class _Layer(NamedTuple):
-    """A container's writable layer."""
+    """A container's writable layer; `use` is None if it could not be measured."""
 
     folder: str
     use: DiskUse | None = None
 
 
 class Disk:
-    """Usable from any thread. `logs` is the folder of pods' logs."""
+    """Measures logs and writable layers. Usable from any thread. `logs`: the folder with the pods' logs."""
 
     def __init__(self, logs: Path, proc: Path = Path("/proc")) -> None:
         self._logs = str(logs)
@@ -50,28 +50,28 @@ class Disk:
         self._thread = threading.Thread(target=self._run, name="disk use", daemon=True)
 
     def start(self) -> None:
-        """Walk every minute."""
+        """Start walking, every WALK_SECONDS."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon; nothing waits for a walk."""
+        """Ask the thread to end; does not wait for it."""
         self._over.set()
 
     def added(self, pod: PodSample, pids: Mapping[str, int]) -> PodSample:
-        """The pod with what is known of its containers' files."""
+        """The pod with the sizes that are known. `pids`: a process of each container."""
         with self._lock:
             self._pids |= pids
         sandbox = pod.sandbox and self._sized(pod, pod.sandbox)
         return pod._replace(sandbox=sandbox, containers=tuple(self._sized(pod, one) for one in pod.containers))
 
     def keep(self, running: Mapping[str, object]) -> None:
-        """Forget all other containers."""
+        """Forget all containers that are not in `running`."""
         with self._lock:
             self._pids = {one: pid for one, pid in self._pids.items() if one in running}
             self._layers = {one: layer for one, layer in self._layers.items() if one in running}
 
     def images(self) -> FileSystem | None:
-        """The file system that containers write to, None before the first walk."""
+        """The file system that containers write to; None before the first walk."""
         return self._images
 
     def walk(self) -> None:
@@ -110,7 +110,7 @@ class Disk:
         return one._replace(layer=layer.use if layer else None, log_bytes=self._log_bytes(pod, one))
 
     def _log_bytes(self, pod: PodSample, one: ContainerSample) -> int | None:
-        """The pod's folder has a link to Docker's file."""
+        """The size of Docker's log file, through the link in the pod's log folder."""
         attempt = one.container.labels.get(labels.ATTEMPT, "0")
         folder = folder_of(f"{pod.namespace}/{pod.name}", pod.uid)
         try:

@@ -1,6 +1,6 @@
-"""The page /metrics/resource: what the node, its pods and their containers use, for those who scale by it. Pure.
+"""The page /metrics/resource: usage of the node, its pods and containers, for autoscalers. Pure.
 
-Input: a `Snapshot`. Output: Prometheus' text, each sample with the time at which it was taken. Next: `pages`. Source:
+Input: a `Snapshot`. Output: Prometheus text, each sample with its sampling time. Next: `pages`. Source:
 pkg/kubelet/metrics/collectors/resource_metrics.go.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from chronolet.node.stats.cadvisor_metrics import escaped
 from chronolet.node.stats.samples import Snapshot
-from chronolet.node.stats.summary import latest, together
+from chronolet.node.stats.summary import latest, sum_of_containers
 from chronolet.ports.machine.usage import Usage
 
 _NANOSECONDS, _MILLISECONDS = 1e9, 1e3
@@ -28,12 +28,12 @@ _METRICS = (
 
 
 def resource_metrics(snapshot: Snapshot) -> str:
-    """The whole page."""
+    """Render the page."""
     found: dict[str, list[str]] = defaultdict(list)
     _add(found, "node", snapshot.machine.usage, {})
     for pod in snapshot.pods:
         whose = {"pod": pod.name, "namespace": pod.namespace}
-        _add(found, "pod", (pod.whole or together(pod)).usage, whose)
+        _add(found, "pod", (pod.whole or sum_of_containers(pod)).usage, whose)
         for one in latest(pod.containers):
             labels = {"container": one.name, **whose}
             _add(found, "container", one.measured.usage, labels)

@@ -1,7 +1,7 @@
-"""Which containers of this node run, as far as this process knows without asking the runtime.
+"""Tracks which containers of this node run, without extra calls to the runtime.
 
-Input: pleg's listings, and the containers that this process creates, starts and removes. Output: `ContainerState`s.
-Next: `sampler`. The wrapped runtime (`measured_runtime`) reports here.
+Input: pleg's relists, and the containers that this process creates, starts and removes, both reported by
+`measured_runtime`. Output: `ContainerState`s. Next: `sampler`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet.ports.runtime.runtime import ContainerSpec, ContainerState, Sandb
 
 
 class Running:
-    """Usable from any thread."""
+    """The running containers. Usable from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -24,7 +24,7 @@ class Running:
         self._listed_at: float | None = None
 
     def listed(self, found: Iterable[ContainerState], began_at: float) -> None:
-        """A listing of all the node's containers that began at that moment (`time.monotonic`)."""
+        """Take over a listing of all the node's containers that began at `began_at` (`time.monotonic`)."""
         listed = {one.id: one for one in found}
         running = {one.id: one for one in listed.values() if one.state == "running"}
         with self._lock:
@@ -40,7 +40,7 @@ class Running:
             self._listed_at = began_at
 
     def created(self, container_id: str, spec: SandboxSpec | ContainerSpec) -> None:
-        """Made by this process, not started yet."""
+        """Record a container that this process created and has not started yet."""
         state = ContainerState(
             id=container_id,
             name=spec.name,
@@ -56,7 +56,7 @@ class Running:
             self._created[container_id] = (time.monotonic(), state)
 
     def started(self, container_id: str) -> None:
-        """Runs from now on. One that another process created is known from the next listing on."""
+        """Record that a container runs. One that another process created is unknown until the next listing."""
         with self._lock:
             _, state = self._created.pop(container_id, (0.0, None))
             if state is not None:
@@ -64,17 +64,17 @@ class Running:
                 self._started_at[container_id] = time.monotonic()
 
     def removed(self, container_id: str) -> None:
-        """Gone."""
+        """Forget a removed container."""
         with self._lock:
             for known in (self._created, self._running, self._started_at):
                 known.pop(container_id, None)
 
     def now(self) -> Mapping[str, ContainerState]:
-        """By id. Some may have ended meanwhile."""
+        """The running containers by id. Some may have ended in the meantime."""
         with self._lock:
             return dict(self._running)
 
     def age_seconds(self) -> float:
-        """Of the last listing; infinite before the first one."""
+        """Age of the last listing; infinite before the first one."""
         with self._lock:
             return float("inf") if self._listed_at is None else time.monotonic() - self._listed_at

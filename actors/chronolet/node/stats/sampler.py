@@ -1,8 +1,8 @@
-"""The sampler: one thread that reads what the node and its pods use, and keeps the last sample for the pages.
+"""The sampler: one thread that reads the usage of the node and its pods, and keeps the last sample for the pages.
 
-Input: `Running`, the kernel's files. Output: `Snapshot`s. Next: `pages`. No page waits for a sample, and none asks
-Docker: a listing is asked for here, only while pleg has made none for a while. Corresponds to cAdvisor's housekeeping
-(manager/container.go).
+Input: `Running`, the kernel's files. Output: `Snapshot`s. Next: `pages`. Pages neither wait for a sample nor call
+Docker: the sampler lists containers itself, and only if pleg has not done so for a while. Corresponds to cAdvisor's
+housekeeping (manager/container.go).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ log = structlog.get_logger("chronolet.stats")
 
 _PODS_AT_ONCE = 16
 _BREATH_SECONDS = 0.01
-"""Between batches of pods: a round is spread out, so that it delays no probe."""
+"""Pause between batches of pods: a round is spread out so that it delays no probe."""
 _RELIST_SECONDS = 60.0
 _FIRST_SECONDS = 5.0
-"""How long a page waits for the first sample."""
+"""Time that a page waits for the first sample."""
 _NEW_SECONDS = 0.05
-"""How long it waits to have containers read that started since the last one."""
+"""Time that a page waits for a sample of containers that started since the last round."""
 _END_SECONDS = 0.2
-"""How long the end waits for the thread, which an engine may keep waiting."""
-_FORESEEN = (Refusal, OSError, ValueError, LookupError)
-"""No engine; a /proc that does not read as a kernel's."""
+"""Time that `stop` waits for the thread, which a slow engine may block."""
+_EXPECTED = (Refusal, OSError, ValueError, LookupError)
+"""The engine does not answer, or /proc has an unexpected format."""
 
 
 class Outside(NamedTuple):
-    """What the sampler reads. `look` is the machine now; `list_all` asks the runtime, and may raise `Refusal`."""
+    """The sampler's data sources. `look` measures the machine; `list_all` calls the runtime and may raise `Refusal`."""
 
     running: Running
     sources: Sources
@@ -51,7 +51,7 @@ class Outside(NamedTuple):
 
 
 class Sampler:
-    """Usable from any thread."""
+    """Samples the usage periodically. Usable from any thread."""
 
     def __init__(self, outside: Outside, period_seconds: float) -> None:
         self._outside = outside
@@ -66,20 +66,20 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="stats", daemon=True)
 
     def start(self) -> None:
-        """Sample at once, then one to two periods after each round, as cAdvisor does: so that it falls into step with
-        nothing else that comes at intervals.
+        """Sample immediately, then one to two periods after each round, like cAdvisor: the jitter keeps it out of step
+        with other periodic work.
         """
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; one that waits for the engine is left behind."""
+        """End the thread; waits at most _END_SECONDS, because the engine may block it."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join(_END_SECONDS)
 
     def latest(self) -> Snapshot:
-        """The last sample, with containers that have started since. `Refusal` as long as nobody knows what runs,
-        BusyError while the first sample is being taken.
+        """The last sample, plus containers that started since. Raises `Refusal` while the running containers are
+        unknown, BusyError while the first sample is being taken.
         """
         last = self._last
         if last is None:
@@ -103,7 +103,7 @@ class Sampler:
             self._lock.release()
 
     def sample(self, *, breath: float = 0) -> None:
-        """One round. `Refusal` as `latest`; OSError and the like where /proc is not as expected."""
+        """Run one round. Raises `Refusal` like `latest`, and the errors in `_EXPECTED` if /proc is malformed."""
         with self._lock:
             self._last = self._round(breath)
 
@@ -113,10 +113,10 @@ class Sampler:
             try:
                 self.sample(breath=_BREATH_SECONDS)
                 reported = ""
-            except _FORESEEN as error:
+            except _EXPECTED as error:
                 if str(error) != reported and not self._over.is_set():
                     reported = str(error)
-                    log.warning("no sample of what pods use; trying again", error=reported)
+                    log.warning("cannot sample resource usage, retrying", error=reported)
             if self._over.wait(random.uniform(self._period, 2 * self._period)):  # noqa: S311
                 return
 
@@ -140,7 +140,7 @@ class Sampler:
         )
 
     def _relist(self) -> None:
-        """Where no pleg of this process lists: before its first listing, or in a process that stands by."""
+        """List the containers if pleg of this process does not: before its first relist, or in a standby process."""
         running, now = self._outside.running, time.monotonic()
         if min(running.age_seconds(), now - self._asked_at) <= self._relist_seconds:
             return
@@ -171,7 +171,7 @@ class Sampler:
 
 
 def _uid(container: ContainerState) -> str:
-    """Of its pod."""
+    """The uid of the container's pod."""
     return container.labels.get(labels.POD_UID, "")
 
 

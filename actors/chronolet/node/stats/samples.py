@@ -1,4 +1,4 @@
-"""One round of sampling, as the pages are given it. Plain data.
+"""The result of one sampling round, for the pages. Plain data.
 
 Output of `sampler`, input of `summary`, `resource_page`, `cadvisor_page`.
 """
@@ -15,8 +15,8 @@ from chronolet.rules.names.names import SANDBOX
 
 
 class Measured(NamedTuple):
-    """What one cgroup uses. `nano_cores` is its rate in billionths of a processor since the sample before, None without
-    one; `path` is the cgroup's.
+    """The usage of one cgroup. `nano_cores`: CPU rate since the previous sample, in billionths of a processor, None
+    without one; `path`: the cgroup's path.
     """
 
     usage: Usage
@@ -25,8 +25,8 @@ class Measured(NamedTuple):
 
 
 class ContainerSample(NamedTuple):
-    """A running container. `layer` is what it has written to its own file system, `log_bytes` the size of its log;
-    None where that is not known (yet).
+    """A running container. `layer`: the size of its writable layer, `log_bytes`: the size of its log; None if not known
+    (yet).
     """
 
     container: ContainerState
@@ -44,8 +44,8 @@ class ContainerSample(NamedTuple):
 
 
 class PodSample(NamedTuple):
-    """A pod with at least one container. `whole` is its own cgroup, None where it has none; the sandbox's usage has the
-    network interfaces. Containers are sorted by name; of several runs of one, the last created is the last.
+    """A pod with at least one container. `whole`: its own cgroup, None if it has none. The sandbox's usage holds the
+    network interfaces. Containers are sorted by name, several runs of one container by creation time.
     """
 
     namespace: str
@@ -57,23 +57,23 @@ class PodSample(NamedTuple):
 
     @property
     def all_containers(self) -> tuple[ContainerSample, ...]:
-        """The sandbox too."""
+        """The containers and the sandbox."""
         return self.containers if self.sandbox is None else (*self.containers, self.sandbox)
 
 
 class Snapshot(NamedTuple):
-    """One round. `images` is the file system that containers write to, None where it is not known."""
+    """One sampling round. `images`: the file system that containers write to, None if not known."""
 
     machine: Machine
     node: Measured
     pods: tuple[PodSample, ...]
     images: FileSystem | None = None
     errors: int = 0
-    """Containers whose cgroup did not read as the kernel's do."""
+    """Number of cgroups whose files could not be parsed."""
 
 
 def rate(before: Usage | None, now: Usage) -> int | None:
-    """Billionths of a processor between two samples; None for the first one, and after counters began again."""
+    """CPU rate between two samples in billionths of a processor; None for the first one, and after a counter reset."""
     if before is None or now.at <= before.at or now.cpu_nanoseconds < before.cpu_nanoseconds:
         return None
     return (now.cpu_nanoseconds - before.cpu_nanoseconds) * 1000 // (now.at - before.at)

@@ -1,8 +1,8 @@
-"""The page /stats/summary: what the node and its pods use. Pure.
+"""The page /stats/summary: usage of the node and its pods. Pure.
 
 Input: a `Snapshot`. Output: a v1alpha1 Summary as plain data. Next: `pages`. Source: pkg/kubelet/server/stats,
-k8s.io/kubelet/pkg/apis/stats/v1alpha1. What a pod uses is what its cgroup says: that counts on when a container begins
-anew. Without one it is the sum of what its containers use, its sandbox included.
+k8s.io/kubelet/pkg/apis/stats/v1alpha1. A pod's usage comes from its cgroup, whose counters survive container restarts;
+without a cgroup, it is the sum over its containers, including the sandbox.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def summary(node: str, snapshot: Snapshot) -> Object:
-    """The whole page."""
+    """The page as plain data."""
     return {
         "node": _node(node, snapshot),
         "pods": [_pod(one, snapshot.images) for one in snapshot.pods],
@@ -57,7 +57,7 @@ def _state_disk(machine: Machine, at: str) -> Object:
 
 
 def _pod(pod: PodSample, images: FileSystem | None) -> Object:
-    total = pod.whole or together(pod)
+    total = pod.whole or sum_of_containers(pod)
     at = rfc3339(total.usage.at)
     found: Object = {
         "podRef": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
@@ -73,12 +73,12 @@ def _pod(pod: PodSample, images: FileSystem | None) -> Object:
 
 
 def latest(containers: Sequence[ContainerSample]) -> list[ContainerSample]:
-    """Of several runs of a container the last created: the one before may still be ending."""
+    """The most recently created run of each container: an earlier one may still be terminating."""
     return list({one.name: one for one in containers}.values())
 
 
-def together(pod: PodSample) -> Measured:
-    """The sum of its containers' cgroups, the sandbox's included; a rate where it is known of all of them."""
+def sum_of_containers(pod: PodSample) -> Measured:
+    """The sum over the pod's containers, including the sandbox; with a rate only if all rates are known."""
     parts = [one.measured for one in pod.all_containers]
     usages, rates = [one.usage for one in parts], [one.nano_cores for one in parts if one.nano_cores is not None]
     total = Usage(
@@ -105,7 +105,7 @@ def _container(one: ContainerSample, images: FileSystem | None) -> Object:
 
 
 def _used(measured: Measured, at: str) -> Object:
-    """Processor, memory, pressure of the disk."""
+    """The cpu, memory and io sections."""
     usage, waits = measured.usage, measured.usage.pressures
     busy = {} if measured.nano_cores is None else {"usageNanoCores": measured.nano_cores}
     found: Object = {
@@ -118,7 +118,7 @@ def _used(measured: Measured, at: str) -> Object:
 
 
 def _memory(usage: Usage, at: str) -> Object:
-    """What is available is known only where there is a limit."""
+    """The memory section; `availableBytes` only if there is a limit."""
     limit = usage.limits.memory_bytes
     available = {"availableBytes": max(0, limit - usage.working_set_bytes)} if limit else {}
     return {
@@ -133,7 +133,7 @@ def _memory(usage: Usage, at: str) -> Object:
 
 
 def _psi(pressure: Pressure | None) -> Object:
-    """`total` in the kernel's microseconds, as the kubelet passes it on."""
+    """The psi section; `total` in microseconds, as the kernel reports it and the kubelet passes it on."""
     return {} if pressure is None else {"psi": {"full": _stall(pressure.full), "some": _stall(pressure.some)}}
 
 
@@ -165,7 +165,7 @@ def _capacity(found: FileSystem) -> Object:
 
 
 def _network(usage: Usage, default: str, at: str) -> Object:
-    """The default interface's counts stand at the top as well."""
+    """The network section; the counters of the default interface are repeated at its top level."""
     interfaces = [_interface(one) for one in usage.interfaces]
     own = next((one for one in interfaces if one["name"] == default), {})
     return {"time": at, **own, "interfaces": interfaces}

@@ -1,9 +1,9 @@
-"""One pod over many rounds: where its cgroups are, and what they used last.
+"""Tracks one pod over many sampling rounds: the location and last usage of its cgroups.
 
-Input: the pod's running containers. Output: `PodSample`. Next: `sampler`. A cgroup that has used neither processor time
-nor memory since it was read has not changed, and neither have those in it: their files are not read again until
-`_ALL_ROUNDS` have passed. Of a working pod, processor time and memory are read in every round, I/O, threads and
-pressure in every fourth, limits in every eighth. One that does little is left alone in every other round.
+Input: the pod's running containers. Output: `PodSample`. Next: `sampler`. If a cgroup's CPU time and memory are the
+same as at its last reading, it counts as unchanged, together with the cgroups in it: their files are not read again
+until `_ALL_ROUNDS` have passed. For a busy pod, CPU time and memory are read in every round, I/O, threads and pressure
+in every fourth, limits in every eighth. A pod that does little is skipped in every other round.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from chronolet.ports.runtime.runtime import ContainerState
 from chronolet.rules.names.names import SANDBOX
 
 _MORE_ROUNDS, _ALL_ROUNDS = 4, 8
-"""Even, for in odd rounds a pod may be left alone."""
+"""Even numbers, because odd rounds may skip a pod."""
 _LITTLE_NANO_CORES = 10_000_000
 _LONGEST_REST_ROUNDS = 64
 
 
 class Sources:
-    """What tracked pods read from. Used by one thread at a time."""
+    """The data sources of tracked pods. Used by one thread at a time."""
 
     def __init__(self, files: Files, finder: Finder, proc: str = "/proc") -> None:
         self.files = files
@@ -53,7 +53,7 @@ class _Cgroup:
         self.pid = 0
 
     def read(self, sources: Sources, depth: Depth) -> None:
-        """Read it anew; nothing is measured of one that has ended. ValueError as the reader's."""
+        """Read the cgroup; `measured` becomes None if it has ended. Raises ValueError if its files cannot be parsed."""
         last = self.measured.usage if self.measured is not None else None
         found = sources.reader.usage(self.folders, last, depth=depth, is_pod=self.is_pod)
         if found is None:
@@ -62,7 +62,7 @@ class _Cgroup:
             self._take(found)
 
     def is_unchanged(self, sources: Sources) -> bool:
-        """Whether it has used nothing since, and no average of its pressure has yet to decay."""
+        """Whether the usage is the same as at the last reading, and all pressure averages have decayed."""
         if self.measured is None or not self.measured.usage.pressures.is_calm:
             return False
         last = self.measured.usage
@@ -71,8 +71,8 @@ class _Cgroup:
         except ValueError:
             return False
 
-    def take_again(self, at: int) -> None:
-        """Nothing has changed since."""
+    def restamp(self, at: int) -> None:
+        """Repeat the last usage with a new timestamp."""
         if self.measured is not None:
             self._take(replace(self.measured.usage, at=at))
 
@@ -82,10 +82,10 @@ class _Cgroup:
 
 
 class _Missing:
-    """A container whose cgroup was not found: tried again ever more rarely."""
+    """A container whose cgroup was not found: retried with an exponential back-off, counted in rounds."""
 
     def __init__(self) -> None:
-        self.tries = 0
+        self.attempts = 0
         self.rest = 0
 
     def is_due(self) -> bool:
@@ -93,12 +93,12 @@ class _Missing:
         return self.rest < 0
 
     def failed(self) -> None:
-        self.rest = min(1 << self.tries, _LONGEST_REST_ROUNDS)
-        self.tries += 1
+        self.rest = min(1 << self.attempts, _LONGEST_REST_ROUNDS)
+        self.attempts += 1
 
 
 class TrackedPod:
-    """Used by one thread at a time."""
+    """One pod's cgroups and last sample. Used by one thread at a time."""
 
     def __init__(self, uid: str, offset: int = 0) -> None:
         self._uid = uid
@@ -111,11 +111,11 @@ class TrackedPod:
 
     @property
     def errors(self) -> int:
-        """Cgroups whose files could not be understood when they were last read."""
+        """Number of cgroups whose files could not be parsed at the last reading."""
         return sum(one.is_broken for one in (*self._cgroups.values(), self._whole) if one is not None)
 
     def sample(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """All of it, or what it was in the round before. None if none of the containers has a cgroup here."""
+        """Sample the pod, or return its previous sample if it does little. None if no container has a cgroup here."""
         self._round += 1
         ids = frozenset(one.id for one in containers)
         if self._round % 2 and ids == self._ids and self._does_little():
@@ -130,7 +130,7 @@ class TrackedPod:
         return self._last
 
     def sample_new(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """Between rounds: with the containers that were not there in the last one; the others as they were then."""
+        """Between rounds: sample the containers that started since the last round; the others keep their usage."""
         for one in containers:
             if one.id not in self._cgroups and self._find(one, sources):
                 _read(self._cgroups[one.id], sources, Depth.ALL)
@@ -139,11 +139,11 @@ class TrackedPod:
         return self._sampled(containers, sources)
 
     def pids(self) -> dict[str, int]:
-        """A process of each container that has been sampled."""
+        """A process of each sampled container, by container id."""
         return {container_id: one.pid for container_id, one in self._cgroups.items() if one.pid}
 
     def _does_little(self) -> bool:
-        """By the rate between the last two samples of its own cgroup; unknown before the second."""
+        """Whether the pod's CPU rate between its last two samples is small; False before the second sample."""
         measured = self._whole.measured if self._whole is not None else None
         return measured is not None and measured.nano_cores is not None and measured.nano_cores < _LITTLE_NANO_CORES
 
@@ -170,13 +170,13 @@ class TrackedPod:
         return True
 
     def _is_unchanged(self, sources: Sources) -> bool:
-        """By the pod's own cgroup, which counts whatever happens in its containers'; restamps the last usages if so."""
+        """Whether the pod's cgroup, which includes its containers, is unchanged; if so, restamps the last usages."""
         whole = self._whole
         if whole is None or not whole.is_unchanged(sources):
             return False
         at = _now()
         for one in (*self._cgroups.values(), whole):
-            one.take_again(at)
+            one.restamp(at)
         return True
 
     def _depth(self) -> Depth:
@@ -185,10 +185,10 @@ class TrackedPod:
         return Depth.MORE if self._round % _MORE_ROUNDS == 0 else Depth.LEAST
 
     def _read_all(self, sources: Sources, depth: Depth) -> None:
-        """Its own cgroup last: no pod has used less than its containers together."""
+        """Read the containers, then the pod's own cgroup, so that a pod never shows less than its containers' sum."""
         for one in self._cgroups.values():
             if one.is_sandbox and self._is_asleep(one, sources, depth):
-                one.take_again(_now())
+                one.restamp(_now())
             else:
                 _read(one, sources, depth)
         if self._whole is not None:
@@ -198,7 +198,7 @@ class TrackedPod:
                     one.measured = None
 
     def _is_asleep(self, sandbox: _Cgroup, sources: Sources, depth: Depth) -> bool:
-        """A sandbox sleeps all its life: where the pod's cgroup shows whether it is there, it is seldom looked at."""
+        """Whether to skip reading a sandbox: it is always idle, so it is read rarely if the pod has its own cgroup."""
         if sandbox.measured is None or self._whole is None:
             return False
         return depth is not Depth.ALL or sandbox.is_unchanged(sources)
@@ -223,7 +223,7 @@ class TrackedPod:
         )
 
     def _networked(self, sandbox: ContainerSample, sources: Sources) -> ContainerSample:
-        """With the pod's interfaces; a pod on the host's network has none of its own."""
+        """Add the pod's network interfaces; a pod on the host's network has none of its own."""
         pid = self._cgroups[sandbox.container.id].pid
         if sandbox.container.host_network or not pid:
             return sandbox

@@ -1,4 +1,4 @@
-"""Durations in the words of Go, and so of the kubelet. Pure."""
+"""Durations in Go's format, which the kubelet uses. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HOUR = 60 * _MINUTE
 
 
 def go_duration(milliseconds: int) -> str:
-    """As Go prints it: 0s, 353ms, 1.2s, 1m2.5s, 1h0m3s."""
+    """Format a duration like Go: 0s, 353ms, 1.2s, 1m2.5s, 1h0m3s."""
     if 0 < milliseconds < _SECOND:
         return f"{milliseconds}ms"
     hours, rest = divmod(milliseconds, _HOUR)

@@ -1,6 +1,6 @@
-"""Which ports of the node a pod takes, and which of them another pod holds. Pure.
+"""The host ports that a pod needs, and their conflicts with ports held by other pods. Pure.
 
-Comes in: a PodSpec; what pods hold. Goes out: `HostPort`s, or the first one that is taken and its holder. Next:
+Input: a PodSpec; the ports that pods hold. Output: `HostPort`s, or the first conflict and its holder. Next:
 `needs`, `qos` and `apply`. Source: pkg/scheduler/framework/types.go (HostPortInfo), pkg/scheduler/util/utils.go
 (GetHostPorts).
 """
@@ -17,7 +17,7 @@ _EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, not listened on
 
 
 class Taken(NamedTuple):
-    """A wanted port, the held one that it conflicts with, and the pod (namespace/name) that holds it."""
+    """A requested port, the held port that it conflicts with, and the pod (namespace/name) that holds it."""
 
     wanted: HostPort
     held: HostPort
@@ -25,7 +25,7 @@ class Taken(NamedTuple):
 
 
 def host_ports(spec: PodSpec) -> Iterator[HostPort]:
-    """Of app containers and sidecars; an init container that ends before the next one starts holds none."""
+    """The host ports of app containers and sidecars; other init containers end before the next one starts."""
     sidecars = (one for one in spec.init_containers if one.restart_policy == "Always")
     for one in (*sidecars, *spec.containers):
         for port in one.ports:
@@ -34,7 +34,7 @@ def host_ports(spec: PodSpec) -> Iterator[HostPort]:
 
 
 def taken(wanted: Sequence[HostPort], others: Iterable[tuple[str, Sequence[HostPort]]]) -> Taken | None:
-    """The first wanted port that one of the others (name, ports) holds; None if all are free."""
+    """The first requested port that one of the others (name, ports) holds; None if all are free."""
     return next(
         (
             Taken(one, held, holder)
@@ -48,7 +48,7 @@ def taken(wanted: Sequence[HostPort], others: Iterable[tuple[str, Sequence[HostP
 
 
 def conflict(one: HostPort, other: HostPort) -> bool:
-    """Two pods cannot have both: the same port of the same protocol, on the same address or where one has every."""
+    """Whether two host ports conflict: same port and protocol, and the same address or one that covers all."""
     if (one.protocol, one.port) != (other.protocol, other.port):
         return False
     return one.ip == other.ip or _EVERY_ADDRESS in (one.ip, other.ip)

@@ -1,7 +1,7 @@
-"""A pod's name on its network: host name, domain, /etc/hosts, resolv.conf. Pure.
+"""A pod's host name and domain, and the contents of its /etc/hosts and resolv.conf. Pure.
 
-Comes in: a Pod, its address, the node's own files. Goes out: names and file contents. Next: the pod's workers.
-Answers to pkg/kubelet/kubelet_pods.go (GeneratePodHostNameAndDomain, managedHostsFileContent),
+Input: a Pod, its address, the node's own files. Output: names and file contents. Next: the pod's workers.
+Source: pkg/kubelet/kubelet_pods.go (GeneratePodHostNameAndDomain, managedHostsFileContent),
 pkg/kubelet/network/dns/dns.go.
 """
 
@@ -28,11 +28,11 @@ fe00::2\tip6-allrouters
 
 
 class HostnameError(ValueError):
-    """The name cannot be had; the message is the kubelet's."""
+    """The host name cannot be used; the message is the kubelet's."""
 
 
 class Resolver(msgspec.Struct, frozen=True, kw_only=True):
-    """What a resolv.conf says."""
+    """The contents of a resolv.conf."""
 
     nameservers: Sequence[str] = ()
     searches: Sequence[str] = ()
@@ -40,17 +40,19 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def host_name(pod: Pod) -> str:
-    """The short name: the spec's, else the pod's, cut to what a host name may have."""
+    """The short name: spec.hostname, else the pod's name, cut to the maximum length."""
     return (pod.spec.hostname or pod.metadata.name)[:LONGEST_HOSTNAME].rstrip("-.")
 
 
 def domain(pod: Pod) -> str:
-    """With a subdomain its services would be found under; no cluster domain comes after it here."""
+    """The pod's domain, without a cluster domain because there is none; empty if the pod sets no subdomain."""
     return f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc" if pod.spec.subdomain else ""
 
 
 def kernel_name(pod: Pod) -> str:
-    """What `hostname` prints. Raises HostnameError where it is to be the full name and that is too long."""
+    """The kernel's host name, as `hostname` prints it. Raises HostnameError if the pod requests an FQDN that is too
+    long.
+    """
     if pod.spec.hostname_override:
         return pod.spec.hostname_override
     if not (pod.spec.set_hostname_as_fqdn and pod.spec.subdomain):
@@ -65,7 +67,7 @@ def kernel_name(pod: Pod) -> str:
 
 
 def hosts_file(pod: Pod, address: str, of_node: str) -> str:
-    """The content of /etc/hosts. On the node's network it is the node's own, `of_node`, with the pod's aliases."""
+    """The content of /etc/hosts. With host networking, it is the node's file `of_node` plus the pod's aliases."""
     if pod.spec.host_network:
         begin = f"# Kubernetes-managed hosts file (host network).\n{of_node}"
     else:
@@ -77,12 +79,12 @@ def hosts_file(pod: Pod, address: str, of_node: str) -> str:
 
 
 def own_resolver(pod: Pod) -> bool:
-    """Whether the pod resolves otherwise than its node."""
+    """Whether the pod needs a resolv.conf that differs from the node's."""
     return pod.spec.dns_policy == "None" or pod.spec.dns_config is not None
 
 
 def resolv_conf(pod: Pod, of_node: str) -> str:
-    """The content of /etc/resolv.conf for a pod that adds to the node's, or has one all of its own."""
+    """The content of /etc/resolv.conf for a pod that extends the node's, or replaces it (dnsPolicy None)."""
     base = Resolver() if pod.spec.dns_policy == "None" else parsed(of_node)
     added = pod.spec.dns_config
     if added is not None:
@@ -99,7 +101,7 @@ def resolv_conf(pod: Pod, of_node: str) -> str:
 
 
 def parsed(text: str) -> Resolver:
-    """A resolv.conf as resolvers read it: the last search line counts."""
+    """Parse a resolv.conf like resolvers do: the last search line wins."""
     nameservers: list[str] = []
     searches: Sequence[str] = ()
     options: list[str] = []
@@ -121,5 +123,5 @@ def _once(values: Iterable[str]) -> Sequence[str]:
 
 
 def _latest(options: Iterable[str]) -> Sequence[str]:
-    """Of options with one name the last."""
+    """The last option of each name."""
     return tuple({option.partition(":")[0]: option for option in options}.values())

@@ -1,7 +1,7 @@
-"""Names of images, as Docker reads them. Pure.
+"""Parses image names like Docker. Pure.
 
-Comes in: what a manifest calls an image. Goes out: registry, repository, tag and digest, or `BadImageName` in Docker's
-words. Next: the `pod` actor's image worker, `registry_keys`, the Docker adapter. Answers to: distribution's reference
+Input: an image name from a manifest. Output: registry, repository, tag and digest, or `BadImageName` with Docker's
+message. Next: the `pod` actor's image worker, `registry_keys`, the Docker adapter. Source: distribution's reference
 package and pkg/util/parsers/parsers.go.
 """
 
@@ -24,11 +24,11 @@ _LONGEST = 255
 
 
 class BadImageName(ValueError):  # noqa: N818 - a fact about a manifest's text
-    """The text names no image; says why."""
+    """The text is not a valid image name; the message is Docker's."""
 
 
 class ImageName(msgspec.Struct, frozen=True, kw_only=True):
-    """`domain` is the registry's host, with its port; `tag` is empty only beside a digest."""
+    """A parsed image name. `domain`: the registry's host and port; `tag`: empty only if there is a digest."""
 
     domain: str
     path: str
@@ -37,17 +37,17 @@ class ImageName(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def repository(self) -> str:
-        """In full: `docker.io/library/busybox`."""
+        """The full repository name, such as `docker.io/library/busybox`."""
         return f"{self.domain}/{self.path}"
 
     @property
     def version(self) -> str:
-        """What is to be fetched of the repository: a digest wins over a tag."""
+        """The version to pull: the digest if there is one, else the tag."""
         return self.digest or self.tag
 
 
 def parsed(text: str) -> ImageName:
-    """The image of this name; without tag and digest it is `latest`."""
+    """Parse an image name; the tag defaults to `latest` if there is no digest. Raises BadImageName."""
     if _HEX_64.fullmatch(text):
         raise BadImageName(f"invalid repository name ({text}), cannot specify 64-byte hexadecimal strings")
     domain, rest = _split(text)
@@ -69,7 +69,7 @@ def parsed(text: str) -> ImageName:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The registry and the rest: a first part without a dot or a port is a part of the path on Docker's own."""
+    """Split off the registry. A first part without dot or port belongs to a path on Docker Hub."""
     first, slash, rest = text.partition("/")
     if not slash or not ("." in first or ":" in first or first == "localhost"):
         first, rest = DOCKER_HUB, text

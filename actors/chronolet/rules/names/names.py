@@ -1,7 +1,7 @@
-"""The names that Kubernetes allows, and the names of our containers. Pure.
+"""Validates names by Kubernetes' rules, and builds the names of containers. Pure.
 
-Comes in: text. Goes out: None if a name is fine, else what is wrong with it and what was expected.
-Answers to: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go, pkg/kubelet/dockershim/naming.go.
+Input: text. Output: None if a name is valid, else the problem and what was expected.
+Source: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go, pkg/kubelet/dockershim/naming.go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PORT_NAME_LENGTH = 15
 KEY_NAME_LENGTH = 63
 
 SANDBOX = "POD"
-"""What stands for the container in the name of a pod's sandbox."""
+"""The container part in the name of a pod's sandbox."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -24,22 +24,22 @@ _PORT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def container_name(*, container: str, pod: str, namespace: str, uid: str, attempt: int) -> str:
-    """The name of one attempt of a container on Docker; `SANDBOX` as container names the pod's sandbox.
+    """The Docker name of one attempt of a container; for the pod's sandbox, `container` is `SANDBOX`.
 
-    None of its parts has a `_`, so no two attempts share a name. Whose a container is its labels say, not its name.
+    No part contains `_`, so attempts never share a name. A container's owner is read from its labels, not its name.
     """
     return f"chrono_{container}_{pod}_{namespace}_{uid}_{attempt}"
 
 
 def label_problem(name: str) -> str | None:
-    """A DNS label (RFC 1123): names of containers, volumes, namespaces."""
+    """Check a DNS label (RFC 1123), as for names of containers, volumes and namespaces."""
     return _problem(
         name, _LABEL, LABEL_LENGTH, "lower-case letters, digits and '-', beginning and ending with a letter or digit"
     )
 
 
 def subdomain_problem(name: str) -> str | None:
-    """A DNS subdomain (RFC 1123): names of pods and of most objects."""
+    """Check a DNS subdomain (RFC 1123), as for names of pods and most objects."""
     return _problem(
         name,
         _SUBDOMAIN,
@@ -49,12 +49,12 @@ def subdomain_problem(name: str) -> str | None:
 
 
 def env_problem(name: str) -> str | None:
-    """The name of an environment variable: printable ASCII without '='."""
+    """Check the name of an environment variable: printable ASCII without '='."""
     return _problem(name, _ENV, None, "printable ASCII characters other than '='")
 
 
 def port_problem(name: str) -> str | None:
-    """The name of a port (an IANA service name)."""
+    """Check the name of a port (an IANA service name)."""
     expected = "lower-case letters, digits and single '-' between them, with at least one letter"
     if name and not any(character.isalpha() for character in name):
         return f"{_cut(name)} is not allowed, expected {expected}"
@@ -62,13 +62,13 @@ def port_problem(name: str) -> str | None:
 
 
 def label_value_problem(value: str) -> str | None:
-    """The value of a label, which may be empty."""
+    """Check the value of a label, which may be empty."""
     expected = "letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
     return _problem(value, _QUALIFIED, LABEL_LENGTH, expected) if value else None
 
 
 def qualified_problem(key: str) -> str | None:
-    """The key of a label or annotation, or the name of a resource: `name` or `example.com/name`."""
+    """Check the key of a label or annotation, or a resource name: `name` or `example.com/name`."""
     prefix, slash, name = key.rpartition("/")
     if slash and (problem := subdomain_problem(prefix)):
         return f"prefix {problem}"

@@ -1,8 +1,8 @@
-"""Which credentials an image's registry is given. Pure.
+"""Selects the registry credentials for an image. Pure.
 
-Comes in: Docker configurations as bytes (of Secrets, of the node's user), an image's name. Goes out: credentials in the
-order in which they are tried. Next: `adapters.registry_keys`, and the manifest reader, which refuses what cannot be
-read. Answers to: pkg/credentialprovider/config.go and keyring.go. No error and no `repr` shows a value.
+Input: Docker configurations as bytes (from Secrets or the node's user), an image's name. Output: credentials, in the
+order to try them. Next: `adapters.images.registry_keys`, and the manifest reader, which rejects unreadable ones.
+Source: pkg/credentialprovider/config.go and keyring.go. No error message or `repr` reveals a value.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import msgspec
 from chronolet.rules.names.image_names import DOCKER_HUB, ImageName
 
 HUB_KEY: Final = f"index.{DOCKER_HUB}"
-"""Under what Docker's own registry stands in a configuration, as `https://index.docker.io/v1/`."""
+"""Docker Hub's key in a configuration, written there as `https://index.docker.io/v1/`."""
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """What a registry is told: name and password, or a token in their place."""
+    """The credentials for a registry: username and password, or a token instead."""
 
     username: str = ""
     password: str = ""
@@ -33,7 +33,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DockerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A `config.json`: credentials by key, and the programs that keep others, by host and for all hosts."""
+    """A parsed `config.json`: credentials by key, and the credential helpers, per host and for all hosts."""
 
     keys: Mapping[str, Credential] = {}
     helpers: Mapping[str, str] = {}
@@ -41,7 +41,7 @@ class DockerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BadDockerConfig(ValueError):  # noqa: N818 - a fact about a file
-    """It cannot be read; says where and why, and shows nothing of it."""
+    """The configuration cannot be parsed; the message states where and why, without its contents."""
 
 
 class _Entry(msgspec.Struct):
@@ -63,7 +63,7 @@ _entries = msgspec.json.Decoder(dict[str, _Entry | None])
 
 
 def docker_config(content: bytes) -> DockerConfig:
-    """A `config.json`, which is what `.dockerconfigjson` holds. Raises BadDockerConfig."""
+    """Parse a `config.json`, the content of `.dockerconfigjson`. Raises BadDockerConfig."""
     try:
         found = _config.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -74,7 +74,7 @@ def docker_config(content: bytes) -> DockerConfig:
 
 
 def dockercfg(content: bytes) -> DockerConfig:
-    """The older form, without anything around the credentials. Raises BadDockerConfig."""
+    """Parse the older format, which holds only the credentials by key. Raises BadDockerConfig."""
     try:
         found = _entries.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -86,17 +86,17 @@ SECRETS: Final[Mapping[str, tuple[str, Callable[[bytes], DockerConfig]]]] = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson", docker_config),
     "kubernetes.io/dockercfg": (".dockercfg", dockercfg),
 }
-"""By the type of a Secret the one field of it that counts, and how that is read."""
+"""By Secret type: the field that holds the configuration, and its parser."""
 
 
 def of_secret(type_: str, data: Mapping[str, bytes]) -> DockerConfig:
-    """What a Secret of one of these types holds. Raises BadDockerConfig."""
+    """Parse the configuration in a Secret of one of the types in `SECRETS`. Raises BadDockerConfig."""
     field, read = SECRETS[type_]
     return read(data.get(field, b""))
 
 
 def _where(error: Exception) -> str:
-    """A decoder says what type was found, not which value; a Unicode error would hold the bytes."""
+    """A safe error text: decoder errors contain types, not values, but a Unicode error would contain the bytes."""
     return "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
@@ -129,11 +129,11 @@ def _decoded(auth: str, path: str) -> tuple[str, str]:
     name, colon, password = text.partition(":")
     if not colon:
         raise BadDockerConfig(f"{path}: is not the base64 of name:password")
-    return name, password.strip("\0")  # Docker itself pads the password so
+    return name, password.strip("\0")  # Docker pads the password with NULs
 
 
 def matching(configs: Iterable[Mapping[str, Credential]], image: ImageName) -> Sequence[Credential]:
-    """Of each configuration in turn, all that fit, the more exact keys first; each credential once."""
+    """The credentials that match an image, without duplicates: by configuration, then most specific key first."""
     found: dict[Credential, None] = {}
     for config in configs:
         keys = sorted(((_key(key), one) for key, one in config.items()), key=lambda pair: pair[0], reverse=True)
@@ -145,12 +145,12 @@ def matching(configs: Iterable[Mapping[str, Credential]], image: ImageName) -> S
 
 
 def server_of(image: ImageName) -> str:
-    """What a helper program is asked for."""
+    """The server name to pass to a credential helper."""
     return f"https://{HUB_KEY}/v1/" if image.domain == DOCKER_HUB else image.domain
 
 
 def _key(key: str) -> str:
-    """Host and path: `https://index.docker.io/v1/` is the host alone."""
+    """Normalize a key to host and path; `https://index.docker.io/v1/` becomes the host alone."""
     rest = key.removeprefix("https://").removeprefix("http://")
     host, _, path = rest.partition("/")
     path = f"/{path}"
@@ -160,7 +160,9 @@ def _key(key: str) -> str:
 
 
 def _fits(key: str, repository: str) -> bool:
-    """The host part by part, in which `*` and `?` stand for others; the same port; the path's beginning."""
+    """Whether a key matches a repository: the host label by label, with wildcards `*` and `?`; the same port; and the
+    path as a prefix.
+    """
     host, _, path = key.partition("/")
     registry, _, image = repository.partition("/")
     name, port = _with_port(host)

@@ -1,1 +1,1 @@
-"""Rules for probes: periods, results, and whether a failure counts."""
+"""Rules for probes: periods, initial results, and whether a time-out counts."""

@@ -1,11 +1,11 @@
-"""Whether a probe's failure says anything about its container, or only about a machine or agent that was stalled. Pure.
+"""Decides whether a probe's time-out may be caused by a stalled machine or agent instead of the container. Pure.
 
-Comes in: whether an attempt timed out, its time, the delays measured while it ran. Goes out: yes or no, and what was
-short. Next: `prober.worker` (attempts), `adapters.probes.delays` (the machine as a whole). The kubelet has nothing like
-it. Times in milliseconds.
+Input: an attempt's time-out, the delays measured while it ran. Output: the resources whose shortage explains the
+time-out. Next: `prober.worker` (attempts), `adapters.probes.delays` (the whole machine). The kubelet has nothing
+similar. Times are in milliseconds.
 
-Only a time-out can be explained by a stall. A refused connection, an HTTP status, an exit code are answers of the
-program: they are always judged.
+Only a time-out can be explained by a stall. A refused connection, an HTTP status or an exit code comes from the program
+and always counts.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import msgspec
 from chronolet_schemas.prober import Shortage
 
 OWN_SHARE = 0.25
-"""A stall of the agent, or of the engine it asks, explains a time-out from this share of the time-out on."""
+"""A stall of the agent or the engine explains a time-out if it lasts at least this share of the time-out."""
 MACHINE_SHARE = 0.5
-"""The same for time in which tasks waited for CPU, memory or I/O: other tasks than the probed one may have waited."""
+"""Likewise for time in which tasks waited for CPU, memory or I/O; higher, because other tasks may have waited."""
 
 
 class Delay(msgspec.Struct, frozen=True, kw_only=True):
-    """What delayed one attempt.
+    """The delays of one attempt.
 
-    `late`: it began so long after its time, because the agent did not run. `read_late`: its end was noticed so long
-    after its deadline. `agent`: the probes' thread did not run for so long meanwhile, by its heartbeat or its run
-    queue. `engine`: the engine did not answer for so long. `cpu`, `memory`, `io`: pressure stall information.
+    `late`: start after the scheduled time because the agent did not run. `read_late`: time from the deadline until the
+    end was noticed. `agent`: time for which the probes' thread did not run meanwhile, by its heartbeat or run queue.
+    `engine`: time for which the engine did not answer. `cpu`, `memory`, `io`: pressure stall information.
     """
 
     late: int = 0
@@ -41,7 +41,7 @@ NO_DELAY = Delay()
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
-    """Parts of a stretch of time, 0 to 1, in which the agent did not run or tasks waited."""
+    """Fractions of an interval, 0 to 1, in which the agent did not run or tasks waited."""
 
     agent: float = 0.0
     cpu: float = 0.0
@@ -50,21 +50,23 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)
-"""From these parts on the machine counts as short: half of what a busy but working machine shows is below them."""
+"""From these fractions on, the machine counts as short. Half of the values that a busy but working machine shows are
+below them.
+"""
 
 
 def own(delay: Delay) -> int:
-    """For how long the agent, or the engine that it asks, kept the attempt waiting."""
+    """How long the agent or the engine delayed the attempt."""
     return delay.late + max(delay.agent, delay.read_late, delay.engine)
 
 
 def stalled(delay: Delay) -> int:
-    """The longest of all delays."""
+    """The longest delay."""
     return max(own(delay), delay.cpu, delay.memory, delay.io)
 
 
 def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
-    """What explains a time-out, empty if nothing does."""
+    """The shortages that explain a time-out; empty if none does."""
     found: list[Shortage] = ["agent"] if own(delay) >= OWN_SHARE * timeout else []
     machine: tuple[tuple[Shortage, int], ...] = (("cpu", delay.cpu), ("memory", delay.memory), ("io", delay.io))
     found += [name for name, lost in machine if lost >= MACHINE_SHARE * timeout]
@@ -72,6 +74,6 @@ def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
 
 
 def short_of(shares: Shares, limits: Shares = SHORT) -> tuple[Shortage, ...]:
-    """What the machine is short of, by the last seconds."""
+    """The resources that the machine is short of, from the `shares` of the last seconds."""
     names: tuple[Shortage, ...] = ("agent", "cpu", "memory", "io")
     return tuple(name for name in names if getattr(shares, name) >= getattr(limits, name))

@@ -1,7 +1,7 @@
-"""Probes more often than once a second, which Kubernetes has no field for. Pure.
+"""Probe periods below one second, set by an annotation because Kubernetes has no field for them. Pure.
 
-Comes in: a pod. Goes out: periods in milliseconds, or what is wrong with the annotation. Next: `pod`, which asks for
-probes; `validation`.
+Input: a pod. Output: periods in milliseconds; problems of the annotation. Next: `pod`, which requests probes;
+`validation.pods`.
 
     chronolet/period-milliseconds: "250"                                     every probe of the pod
     chronolet/period-milliseconds: "app/readiness=250, app/liveness=500"     these, the rest by periodSeconds
@@ -24,30 +24,30 @@ _MOST_DIGITS = len(str(LONGEST_MS))
 
 
 def period_milliseconds(pod: Pod, container: str, probe: str, period_seconds: int) -> int:
-    """The period of one probe; `probe` is liveness, readiness or startup in any case. A bad annotation says nothing."""
+    """The period of one probe; an invalid annotation is ignored. `probe`: liveness, readiness, startup, in any case."""
     given = dict(_given(pod))
     return _milliseconds(given.get(f"{container}/{probe.lower()}", given.get("", ""))) or period_seconds * 1000
 
 
 def problems(pod: Pod) -> Iterator[Problem]:
-    """What the annotation says that it cannot say."""
+    """Problems of the annotation."""
     known = {name for one in _probed(pod) for name in _names(one)}
     for name, text in _given(pod):
         if name and name not in known:
             listed = f"expected one of {', '.join(sorted(known))}" if known else "which has none"
-            yield Problem(_PATH, f"{name} is no probe of this pod, {listed}")
+            yield Problem(_PATH, f"{name} is not a probe of this pod, {listed}")
         if not _milliseconds(text):
-            yield Problem(_PATH, f"{text[:_SHOWN]!r} is no number of milliseconds from {LEAST_MS} to {LONGEST_MS}")
+            yield Problem(_PATH, f"{text[:_SHOWN]!r} is not a number of milliseconds from {LEAST_MS} to {LONGEST_MS}")
 
 
 def _milliseconds(text: str) -> int:
-    """The period, 0 if it is none."""
+    """Parse a period; 0 if it is invalid."""
     number = int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
     return number if LEAST_MS <= number <= LONGEST_MS else 0
 
 
 def _given(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Each part of the annotation: a probe's name, empty for all of them, and its period."""
+    """Yield each part of the annotation: a probe's name, empty for all probes, and its period."""
     whole = pod.metadata.annotations.get(ANNOTATION)
     for part in whole.split(",") if whole is not None else ():
         name, equals, text = part.strip().rpartition("=")

@@ -1,7 +1,7 @@
-"""What counts for a container of which no probe has said anything yet. Pure.
+"""The initial results of probes, before their first outcome. Pure.
 
-Comes in: nothing. Goes out: a result for each probe. Next: `prober`, which begins with it; `pod`, which takes what it
-has not heard for it. Source: pkg/kubelet/prober/worker.go (newWorker).
+Input: none. Output: a result for each probe. Next: `prober`, which starts with it; `pod`, which assumes it for results
+that it has not received. Source: pkg/kubelet/prober/worker.go (newWorker).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the kernel is to hold one container to, by the node's settings. Pure.
+"""The kernel limits of one container, given the node's settings. Pure.
 
-Comes in: a container or what its pod needs, the settings. Goes out: its limit of processor time; values for its own
-cgroup that container runtimes have no words for. Next: `pod` writes them once it runs, `qos` keeps them. Source:
+Input: a container or its pod's needs, the settings. Output: its CPU limit; values for its cgroup that container
+runtimes have no options for. Next: `pod` writes them once the container runs, `qos` enforces them. Source:
 pkg/kubelet/kuberuntime (kuberuntime_container_linux.go), keps/sig-node/2570-memory-qos.
 """
 
@@ -21,8 +21,8 @@ _PAGE = 4096
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings. `throttling` is the part of the way from request to limit at which a container is slowed down, None
-    for nowhere; `unlimited_bytes` stands for a limit that there is none of.
+    """The node's settings for container limits. `throttling`: fraction of the way from memory request to limit at which
+    memory.high is set, None disables it; `unlimited_bytes`: replaces a missing memory limit.
     """
 
     cpu: bool = True
@@ -33,31 +33,33 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cpu_milli(container: Container, holding: Holding) -> int:
-    """Its limit of processor time in thousandths of a processor; 0 for none."""
+    """The container's CPU limit in milli CPUs; 0 for none."""
     return resources.limits(container).get("cpu", 0) if holding.cpu else 0
 
 
 def beside(needs: PodNeeds, name: str, holding: Holding) -> Values:
-    """What is to be written into its cgroup beside what the runtime writes. Of huge pages it gets what it asks for and
-    no more; where nobody of the pod asks for any, the pod's own cgroup sees to that.
+    """The values to write to the container's cgroup in addition to the runtime's. Huge pages are limited to the
+    container's own; if no container of the pod requests any, the pod's cgroup enforces that.
     """
     own = needs.containers.get(name, ContainerNeeds())
-    asked = own.memory_request_bytes
-    protected = asked if asked and holding.reservation == "TieredReservation" else None
+    request = own.memory_request_bytes
+    protected = request if request and holding.reservation == "TieredReservation" else None
     guaranteed = needs.qos_class == "Guaranteed"
     pages = sorted({size for one in needs.containers.values() for size in one.huge_pages})
     return Values(
         memory_min_bytes=protected if guaranteed else None,
         memory_low_bytes=None if guaranteed else protected,
-        memory_high_bytes=_slowed_at(asked, own.memory_limit_bytes, holding),
+        memory_high_bytes=_memory_high(request, own.memory_limit_bytes, holding),
         huge_pages=tuple((resources.page_size(size), own.huge_pages.get(size, 0)) for size in pages),
     )
 
 
-def _slowed_at(asked: int, limit: int, holding: Holding) -> int | None:
-    """Who may use exactly what it asks for is never slowed down."""
+def _memory_high(request: int, limit: int, holding: Holding) -> int | None:
+    """memory.high in bytes; None if throttling is off, request and limit are equal, or the result is not above the
+    request.
+    """
     most = limit or holding.unlimited_bytes
-    if holding.throttling is None or asked == limit != 0:
+    if holding.throttling is None or request == limit != 0:
         return None
-    high = int(asked + (most - asked) * holding.throttling) // _PAGE * _PAGE
-    return high if high > asked else None
+    high = int(request + (most - request) * holding.throttling) // _PAGE * _PAGE
+    return high if high > request else None

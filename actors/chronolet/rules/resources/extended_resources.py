@@ -1,7 +1,7 @@
-"""Extended resources: what device plugins offer, and what containers want of it. Pure.
+"""Extended resources: those offered by device plugins, and how many a container requests. Pure.
 
-Comes in: names of resources, a container. Goes out: whether a name is one of an extended resource; how many devices of
-which. Answers to: IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go.
+Input: resource names, a container. Output: whether a name is an extended resource; device counts by resource. Source:
+IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _QUOTA = "requests."
 
 
 def is_extended(name: str) -> bool:
-    """Whether a resource of this name can be a device plugin's: `vendor-domain/type`."""
+    """Whether a name is one of an extended resource, `vendor-domain/type`."""
     if "/" not in name or _NATIVE in name or name.startswith(_QUOTA):
         return False
     return names.qualified_problem(f"{_QUOTA}{name}") is None
 
 
 def wanted(container: Container) -> dict[str, int]:
-    """How many devices of each extended resource a container wants, by name; what it wants none of is left out."""
+    """The number of devices that a container requests, by extended resource; without zero counts."""
     limits = container.resources.limits
     counts = {name: quantities.whole(limits[name]) for name in sorted(limits) if is_extended(name)}
     return {name: count for name, count in counts.items() if count}

@@ -1,6 +1,6 @@
-"""What a pod takes of its node, in numbers. Pure.
+"""The resources that a pod needs from its node. Pure.
 
-Comes in: a PodSpec. Goes out: `PodNeeds`. Next: `pod` asks for it, `qos` reckons with it. Source:
+Input: a PodSpec. Output: `PodNeeds`. Next: `pod` requests them, `qos` accounts for them. Source:
 pkg/kubelet/cm/helpers_linux.go (ResourceConfigForPod).
 """
 
@@ -16,19 +16,19 @@ from chronolet_schemas.resources import ContainerNeeds, PodNeeds
 
 
 def needs(spec: PodSpec) -> PodNeeds:
-    """A limit counts only where every container has it, or the pod as a whole."""
-    asked, allowed = resources.pod_requests(spec), resources.pod_limits(spec)
+    """Compute a pod's needs. A limit counts only if every container, or the pod as a whole, sets it."""
+    requested, allowed = resources.pod_requests(spec), resources.pod_limits(spec)
     return PodNeeds(
         qos_class=qos_class(spec),
-        cpu_request_milli=asked.get("cpu", 0),
-        memory_request_bytes=asked.get("memory", 0),
+        cpu_request_milli=requested.get("cpu", 0),
+        memory_request_bytes=requested.get("memory", 0),
         cpu_limit_milli=allowed["cpu"] if _all_limited(spec, "cpu") else None,
         memory_limit_bytes=allowed["memory"] if _all_limited(spec, "memory") else None,
         huge_pages=_huge_pages(allowed),
         containers={
-            one.name: said
+            one.name: own
             for one in (*spec.init_containers, *spec.containers)
-            if (said := _of_container(one)) != ContainerNeeds()
+            if (own := _of_container(one)) != ContainerNeeds()
         },
         host_ports=tuple(host_ports(spec)),
     )

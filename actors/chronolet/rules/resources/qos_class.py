@@ -1,6 +1,6 @@
-"""A pod's QoS class, and what follows from it for the kernel's choice of whom to kill. Pure.
+"""A pod's QoS class, and the oom_score_adj of its containers that follows from it. Pure.
 
-Comes in: a PodSpec. Goes out: the class; `oom_score_adj` of a container. Next: `pod` (status, containers), `qos`.
+Input: a PodSpec. Output: the class; a container's `oom_score_adj`. Next: `pod` (status, containers), `qos`.
 Source: pkg/apis/core/v1/helper/qos/qos.go, pkg/kubelet/qos/policy.go.
 """
 
@@ -14,18 +14,18 @@ from chronolet_schemas.podspec import Container, PodSpec, ResourceRequirements
 from chronolet_schemas.resources import QosClass
 
 _COUNT = ("cpu", "memory")
-"""What decides the class; other resources do not."""
+"""The resources that determine the class."""
 
 NODE_CRITICAL: Final = "system-node-critical"
 SANDBOX_OOM_SCORE_ADJ: Final = -998
-"""Of what holds a pod's namespaces: it uses next to nothing, and its end would be that of all of the pod."""
+"""For the sandbox: it uses hardly any memory, and its death would end the whole pod."""
 _NEVER_ADJ = -1000
 _GUARANTEED_ADJ, _BEST_EFFORT_ADJ = -997, 1000
 _LEAST_BURSTABLE_ADJ, _MOST_BURSTABLE_ADJ = 1000 + _GUARANTEED_ADJ, _BEST_EFFORT_ADJ - 1
 
 
 def qos_class(spec: PodSpec) -> QosClass:
-    """By app and init containers together, or by what is set for the whole pod alone."""
+    """The pod's class: from pod-level resources if set, else from all app and init containers."""
     whole = spec.resources
     if whole is not None and (whole.requests or whole.limits):
         return _class([whole])
@@ -33,17 +33,17 @@ def qos_class(spec: PodSpec) -> QosClass:
 
 
 def _class(several: Iterable[ResourceRequirements]) -> QosClass:
-    asked: dict[str, int] = {}
+    requested: dict[str, int] = {}
     allowed: dict[str, int] = {}
     all_limited = True
     for one in several:
         limited = _counted(one.limits)
-        _add(asked, _counted(one.requests))
+        _add(requested, _counted(one.requests))
         _add(allowed, limited)
         all_limited = all_limited and len(limited) == len(_COUNT)
-    if not asked and not allowed:
+    if not requested and not allowed:
         return "BestEffort"
-    return "Guaranteed" if all_limited and asked == allowed else "Burstable"
+    return "Guaranteed" if all_limited and requested == allowed else "Burstable"
 
 
 def _counted(written: Mapping[str, str]) -> Mapping[str, int]:
@@ -56,7 +56,7 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def oom_score_adj(spec: PodSpec, container: Container, node_memory_bytes: int) -> int:
-    """How readily the kernel kills a container's processes when memory is short, from -1000 (never) to 1000."""
+    """The container's oom_score_adj, from -1000 (never killed when memory is short) to 1000 (killed first)."""
     if spec.priority_class_name == NODE_CRITICAL:
         return _GUARANTEED_ADJ
     found = qos_class(spec)
@@ -68,16 +68,16 @@ def oom_score_adj(spec: PodSpec, container: Container, node_memory_bytes: int) -
 
 
 def least_oom_score_adj(missing_capabilities: Collection[str]) -> int:
-    """Without a right that not every machine has, the kernel lets nobody below what all begin with."""
+    """The lowest oom_score_adj that can be set: without CAP_SYS_RESOURCE, the kernel allows none below 0."""
     return 0 if "SYS_RESOURCE" in missing_capabilities else _NEVER_ADJ
 
 
 def _as_its_apps(spec: PodSpec, node_memory_bytes: int) -> int:
-    """No sidecar goes before the containers that it is there for."""
+    """The highest value among the app containers: a sidecar must not be killed before the containers it serves."""
     least = min((resources.requests(one).get("memory", 0) for one in spec.containers), default=0)
     return _burstable(least, node_memory_bytes)
 
 
-def _burstable(asked_bytes: int, node_memory_bytes: int) -> int:
-    share = 1000 * asked_bytes // max(node_memory_bytes, 1)
+def _burstable(request_bytes: int, node_memory_bytes: int) -> int:
+    share = 1000 * request_bytes // max(node_memory_bytes, 1)
     return max(_LEAST_BURSTABLE_ADJ, min(_BEST_EFFORT_ADJ - share, _MOST_BURSTABLE_ADJ))

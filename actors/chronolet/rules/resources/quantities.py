@@ -1,7 +1,7 @@
-"""Resource quantities such as `100m`, `1.5`, `64Mi`, `2e3`: exact, pure.
+"""Parses resource quantities such as `100m`, `1.5`, `64Mi`, `2e3` exactly. Pure.
 
-Comes in: the text of a manifest. Goes out: an exact fraction, milli CPUs, or bytes; `QuantityError` for anything else.
-Answers to: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, suffix.go.
+Input: text from a manifest. Output: an exact fraction, milli CPUs, or bytes; `QuantityError` for anything else.
+Source: staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go, suffix.go.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _SHAPE = re.compile(
 
 
 class QuantityError(ValueError):
-    """The text is no quantity; the message says what was expected."""
+    """The text is not a quantity, or out of range; the message states what was expected."""
 
 
 def parse(text: str) -> Fraction:
-    """The exact value of a quantity. Raises QuantityError where Kubernetes would refuse the text."""
+    """The exact value of a quantity. Raises QuantityError if Kubernetes would reject the text."""
     shape = _SHAPE.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if shape is None or not (shape["whole"] or shape["part"]):
-        raise QuantityError(f"{_shown(text)} is no quantity, expected a number such as 1.5, 100m, 64Mi or 1e3")
+        raise QuantityError(f"{_shown(text)} is not a quantity, expected a number such as 1.5, 100m, 64Mi or 1e3")
     digits = (shape["whole"] or "") + (shape["part"] or "")
     number = Fraction(int(digits), 10 ** len(shape["part"] or ""))
     return (-number if shape["sign"] == "-" else number) * _factor(text, shape["suffix"], shape["exponent"])
 
 
 def cpu_milli(text: str) -> int:
-    """CPUs in thousandths, rounded up as the kubelet does: `0.0001` is 1."""
+    """Milli CPUs, rounded up like the kubelet does: `0.0001` is 1."""
     return _bounded(text, math.ceil(parse(text) * 1000))
 
 

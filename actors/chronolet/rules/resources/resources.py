@@ -1,7 +1,7 @@
-"""What a pod asks for and may use, summed up over its containers. Pure.
+"""A pod's requests and limits, summed over its containers. Pure.
 
-Comes in: a PodSpec. Goes out: amounts by resource name: `cpu` in thousandths of a processor, all others in units
-(bytes, counts). Next: `qos_class`, admission, cgroups. Answers to
+Input: a PodSpec. Output: amounts by resource name: `cpu` in milli CPUs, all others in units (bytes, counts). Next:
+`qos_class`, admission, cgroups. Source:
 staging/src/k8s.io/component-helpers/resource/helpers.go.
 """
 
@@ -16,45 +16,47 @@ Amounts = Mapping[str, int]
 
 HUGE_PAGES = "hugepages-"
 _OF_A_POD = ("cpu", "memory")
-"""What may be set for a pod as a whole, huge pages apart."""
+"""The resources that can be set at pod level, in addition to huge pages."""
 
 
 def amounts(written: Mapping[str, str]) -> Amounts:
-    """Quantities as numbers. Raises QuantityError, which a manifest that was accepted does not lead to."""
+    """Parse quantities. Raises QuantityError, but never for an accepted manifest."""
     return {
         name: quantities.cpu_milli(text) if name == "cpu" else quantities.whole(text) for name, text in written.items()
     }
 
 
 def requests(container: Container) -> Amounts:
-    """What a container asks for."""
+    """A container's requests."""
     return amounts(container.resources.requests)
 
 
 def limits(container: Container) -> Amounts:
-    """What a container may use."""
+    """A container's limits."""
     return amounts(container.resources.limits)
 
 
 def pod_requests(spec: PodSpec) -> Amounts:
-    """What the pod needs at the moment of its greatest need, overhead included."""
+    """The pod's requests at its peak, including overhead."""
     total = _of_the_pod(_greatest(spec, requests), spec.resources, lambda of_pod: of_pod.requests)
     return _plus(total, amounts(spec.overhead))
 
 
 def pod_limits(spec: PodSpec) -> Amounts:
-    """What the pod may use; overhead is added where there is a limit."""
+    """The pod's limits at its peak; overhead is added to resources that have a limit."""
     total = _of_the_pod(_greatest(spec, limits), spec.resources, lambda of_pod: of_pod.limits)
     return _plus(total, {name: much for name, much in amounts(spec.overhead).items() if total.get(name)})
 
 
 def page_size(resource: str) -> int:
-    """Bytes of a huge page, by the resource's name: `hugepages-2Mi`."""
+    """The page size in bytes of a huge page resource such as `hugepages-2Mi`."""
     return quantities.whole(resource.removeprefix(HUGE_PAGES))
 
 
 def _greatest(spec: PodSpec, side: Callable[[Container], Amounts]) -> Amounts:
-    """Init containers run one after the other beside the sidecars before them; then all the others together."""
+    """The peak over the pod's life: each init container runs next to the sidecars before it, then all app containers
+    and sidecars run together.
+    """
     sidecars: Amounts = {}
     most: Amounts = {}
     for one in spec.init_containers:
@@ -68,7 +70,7 @@ def _greatest(spec: PodSpec, side: Callable[[Container], Amounts]) -> Amounts:
 def _of_the_pod(
     found: Amounts, of_pod: ResourceRequirements | None, side: Callable[[ResourceRequirements], Mapping[str, str]]
 ) -> Amounts:
-    """What is set for the pod as a whole stands for its containers' sum."""
+    """Replace the containers' sum by the amounts set at pod level."""
     if of_pod is None:
         return found
     own = amounts(side(of_pod))

@@ -1,1 +1,1 @@
-"""The validation of a Pod, as the API server does it."""
+"""Validates a Pod like the API server, and reports fields that chronolet does not honour."""

@@ -1,8 +1,8 @@
-"""What Kubernetes refuses in a container's probes and hooks. Pure.
+"""Validates a container's probes and hooks like the API server. Pure.
 
-Comes in: a defaulted container, its path. Goes out: problems. Next: `container_validation`. Answers to: validateProbe,
-validateLivenessProbe, validateReadinessProbe, validateLifecycle in pkg/apis/core/validation/validation.go; but a name
-that is none of the container's ports, which the kubelet would find out at every single probe, is refused at once.
+Input: a defaulted container, its path. Output: problems. Next: `containers`. Source: validateProbe,
+validateLivenessProbe, validateReadinessProbe, validateLifecycle in pkg/apis/core/validation/validation.go. In addition,
+a port name that the container does not define is rejected here; the kubelet would only notice it at each probe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ATTRIBUTES = {"httpGet": "http_get", "tcpSocket": "tcp_socket"}
 
 
 def action_problems(path: str, container: Container) -> Iterator[Problem]:
-    """Everything that Kubernetes would refuse about what is done to a container from outside."""
+    """All problems of a container's probes and hooks."""
     for field, probe in (
         ("livenessProbe", container.liveness_probe),
         ("readinessProbe", container.readiness_probe),
@@ -53,7 +53,8 @@ def _probe(path: str, probe: Probe, ports: Sequence[ContainerPort]) -> Iterator[
         yield Problem(f"{path}.successThreshold", f"{probe.success_threshold} is above 1")
     if probe.termination_grace_period_seconds is not None:
         if readiness:
-            yield Problem(f"{path}.terminationGracePeriodSeconds", "may not be set: its failure stops no container")
+            message = "may not be set: a failed readiness probe does not stop the container"
+            yield Problem(f"{path}.terminationGracePeriodSeconds", message)
         yield from at_least(f"{path}.terminationGracePeriodSeconds", probe.termination_grace_period_seconds, 1)
 
 
@@ -62,16 +63,16 @@ def _named_ports(path: str, probe: Probe, ports: Sequence[ContainerPort]) -> Ite
     for field, action in (("httpGet", probe.http_get), ("tcpSocket", probe.tcp_socket)):
         name = action.port if action is not None else None
         if isinstance(name, str) and name not in known and names.port_problem(name) is None:
-            listed = ", ".join(known) or "it names none"
+            listed = ", ".join(known) or "it has no named ports"
             yield Problem(f"{path}.{field}.port", f"{name!r} is not among the container's ports ({listed})")
 
 
 def _handler(path: str, action: Probe | LifecycleHandler, handlers: Sequence[str]) -> Iterator[Problem]:
-    """Exactly one thing to do, and a port where one is needed."""
+    """Validate that there is exactly one handler, with a command or port if it needs one."""
     given = [name for name in handlers if isinstance(getattr(action, _ATTRIBUTES.get(name, name)), Part)]
     if len(given) != 1:
-        found = ", ".join(given) or "nothing"
-        yield Problem(path, f"says {found} to do, expected one of {', '.join(handlers)}")
+        found = ", ".join(given) or "no handler"
+        yield Problem(path, f"found {found}, expected one of {', '.join(handlers)}")
     if action.exec is not None and not action.exec.command:
         yield Problem(f"{path}.exec.command", "missing, expected a command")
     if action.http_get is not None:

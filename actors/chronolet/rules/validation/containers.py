@@ -1,7 +1,7 @@
-"""What Kubernetes refuses in one container. Pure.
+"""Validates one container like the API server. Pure.
 
-Comes in: a defaulted container, its path, the names of the pod's volumes. Goes out: problems. Next: `validation`.
-Answers to: validateContainers and what it calls in pkg/apis/core/validation/validation.go.
+Input: a defaulted container, its path, the names of the pod's volumes. Output: problems. Next: `pods`.
+Source: validateContainers and its callees in pkg/apis/core/validation/validation.go.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OVERCOMMITTED = _FRACTIONAL
 
 
 def container_problems(path: str, container: Container, volumes: frozenset[str]) -> Iterator[Problem]:
-    """Everything that Kubernetes would refuse about a container by itself."""
+    """All problems of a container that do not depend on the rest of its pod."""
     if container.name:
         yield from name_problems(f"{path}.name", container.name, names.label_problem)
     else:
@@ -72,7 +72,7 @@ def _address(path: str, text: str) -> Iterator[Problem]:
         if text:
             ipaddress.ip_address(text)
     except ValueError:
-        yield Problem(path, f"{text!r} is no IP address")
+        yield Problem(path, f"{text!r} is not an IP address")
 
 
 def _variable(path: str, variable: EnvVar) -> Iterator[Problem]:
@@ -84,27 +84,29 @@ def _variable(path: str, variable: EnvVar) -> Iterator[Problem]:
         return
     sources = sorted(plain(variable.value_from))
     if variable.value:
-        yield Problem(f"{path}.valueFrom", "stands beside a value, expected only one of them")
+        yield Problem(f"{path}.valueFrom", "is set together with value, expected only one of them")
     if len(sources) != 1:
         yield Problem(f"{path}.valueFrom", f"names {len(sources)} sources, expected one")
 
 
 def resource_problems(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
-    """Limits and requests: names, amounts, and that the ones fit the others."""
-    # A request that repeats its limit may be defaulting's work: what is wrong with it is told where the user wrote it.
+    """Validate limits and requests: names, amounts, and that they fit together."""
+    # A request equal to its limit may come from defaulting: its problems are reported where the user wrote the limit.
     own = {name: text for name, text in resources.requests.items() if resources.limits.get(name) != text}
     for field, amounts in (("limits", resources.limits), ("requests", own)):
         for name, text in amounts.items():
             yield from name_problems(f"{path}.{field}", name, names.qualified_problem, "key ")
             yield from amount_problems(f"{path}.{field}.{name}", name, text)
     yield from _requests_fit(path, resources)
-    asked = {*resources.limits, *resources.requests}
-    if any(name.startswith(HUGE_PAGES) for name in asked) and not asked & {"cpu", "memory"}:
-        yield Problem(path, "asks for huge pages alone, expected cpu or memory beside them")
+    used = {*resources.limits, *resources.requests}
+    if any(name.startswith(HUGE_PAGES) for name in used) and not used & {"cpu", "memory"}:
+        yield Problem(path, "has huge pages only, expected cpu or memory as well")
 
 
 def amount_problems(path: str, name: str, text: str) -> Iterator[Problem]:
-    """A quantity of the resource `name`: well formed, not negative, whole where halves make no sense; whole pages."""
+    """Validate an amount of the resource `name`: a non-negative quantity, integral unless fractions make sense, and a
+    multiple of the page size for huge pages.
+    """
     try:
         value = quantities.parse(text)
         (quantities.cpu_milli if name == "cpu" else quantities.whole)(text)
@@ -114,25 +116,25 @@ def amount_problems(path: str, name: str, text: str) -> Iterator[Problem]:
     if value < 0:
         yield Problem(path, f"{text} is below 0")
     elif name not in _FRACTIONAL and value.denominator != 1:
-        yield Problem(path, f"{text} is no whole number")
+        yield Problem(path, f"{text} is not a whole number")
     elif name.startswith(HUGE_PAGES):
         yield from _page_problems(path, name.removeprefix(HUGE_PAGES), text, int(value))
 
 
 def _page_problems(path: str, size: str, text: str, value: int) -> Iterator[Problem]:
-    """A page is a number of KiB on every machine."""
+    """Validate an amount of huge pages; a page size is a multiple of 1 KiB on every machine."""
     try:
         page = quantities.parse(size)
     except quantities.QuantityError:
         page = Fraction(0)
     if page <= 0 or page % _KIB:
-        yield Problem(path, f"{size!r} is no size of pages, expected one such as 2Mi or 1Gi")
+        yield Problem(path, f"{size!r} is not a page size, expected one such as 2Mi or 1Gi")
     elif value % page:
-        yield Problem(path, f"{text} is no multiple of the page size {size}")
+        yield Problem(path, f"{text} is not a multiple of the page size {size}")
 
 
 def _requests_fit(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
-    """A request is at most its limit, and equal to it for what cannot be shared out twice."""
+    """Report requests above their limit; for resources that cannot be overcommitted, both must be equal."""
     for name, text in resources.requests.items():
         limit = resources.limits.get(name)
         if limit is None:
@@ -140,12 +142,12 @@ def _requests_fit(path: str, resources: ResourceRequirements) -> Iterator[Proble
                 yield Problem(f"{path}.limits", f"names no {name}, expected the request's {text}")
             continue
         try:
-            wanted, allowed = quantities.parse(text), quantities.parse(limit)
+            requested, allowed = quantities.parse(text), quantities.parse(limit)
         except quantities.QuantityError:
-            continue  # reported where it stands
-        if wanted > allowed:
+            continue  # reported at its own path
+        if requested > allowed:
             yield Problem(f"{path}.requests.{name}", f"{text} is above the limit {limit}")
-        elif wanted < allowed and name not in _OVERCOMMITTED:
+        elif requested < allowed and name not in _OVERCOMMITTED:
             yield Problem(f"{path}.requests.{name}", f"{text} is below the limit {limit}, expected the same")
 
 

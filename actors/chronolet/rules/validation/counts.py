@@ -1,7 +1,8 @@
-"""How many of a thing one pod may have: limits of the node; Kubernetes limits only the request. Pure.
+"""Limits on the number of containers, volumes and other list entries per pod. Pure.
 
-Comes in: a pod's plain content, before its types are looked at: to check 40,000 containers one by one takes seconds.
-Goes out: problems. Next: the reader of manifests.
+The limits are this node's: Kubernetes limits only the size of the request. Input: a pod's plain content, before types
+are checked, because checking 40,000 containers one by one takes seconds. Output: problems. Next: the reader of
+manifests.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, Final
 from chronolet.rules.validation.problems import Problem
 
 MAX_CONTAINERS: Final = 256
-"""Of all sorts together: each is a cgroup, a log, and threads while it is started."""
+"""For all kinds together: each container is a cgroup, a log, and threads while it starts."""
 
 PER_POD: Final[Mapping[str, int]] = {"volumes": 1024}
 PER_CONTAINER: Final[Mapping[str, int]] = {"env": 10_000, "volumeMounts": 1024, "ports": 1024}
@@ -21,14 +22,14 @@ _SORTS: Final = ("initContainers", "containers", "ephemeralContainers")
 
 
 def problems(content: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the pod has too many of. Values of a wrong type are somebody else's problem."""
+    """Report lists that are too long. Values of a wrong type are reported by the type check."""
     spec = content.get("spec")
     if not isinstance(spec, dict):
         return
     total = sum(len(_list(spec, sort)) for sort in _SORTS)
     if total > MAX_CONTAINERS:
-        said = f"{total} containers, init and ephemeral ones included, are above {MAX_CONTAINERS}; split the pod"
-        yield Problem("spec.containers", said)
+        message = f"{total} containers, including init and ephemeral ones, are above {MAX_CONTAINERS}; split the pod"
+        yield Problem("spec.containers", message)
         return
     yield from _lists("spec", spec, PER_POD)
     for sort in _SORTS:

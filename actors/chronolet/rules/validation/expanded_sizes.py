@@ -1,11 +1,11 @@
-"""How large a container's environment, command and arguments become once expanded, without building them. Pure.
+"""Computes the expanded size of a container's environment, command and arguments without expanding them. Pure.
 
-Comes in: a container's definition, the values of its references. Goes out: sizes in bytes, or `TooLargeError`.
-Next: `expansion` builds what passed; `size_findings` reports the rest to `apply` and to the `pod` decider.
+Input: a container's definition, the values of its references. Output: sizes in bytes, or `TooLargeError`.
+Next: `expansion` expands what passed; `size_findings` reports the rest to `apply` and to the `pod` decider.
 
-Each `$(NAME)` may stand for text that holds many others, so sizes grow exponentially with the number of variables while
-the manifest stays small. The check counts bytes and stops at the first string above its limit, which bounds its own
-work. The limits are Linux's MAX_ARG_STRLEN (fs/exec.c: no string of an execve may be longer) and a total
+Each `$(NAME)` may expand to text built from many other references, so sizes can grow exponentially with the number of
+variables while the manifest stays small. The check counts bytes and stops at the first string above its limit, which
+bounds its own work. The limits are Linux's MAX_ARG_STRLEN (fs/exec.c: maximum length of one execve string) and a total
 below its ARG_MAX.
 """
 
@@ -17,21 +17,21 @@ from chronolet.rules.expansion import REFERENCE
 from chronolet_schemas.podspec import Container, EnvVar, EnvVarSource
 
 MAX_STRING_BYTES = 128 * 1024
-"""One variable as `NAME=value`, one word of a command or one argument, each with the NUL that ends it."""
+"""Maximum for one variable as `NAME=value`, one command word or one argument, including the terminating NUL."""
 MAX_TOTAL_BYTES = 1024 * 1024
-"""All of these strings of a container together."""
+"""Maximum for all these strings of a container together."""
 MAX_PATH_BYTES = 4096
-"""Linux's PATH_MAX: an expanded subPathExpr."""
+"""Maximum for an expanded subPathExpr: Linux's PATH_MAX."""
 
 Sizes = Mapping[str, int]
-"""Bytes of the value of each variable."""
+"""Size in bytes of each variable's value, by name."""
 
-_END = 1  # the NUL that ends a string
+_END = 1  # the terminating NUL
 _EQUALS = 1
 
 
 class TooLargeError(ValueError):
-    """Something is above its limit once expanded. `path` is below the container, empty for the total."""
+    """An expanded text is above its limit. `path`: its path below the container, empty for the total."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -40,12 +40,12 @@ class TooLargeError(ValueError):
 
 
 def text_bytes(text: str) -> int:
-    """Bytes of a text in UTF-8; half of a surrogate pair, which no manifest can hold, counts as three."""
+    """Bytes of a text in UTF-8; a lone surrogate, which no manifest can contain, counts as three."""
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def expanded_bytes(text: str, sizes: Sizes) -> int:
-    """Bytes of `expansion.expand(text, variables)`, where `sizes` are those of the variables."""
+    """Bytes of `expansion.expand(text, variables)`. `sizes`: the sizes of the variables' values."""
     total = text_bytes(text)
     for found in REFERENCE.finditer(text):
         if found[1] is None:
@@ -58,7 +58,7 @@ def expanded_bytes(text: str, sizes: Sizes) -> int:
 def environment_sizes(
     variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], str], given: Mapping[str, str] = {}
 ) -> Sizes:
-    """Sizes of the values of `expansion.environment`, beside the variables that device plugins give.
+    """Sizes of the values of `expansion.environment`, plus those of the variables `given` by device plugins.
 
     Raises TooLargeError at the first variable that is too large.
     """
@@ -75,7 +75,7 @@ def environment_sizes(
 
 
 def check(definition: Container, sizes: Sizes) -> None:
-    """Refuse a container whose words or whose strings together are too large. Raises TooLargeError."""
+    """Check a container's command and arguments, and all its strings together. Raises TooLargeError."""
     total = sum(_variable_bytes(name, size) for name, size in sizes.items())
     total += words_bytes("command", definition.command, sizes) + words_bytes("args", definition.args, sizes)
     if total > MAX_TOTAL_BYTES:
@@ -94,17 +94,17 @@ def words_bytes(field: str, words: Iterable[str], sizes: Sizes) -> int:
 
 
 def check_words(field: str, words: Iterable[str], sizes: Sizes) -> None:
-    """Refuse a command whose words, each or together, are too large. Raises TooLargeError."""
+    """Check the words of a command, each and together. Raises TooLargeError."""
     total = words_bytes(field, words, sizes)
     if total > MAX_TOTAL_BYTES:
         raise TooLargeError(field, f"{total} bytes once expanded, {_above_total()}")
 
 
 def check_path(path: str, text: str, sizes: Sizes) -> None:
-    """Refuse a subPathExpr that no file system takes. Raises TooLargeError."""
+    """Check that an expanded subPathExpr fits into PATH_MAX. Raises TooLargeError."""
     size = expanded_bytes(text, sizes)
     if size > MAX_PATH_BYTES:
-        raise TooLargeError(path, f"{size} bytes once expanded, above {MAX_PATH_BYTES}, the longest path Linux takes")
+        raise TooLargeError(path, f"{size} bytes once expanded, above {MAX_PATH_BYTES}, Linux's limit for a path")
 
 
 def _variable_bytes(name: str, size: int) -> int:
@@ -113,9 +113,9 @@ def _variable_bytes(name: str, size: int) -> int:
 
 def _string(path: str, what: str, size: int) -> None:
     if size > MAX_STRING_BYTES:
-        message = f"{what} has {size} bytes once expanded, above {MAX_STRING_BYTES}, the most Linux takes in one string"
+        message = f"{what} has {size} bytes once expanded, above {MAX_STRING_BYTES}, Linux's limit for one string"
         raise TooLargeError(path, message)
 
 
 def _above_total() -> str:
-    return f"above {MAX_TOTAL_BYTES}, the most for one container; shorten the values or mount them as a file"
+    return f"above {MAX_TOTAL_BYTES}, the limit for one container; shorten the values or mount them as a file"

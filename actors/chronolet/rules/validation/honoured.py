@@ -1,7 +1,7 @@
-"""Which fields of a Pod chronolet does not honour yet, by path. Pure.
+"""Finds the fields of a Pod that chronolet does not honour. Pure.
 
-Comes in: a parsed Pod. Goes out: findings, in the order of the fields. Next: the CLI prints them, the `pod` decider
-keeps a container with a blocking one from starting (CreateContainerConfigError). The verdicts: `honoured_table`.
+Input: a parsed Pod. Output: findings, in field order. Next: the CLI prints them, the `pod` decider does not start a
+container with a blocking one (CreateContainerConfigError). The verdicts are in `honoured_table`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ CONTAINERS: Final = {
     "containers": "spec.containers[",
     "ephemeral_containers": "spec.ephemeralContainers[",
 }
-"""How the paths of each sort of container begin."""
+"""Path prefix of each kind of container."""
 
 _WHOLE_POD: Final = ""
 _CONTAINER_KEYS: Final = frozenset(("initContainers", "containers", "ephemeralContainers"))
 
 
 def findings(pod: Pod) -> tuple[Finding, ...]:
-    """Every given field that is not honoured; a value that Kubernetes would take anyway is no finding."""
-    content = _without_what_holds(plain(pod))
+    """A finding for every field that is set but not honoured, unless its value changes nothing."""
+    content = _without_enforced(plain(pod))
     return tuple(
         Finding(path=path, severity=verdict.severity, message=_message(value, verdict), pod=pod.key)
         for path, value, verdict in _walk(content, "", "", HONOURED)
@@ -38,7 +38,7 @@ def findings(pod: Pod) -> tuple[Finding, ...]:
 
 
 def blockers(pod: Pod, found: Sequence[Finding]) -> Iterator[tuple[str, Finding]]:
-    """The names of containers that may not start, with what keeps them from it: their own or the whole pod's first."""
+    """The containers that must not start, each with the first blocking finding of its own or of the whole pod."""
     first: dict[str, int] = {}
     blocking = [one for one in found if one.severity == BLOCKING]
     for number, one in enumerate(blocking):
@@ -52,15 +52,15 @@ def blockers(pod: Pod, found: Sequence[Finding]) -> Iterator[tuple[str, Finding]
 
 
 def _container_path(path: str) -> str:
-    """The path of the container that a finding is about."""
+    """The path of the container that a finding belongs to; `_WHOLE_POD` if it is not in a container."""
     return path[: path.index("]") + 1] if path.startswith(tuple(CONTAINERS.values())) else _WHOLE_POD
 
 
 def verdict_below(pattern: str, key: str) -> Verdict | None:
-    """The table's verdict for a key of the object at `pattern` (a path without indices), None if it has none there.
+    """The table's verdict for a key of the object at `pattern` (a path without indices); None if it is not listed.
 
-    The key itself comes first, then `prefix/*` for keys such as annotations, then `*/*` for the name of an extended
-    resource or `hugepages-*`, then `*`.
+    Precedence: the key itself, then `prefix/*` for keys such as annotations, then `*/*` for an extended resource or
+    `hugepages-*`, then `*`.
     """
     family = ("*/*",) if is_extended(key) else (f"{HUGE_PAGES}*",) if key.startswith(HUGE_PAGES) else ()
     for name in (key, key.partition("/")[0] + "/*", *family, "*"):
@@ -71,7 +71,7 @@ def verdict_below(pattern: str, key: str) -> Verdict | None:
 
 
 def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tuple[str, Any, Verdict]]:
-    """Path, value and verdict of everything that is reported as a whole."""
+    """Yield path, value and verdict of everything that is reported as one finding."""
     if isinstance(value, dict) and verdict.inside:
         for key, held in value.items():
             below = f"{pattern}.{key}" if pattern else key
@@ -83,9 +83,9 @@ def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tup
         yield path, value, verdict
 
 
-def _without_what_holds(content: Object) -> Object:
-    """The pod without requests that only repeat their limit, as defaulting writes them, and without the limits of
-    volumes in memory, which hold.
+def _without_enforced(content: Object) -> Object:
+    """The pod without requests equal to their limit, which defaulting writes, and without size limits of in-memory
+    volumes, which are enforced.
     """
     spec = dict(content.get("spec", {}))
     if "volumes" in spec:

@@ -1,8 +1,8 @@
-"""Every field of a v1 Pod and how chronolet stands to it: the table behind `honoured`.
+"""The table behind `honoured`: for each field of a v1 Pod, whether chronolet honours it.
 
-A path is written as in findings, without the indices of lists; `*` stands for any key of a map, `*/*` for the name of
-an extended resource. A field that is not
-listed stands as the nearest listed path above it does. Values given as `unless` are what Kubernetes does anyway.
+Input: none. Output: `TABLE`. Next: `honoured`. A path is written as in findings, without list indices; `*` matches any
+key of a map, `*/*` the name of an extended resource. A field that is not listed inherits the verdict of its nearest
+listed parent. Values in `unless` match the default behaviour, so they are not reported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chronolet_schemas.podspec import BLOCKING, WARNING, Severity
 class Verdict(msgspec.Struct, frozen=True):
     """How a field is treated. No severity means honoured.
 
-    `message` says what the user misses. `inside` reports each field below by itself instead of the field as a whole.
+    `message`: the consequence for the user. `inside`: report each nested field separately, not the field as a whole.
     """
 
     severity: Severity | None
@@ -38,23 +38,23 @@ def _blocks(message: str, *unless: Any) -> Verdict:
 
 
 _SCHEDULER: Final = "only a scheduler reads this; the pod runs on this node anyway"
-_ACCOUNT: Final = "there are no service accounts here; the containers get no token"
-_SECURITY: Final = "the container would run with other rights than asked for"
-_HOOK: Final = "no kubelet runs such a hook"
-_VOLUME: Final = "this kind of volume is not supported yet"
+_ACCOUNT: Final = "service accounts are not supported; the containers get no token"
+_SECURITY: Final = "the container would run with other privileges than requested"
+_HOOK: Final = "the kubelet does not run such hooks"
+_VOLUME: Final = "this volume type is not supported yet"
 _REFERENCE: Final = "values from other objects are not supported yet, only plain values and the pod's own fields"
-_REQUEST: Final = "no room on the disk is reserved yet"
-_OF_POD: Final = "of a whole pod only cpu, memory and huge pages are supported yet"
-_RESTART: Final = "a container restarts as its pod's restartPolicy says; only a sidecar has one of its own: Always"
-_RESOURCE: Final = "only limits of cpu, memory, huge pages and what device plugins offer are supported yet"
+_REQUEST: Final = "disk space is not reserved yet"
+_OF_POD: Final = "at pod level, only cpu, memory and huge pages are supported so far"
+_RESTART: Final = "containers follow their pod's restartPolicy; only a sidecar may have its own: Always"
+_RESOURCE: Final = "only limits of cpu, memory, huge pages and device plugin resources are supported so far"
 
 _TOP: Final = {
     "apiVersion": HONOURED,
     "kind": HONOURED,
     "metadata": HONOURED,
-    "metadata.finalizers": _warns("nobody here waits for finalizers"),
+    "metadata.finalizers": _warns("deletion does not wait for finalizers"),
     "metadata.annotations.container.apparmor.security.beta.kubernetes.io/*": _blocks(
-        "a profile is taken from securityContext.appArmorProfile only", "runtime/default"
+        "only securityContext.appArmorProfile is supported", "runtime/default"
     ),
     "spec": HONOURED,
 }
@@ -72,11 +72,11 @@ _POD: Final = {
     "schedulingGates": _warns(_SCHEDULER),
     "schedulingGroup": _warns(_SCHEDULER),
     "overhead": HONOURED,
-    "priority": _warns("no pod is preferred to another yet"),
-    "priorityClassName": _warns("no pod is preferred to another yet"),
-    "preemptionPolicy": _warns("no pod is stopped in favour of another", "PreemptLowerPriority"),
-    "evictionResponders": _warns("nobody is asked before an eviction"),
-    "readinessGates": _warns("a condition counts as True where the annotation chronolet/conditions does not state it"),
+    "priority": _warns("pod priorities are not supported yet"),
+    "priorityClassName": _warns("pod priorities are not supported yet"),
+    "preemptionPolicy": _warns("no pod is preempted in favour of another", "PreemptLowerPriority"),
+    "evictionResponders": _warns("eviction responders are not asked"),
+    "readinessGates": _warns("a condition counts as True unless the annotation chronolet/conditions sets it"),
     "serviceAccountName": _warns(_ACCOUNT, "default"),
     "serviceAccount": _warns(_ACCOUNT, "default"),
     "automountServiceAccountToken": _warns(_ACCOUNT, False),
@@ -101,12 +101,12 @@ _POD: Final = {
     "hostNetwork": HONOURED,
     "hostPID": HONOURED,
     "hostIPC": HONOURED,
-    "hostUsers": _blocks("containers have no user namespace of their own yet", True),
+    "hostUsers": _blocks("containers do not get their own user namespace yet", True),
     "shareProcessNamespace": HONOURED,
     "os": HONOURED,
     "os.name": _blocks("this is a Linux node", "linux"),
-    "runtimeClassName": _blocks("containers always run under Docker's default runtime yet"),
-    "resourceClaims": _blocks("dynamic resources are not supported"),
+    "runtimeClassName": _blocks("only Docker's default runtime is supported so far"),
+    "resourceClaims": _blocks("dynamic resource allocation is not supported"),
     "resources": HONOURED,
     "resources.requests": HONOURED,
     "resources.requests.cpu": HONOURED,
@@ -118,7 +118,7 @@ _POD: Final = {
     "resources.limits.memory": HONOURED,
     "resources.limits.hugepages-*": HONOURED,
     "resources.limits.*": _blocks(_OF_POD),
-    "resources.claims": _blocks("dynamic resources are not supported"),
+    "resources.claims": _blocks("dynamic resource allocation is not supported"),
     "securityContext": HONOURED,
     "securityContext.seLinuxOptions": HONOURED,
     "securityContext.runAsUser": HONOURED,
@@ -131,7 +131,7 @@ _POD: Final = {
     "securityContext.seccompProfile": HONOURED,
     "securityContext.appArmorProfile": HONOURED,
     "securityContext.supplementalGroupsPolicy": _blocks(_SECURITY, "Merge"),
-    # A volume is labelled as a whole or not at all by Docker; its files keep theirs here.
+    # Docker relabels a volume as a whole or not at all; here its files keep their labels.
     "securityContext.seLinuxChangePolicy": _warns("volumes are not relabelled"),
     "securityContext.windowsOptions": _warns("only Windows nodes read this"),
 }
@@ -156,7 +156,7 @@ _CONTAINER: Final = {
     "resources.limits": HONOURED,
     "resources.limits.cpu": HONOURED,
     "resources.limits.memory": HONOURED,
-    "resources.limits.ephemeral-storage": _warns("the size of what a container writes is not limited yet"),
+    "resources.limits.ephemeral-storage": _warns("the amount of data that a container writes is not limited yet"),
     "resources.limits.*/*": HONOURED,
     "resources.limits.hugepages-*": HONOURED,
     "resources.limits.*": _blocks(_RESOURCE),
@@ -167,13 +167,13 @@ _CONTAINER: Final = {
     "resources.requests.*/*": HONOURED,
     "resources.requests.hugepages-*": HONOURED,
     "resources.requests.*": _blocks(_RESOURCE),
-    "resources.claims": _blocks("dynamic resources are not supported"),
-    "resizePolicy": _warns("resources are not changed in a running container"),
+    "resources.claims": _blocks("dynamic resource allocation is not supported"),
+    "resizePolicy": _warns("resources of a running container are not changed"),
     "restartPolicy": _blocks(_RESTART),
     "restartPolicyRules": _blocks(_RESTART),
     "volumeMounts": HONOURED,
     "volumeMounts.recursiveReadOnly": _blocks(
-        "mounts below a read-only mount cannot be made read-only by Docker", "Disabled", "IfPossible"
+        "Docker cannot make mounts below a read-only mount read-only", "Disabled", "IfPossible"
     ),
     "volumeMounts.subPath": HONOURED,
     "volumeMounts.subPathExpr": HONOURED,
@@ -181,7 +181,7 @@ _CONTAINER: Final = {
     "volumeDevices": _blocks("raw block volumes are not supported"),
     "livenessProbe": HONOURED,
     "readinessProbe": HONOURED,
-    "readinessProbe.terminationGracePeriodSeconds": _blocks("the failure of a readiness probe stops no container"),
+    "readinessProbe.terminationGracePeriodSeconds": _blocks("a failed readiness probe does not stop the container"),
     "startupProbe": HONOURED,
     "lifecycle": HONOURED,
     "lifecycle.postStart": HONOURED,
@@ -215,7 +215,7 @@ _VOLUMES: Final = {
     "name": HONOURED,
     "emptyDir": HONOURED,
     "emptyDir.medium": _blocks("only the node's disk and memory are supported", "Memory"),
-    "emptyDir.sizeLimit": _warns("the size of a volume on the disk is not limited yet"),
+    "emptyDir.sizeLimit": _warns("the size of a volume on disk is not limited yet"),
     "downwardAPI": HONOURED,
     "hostPath": HONOURED,
     "hostPath.type": HONOURED,

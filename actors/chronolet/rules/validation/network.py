@@ -1,6 +1,6 @@
-"""What Kubernetes refuses in a pod's namespaces, names and resolver. Pure.
+"""Validates a pod's namespaces, host names and resolver like the API server. Pure.
 
-Comes in: a defaulted pod's spec, its path. Goes out: problems. Next: `validation`. Answers to validateHostNetwork,
+Input: a defaulted pod's spec, its path. Output: problems. Next: `pods`. Source: validateHostNetwork,
 validatePodDNSConfig, ValidateHostAliases in pkg/apis/core/validation/validation.go.
 """
 
@@ -19,12 +19,12 @@ LONGEST_SEARCHES = 2048
 
 
 def network_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Of the pod, and of each container that is given with its path."""
+    """Network problems of the pod and of each container, given with its path."""
     if spec.host_pid and spec.share_process_namespace:
         yield Problem(f"{path}.shareProcessNamespace", "ShareProcessNamespace and HostPID cannot both be enabled")
     if spec.hostname_override and (spec.host_network or spec.set_hostname_as_fqdn):
         other = "hostNetwork" if spec.host_network else "setHostnameAsFQDN"
-        yield Problem(f"{path}.hostnameOverride", f"cannot stand beside {other}")
+        yield Problem(f"{path}.hostnameOverride", f"cannot be set together with {other}")
     if spec.host_network:
         yield from _host_ports(containers)
     yield from _resolver(path, spec)
@@ -70,7 +70,7 @@ def _searches(path: str, searches: Sequence[str]) -> Iterator[Problem]:
         yield Problem(path, f"has more than {LONGEST_SEARCHES} characters")
     for index, search in enumerate(searches):
         if search != ".":
-            # An underscore, as in the names of services, may stand wherever a letter may.
+            # Underscores, as in service names, are allowed wherever letters are.
             name = search.removesuffix(".").replace("_", "a")
             yield from name_problems(f"{path}[{index}]", name, names.subdomain_problem)
 
@@ -79,4 +79,4 @@ def _address(path: str, text: str) -> Iterator[Problem]:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        yield Problem(path, f"{text!r} is no IP address")
+        yield Problem(path, f"{text!r} is not an IP address")

@@ -1,7 +1,7 @@
-"""What Kubernetes refuses in a Pod whose types are right: names, numbers, references, duplicates. Pure.
+"""Validates a Pod like the API server: names, numbers, references, duplicates. Types are checked before. Pure.
 
-Comes in: a defaulted Pod. Goes out: problems, each with its path, all of them. Next: the reader of manifests.
-Answers to: pkg/apis/core/validation/validation.go (ValidatePodCreate).
+Input: a defaulted Pod. Output: all problems, each with its path. Next: the reader of manifests.
+Source: pkg/apis/core/validation/validation.go (ValidatePodCreate).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class _Group(NamedTuple):
-    """One of the three lists of containers."""
+    """One of a pod's three container lists."""
 
     field: str
     containers: tuple[Container, ...]
 
 
 def problems(pod: Pod) -> tuple[Problem, ...]:
-    """Everything that Kubernetes would refuse about this pod, in the order of the fields."""
+    """All problems for which Kubernetes would reject the pod, in field order."""
     annotated = (*periods.problems(pod), *stated_conditions.problems(pod))
     return (*_metadata("metadata", pod.metadata), *annotated, *_spec("spec", pod.spec))
 
@@ -78,7 +78,7 @@ def _spec(path: str, spec: PodSpec) -> Iterator[Problem]:
 
 
 def _spec_names(path: str, spec: PodSpec) -> Iterator[Problem]:
-    """Fields that are names, and the node selector, which is labels."""
+    """Validate the fields that are names, the node selector and the node affinity."""
     for field, value, check in (
         ("hostname", spec.hostname, names.label_problem),
         ("subdomain", spec.subdomain, names.label_problem),
@@ -132,21 +132,21 @@ def _containers(path: str, spec: PodSpec) -> Iterator[Problem]:
             here = f"{path}.{group.field}[{index}]"
             yield from container_problems(here, container, volumes)
             yield from _misplaced(here, group.field, container)
-    everyone = [
+    with_paths = [
         (f"{path}.{group.field}[{index}]", container)
         for group in groups
         for index, container in enumerate(group.containers)
     ]
-    yield from use_problems(path, spec, everyone)
-    yield from rights_problems(path, spec, everyone)
-    yield from network_problems(path, spec, everyone)
+    yield from use_problems(path, spec, with_paths)
+    yield from rights_problems(path, spec, with_paths)
+    yield from network_problems(path, spec, with_paths)
     yield from _unique_names(path, groups)
-    # Init containers run one by one: only these meet on the node's ports.
+    # Init containers run one by one: only app containers can conflict.
     yield from _unique_host_ports(f"{path}.containers", spec.containers)
 
 
 def _misplaced(path: str, field: str, container: Container) -> Iterator[Problem]:
-    """Fields that this sort of container may not have."""
+    """Report fields that this kind of container must not set."""
     if field == "initContainers" and container.restart_policy == "Always":
         return
     for name in sorted(_MISPLACED.get(field, frozenset()) & plain(container).keys()):
@@ -154,7 +154,7 @@ def _misplaced(path: str, field: str, container: Container) -> Iterator[Problem]
 
 
 def _unique_names(path: str, groups: Iterable[_Group]) -> Iterator[Problem]:
-    """No two containers of any sort share a name."""
+    """Report containers of any kind that share a name."""
     named = (
         (f"{path}.{group.field}[{index}].name", container.name)
         for group in groups
@@ -165,7 +165,7 @@ def _unique_names(path: str, groups: Iterable[_Group]) -> Iterator[Problem]:
 
 
 def _unique_host_ports(path: str, containers: tuple[Container, ...]) -> Iterator[Problem]:
-    """No two containers that run together publish the same port of the node."""
+    """Report containers that run together and publish the same host port."""
     published = (
         (f"{path}[{index}].ports[{number}].hostPort", (port.host_port, port.protocol, port.host_ip))
         for index, container in enumerate(containers)

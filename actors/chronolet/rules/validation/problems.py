@@ -1,6 +1,6 @@
-"""The small checks that validation is made of. Pure.
+"""The basic checks used by validation. Pure.
 
-Comes in: a path and a value. Goes out: problems with that path, in Kubernetes' manner of naming paths.
+Input: a path and a value. Output: problems with that path, in Kubernetes' notation. Next: the other modules here.
 """
 
 from __future__ import annotations
@@ -10,40 +10,40 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """What is wrong at a path: what was found and what was expected."""
+    """A validation error: its path, and what was found and expected."""
 
     path: str
     message: str
 
 
 def name_problems(path: str, name: str, check: Callable[[str], str | None], what: str = "") -> Iterator[Problem]:
-    """The problem that `check` sees in a name, if any."""
+    """The problem that `check` finds in a name, if any; `what` is a prefix for the message."""
     problem = check(name)
     if problem is not None:
         yield Problem(path, f"{what}{problem}")
 
 
 def required(path: str, value: str, what: str) -> Iterator[Problem]:
-    """A text that must not be empty."""
+    """Check that a text is not empty; `what` describes the expected value."""
     if not value:
         yield Problem(path, f"missing, expected {what}")
 
 
 def at_least(path: str, value: int, lowest: int) -> Iterator[Problem]:
-    """A number with a lower bound."""
+    """Check a number against a lower bound."""
     if value < lowest:
         yield Problem(path, f"{value} is below {lowest}")
 
 
 def within(path: str, value: int, lowest: int, highest: int) -> Iterator[Problem]:
-    """A number with both bounds."""
+    """Check a number against both bounds, inclusive."""
     yield from at_least(path, value, lowest)
     if value > highest:
         yield Problem(path, f"{value} is above {highest}")
 
 
 def repeated(path: str, field: str, values: Sequence[str]) -> Iterator[Problem]:
-    """Values of a field in a list that stand there twice; empty ones are somebody else's problem."""
+    """Report duplicate values of `field` in a list; empty values are ignored."""
     first: dict[str, int] = {}
     for index, value in enumerate(values):
         if value and first.setdefault(value, index) < index:

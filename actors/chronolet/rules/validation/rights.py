@@ -1,6 +1,6 @@
-"""What Kubernetes refuses in security contexts. Pure.
+"""Validates security contexts like the API server. Pure.
 
-Comes in: a defaulted pod's spec, its path. Goes out: problems. Next: `validation`. Answers to
+Input: a defaulted pod's spec, its path. Output: problems. Next: `pods`. Source:
 ValidateSecurityContext, validatePodSpecSecurityContext, validateSysctls in pkg/apis/core/validation/validation.go.
 """
 
@@ -18,7 +18,7 @@ _SYSCTL = re.compile(r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0
 
 
 def rights_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Of the pod and of each container, given with its path."""
+    """Problems of the security contexts of the pod and of each container, given with its path."""
     if spec.security_context is not None:
         yield from _pod(f"{path}.securityContext", spec.security_context)
     for here, container in containers:
@@ -34,7 +34,7 @@ def _pod(path: str, context: PodSecurityContext) -> Iterator[Problem]:
         yield from within(f"{path}.supplementalGroups[{index}]", group, 0, LARGEST_ID)
     for index, sysctl in enumerate(context.sysctls):
         if not _SYSCTL.fullmatch(sysctl.name):
-            yield Problem(f"{path}.sysctls[{index}].name", f"{sysctl.name!r} is no kernel parameter's name")
+            yield Problem(f"{path}.sysctls[{index}].name", f"{sysctl.name!r} is not a kernel parameter's name")
     yield from repeated(f"{path}.sysctls", "name", [sysctl.name for sysctl in context.sysctls])
     yield from _profiles(path, context)
 
@@ -64,7 +64,7 @@ def _profiles(path: str, context: PodSecurityContext | SecurityContext) -> Itera
 
 
 def _profile(path: str, profile: Profile, *, in_folder: bool) -> Iterator[Problem]:
-    """A profile of the node has a name, others have none; seccomp's is a path below a folder of the node."""
+    """Validate a profile: only type Localhost has a name; for seccomp, the name is a path relative to a node folder."""
     name = profile.localhost_profile
     if profile.type is None:
         yield Problem(f"{path}.type", "missing, expected Localhost, RuntimeDefault or Unconfined")

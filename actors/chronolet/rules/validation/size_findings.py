@@ -1,8 +1,8 @@
-"""What of a pod becomes too large once its references are expanded, as far as the manifest alone shows it. Pure.
+"""Finds texts of a pod that become too large once references are expanded, from the manifest alone. Pure.
 
-Comes in: a parsed Pod. Goes out: blocking findings: `apply` prints them, the `pod` decider keeps the container from
-starting (CreateContainerConfigError). Values of the node (addresses, capacity) count as empty here; the start of a
-container checks again with the real ones. Next: `acceptance`, the reader of manifests.
+Input: a parsed Pod. Output: blocking findings: `apply` prints them, the `pod` decider does not start the container
+(CreateContainerConfigError). Values from the node (addresses, capacity) count as empty here; starting a container
+checks again with the real ones. Next: `acceptance`, the reader of manifests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOWHERE = downward.Place()
 
 
 def findings(pod: Pod) -> Iterator[Finding]:
-    """The first thing that is too large in each container, in each of its probes and in the downwardAPI volumes."""
+    """The first text that is too large in each container, in each of its probes, and in the downwardAPI volumes."""
     for path, checked in _checks(pod):
         try:
             checked()
@@ -43,7 +43,7 @@ def _checks(pod: Pod) -> Iterator[tuple[str, Callable[[], None]]]:
             path = f"{begin}{index}]"
             yield path, partial(_container, pod, container)
             for name, command in _commands(container):
-                # Probes see variables as the manifest has them, not expanded.
+                # Probes use the values from the manifest, which are not expanded.
                 sizes = {one.name: text_bytes(one.value) for one in container.env}
                 yield f"{path}.{name}.exec", partial(check_words, "command", command, sizes)
     yield "spec", partial(check_files, pod, _NOWHERE)
@@ -64,7 +64,7 @@ def _value(source: EnvVarSource, pod: Pod, container: Container) -> str:
     try:
         return downward.value(source, pod, container, _NOWHERE)
     except ValueError:
-        return ""  # an unknown field, or an amount that is none: reported where it stands
+        return ""  # an unknown field or an invalid amount: reported elsewhere, at its own path
 
 
 def _commands(container: Container) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -1,6 +1,6 @@
-"""What Kubernetes refuses in how a container uses its pod: mounts, the pod's own fields, hooks, its stop. Pure.
+"""Validates a container's mounts, references to the pod's fields, hooks and stop signal. Pure.
 
-Comes in: a defaulted pod's spec, its containers with their paths. Goes out: problems. Next: `validation`. Answers to
+Input: a defaulted pod's spec, its containers with their paths. Output: problems. Next: `pods`. Source:
 ValidateVolumeMounts, validateEnvVarValueFrom, validateLifecycle, validateDownwardAPIVolumeSource in
 pkg/apis/core/validation/validation.go.
 """
@@ -32,7 +32,7 @@ _REAL_TIME = re.compile(r"RTMIN\+(?:[1-9]|1[0-5])|RTMAX-(?:[1-9]|1[0-4])")
 
 
 def use_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Of every container, and of volumes that hold the pod's own fields."""
+    """Problems of every container, and of downwardAPI volumes. `path`: the path of the spec."""
     for here, container in containers:
         for index, mount in enumerate(container.volume_mounts):
             yield from _mount(f"{here}.volumeMounts[{index}]", mount, container)
@@ -67,7 +67,7 @@ def _reference(path: str, source: EnvVarSource) -> Iterator[Problem]:
 
 def _field(path: str, name: str, known: frozenset[str]) -> Iterator[Problem]:
     if name not in known and downward.keyed(name) is None:
-        yield Problem(path, f"{name!r} is no field that can be had here, expected one of {', '.join(sorted(known))}")
+        yield Problem(path, f"{name!r} is not a field available here, expected one of {', '.join(sorted(known))}")
 
 
 def _resource(path: str, name: str) -> Iterator[Problem]:
@@ -88,13 +88,14 @@ def _life(path: str, container: Container, spec: PodSpec) -> Iterator[Problem]:
         yield Problem(f"{path}.stopSignal", "may not be set while `spec.os.name` is not")
     signal = lifecycle.stop_signal.removeprefix("SIG")
     if not lifecycle.stop_signal.startswith("SIG") or not (signal in _SIGNALS.split() or _REAL_TIME.fullmatch(signal)):
-        yield Problem(f"{path}.stopSignal", f"{lifecycle.stop_signal!r} is no signal, expected a name such as SIGTERM")
+        message = f"{lifecycle.stop_signal!r} is not a signal, expected a name such as SIGTERM"
+        yield Problem(f"{path}.stopSignal", message)
 
 
 def _sleep(path: str, hook: LifecycleHandler, grace: int) -> Iterator[Problem]:
     if hook.sleep is not None and not 0 <= hook.sleep.seconds <= grace:
-        said = f"{hook.sleep.seconds} must be at least 0 and at most terminationGracePeriodSeconds ({grace})"
-        yield Problem(path, said)
+        message = f"{hook.sleep.seconds} must be at least 0 and at most terminationGracePeriodSeconds ({grace})"
+        yield Problem(path, message)
 
 
 def _files(path: str, volume: Volume) -> Iterator[Problem]:
