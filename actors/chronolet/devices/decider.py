@@ -1,11 +1,11 @@
-"""Who gets which device. Pure.
+"""Decide which container gets which device. Pure.
 
-Comes in: what plugins say (`signals`), what pods want and give back (`pod`), Due. Goes out: events of `devices`. Next:
-`pod`, which starts what was granted; PodResources and `get devices` read the state.
-Source: pkg/kubelet/cm/devicemanager/manager.go.
+Input: plugin reports (`signals`), pods' requests and releases (`pod`), Due. Output: events of `devices`. Next: `pod`,
+which starts containers once their devices are granted; PodResources and `get devices` read the state. Source:
+pkg/kubelet/cm/devicemanager/manager.go.
 
-A decision has two halves: which facts follow from the message; then every claim that waits is looked at with the state
-after them, again and again until nothing more follows.
+A decision has two halves: first the facts that follow from the message, then repeated passes over all waiting claims
+with the resulting state until nothing more follows.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from chronolet_schemas import devices, pod
 from chronolet_schemas.envelope import Event
 
 FromPods = pod.DevicesRequested | pod.DevicesReleased | pod.PreStartRequested | pod.PodEnded
-Said = FromPods | signals.Said | EffectFailed | Due
-"""All that devices is told."""
+Message = FromPods | signals.Message | EffectFailed | Due
+"""Every message that devices handles."""
 
 
-def decided(policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
-    """The events that follow from one message at `now`."""
+def decided(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
+    """Return the events that follow from one message at `now`."""
     found: list[Event] = []
     desk = Desk(state, policy, now)
     after = _fold(state, _facts(desk, message), found)
@@ -42,7 +42,7 @@ def decided(policy: Policy, state: State, message: Said, now: int) -> Sequence[E
 
 
 def _settled(desk: Desk, found: list[Event]) -> bool:
-    """One round through the claims that wait; whether anything followed."""
+    """Advance every waiting claim once; return whether any event followed."""
     before = len(found)
     for claim in tuple(claims.waiting(desk.state)):
         desk.state = _fold(desk.state, claims.advance(desk, claim), found)
@@ -56,7 +56,7 @@ def _fold(state: State, events: Iterable[Event], found: list[Event]) -> State:
     return state
 
 
-def _facts(desk: Desk, message: Said) -> Iterable[Event]:
+def _facts(desk: Desk, message: Message) -> Iterable[Event]:
     match message:
         case pod.DevicesRequested() | pod.DevicesReleased() | pod.PreStartRequested() | pod.PodEnded():
             return _of_pod(desk, message)
@@ -86,7 +86,7 @@ def _of_pod(desk: Desk, message: FromPods) -> Iterable[Event]:
             assert_never(message)
 
 
-def _of_answer(desk: Desk, message: signals.OptionsSaid | answers.Answer) -> Iterable[Event]:
+def _of_answer(desk: Desk, message: signals.OptionsSaid | answers.PluginAnswer) -> Iterable[Event]:
     if isinstance(message, signals.OptionsSaid):
         return plugins.options_said(desk.state, message, desk.policy)
     return answers.answered(desk, message)
@@ -116,20 +116,20 @@ def _of_plugin(
 
 
 def due(state: State) -> int | None:
-    """When the next resource is given up, a plugin is missed, or one is asked again."""
+    """When the next resource expires, the next silent plugin is reported, or the next claim is retried."""
     plugged = (at(one) for one in state.resources.values() for at in (plugins.removed_at, plugins.silent_at))
     retries = (claim.retry_at for claim in claims.waiting(state) if claim.retry_at)
     return min(chain((at for at in plugged if at is not None), retries), default=None)
 
 
 def decider(policy: Policy) -> Decider[State]:
-    """The decider of a node that is set so. What was decided stays, whatever the policy is later."""
+    """Build the decider for a policy. A later change of policy does not revise earlier decisions."""
 
-    def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    def decide(state: State, message: Message, now: int) -> Sequence[Event]:
         return decided(policy, state, message, now)
 
     return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
 
 
 DECIDER = decider(Policy())
-"""Of a node without settings of its own."""
+"""The decider of a node with default settings."""

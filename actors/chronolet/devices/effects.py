@@ -1,8 +1,8 @@
-"""The outside of devices: plugins that register, list and answer.
+"""Workers of devices: calls to plugins, their registrations and their lists.
 
-Comes in: `wanted`. Goes out: `signals`. Next: `decider`. Answers to pkg/kubelet/cm/devicemanager/endpoint.go and
-plugin/v1beta1. A call names the very devices, so one that is made again after a kill is the same; a plugin that does
-not answer keeps the calls to no other one waiting.
+Input: `wanted`. Output: `signals`. Next: `decider`. Corresponds to pkg/kubelet/cm/devicemanager/endpoint.go and
+plugin/v1beta1. A call names the exact devices, so repeating it after a kill is idempotent. An unresponsive plugin
+delays only its own calls.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ log = structlog.get_logger("chronolet.devices")
 _QUESTION_SECONDS = 30.0
 _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
-"""More than the adapter gives each call: its own time-out says more."""
+"""Longer than the adapter's time-out for each call, because the adapter's error is more specific."""
 
 NOT_THERE = "its plugin is not there"
 
 
 class Outside(Struct, frozen=True):
-    """What the workers use. `living` reads the uids of all living pods from the log; `took` is told how many seconds
-    the plugin of a resource took to answer Allocate, whatever it answered.
+    """Dependencies of the workers. `living` reads the uids of all live pods from the log; `took` is called with a
+    resource and the seconds that its plugin took to answer Allocate, whatever the answer.
     """
 
     plugins: DevicePlugins
@@ -76,7 +76,7 @@ def _by_first(effect: wanted.PreStart) -> str:
 
 
 class Asking:
-    """One method an effect; no state of its own."""
+    """One-shot calls to plugins, one method per effect; stateless."""
 
     def __init__(self, plugins: DevicePlugins, took: Callable[[str, float], None]) -> None:
         self._plugins = plugins
@@ -89,7 +89,7 @@ class Asking:
             away = refusal.kind == "away"
             if away:
                 log.warning(
-                    "device plugin ended while it was being asked for its options (GetDevicePluginOptions)",
+                    "device plugin died while answering GetDevicePluginOptions",
                     resource=effect.resource,
                     error=str(refusal),
                 )
@@ -126,14 +126,14 @@ class Asking:
             try:
                 plugins.pre_start(_there(call.socket), call.devices)
             except PluginRefusal as refusal:
-                said = f"{call.resource}: {refusal}"
+                error = f"{call.resource}: {refusal}"
                 away = refusal.kind == "away"
-                return signals.PreStartSaid(subject=effect.subject, intent=effect.intent, error=said, away=away)
+                return signals.PreStartSaid(subject=effect.subject, intent=effect.intent, error=error, away=away)
         return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
 
 
 class Watching:
-    """What goes on for as long as it is wanted."""
+    """Workers of the standing effects."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -169,7 +169,7 @@ class Watching:
 
         def ended(refusal: PluginRefusal) -> None:
             self._desk.stopped(effect.resource, stream)
-            log.warning("a device plugin is gone", resource=effect.resource, error=str(refusal))
+            log.warning("device plugin stopped", resource=effect.resource, error=str(refusal))
             context.send(
                 signals.EndpointStopped(
                     resource=effect.resource,

@@ -242,7 +242,7 @@ def test_of_answers_for_several_containers_the_first_counts() -> None:
     assert scene.only(devices.DevicesAllocated).allocations()[GPU].answer.envs == {"NAME": "first"}
     words = (
         f"Device plugin of {GPU} answered Allocate for 2 containers, expected 1: "
-        "the first answer counts for container app of default/u1"
+        "the first response is used for container app of default/u1"
     )
     assert scene.told == (("DeviceAllocationTrimmed", words),)
     assert scene.recorded[0].severity == "Warning"
