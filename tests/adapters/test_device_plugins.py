@@ -269,7 +269,7 @@ def test_plugins_are_answered_again_after_somebody_removed_the_socket_behind(des
                 client.connect(str(desk.folder / "kubelet.sock"))
                 assert client.recv(1) == b""
             scratch.wait_until(lambda: bool(desk.failed), "the failure of the worker")
-        assert "kubelet.sock: nobody can be answered there" in str(desk.failed[0])
+        assert "kubelet.sock: cannot serve connections" in str(desk.failed[0])
         with desk.at_work():
             assert desk.next().resource == RESOURCE
 
