@@ -103,8 +103,8 @@ class HostCdi:
             for part in (common, found.device.container_edits):
                 if unsupported := part.unsupported():
                     raise CdiRefusal(
-                        f"{found.path}: {found.spec.kind}={found.device.name} has {unsupported}, which Docker can apply "
-                        "only if it supports CDI itself: Engine 25 with the feature cdi, or 28"
+                        f"{found.path}: {found.spec.kind}={found.device.name} has {unsupported}, which Docker can "
+                        "apply only if it supports CDI itself: Engine 25 with the feature cdi, or 28"
                     )
         return _together(parts)
 
