@@ -51,7 +51,7 @@ class DockerRuntime:
         self._execs = Execs(self._connection)
         self._root = ""
 
-    # -- the engine ---------------------------------------------------------------------------------------------
+    # -- the engine ------------------------------------------------------------------------------------------------
 
     def engine(self) -> Engine:
         self._connection.forget_version()
@@ -130,7 +130,7 @@ class DockerRuntime:
         query = {"all": "1", "filters": _filters(label=_pairs(labels))}
         return answers.listing(self._connection.call("GET", "/containers/json", query, timeout_seconds=_LIST_SECONDS))
 
-    # -- streams ---------------------------------------------------------------------------------------------
+    # -- streams -----------------------------------------------------------------------------------------------------
 
     def follow(
         self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]

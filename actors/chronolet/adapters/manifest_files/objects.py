@@ -1,8 +1,8 @@
-"""One object of a manifest as a pod or a Secret, or what is wrong with it.
+"""Convert one object of a manifest to a pod or a Secret, or report what is wrong with it.
 
-Comes in: the plain value of a document. Goes out: the objects in it (a List holds several), each read by itself: a
-defaulted pod or a Secret, problems, findings. Next: `reader`, which puts a file together from them.
-Answers to: pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
+Input: the plain value of a document. Output: its objects (a List holds several), each converted separately: a defaulted
+pod or a Secret, problems, findings. Next: `reader`, which assembles the file from them. Corresponds to
+pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SEPARATOR = re.compile(r"[.\[]")
 
 
 class Found(NamedTuple):
-    """One object: at which path of its document, and the kind that its list gives it if it names none."""
+    """One object, its path in the document, and the kind implied by its list if it names none."""
 
     path: str
     value: Any
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What became of one object. A pod with problems is handed on for its name only."""
+    """Result of converting one object. A pod with problems is passed on only for its name."""
 
     pod: Pod | None = None
     secret: Secret | None = None
@@ -47,7 +47,7 @@ class Read(NamedTuple):
 
 
 def objects(found: Found) -> Iterator[Found]:
-    """The object itself, or the items of a List, however deep."""
+    """Yield the object itself, or the items of a List, recursively."""
     kind = _kind(found)
     items = found.value.get("items") or [] if kind in _LISTS else None
     if kind is None or not isinstance(items, list):
@@ -58,7 +58,7 @@ def objects(found: Found) -> Iterator[Found]:
 
 
 def read(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
-    """The object as a pod or a Secret. `known` is what its document's text already showed to be wrong."""
+    """Convert the object to a pod or a Secret. `known` are the problems already found in its document's text."""
     if not isinstance(found.value, dict):
         message = f"{described(found.value)}, expected a map with apiVersion, kind and metadata"
         return Read(problems=(Problem(found.path, message),))
@@ -68,7 +68,7 @@ def read(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
         return Read(problems=wrong)
     if kind in _LATER:
         finding = Finding(
-            path=below(found.path, "kind"), severity=WARNING, message=f"{kind}s are not honoured yet, it is passed over"
+            path=below(found.path, "kind"), severity=WARNING, message=f"{kind}s are not supported yet and are ignored"
         )
         return Read(findings=(finding,))
     return _secret(found, namespace) if kind == "Secret" else _pod(found, namespace, known)
@@ -87,12 +87,12 @@ def _secret(found: Found, namespace: str) -> Read:
 
 
 def below(path: str, rest: str) -> str:
-    """The path of a field of what stands at `path`."""
+    """Join a path and the path of a field below it."""
     return f"{path}.{rest}" if path and rest else path or rest
 
 
 def _kind(found: Found) -> str | None:
-    """What the object says it is, else what its list says."""
+    """The object's own kind, else the one implied by its list."""
     kind = found.value.get("kind") if isinstance(found.value, dict) else None
     return kind if isinstance(kind, str) and kind else None if kind else found.kind
 
@@ -142,7 +142,7 @@ def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
 
 
 def _by_themselves(found: Iterable[Problem], wrong: Iterable[Problem], volumes: str) -> Iterator[Problem]:
-    """Without what only follows from a value that was wrong already and therefore left out."""
+    """Drop problems that merely follow from a value that was already wrong and therefore omitted."""
     paths = frozenset(problem.path for problem in wrong)
     some_volume = any(path.startswith(volumes) for path in paths)
     for problem in found:
@@ -153,7 +153,7 @@ def _by_themselves(found: Iterable[Problem], wrong: Iterable[Problem], volumes: 
 
 
 def _and_above(path: str) -> Iterator[str]:
-    """The path and those above it; of an endless one only the upper part."""
+    """Yield the path and its parents; of an extremely long path only the upper ones."""
     yield path
     for found in itertools.islice(_SEPARATOR.finditer(path), MAX_DEPTH):
         yield path[: found.start()]
