@@ -343,7 +343,7 @@ def test_a_tree_of_somebody_else_is_not_touched(world: World) -> None:
     )
     kept = sent_by(lambda: effects.TreeKeeper(other).keep(world.tree(), context), context)[-1]
     (failed,) = kept.failed
-    assert "belongs to the node n1 of chronolet" in failed.error
+    assert "belongs to chronolet's node n1" in failed.error
     assert world.kernel.writes == writes
 
 

@@ -82,7 +82,7 @@ class FolderTree:
             found[_resource(size)] = int(count or 0) * size
         return found
 
-    # -- ownership -----------------------------------------------------------------------------------------------
+    # -- ownership ---------------------------------------------------------------------------------------------------
 
     def claim(self, root: Path, owner: str) -> None:
         for point in self._used:
@@ -189,7 +189,7 @@ class FolderTree:
             found[line.file] = (content or "", content or "" if right else line.wanted)
         return found
 
-    # -- removal ---------------------------------------------------------------------------------------------
+    # -- removal -----------------------------------------------------------------------------------------------------
 
     def pods(self, root: Path) -> Sequence[Path]:
         found: dict[Path, None] = {}
