@@ -40,7 +40,7 @@ WAITED_FOR = frozenset(("unregistered_resource", "no_healthy_devices", "recorded
 """Problems that end when a plugin registers or a device recovers. The others end when a pod does."""
 
 
-class Desk:
+class ClaimContext:
     """One pass over the claims: the state as advanced so far, and the healthy devices, computed once."""
 
     def __init__(self, state: State, policy: Policy, now: int) -> None:
@@ -59,20 +59,20 @@ class Desk:
         return self._healthy[name]
 
 
-def advance(desk: Desk, claim: Claim) -> Sequence[ClaimEvent]:
+def advance(context: ClaimContext, claim: Claim) -> Sequence[ClaimEvent]:
     """Return the events that follow for a waiting claim."""
-    if claim.retry_at > desk.now:
+    if claim.retry_at > context.now:
         return ()
-    if _others_first(desk.state, claim):
-        return _pending(desk, claim, claim.resource, "in_turn", "waiting for the containers before it")
+    if _waits_for_earlier(context.state, claim):
+        return _pending(context, claim, claim.resource, "in_turn", "waiting for the containers before it")
     for name in sorted(claim.wants):
-        found = _of_resource(desk, claim, name)
+        found = _advance_resource(context, claim, name)
         if found is not None:
             return found
     return (devices.DevicesAllocated(**_identity(claim), earlier=claim.held),)
 
 
-def _others_first(state: State, claim: Claim) -> bool:
+def _waits_for_earlier(state: State, claim: Claim) -> bool:
     """Whether an earlier container of the pod has not been granted its devices yet."""
     for other in state.of_pod(claim.uid):
         if other.container == claim.container:
@@ -82,20 +82,20 @@ def _others_first(state: State, claim: Claim) -> bool:
     return False
 
 
-def _of_resource(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent] | None:
+def _advance_resource(context: ClaimContext, claim: Claim, name: str) -> Sequence[ClaimEvent] | None:
     """Return the events that follow for one resource; None if nothing is left to do for it."""
     recorded = _recorded(claim, name)
-    if recorded is None and not desk.policy.wait_for_resources and not desk.state.known(name):
+    if recorded is None and not context.policy.wait_for_resources and not context.state.known(name):
         return None  # as in the kubelet: a resource that no plugin ever offered is not a plugin resource
-    problem = _problem(desk, claim, name, recorded)
+    problem = _problem(context, claim, name, recorded)
     if problem is not None:
-        return _troubled(desk, claim, name, problem)
+        return _refuse_or_wait(context, claim, name, problem)
     if name in claim.held or not claim.wants[name]:
         return None
-    return _asked(desk, claim, name)
+    return _next_step(context, claim, name)
 
 
-def _problem(desk: Desk, claim: Claim, name: str, recorded: Sequence[str] | None) -> Problem | None:
+def _problem(context: ClaimContext, claim: Claim, name: str, recorded: Sequence[str] | None) -> Problem | None:
     request = Request(
         uid=claim.uid,
         container=claim.container,
@@ -104,7 +104,7 @@ def _problem(desk: Desk, claim: Claim, name: str, recorded: Sequence[str] | None
         recorded=recorded,
         running=name in claim.adopted,
     )
-    return problem_of(request, desk.healthy(name))
+    return problem_of(request, context.healthy(name))
 
 
 def _recorded(claim: Claim, name: str) -> tuple[str, ...] | None:
@@ -113,46 +113,50 @@ def _recorded(claim: Claim, name: str) -> tuple[str, ...] | None:
     return claim.held[name].devices if name in claim.held else None
 
 
-def _asked(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent]:
+def _next_step(context: ClaimContext, claim: Claim, name: str) -> Sequence[ClaimEvent]:
     """Return the next step for the plugin: a choice of devices, a question, or a reason to wait."""
-    resource = desk.state.resources.get(name)
-    if resource is None or not resource.heard:
-        return _pending(desk, claim, name, "plugin_away", f"waiting for the device plugin of {name}")
+    resource = context.state.resources.get(name)
+    if resource is None or not resource.has_plugin:
+        return _pending(context, claim, name, "plugin_away", f"waiting for the device plugin of {name}")
     if resource.options is None:
-        return _pending(desk, claim, name, "options_unknown", f"waiting for the options of the device plugin of {name}")
+        return _pending(
+            context, claim, name, "options_unknown", f"waiting for the options of the device plugin of {name}"
+        )
     if name in claim.adopted:
-        return (_chosen(desk, claim, name, claim.adopted[name]),)
-    if _under_way(desk.state, claim, name, "preferring"):
-        return _in_turn(desk, claim, name)
-    return _choice(desk, claim, name, resource)
+        return (_chosen(context, claim, name, claim.adopted[name]),)
+    if _under_way(context.state, claim, name, "preferring"):
+        return _in_turn(context, claim, name)
+    return _choice(context, claim, name, resource)
 
 
-def preference(desk: Desk, claim: Claim, resource: Resource, preferred: Iterable[str]) -> Sequence[ClaimEvent]:
+def preference(
+    context: ClaimContext, claim: Claim, resource: Resource, preferred: Iterable[str]
+) -> Sequence[ClaimEvent]:
     """Return what follows from the plugin's preferred devices, checked against what is healthy now.
 
     A plugin that has registered again and not listed any device yet is waited for like one that was never asked.
     """
     name = claim.resource
-    problem = _problem(desk, claim, name, _recorded(claim, name))
+    problem = _problem(context, claim, name, _recorded(claim, name))
     if problem is not None:
-        return _troubled(desk, claim, name, problem)
-    return _choice(desk, claim, name, resource, preferred)
+        return _refuse_or_wait(context, claim, name, problem)
+    return _choice(context, claim, name, resource, preferred)
 
 
 def _choice(
-    desk: Desk, claim: Claim, name: str, resource: Resource, preferred: Iterable[str] | None = None
+    context: ClaimContext, claim: Claim, name: str, resource: Resource, preferred: Iterable[str] | None = None
 ) -> Sequence[ClaimEvent]:
     """Choose devices for the claim, or ask the plugin which it prefers if `preferred` is None and it offers that."""
     offers = resource.options is not None and resource.options.preferred_allocation
-    stock = _stock(desk, claim, name)
+    stock = _stock(context, claim, name)
     found = selection(name, claim.wants[name], stock, offers=offers, preferred=preferred)
     match found:
         case Chosen():
-            return (_chosen(desk, claim, name, tuple(found.devices)),)
+            return (_chosen(context, claim, name, tuple(found.devices)),)
         case Question():
             return (
                 devices.PreferenceAsked(
-                    **_request_fields(desk, claim),
+                    **_request_fields(context, claim),
                     resource=name,
                     must_include=tuple(found.must_include),
                     size=found.size,
@@ -160,14 +164,14 @@ def _choice(
                 ),
             )
         case _:
-            return _troubled(desk, claim, name, found)
+            return _refuse_or_wait(context, claim, name, found)
 
 
-def _stock(desk: Desk, claim: Claim, name: str) -> Stock:
-    free = available(desk.state, name, desk.healthy(name) or {})
-    if desk.policy.topology == "none":
-        return Stock(free, reusable(desk.state, claim, name))
-    return Stock(free, reusable(desk.state, claim, name), nodes_of(desk.state, name), _affinity(desk, claim))
+def _stock(context: ClaimContext, claim: Claim, name: str) -> Stock:
+    free = available(context.state, name, context.healthy(name) or {})
+    if context.policy.topology == "none":
+        return Stock(free, reusable(context.state, claim, name))
+    return Stock(free, reusable(context.state, claim, name), nodes_of(context.state, name), _affinity(context, claim))
 
 
 def available(state: State, name: str, healthy: Iterable[str]) -> list[str]:
@@ -192,27 +196,27 @@ def nodes_of(state: State, name: str) -> topology.Nodes:
     return {} if resource is None else {device: one.nodes for device, one in resource.devices.items()}
 
 
-def _affinity(desk: Desk, claim: Claim) -> frozenset[int] | None:
-    nodes = {name: nodes_of(desk.state, name) for name in claim.wants}
+def _affinity(context: ClaimContext, claim: Claim) -> frozenset[int] | None:
+    nodes = {name: nodes_of(context.state, name) for name in claim.wants}
     numa = sorted({node for table in nodes.values() for near in table.values() for node in near})
-    return topology.best([_hints(desk, claim, name, nodes[name], numa) for name in sorted(nodes)], numa)
+    return topology.best([_hints(context, claim, name, nodes[name], numa) for name in sorted(nodes)], numa)
 
 
 def _hints(
-    desk: Desk, claim: Claim, name: str, nodes: topology.Nodes, numa: Sequence[int]
+    context: ClaimContext, claim: Claim, name: str, nodes: topology.Nodes, numa: Sequence[int]
 ) -> Sequence[topology.Hint] | None:
     recorded = _recorded(claim, name)
-    left = reusable(desk.state, claim, name) if recorded is None else frozenset()
-    usable = recorded if recorded is not None else {*available(desk.state, name, desk.healthy(name) or {}), *left}
+    left = reusable(context.state, claim, name) if recorded is None else frozenset()
+    usable = recorded if recorded is not None else {*available(context.state, name, context.healthy(name) or {}), *left}
     return topology.hints(numa_nodes=numa, nodes=nodes, usable=usable, reusable=left, requested=claim.wants[name])
 
 
-def _troubled(desk: Desk, claim: Claim, name: str, problem: Problem) -> Sequence[ClaimEvent]:
+def _refuse_or_wait(context: ClaimContext, claim: Claim, name: str, problem: Problem) -> Sequence[ClaimEvent]:
     """Refuse the claim, or keep it waiting."""
-    if problem.error == "insufficient_devices" and _under_way(desk.state, claim, name, "allocating"):
-        return _in_turn(desk, claim, name)
-    if desk.policy.wait_for_resources and problem.error in WAITED_FOR:
-        return _pending(desk, claim, name, problem.error, _waits_for(claim, name, problem))
+    if problem.error == "insufficient_devices" and _under_way(context.state, claim, name, "allocating"):
+        return _in_turn(context, claim, name)
+    if context.policy.wait_for_resources and problem.error in WAITED_FOR:
+        return _pending(context, claim, name, problem.error, _waiting_for(claim, name, problem))
     return (refused(claim, name, problem),)
 
 
@@ -221,7 +225,7 @@ def refused(claim: Claim, name: str, problem: Problem) -> devices.DevicesRefused
     return devices.DevicesRefused(**_identity(claim), resource=name, reason=problem.error, message=problem.message)
 
 
-def _waits_for(claim: Claim, name: str, problem: Problem) -> str:
+def _waiting_for(claim: Claim, name: str, problem: Problem) -> str:
     match problem.error:
         case "unregistered_resource":
             return f"waiting for a device plugin that registers {name}"
@@ -231,8 +235,8 @@ def _waits_for(claim: Claim, name: str, problem: Problem) -> str:
             return f"waiting for its devices of {name} to be healthy again: {', '.join(_recorded(claim, name) or ())}"
 
 
-def _in_turn(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent]:
-    return _pending(desk, claim, name, "in_turn", f"waiting for other allocations of {name} to finish")
+def _in_turn(context: ClaimContext, claim: Claim, name: str) -> Sequence[ClaimEvent]:
+    return _pending(context, claim, name, "in_turn", f"waiting for other allocations of {name} to finish")
 
 
 def _under_way(state: State, claim: Claim, name: str, phase: str) -> bool:
@@ -242,34 +246,34 @@ def _under_way(state: State, claim: Claim, name: str, phase: str) -> bool:
     return any(other.phase == phase and other.resource == name for other in others)
 
 
-def _pending(desk: Desk, claim: Claim, name: str, reason: str, message: str) -> Sequence[ClaimEvent]:
+def _pending(context: ClaimContext, claim: Claim, name: str, reason: str, message: str) -> Sequence[ClaimEvent]:
     """Keep the claim waiting; emit an event only if the reason changed."""
-    known = desk.state.claims.get(claim.id)
+    known = context.state.claims.get(claim.id)
     news = (name, reason, message, 0, "waiting")
     if known is not None and (known.resource, known.reason, known.message, known.retry_at, known.phase) == news:
         return ()
-    return (pending(desk, claim, name, reason, message),)
+    return (pending(context, claim, name, reason, message),)
 
 
 def pending(
-    desk: Desk, claim: Claim, name: str, reason: str, message: str, *, retry_at: int = 0
+    context: ClaimContext, claim: Claim, name: str, reason: str, message: str, *, retry_at: int = 0
 ) -> devices.DevicesPending:
     """Report why this claim cannot be allocated yet."""
     return devices.DevicesPending(
-        **_request_fields(desk, claim), resource=name, reason=reason, message=message, retry_at=retry_at
+        **_request_fields(context, claim), resource=name, reason=reason, message=message, retry_at=retry_at
     )
 
 
-def _chosen(desk: Desk, claim: Claim, name: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
-    return devices.DevicesChosen(**_request_fields(desk, claim), resource=name, devices=ids)
+def _chosen(context: ClaimContext, claim: Claim, name: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
+    return devices.DevicesChosen(**_request_fields(context, claim), resource=name, devices=ids)
 
 
 def _identity(claim: Claim) -> dict[str, Any]:
     return {"pod": claim.pod, "uid": claim.uid, "container": claim.container}
 
 
-def _request_fields(desk: Desk, claim: Claim) -> dict[str, Any]:
-    return {**_identity(claim), "role": claim.role, "wants": claim.wants, "at": desk.now}
+def _request_fields(context: ClaimContext, claim: Claim) -> dict[str, Any]:
+    return {**_identity(claim), "role": claim.role, "wants": claim.wants, "at": context.now}
 
 
 def waiting(state: State) -> Iterator[Claim]:

@@ -15,7 +15,7 @@ import structlog
 from msgspec import Struct
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.desk import Desk
+from chronolet.devices.registrar import Registrar
 from chronolet.kernel.kind import Effect, EffectContext, Ended, Job, Tended
 from chronolet.ports.devices.fenced_plugins import FencedPlugins
 from chronolet.ports.devices.plugins import DevicePlugins, Listing, PluginRefusal
@@ -46,24 +46,24 @@ class Outside(Struct, frozen=True):
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     """The one-shot effects of the kind."""
-    ask = Asking(outside.plugins, outside.took)
+    caller = PluginCaller(outside.plugins, outside.took)
     return {
-        wanted.AskOptions: Job(ask.options, _QUESTION_SECONDS, _by_resource),
-        wanted.Prefer: Job(ask.prefer, _QUESTION_SECONDS, _by_resource),
-        wanted.Allocate: Job(ask.allocate, _ALLOCATE_SECONDS, _by_resource),
-        wanted.PreStart: Job(ask.pre_start, lambda effect: _PRE_START_SECONDS * len(effect.calls), _by_first),
+        wanted.AskOptions: Job(caller.options, _QUESTION_SECONDS, _by_resource),
+        wanted.Prefer: Job(caller.prefer, _QUESTION_SECONDS, _by_resource),
+        wanted.Allocate: Job(caller.allocate, _ALLOCATE_SECONDS, _by_resource),
+        wanted.PreStart: Job(caller.pre_start, lambda effect: _PRE_START_SECONDS * len(effect.calls), _by_first),
     }
 
 
 def standing(outside: Outside) -> Mapping[type[Effect], Job | Tended]:
     """The standing effects of the kind."""
-    watching = Watching(outside)
+    workers = StandingWorkers(outside)
     return {
-        wanted.ServeRegistration: Job(watching.serve),
-        wanted.WatchPlugins: Job(watching.watch),
-        wanted.ServePodResources: Job(watching.resources),
-        wanted.WatchDevices: Tended(watching.devices),
-        wanted.ListPods: Job(watching.pods),
+        wanted.ServeRegistration: Job(workers.serve),
+        wanted.WatchPlugins: Job(workers.watch),
+        wanted.ServePodResources: Job(workers.resources),
+        wanted.WatchDevices: Tended(workers.devices),
+        wanted.ListPods: Job(workers.pods),
     }
 
 
@@ -75,7 +75,7 @@ def _by_first(effect: wanted.PreStart) -> str:
     return effect.calls[0].resource if effect.calls else ""
 
 
-class Asking:
+class PluginCaller:
     """One-shot calls to plugins, one method per effect; stateless."""
 
     def __init__(self, plugins: DevicePlugins, took: Callable[[str, float], None]) -> None:
@@ -132,22 +132,22 @@ class Asking:
         return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
 
 
-class Watching:
+class StandingWorkers:
     """Workers of the standing effects."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
-        self._desk = Desk(outside.most_plugins)
+        self._registrar = Registrar(outside.most_plugins)
 
     def serve(self, effect: wanted.ServeRegistration, context: EffectContext) -> None:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
-        plugins.serve(partial(self._desk.register, context), partial(self._desk.opened, context))
+        plugins.serve(partial(self._registrar.register, context), partial(self._registrar.opened, context))
 
     def watch(self, effect: wanted.WatchPlugins, context: EffectContext) -> None:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
-        plugins.watch(partial(self._desk.register, context), partial(self._desk.left, context))
+        plugins.watch(partial(self._registrar.register, context), partial(self._registrar.left, context))
 
     def resources(self, effect: wanted.ServePodResources, context: EffectContext) -> None:
         del effect
@@ -155,7 +155,7 @@ class Watching:
         self._outside.resources.serve(context.cancelled)
 
     def devices(self, effect: wanted.WatchDevices, context: EffectContext, failed: Ended) -> Callable[[], None]:
-        stream = self._desk.following(effect.resource)
+        stream = self._registrar.following(effect.resource)
 
         def listed(listing: Listing) -> None:
             context.send(
@@ -168,7 +168,7 @@ class Watching:
             )
 
         def ended(refusal: PluginRefusal) -> None:
-            self._desk.stopped(effect.resource, stream)
+            self._registrar.stopped(effect.resource, stream)
             log.warning("device plugin stopped", resource=effect.resource, error=str(refusal))
             context.send(
                 signals.EndpointStopped(

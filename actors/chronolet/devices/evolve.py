@@ -56,7 +56,7 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
         silent=False,
         flooding=False,
     )
-    state = _asked_anew(state, event.resource)
+    state = _retry_now(state, event.resource)
     refused = state.refused
     for name in all_counted_as(event.resource):
         refused = refused.delete(name) if name in refused else refused
@@ -64,7 +64,7 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
     return replace(_with(state, event.resource, resource), serial=serial, refused=refused)
 
 
-def _asked_anew(state: State, name: str) -> State:
+def _retry_now(state: State, name: str) -> State:
     """Clear the back-off of the claims that wait for this plugin."""
     waiting = {
         key: replace(claim, retry_at=0)

@@ -27,7 +27,7 @@ def outstanding(state: State) -> Sequence[wanted.Wanted]:
 
 def _of_plugins(state: State) -> Iterator[wanted.Wanted]:
     for name, one in state.resources.items():
-        if not one.heard:
+        if not one.has_plugin:
             continue
         about = {"resource": name, "generation": one.generation, "socket": one.socket}
         yield wanted.WatchDevices(subject=f"watch/{name}", intent=f"watch/{one.generation}", **about)  # type: ignore[arg-type]

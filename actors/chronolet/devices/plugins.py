@@ -56,7 +56,7 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
         )
     socket = socket_of(message.endpoint, message.folder) or ""
     before = state.resources.get(message.resource)
-    if before is not None and before.heard and before.socket != socket:
+    if before is not None and before.has_plugin and before.socket != socket:
         yield node_event(
             policy,
             "DevicePluginReplaced",
@@ -80,7 +80,7 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
 def _refused(
     state: State, message: signals.PluginRegistering, found: Refusal, policy: Policy, now: int
 ) -> Sequence[Event]:
-    """Record a refusal if it is news. A crash-looping plugin must not fill the log, so `Desk` counts the others."""
+    """Record a refusal if it is news. A crash-looping plugin must not fill the log: `Registrar` counts the others."""
     known = state.refused.get(counted_as(message.resource, found.reason, state.refused), RefusalCount(times=0, at=0))
     goes_on = 0 < known.times < message.times
     if goes_on and message.times < 2 * known.times and now < known.at + REFUSED_AGAIN_MILLISECONDS:
@@ -99,13 +99,13 @@ def _refused(
     return (refused, node_event(policy, "DevicePluginRefused", text))
 
 
-def options_said(state: State, message: signals.OptionsSaid, policy: Policy) -> Iterator[Event]:
+def options_received(state: State, message: signals.OptionsSaid, policy: Policy) -> Iterator[Event]:
     """Record a plugin's options as reported by itself. A plugin that dies of the question is reported at its first
     death.
     """
     for name, one in state.resources.items():
         asked = f"options/{name}", f"options/{one.generation}"
-        if one.heard and one.options is None and (message.subject, message.intent) == asked:
+        if one.has_plugin and one.options is None and (message.subject, message.intent) == asked:
             known = devices.PluginOptionsKnown(
                 resource=name,
                 generation=one.generation,
@@ -197,7 +197,7 @@ def stopped(state: State, message: signals.EndpointStopped, policy: Policy, now:
 
 def left(state: State, message: signals.PluginLeft, policy: Policy, now: int) -> Sequence[Event]:
     """Handle the removal of a discovered plugin's socket."""
-    gone = sorted(name for name, one in state.resources.items() if one.heard and one.socket == message.socket)
+    gone = sorted(name for name, one in state.resources.items() if one.has_plugin and one.socket == message.socket)
     return [
         event
         for name in gone
@@ -220,14 +220,14 @@ def _stop(name: str, resource: Resource, error: str, policy: Policy, now: int, *
 
 def _current(state: State, name: str, generation: int) -> Resource | None:
     resource = state.resources.get(name)
-    return resource if resource is not None and resource.heard and resource.generation == generation else None
+    return resource if resource is not None and resource.has_plugin and resource.generation == generation else None
 
 
 def removed_at(resource: Resource) -> int | None:
     """When the resource is removed unless its plugin comes back: one millisecond after the grace period. None while the
     plugin is registered.
     """
-    return None if resource.heard else resource.since + STOP_GRACE_MILLISECONDS + 1
+    return None if resource.has_plugin else resource.since + STOP_GRACE_MILLISECONDS + 1
 
 
 def removals(state: State, now: int) -> Iterator[Event]:

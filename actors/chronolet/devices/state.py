@@ -58,7 +58,7 @@ class Resource(Record, frozen=True, kw_only=True):
     flooding: bool = False
 
     @property
-    def heard(self) -> bool:
+    def has_plugin(self) -> bool:
         """Whether its plugin is currently registered."""
         return self.phase in ("registered", "listed")
 

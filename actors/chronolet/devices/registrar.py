@@ -1,4 +1,4 @@
-"""The registration desk: answers each registering plugin and limits the registrations that reach the decider.
+"""Answer each registering plugin and limit the registrations that reach the decider.
 
 Input: registrations, starts and ends of streams. Output: answers, `signals.PluginRegistering`. Next: `decider`, which
 reaches the same verdict. Used by `effects`.
@@ -52,7 +52,7 @@ class _Pace(Struct):
         return True
 
 
-class Desk:
+class Registrar:
     """Answers registering plugins with the verdict that the decider reaches too.
 
     Refusals are counted here, since a repeated one leaves no trace in the log and cannot be counted there. So are
