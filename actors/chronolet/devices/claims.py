@@ -64,7 +64,7 @@ def advance(context: ClaimContext, claim: Claim) -> Sequence[ClaimEvent]:
     if claim.retry_at > context.now:
         return ()
     if _waits_for_earlier(context.state, claim):
-        return _pending(context, claim, claim.resource, "in_turn", "waiting for the containers before it")
+        return _pending(context, claim, claim.resource, "in_turn", "waiting for earlier containers of the pod")
     for name in sorted(claim.wants):
         found = _advance_resource(context, claim, name)
         if found is not None:

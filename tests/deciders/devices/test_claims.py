@@ -151,7 +151,7 @@ def test_a_changed_wish_is_refused_and_changes_nothing() -> None:
 def test_init_containers_leave_their_devices() -> None:
     scene = Devices().plugged("a", "b", "c", "d")
     scene.asks({GPU: 3}, container="i1", role="init").asks({GPU: 1}, container="s1", role="sidecar")
-    assert scene.pending.message == "waiting for the containers before it"
+    assert scene.pending.message == "waiting for earlier containers of the pod"
     scene.asks({GPU: 2}, container="i2", role="init").asks({GPU: 2})
     for name in ("i1", "s1", "i2", "app"):
         scene.allocates(container=name)

@@ -71,7 +71,7 @@ class _Spec(_Part):
     container_edits: _Edits = msgspec.field(default_factory=_Edits)
 
 
-class _Found(NamedTuple):
+class _DefinedDevice(NamedTuple):
     """A device and the file that defines it."""
 
     path: Path
@@ -108,12 +108,12 @@ class HostCdi:
                     )
         return _together(parts)
 
-    def _known(self) -> tuple[Mapping[str, _Found], Sequence[str]]:
+    def _known(self) -> tuple[Mapping[str, _DefinedDevice], Sequence[str]]:
         """Return the devices by name, and what could not be read."""
-        known: dict[str, _Found] = {}
+        known: dict[str, _DefinedDevice] = {}
         problems: list[str] = []
         for folder in self._folders:
-            here: dict[str, _Found] = {}
+            here: dict[str, _DefinedDevice] = {}
             twice: set[str] = set()
             for path in _files(folder):
                 spec = _read(path)
@@ -125,7 +125,7 @@ class HostCdi:
                     if name in here:
                         problems.append(f"{name} is in {here[name].path} and in {path}")
                         twice.add(name)
-                    here[name] = _Found(path, spec, device)
+                    here[name] = _DefinedDevice(path, spec, device)
             known |= here
             known = {name: found for name, found in known.items() if name not in twice}
         return known, problems

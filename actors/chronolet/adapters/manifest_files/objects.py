@@ -29,7 +29,7 @@ _SHOWN = 60
 _SEPARATOR = re.compile(r"[.\[]")
 
 
-class Found(NamedTuple):
+class Item(NamedTuple):
     """One object, its path in the document, and the kind implied by its list if it names none."""
 
     path: str
@@ -37,7 +37,7 @@ class Found(NamedTuple):
     kind: str | None = None
 
 
-class Read(NamedTuple):
+class Converted(NamedTuple):
     """Result of converting one object. A pod with problems is passed on only for its name."""
 
     pod: Pod | None = None
@@ -46,7 +46,7 @@ class Read(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def objects(found: Found) -> Iterator[Found]:
+def objects(found: Item) -> Iterator[Item]:
     """Yield the object itself, or the items of a List, recursively."""
     kind = _kind(found)
     items = found.value.get("items") or [] if kind in _LISTS else None
@@ -54,29 +54,29 @@ def objects(found: Found) -> Iterator[Found]:
         yield found
         return
     for index, item in enumerate(items):
-        yield from objects(Found(below(found.path, f"items[{index}]"), item, _LISTS[kind]))
+        yield from objects(Item(below(found.path, f"items[{index}]"), item, _LISTS[kind]))
 
 
-def read(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
+def read(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
     """Convert the object to a pod or a Secret. `known` are the problems already found in its document's text."""
     if not isinstance(found.value, dict):
         message = f"{described(found.value)}, expected a map with apiVersion, kind and metadata"
-        return Read(problems=(Problem(found.path, message),))
+        return Converted(problems=(Problem(found.path, message),))
     kind = _kind(found)
     wrong = tuple(_type_problems(found, kind))
     if wrong:
-        return Read(problems=wrong)
+        return Converted(problems=wrong)
     if kind in _LATER:
         finding = Finding(
             path=below(found.path, "kind"), severity=WARNING, message=f"{kind}s are not supported yet and are ignored"
         )
-        return Read(findings=(finding,))
+        return Converted(findings=(finding,))
     return _secret(found, namespace) if kind == "Secret" else _pod(found, namespace, known)
 
 
-def _secret(found: Found, namespace: str) -> Read:
+def _secret(found: Item, namespace: str) -> Converted:
     taken = read_secret(found.value, namespace)
-    return Read(
+    return Converted(
         secret=taken.secret,
         problems=tuple(Problem(below(found.path, one.path), one.message) for one in taken.problems),
         findings=tuple(
@@ -91,13 +91,13 @@ def below(path: str, rest: str) -> str:
     return f"{path}.{rest}" if path and rest else path or rest
 
 
-def _kind(found: Found) -> str | None:
+def _kind(found: Item) -> str | None:
     """The object's own kind, else the one implied by its list."""
     kind = found.value.get("kind") if isinstance(found.value, dict) else None
     return kind if isinstance(kind, str) and kind else None if kind else found.kind
 
 
-def _type_problems(found: Found, kind: str | None) -> Iterator[Problem]:
+def _type_problems(found: Item, kind: str | None) -> Iterator[Problem]:
     version, given = found.value.get("apiVersion"), found.value.get("kind")
     if version or not found.kind:
         yield from _unless("v1", version, below(found.path, "apiVersion"), ("v1",))
@@ -116,10 +116,10 @@ def _unless(expected: str, value: Any, path: str, allowed: tuple[str, ...]) -> I
         yield Problem(path, f"{value[:_SHOWN]!r} is not supported, expected {expected}")
 
 
-def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
+def _pod(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
     too_many = tuple(Problem(below(found.path, one.path), one.message) for one in counts.problems(found.value))
     if too_many:
-        return Read(problems=too_many)
+        return Converted(problems=too_many)
     content = {**found.value, "apiVersion": "v1", "kind": "Pod"}
     status = content.pop("status", None)
     fitted = fit(content, Pod)
@@ -131,7 +131,7 @@ def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
     placed = tuple(_by_themselves((Problem(below(found.path, one.path), one.message) for one in wrong), known, volumes))
     refused = [Problem(below(found.path, one.path), one.message) for one in validate(pod)]
     unknown = [Finding(path=one.path, severity=WARNING, message=one.message, pod=pod.key) for one in fitted.unknown]
-    return Read(
+    return Converted(
         pod=pod,
         problems=(*placed, *_by_themselves(refused, (*placed, *known), volumes)),
         findings=tuple(

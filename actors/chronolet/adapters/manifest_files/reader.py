@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from chronolet.adapters.manifest_files.documents import NotReadableError, documents
-from chronolet.adapters.manifest_files.objects import Found, Read, below, objects, read
+from chronolet.adapters.manifest_files.objects import Converted, Item, below, objects, read
 from chronolet.ports.pods.secrets import Secret
 from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import DEFAULT_NAMESPACE, WARNING, Finding, ManifestError, Pod
@@ -133,10 +133,10 @@ class _File:
 
     def _document(self, value: Any, known: tuple[Problem, ...]) -> None:
         self._refuse_all(known)
-        for found in objects(Found("", value)):
+        for found in objects(Item("", value)):
             self._take(found, read(found, self._namespace, known))
 
-    def _take(self, found: Found, taken: Read) -> None:
+    def _take(self, found: Item, taken: Converted) -> None:
         self._refuse_all(taken.problems)
         for finding in taken.findings:
             self._findings.add(msgspec.structs.replace(finding, document=self._documents))
@@ -145,7 +145,7 @@ class _File:
         if taken.pod is not None and taken.pod.metadata.name and self._is_first(f"pod {taken.pod.key}", found):
             self._pods[taken.pod.key] = taken.pod
 
-    def _is_first(self, what: str, found: Found) -> bool:
+    def _is_first(self, what: str, found: Item) -> bool:
         """Whether this is the first object of its name; a second one is an error."""
         here = f"document {self._documents}" + (f" at {found.path}" if found.path else "")
         first = self._first.setdefault(what, here)

@@ -32,7 +32,7 @@ _GRACE_SECONDS = 0.11
 """
 
 
-class Loop(Protocol):
+class Scheduler(Protocol):
     """The part of `loop.Loop` that the heartbeat needs."""
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
@@ -64,7 +64,7 @@ class Mark(NamedTuple):
 class Delays:
     """Used on the probes' thread, except for `mark`."""
 
-    def __init__(self, loop: Loop, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, loop: Scheduler, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
         self._loop = loop
         self._source = source
         self._clock = clock
