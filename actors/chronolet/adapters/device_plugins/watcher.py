@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
-from chronolet.adapters.machine.inotify import Bell
+from chronolet.adapters.machine.inotify import FolderNotifier
 from chronolet.adapters.sockets import unix_sockets
 from chronolet.adapters.sockets.unix_sockets import Identity, identity
 from chronolet.ports.devices.plugins import PluginRefusal, Register
@@ -57,7 +57,7 @@ class Watch:
             self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise PluginRefusal("failed", f"{self._folder}: {error.strerror or error}") from error
-        with _bell(self._folder) as wait:
+        with _notifier(self._folder) as wait:
             while not self._stop.is_set():
                 self.look()
                 wait(self._stop)
@@ -122,18 +122,20 @@ def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
 
 
 @contextlib.contextmanager
-def _bell(folder: Path) -> Iterator[Callable[[threading.Event], object]]:
+def _notifier(folder: Path) -> Iterator[Callable[[threading.Event], object]]:
     """Yield a function that waits for a second, or less if the folder itself changes."""
     try:
-        bell = Bell(folder)
+        notifier = FolderNotifier(folder)
     except OSError:  # out of inotify watches: fall back to polling every second
         yield lambda stop: stop.wait(unix_sockets.SLICE_SECONDS)
         return
     try:
         yield (
             lambda stop: (
-                bell.wait(unix_sockets.SLICE_SECONDS) if bell.standing else stop.wait(unix_sockets.SLICE_SECONDS)
+                notifier.wait(unix_sockets.SLICE_SECONDS)
+                if notifier.standing
+                else stop.wait(unix_sockets.SLICE_SECONDS)
             )
         )
     finally:
-        bell.close()
+        notifier.close()

@@ -1,4 +1,4 @@
-"""The container runtime on a Docker Engine 20.10 or newer, through our own thin HTTP transport.
+"""The container runtime on a Docker Engine 20.10 or newer, through urllib3 on its unix socket.
 
 Input: the port's specs (`ports.runtime`). Output: the port's states and notices, or `Refusal` in the engine's own
 words. `connection` speaks HTTP, `bodies` writes requests, `answers` reads replies, `streams` follows endless replies,

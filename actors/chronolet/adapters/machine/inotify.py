@@ -39,7 +39,7 @@ _READ_BYTES = 65536
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Bell:
+class FolderNotifier:
     """Watches one folder, not its subfolders. OSError if it cannot be watched."""
 
     def __init__(self, folder: Path) -> None:
@@ -48,7 +48,7 @@ class Bell:
         self.moved_in: set[str] = set()
         """Names of files that were moved in, until the caller removes them."""
         self.standing = True
-        """False once the folder itself has gone: a new folder of that name needs a new Bell."""
+        """False once the folder itself has gone: a new folder of that name needs a new FolderNotifier."""
         try:
             _checked(_libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _WATCHED), folder)
         except OSError:
@@ -59,15 +59,15 @@ class Bell:
 
     def wait(self, seconds: float) -> bool:
         """Return True as soon as a relevant change happens, False after `seconds`."""
-        return bool(self._poll.poll(seconds * 1000)) and self._rung()
+        return bool(self._poll.poll(seconds * 1000)) and self._has_change()
 
     def close(self) -> None:
         os.close(self._descriptor)
         self.standing = False
 
-    def _rung(self) -> bool:
+    def _has_change(self) -> bool:
         data = os.read(self._descriptor, _READ_BYTES)
-        rung, offset = False, 0
+        changed, offset = False, 0
         while offset < len(data):
             _, mask, _, length = _HEAD.unpack_from(data, offset)
             offset += _HEAD.size
@@ -77,8 +77,8 @@ class Bell:
                 self.moved_in.add(os.fsdecode(name))
             if mask & _GONE:
                 self.standing = False
-            rung = rung or not mask & _CREATE or self._complete(name)
-        return rung
+            changed = changed or not mask & _CREATE or self._complete(name)
+        return changed
 
     def _complete(self, name: bytes) -> bool:
         """Whether a created entry is complete: a link or a socket is, a regular file must be written

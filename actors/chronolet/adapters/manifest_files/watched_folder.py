@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from chronolet.adapters.machine.inotify import Bell
+from chronolet.adapters.machine.inotify import FolderNotifier
 from chronolet.ports.pods.manifests import FolderNews, ManifestFile
 
 SUFFIXES = (".yaml", ".yml", ".json", ".kyaml")
@@ -86,7 +86,7 @@ class _Watch:
         self._error = ""
         self._unread = False
         """Whether a file that may still be incomplete was postponed by a tick."""
-        self._bell: Bell | None = None
+        self._notifier: FolderNotifier | None = None
         self._where = (0, 0)
         """Device and inode of the watched folder: its path may later refer to another one."""
 
@@ -94,43 +94,43 @@ class _Watch:
         try:
             while not self._stop.is_set():
                 # Watch first, so that changes during the scan are noticed.
-                self._start_bell()
+                self._start_notifier()
                 found = self._look()
                 if found is not None:
                     yield found
                 self._wait()
         finally:
-            self._stop_bell()
+            self._stop_notifier()
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def _start_bell(self) -> None:
-        # Without a bell (missing folder, or out of inotify watches) only rescans find changes.
+    def _start_notifier(self) -> None:
+        # Without a notifier (missing folder, or out of inotify watches) only rescans find changes.
         with contextlib.suppress(OSError):
             folder = self._path if self._path.is_dir() else self._path.parent
             status = folder.stat()
             where = (status.st_dev, status.st_ino)
-            if self._bell is not None and self._bell.standing and where == self._where:
+            if self._notifier is not None and self._notifier.standing and where == self._where:
                 return
-            self._stop_bell()
-            self._bell, self._where = Bell(folder), where
+            self._stop_notifier()
+            self._notifier, self._where = FolderNotifier(folder), where
 
-    def _stop_bell(self) -> None:
-        if self._bell is not None:
-            self._bell.close()
-            self._bell = None
+    def _stop_notifier(self) -> None:
+        if self._notifier is not None:
+            self._notifier.close()
+            self._notifier = None
 
     def _wait(self) -> None:
         """Wait for a change, the next rescan, or cancellation."""
-        bell = self._bell
-        patience = _SLICE_SECONDS if self._error or bell is None else self._rescan_seconds
+        notifier = self._notifier
+        patience = _SLICE_SECONDS if self._error or notifier is None else self._rescan_seconds
         if self._unread:
             patience = min(patience, _TICK_NANOSECONDS / 1e9)
         until = time.monotonic() + patience
         while not self._stop.is_set() and (left := until - time.monotonic()) > 0:
-            if bell is None:
+            if notifier is None:
                 self._stop.wait(min(left, _SLICE_SECONDS))
-            elif bell.wait(min(left, _SLICE_SECONDS)) or not bell.standing:
+            elif notifier.wait(min(left, _SLICE_SECONDS)) or not notifier.standing:
                 return
 
     # -- scanning --------------------------------------------------------------------------------------------------
@@ -184,8 +184,8 @@ class _Watch:
     def _leave_fresh(self, found: dict[str, _Fingerprint]) -> None:
         """Postpone files that may be incomplete to the next scan, except those that were moved in."""
         moved_in: set[str] = set()
-        if self._bell is not None:
-            moved_in, self._bell.moved_in = self._bell.moved_in, set()
+        if self._notifier is not None:
+            moved_in, self._notifier.moved_in = self._notifier.moved_in, set()
         for name, seen in found.items():
             if seen.fresh:
                 found[name] = seen._replace(settled=False, fresh=name not in moved_in)

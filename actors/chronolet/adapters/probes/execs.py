@@ -19,7 +19,7 @@ from chronolet.ports.runtime.runtime import Refusal, Runtime
 log = structlog.get_logger("chronolet.probes")
 
 MARK = "CHRONOLET_PROBE"
-"""Environment variable that names a command's prober, so that a later process recognizes the command."""
+"""Environment variable that names the probe of a command, so that a later process recognizes the command."""
 
 _KILL_SECONDS = 10.0
 """How long to keep trying to kill a timed-out command and to check that it has ended."""

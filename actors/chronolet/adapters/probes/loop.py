@@ -59,8 +59,8 @@ class Loop:
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._bell, select.EPOLLIN)
+        self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wakeup, select.EPOLLIN)
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._dead = 0
@@ -85,7 +85,7 @@ class Loop:
                     thread = threading.Thread(target=self._run, name="probes", daemon=True)
                     thread.start()  # may fail: then the next call retries
                     self._thread = thread
-                os.eventfd_write(self._bell, 1)
+                os.eventfd_write(self._wakeup, 1)
 
     def stop(self) -> None:
         """Stop the loop; nothing is called afterwards. Not from the loop's own thread."""
@@ -93,10 +93,10 @@ class Loop:
             self._stopped = True
             thread = self._thread
         if thread is not None:
-            os.eventfd_write(self._bell, 1)
+            os.eventfd_write(self._wakeup, 1)
             thread.join()
         self._epoll.close()
-        os.close(self._bell)
+        os.close(self._wakeup)
 
     # -- from the loop's thread --------------------------------------------------------------------------------------
 
@@ -143,13 +143,13 @@ class Loop:
 
     def _round(self) -> None:
         for descriptor, _ in self._epoll.poll(self._wait()):
-            if descriptor == self._bell:
-                os.eventfd_read(self._bell)
+            if descriptor == self._wakeup:
+                os.eventfd_read(self._wakeup)
                 continue
             watched = self._watched.get(descriptor)  # an earlier action in this round may have unwatched it
             if watched is not None:
                 self._call(watched[1])
-        self._ring()
+        self._fire_due()
         for _ in range(len(self._soon)):
             self._call(self._soon.popleft())
 
@@ -161,7 +161,7 @@ class Loop:
         left = self._timers[0][0] - time.monotonic() if self._timers else _LONGEST_WAIT_SECONDS
         return min(max(left, 0.0), _LONGEST_WAIT_SECONDS)
 
-    def _ring(self) -> None:
+    def _fire_due(self) -> None:
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
             action = self._pop()

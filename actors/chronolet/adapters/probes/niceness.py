@@ -14,9 +14,7 @@ _FIRST = -10
 
 
 def raise_priority() -> None:
-    """Raise the calling thread's priority: if the prober itself is late, it takes others for late. Without permission,
-    do nothing.
-    """
+    """Raise the calling thread's priority: if it is late, containers seem late. Without permission, do nothing."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST)
 

@@ -6,7 +6,7 @@ Input: work to do. Output: its `Reading` on the loop's thread, in time even if t
     queued -> working, holds a slot -> only waiting for a response, slot released -> reported -> cleaned up, ended
 
 A slot is for work that costs the machine something: an attempt that only waits for a response releases it, so that
-hanging attempts do not block others. Each prober has at most one thread, so there are never more threads than probers.
+hanging attempts do not block others. Each probe has at most one thread, so there are never more threads than probes.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Lane:
         """Remove a queued attempt."""
         self._turns.drop(attempt)
 
-    def give_back(self, attempt: ThreadAttempt) -> None:
+    def release_slot(self, attempt: ThreadAttempt) -> None:
         """Release the attempt's slot, if it still holds one."""
         slot = self._slots.pop(attempt, None)
         if slot is not None:
@@ -104,11 +104,11 @@ class Lane:
             self._turns.used(attempt.who, time.monotonic() - since)
             self._fill()
 
-    def left(self, attempt: ThreadAttempt) -> None:
+    def thread_ended(self, attempt: ThreadAttempt) -> None:
         """Handle the end of the attempt's thread."""
         self._threads.pop(attempt, None)
         self._probing.discard(attempt.who)
-        self.give_back(attempt)
+        self.release_slot(attempt)
         self._fill()
 
     def end(self) -> None:
@@ -135,12 +135,12 @@ class Lane:
 
     def _launch(self, attempt: ThreadAttempt) -> None:
         now = time.monotonic()
-        self._slots[attempt] = now, self._loop.at(now + self._longest, lambda: self.give_back(attempt))
+        self._slots[attempt] = now, self._loop.at(now + self._longest, lambda: self.release_slot(attempt))
         if attempt.who:
             self._probing.add(attempt.who)
         thread = attempt.launch(self._name)
         if thread is None:
-            self._loop.soon(lambda: self.left(attempt))
+            self._loop.soon(lambda: self.thread_ended(attempt))
         else:
             self._threads[attempt] = thread
 
@@ -212,11 +212,11 @@ class ThreadAttempt:
             self.report(Outcome("error", f"{type(error).__name__}: {error}"))
             raise
         finally:
-            self._loop.soon(lambda: self._lane.left(self))
+            self._loop.soon(lambda: self._lane.thread_ended(self))
 
     def waits(self) -> None:
         """See `AttemptHandle`."""
-        self._loop.soon(lambda: self._lane.give_back(self))
+        self._loop.soon(lambda: self._lane.release_slot(self))
 
     def _set_deadline(self) -> None:
         if self._done is not None:

@@ -1,8 +1,8 @@
-"""Fair queueing for scarce slots: every prober gets an equal share, whatever the others do. Pure.
+"""Fair queueing for scarce slots: every probe gets an equal share, whatever the others do. Pure.
 
-Input: who waits, and how long each held a slot. Output: who is next. Next: `threads`. Start-time fair queueing: `now`
-is a virtual clock that counts use. A prober that has used little is served immediately; one that holds slots for long
-waits until all others have had as much. Nobody starves.
+Input: the waiting probes, and how long each held a slot. Output: the next one. Next: `threads`. Start-time fair
+queueing: `now` is a virtual clock that counts use. A probe that has used little is served immediately; one that holds
+slots for long waits until all others have had as much. None starves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Turns(Generic[T]):
 
     @property
     def known(self) -> int:
-        """Number of probers whose use is remembered."""
+        """Number of probes whose use is remembered."""
         return len(self._used)
 
     def add(self, who: str, item: T) -> None:
@@ -61,7 +61,7 @@ class Turns(Generic[T]):
         return None
 
     def used(self, who: str, seconds: float) -> None:
-        """Record how long a prober held a slot."""
+        """Record how long a probe held a slot."""
         if who:
             self._used[who] = self._tag(who) + seconds
         if len(self._used) > _MOST_KNOWN:
