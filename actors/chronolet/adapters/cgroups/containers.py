@@ -19,7 +19,7 @@ _SCOPE = ".scope"
 
 
 class ContainerGroups:
-    """`ports.cgroups.ContainerCgroups`."""
+    """`ports.machine.cgroups.ContainerCgroups`."""
 
     def __init__(self, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
         self._proc = proc

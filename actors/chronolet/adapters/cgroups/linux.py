@@ -19,7 +19,7 @@ from chronolet.ports.machine.cgroups import CgroupTree, Driver
 
 
 class LinuxCgroups:
-    """`ports.cgroups.Cgroups`. `kept` is the agent's own folder, for data that the kernel does not store."""
+    """`ports.machine.cgroups.Cgroups`. `kept` is the agent's own folder, for data that the kernel does not store."""
 
     def __init__(self, kept: Path, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
         self._kept = kept

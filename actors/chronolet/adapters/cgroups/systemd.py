@@ -68,7 +68,7 @@ def set_properties(name: str, values: Properties) -> None:
 
 
 class SystemdTree(FolderTree):
-    """`ports.cgroups.CgroupTree` for systemd. Each call starts a process, so a new slice gets all
+    """`ports.machine.cgroups.CgroupTree` for systemd. Each call starts a process, so a new slice gets all
     values in one call.
     """
 

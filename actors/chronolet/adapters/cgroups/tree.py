@@ -36,7 +36,7 @@ _LOST = {
 
 
 class FolderTree:
-    """`ports.cgroups.CgroupTree`."""
+    """`ports.machine.cgroups.CgroupTree`."""
 
     _hands_down = True
     """Whether we decide which controllers are enabled below a v2 cgroup."""

@@ -1,1 +1,1 @@
-"""Device plugins over gRPC on unix sockets; see `ports.device_plugins`. Entry point: `plugins`."""
+"""Device plugins over gRPC on unix sockets; see `ports.devices.plugins`. Entry point: `plugins`."""

@@ -80,7 +80,7 @@ class _DefinedDevice(NamedTuple):
 
 
 class HostCdi:
-    """See `ports.cdi.Cdi`. If two folders define a device, the later folder wins."""
+    """See `ports.devices.cdi.Cdi`. If two folders define a device, the later folder wins."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)

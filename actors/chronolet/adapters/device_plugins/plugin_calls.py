@@ -16,7 +16,7 @@ from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 
 class PluginCalls:
-    """The part of `ports.device_plugins.DevicePlugins` that calls plugins."""
+    """The part of `ports.devices.plugins.DevicePlugins` that calls plugins."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class GrpcDevicePlugins:
-    """See `ports.device_plugins.DevicePlugins`."""
+    """See `ports.devices.plugins.DevicePlugins`."""
 
     def __init__(self, folder: Path, watched: Path, patience: Patience | None = None) -> None:
         self._folder = folder.absolute()

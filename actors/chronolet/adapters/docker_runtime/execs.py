@@ -85,7 +85,7 @@ class Execs:
         cancelled: threading.Event | None,
         meanwhile: Callable[[], object] | None,
     ) -> ExecResult:
-        """See `ports.runtime.Runtime.run_exec`."""
+        """See `ports.runtime.runtime.Runtime.run_exec`."""
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
         wait = _Wait(exec_id, until, cancelled, meanwhile or _nothing)
         body = msgspec.json.encode({"Detach": False, "Tty": False})
@@ -129,7 +129,7 @@ class Execs:
         return [one for one in known.ExecIDs or () if variable in self._environment(one)]
 
     def seconds(self, exec_id: str) -> float | None:
-        """See `ports.runtime.Runtime.exec_seconds`."""
+        """See `ports.runtime.runtime.Runtime.exec_seconds`."""
         found = self._inspect(exec_id)
         if found is None or not found.Running or not found.Pid:
             return None

@@ -42,7 +42,7 @@ def upgraded(raw: socket.socket, target: str, body: bytes, *, tty: bool) -> Atta
 
 
 class Attached:
-    """`ports.streams.Attachment` on a socket."""
+    """`ports.runtime.streams.Attachment` on a socket."""
 
     def __init__(self, raw: socket.socket, begun: bytes, *, tty: bool) -> None:
         self._raw = raw

@@ -48,7 +48,7 @@ _containers = msgspec.json.Decoder(list[_Container])
 
 
 class DockerImages:
-    """`ports.images.Images` on the engine at `host`. Connects on the first call."""
+    """`ports.runtime.images.Images` on the engine at `host`. Connects on the first call."""
 
     def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=2)

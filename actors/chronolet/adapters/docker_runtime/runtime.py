@@ -44,7 +44,7 @@ _LEAST_WAIT_SECONDS = 0.01
 
 
 class DockerRuntime:
-    """`ports.runtime.Runtime` on the engine at `host`. Connects on the first call."""
+    """`ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call."""
 
     def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)

@@ -1,6 +1,6 @@
 """Containers in the fake runtime's memory.
 
-Input: specs, programs. Output: the port's states. Next: `fake_runtime`.
+Input: specs, programs. Output: the port's states. Next: `fakes.runtime`.
 """
 
 from __future__ import annotations

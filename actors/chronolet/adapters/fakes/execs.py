@@ -1,7 +1,7 @@
 """Commands in the fake runtime's containers.
 
 Input: a program for each command. Output: execs with the states and streams of real ones. A program that does not exit
-on its own echoes its input until that ends. Next: `fake_runtime`.
+on its own echoes its input until that ends. Next: `fakes.runtime`.
 """
 
 from __future__ import annotations

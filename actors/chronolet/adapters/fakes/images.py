@@ -1,7 +1,7 @@
 """In-memory images with the contract of the real ones.
 
 Input: the port's calls, and what a test or a trial run sets. Output: the port's states. Next: users of
-`ports.images.Images`. `tests/contracts/test_images.py` compares it with the Docker adapter.
+`ports.runtime.images.Images`. `tests/contracts/test_images.py` compares it with the Docker adapter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chronolet.ports.runtime.runtime import Refusal
 
 
 class FakeImages:
-    """`ports.images.Images` in memory. Removing images frees disk space; `users` are ids of images in use."""
+    """`ports.runtime.images.Images` in memory. Removing images frees disk space; `users` are ids of images in use."""
 
     def __init__(
         self, images: Iterable[HeldImage] = (), *, capacity_bytes: int = 1 << 30, other_bytes: int = 0

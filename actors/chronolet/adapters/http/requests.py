@@ -28,7 +28,7 @@ _SLICE_SECONDS = 0.5
 
 
 class HttpRequests:
-    """`ports.requests.Requests`; one connection per request."""
+    """`ports.pods.requests.Requests`; one connection per request."""
 
     def get(self, request: Request, timeout_seconds: float, cancelled: threading.Event) -> int:
         until = time.monotonic() + timeout_seconds if timeout_seconds else None

@@ -1,6 +1,6 @@
 """HTTP requests as text on the wire and in messages: pure functions shared by both HTTP clients.
 
-Input: `ports.requests.Request`. Output: texts, and the target of a redirect. Next: `http_requests` (hooks),
+Input: `ports.pods.requests.Request`. Output: texts, and the target of a redirect. Next: `requests` (hooks),
 `probes.http`. Corresponds to pkg/probe/http/request.go and Go's net/http, whose error texts are used.
 """
 

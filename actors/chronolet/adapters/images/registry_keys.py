@@ -46,7 +46,7 @@ def docker_folder(environ: Mapping[str, str]) -> Path:
 
 
 class HostKeyring:
-    """`ports.registries.Keyring` for this machine: stored Secrets, then Docker's configuration in `folder`."""
+    """`ports.runtime.registries.Keyring` for this machine: stored Secrets, then Docker's configuration in `folder`."""
 
     def __init__(self, folder: Path, secrets: Secrets, helper_seconds: float = HELPER_SECONDS) -> None:
         self._file = folder / "config.json"

@@ -32,7 +32,7 @@ _ADDRESS = slice(20, 24)  # the address within struct sockaddr_in, after the int
 
 
 class LinuxHost:
-    """`ports.host.Host`."""
+    """`ports.machine.host.Host`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -1,6 +1,6 @@
 """Wake up when something in a folder changes. Linux only, by inotify.
 
-Input: a folder. Output: a wake-up; the caller looks up what changed. Next: `manifest_folder`.
+Input: a folder. Output: a wake-up; the caller looks up what changed. Next: `watched_folder`, `watcher`.
 
 File-watching libraries poll their list of changes every few milliseconds: to react within 2 ms they use more processor
 time than this whole agent may, and at an acceptable idle cost they react after 60 ms. Sleeping in the kernel costs

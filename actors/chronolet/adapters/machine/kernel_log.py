@@ -1,9 +1,9 @@
 """Read the kernel's log to find the containers that had a process killed by the OOM killer.
 
-Input: /dev/kmsg. Output: `ports.kernel_log.Kills`. Next: `pod`'s effects. A runtime detects such a kill by a counter of
-the container's cgroup, which is removed with the container; if it goes too soon, only this log line is left. The line
-is written before the process dies, and stays until the log's ring is full. Source: mm/oom_kill.c (dump_oom_victim),
-Documentation/ABI/testing/dev-kmsg.
+Input: /dev/kmsg. Output: `ports.machine.kernel_log.Kills`. Next: `pod`'s effects. A runtime detects such a kill by a
+counter of the container's cgroup, which is removed with the container; if it goes too soon, only this log line is left.
+The line is written before the process dies, and stays until the log's ring is full. Source: mm/oom_kill.c
+(dump_oom_victim), Documentation/ABI/testing/dev-kmsg.
 """
 
 from __future__ import annotations

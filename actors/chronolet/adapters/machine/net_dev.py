@@ -1,6 +1,6 @@
 """The network interfaces of a process, from /proc/<pid>/net/dev.
 
-Input: the file. Output: `Interface`s. Next: `machine`, `node.stats`.
+Input: the file. Output: `Interface`s. Next: `usage`, `node.stats`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def host_processes() -> Processes:
 
 
 class HostProcesses:
-    """`ports.processes.Processes`, for an agent that shares the runtime's machine and pid namespace."""
+    """`ports.runtime.processes.Processes`, for an agent that shares the runtime's machine and pid namespace."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc

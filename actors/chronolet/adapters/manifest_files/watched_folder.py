@@ -50,7 +50,7 @@ _BLIND = _Fingerprint(0, 0, 0, settled=False, fresh=False)
 
 
 class ManifestFolder:
-    """`ports.manifests.Folder`."""
+    """`ports.pods.manifests.Folder`."""
 
     def __init__(self, path: str | Path, rescan_seconds: float = 20.0) -> None:
         self._path = Path(path).absolute()

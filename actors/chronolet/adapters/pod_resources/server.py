@@ -1,6 +1,6 @@
 """PodResources v1 on a unix socket, and v1alpha1 for agents from before 2021.
 
-Input: a view of the node. Output: a server. Next: `pod_resources_service`, which answers monitoring agents.
+Input: a view of the node. Output: a server. Next: `service`, which answers monitoring agents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = "kubelet.sock"
 
 
 class GrpcPodResources:
-    """See `ports.pod_resources.PodResourcesServer`. `view` is called for each request."""
+    """See `ports.devices.pod_resources.PodResourcesServer`. `view` is called for each request."""
 
     def __init__(self, folder: Path, view: Callable[[], NodeResources], counted: Counted) -> None:
         self._socket = folder.absolute() / NAME

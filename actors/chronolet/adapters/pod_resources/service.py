@@ -1,6 +1,6 @@
 """The methods of PodResources.
 
-Input: a view of the node. Output: responses to List, Get and GetAllocatableResources. Next: `pod_resources`, which
+Input: a view of the node. Output: responses to List, Get and GetAllocatableResources. Next: `server`, which
 imports this at the first connection. Corresponds to pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go.
 Importing it loads grpc.
 

@@ -16,7 +16,7 @@ Done = Callable[[Reading], None]
 
 
 class LoopAttempt(ABC):
-    """`ports.probes.Attempt`, entirely on the loop's thread."""
+    """`ports.pods.probes.Attempt`, entirely on the loop's thread."""
 
     began = True
 
@@ -28,7 +28,7 @@ class LoopAttempt(ABC):
         self._deadline = loop.at(self._started + timeout_seconds, self._expire)
 
     def cancel(self) -> None:
-        """See `ports.probes.Attempt`."""
+        """See `ports.pods.probes.Attempt`."""
         self._done = None
         self._deadline.cancel()
         self._let_go()

@@ -1,7 +1,8 @@
 """Measure how much the agent and the machine were delayed, during one attempt and over the last seconds.
 
 Input: a heartbeat on the probes' thread, `pressure`. Output: a `Delay` for each attempt; the machine's shortages. Next:
-`probing` adds the delay to readings, the prober's worker asks for shortages. `rules.judgement` interprets delays.
+`probing` adds the delay to readings, the prober's worker asks for shortages. `rules.probes.judgement` interprets
+delays.
 
 The heart beats while attempts are made, and stops after a while without any. A late beat is time in which the probes'
 thread did not run, for any reason: other threads, the processor, a stopped process.

@@ -1,6 +1,6 @@
 """All probing of one process: the loop, and lanes of threads for blocking probes.
 
-Input: targets. Output: readings. Next: the prober's workers. Implements `ports.probes.Prober`.
+Input: targets. Output: readings. Next: the prober's workers. Implements `ports.pods.probes.Prober`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STOP_SECONDS = 0.6
 
 
 class Probing:
-    """`ports.probes.Prober`."""
+    """`ports.pods.probes.Prober`."""
 
     def __init__(self, runtime: Runtime, execs_at_once: int = EXECS_AT_ONCE) -> None:
         self._runtime = runtime

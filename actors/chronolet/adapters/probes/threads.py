@@ -146,7 +146,7 @@ class Lane:
 
 
 class ThreadAttempt:
-    """`ports.probes.Attempt`."""
+    """`ports.pods.probes.Attempt`."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class ThreadAttempt:
         self.cancelled = threading.Event()
 
     def cancel(self) -> None:
-        """See `ports.probes.Attempt`. Its thread ends as soon as it can."""
+        """See `ports.pods.probes.Attempt`. Its thread ends as soon as it can."""
         self._done = None
         self.cancelled.set()
         if self._end is not None:

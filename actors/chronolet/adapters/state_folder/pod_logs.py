@@ -20,7 +20,7 @@ _LONGEST_NAME = 255
 
 
 class PodLogFolders:
-    """`ports.pod_logs.PodLogs`: pods' folders in `folder`, links in the sibling folder `containers`."""
+    """`ports.pods.pod_logs.PodLogs`: pods' folders in `folder`, links in the sibling folder `containers`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -48,7 +48,7 @@ _decode = msgspec.json.Decoder(_File).decode
 
 
 class SecretFiles:
-    """`ports.secrets.Secrets` in this node's state folder. Processes other than the agent only create files."""
+    """`ports.pods.secrets.Secrets` in this node's state folder. Processes other than the agent only create files."""
 
     def __init__(self, root: Path, node: str, young_seconds: float = YOUNG_SECONDS) -> None:
         self._folder = root / _FOLDER

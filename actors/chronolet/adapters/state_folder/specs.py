@@ -20,7 +20,7 @@ _FOLDER_MODE = 0o750
 
 
 class SpecFiles:
-    """`ports.specs.Specs` in a state folder."""
+    """`ports.pods.specs.Specs` in a state folder."""
 
     def __init__(self, root: Path) -> None:
         self._pods = root / "pods"

@@ -41,7 +41,7 @@ _IS: Mapping[str, tuple[Callable[[int], bool], str]] = {
 
 
 class HostVolumes:
-    """`ports.volumes.Volumes` with folders below `root/pods/<uid>`."""
+    """`ports.pods.volumes.Volumes` with folders below `root/pods/<uid>`."""
 
     def __init__(self, root: Path) -> None:
         self._pods = root / "pods"
