@@ -1,7 +1,7 @@
 """Set values on the cgroup of one container that the runtime does not set.
 
 Input: a container's process and id, values. Output: writes; also to systemd if the cgroup is one of its units. Next:
-`pod`'s effects, by the port. Corresponds to the `unified` map of the CRI.
+`pod`'s effects, through the port. Corresponds to the `unified` map of the CRI.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The machine's cgroups, found through its mounts.
 
-Input: only /proc. Output: a tree for the runtime's driver, or why there is none. Next: qos' effects, by the port; `get
-cgroups`.
+Input: only /proc. Output: a tree for the runtime's driver, or why there is none. Next: qos' effects, through the port;
+`get cgroups`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The cgroups of one driver across all mounted hierarchies.
 
 Input: paths in the kubelet's terms, values. Output: the differences, and the writes that remove them. Next: qos'
-effects, by the port. Corresponds to pkg/kubelet/cm/cgroup_manager_linux.go, pod_container_manager_linux.go.
+effects, through the port. Corresponds to pkg/kubelet/cm/cgroup_manager_linux.go, pod_container_manager_linux.go.
 
 A cgroup is one folder per hierarchy: v1 has one hierarchy per controller, v2 one for all. Docker creates the same
 folders in hierarchies that we set no values in, so leftovers are searched and removed in all of them.

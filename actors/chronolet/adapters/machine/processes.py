@@ -1,7 +1,7 @@
 """Watch and signal containers' processes through the kernel: the runtime reports an exit only after its clean-up, and
 starts a program for each signal.
 
-Input: pids from the runtime. Output: calls. Next: `pod`'s workers, by the port. Source: pidfd_open(2),
+Input: pids from the runtime. Output: calls. Next: `pod`'s workers, through the port. Source: pidfd_open(2),
 pidfd_send_signal(2).
 """
 

@@ -46,7 +46,7 @@ class LoopAttempt(ABC):
         )
 
     def _is_over(self) -> bool:
-        """Check before each call whether another process took over; if so, end the attempt."""
+        """Check before each call whether this process may still act; if not, end the attempt."""
         if self._may():
             return False
         self._end("error", MAY_NOT)

@@ -26,7 +26,7 @@ LEAST_HISTORY_SECONDS = 1.0
 """A shorter history is not meaningful."""
 REST_AFTER_SECONDS = 60.0
 _IN_TIME_SECONDS = 0.02
-"""A beat within this is on time."""
+"""A beat that is later by at most this counts as on time."""
 _GRACE_SECONDS = 0.11
 """An attempt may end this long after its time-out without counting as delayed:
 `threads.GRACE_SECONDS`, plus a margin.
