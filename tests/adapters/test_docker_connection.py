@@ -83,7 +83,7 @@ def test_somebody_else(tmp_path: Path, body: bytes) -> None:
     with listening(tmp_path, reply) as host:
         said = refusal(host)
     assert said.kind == "failed"
-    assert "no Docker Engine" in str(said)
+    assert "not a Docker Engine" in str(said)
 
 
 @pytest.mark.parametrize(("idle_seconds", "bound"), [(None, 30.0), (7.0, 30.0), (120.0, 120.0)])

@@ -40,8 +40,8 @@ def test_a_reply_without_a_message_is_told_all_the_same(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
-        (FileNotFoundError(2, "No such file or directory"), "unavailable", "nobody listens"),
-        (ConnectionRefusedError(111, "Connection refused"), "unavailable", "nobody listens"),
+        (FileNotFoundError(2, "No such file or directory"), "unavailable", "cannot connect"),
+        (ConnectionRefusedError(111, "Connection refused"), "unavailable", "cannot connect"),
         (PermissionError(13, "Permission denied"), "denied", "permission denied"),
         (ProtocolError("Connection aborted.", ConnectionResetError(104, "reset by peer")), "unavailable", "cut off"),
         (ReadTimeoutError(None, "/x", "Read timed out."), "timeout", "no answer in time to GET /x"),  # type: ignore[arg-type]

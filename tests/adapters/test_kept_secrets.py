@@ -75,7 +75,7 @@ def test_without_the_agents_folder_nothing_is_written(tmp_path: Path) -> None:
 def test_the_folder_of_another_node_is_left_alone(files: SecretFiles, tmp_path: Path) -> None:
     digest = files.keep(SECRET, "apply")
     other = SecretFiles(tmp_path, "m")
-    with pytest.raises(SecretRefusal, match="is of node n, expected m"):
+    with pytest.raises(SecretRefusal, match="belongs to node n, expected m"):
         other.keep(SECRET, "apply")
     other.prepare()
     assert other.all() == [], "what another node kept here is none of its own"

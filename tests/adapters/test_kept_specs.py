@@ -104,7 +104,7 @@ def test_the_end_of_a_pod_of_which_nothing_ran_needs_no_word(tmp_path: Path) -> 
     specs.end("u1", ENDING)
     assert specs.all() == ([], [], {})
     assert not (tmp_path / "pods").exists()
-    with pytest.raises(SpecRefusal, match="is no name of a folder"):
+    with pytest.raises(SpecRefusal, match="is not a valid folder name"):
         specs.end("..", ENDING)
 
 
@@ -125,7 +125,7 @@ def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("uid", ["..", "a/b", "", "."])
 def test_a_uid_is_one_part_of_a_path(uid: str, tmp_path: Path) -> None:
-    with pytest.raises(SpecRefusal, match="is no name of a folder"):
+    with pytest.raises(SpecRefusal, match="is not a valid folder name"):
         SpecFiles(tmp_path).keep(replace(SPEC, uid=uid))
 
 

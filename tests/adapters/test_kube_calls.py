@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from chronolet.adapters.kube_sinks.calls import Answer, HttpCaller, Unreachable
+from chronolet.adapters.kube_sinks.calls import HttpCaller, HttpResponse, Unreachable
 from tests.support.scratch import HANG_SECONDS
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n"
@@ -36,7 +36,7 @@ def sink(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         served.result(HANG_SECONDS)
 
 
-def called(text: bytes) -> Answer:
+def called(text: bytes) -> HttpResponse:
     """What a call comes to whose answer is this text and then the connection's end."""
     with sink(lambda client: client.sendall(text)) as url:
         return HttpCaller(url, seconds=HANG_SECONDS)("POST", "", {}, b"")

@@ -77,7 +77,7 @@ def test_a_document_that_breaks_off_does_not_hide_what_came_before() -> None:
 
 def test_the_same_pod_twice() -> None:
     assert errors(f"{POD}---\n{POD}") == [
-        "web.yaml: document 2: metadata.name: pod default/web stands twice in this file, first in document 1"
+        "web.yaml: document 2: metadata.name: pod default/web is defined twice in this file, first in document 1"
     ]
 
 
@@ -115,7 +115,7 @@ def test_a_list_in_a_list_and_its_paths() -> None:
 def test_the_same_pod_twice_in_a_list() -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [plain("a"), plain("a")]})
     assert errors(text) == [
-        "web.yaml: items[1].metadata.name: pod default/a stands twice in this file, first in document 1 at items[0]"
+        "web.yaml: items[1].metadata.name: pod default/a is defined twice in this file, first in document 1 at items[0]"
     ]
 
 
@@ -136,7 +136,7 @@ def test_what_may_stand_beside_a_pod_is_told() -> None:
     assert [pod.key for pod in parsed.pods] == ["default/web"]
     (finding,) = parsed.findings
     assert (finding.document, finding.path, finding.severity, finding.pod) == (2, "kind", "warning", "")
-    assert str(finding) == f"kind: {kind}s are not honoured yet, it is passed over"
+    assert str(finding) == f"kind: {kind}s are not supported yet and are ignored"
     assert "hunter2" not in repr(parsed)
 
 
@@ -205,23 +205,23 @@ def test_a_byte_order_mark_is_passed_over() -> None:
 
 
 def test_ten_megabytes_are_refused_before_they_are_parsed() -> None:
-    assert errors(b"[" * 10_000_000) == [f"web.yaml: holds more than {MAX_BYTES} bytes, the most that is read"]
+    assert errors(b"[" * 10_000_000) == [f"web.yaml: is larger than the limit of {MAX_BYTES} bytes"]
 
 
 def test_an_alias_bomb_is_refused() -> None:
     levels = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 40))]
-    assert errors("\n".join(levels)) == ["web.yaml: line 7: more than 250000 values, aliases written out"]
+    assert errors("\n".join(levels)) == ["web.yaml: line 7: more than 250000 values with aliases expanded"]
 
 
 def test_a_bomb_of_long_texts_is_refused() -> None:
     text = f"a: &a {'x' * 1_000_000}\nb: [{', '.join(['*a'] * 1000)}]"
-    assert errors(text) == ["web.yaml: line 2: more than 6291456 characters, aliases written out"]
+    assert errors(text) == ["web.yaml: line 2: more than 6291456 characters with aliases expanded"]
 
 
 def test_many_small_bombs_are_one_large_one() -> None:
     bomb = f"a: &a [{', '.join('x' * 300)}]\nb: [{', '.join(['*a'] * 300)}]\n"
     assert errors("---\n".join([bomb] * 100))[-1] == (
-        "web.yaml: document 3: line 8: more than 250000 values, aliases written out"
+        "web.yaml: document 3: line 8: more than 250000 values with aliases expanded"
     )
 
 
@@ -238,7 +238,7 @@ def test_merging_several_maps_lets_the_first_win() -> None:
 
 def test_merging_what_is_no_map() -> None:
     (error,) = errors(HEAD + "  labels:\n    <<: [x]\n" + POD.removeprefix(HEAD))
-    assert error == "web.yaml: metadata.labels.<<: merges what is no map"
+    assert error == "web.yaml: metadata.labels.<<: merged value is not a map"
 
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- ", "? "])
@@ -326,11 +326,11 @@ def test_what_is_no_text_says_what_it_is(written: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        (".inf", "inf is no finite number"),
-        ("-.Inf", "-inf is no finite number"),
-        (".NaN", "nan is no finite number"),
-        ("1e999", "inf is no finite number"),
-        ("9" * 5000, "inf is no finite number"),
+        (".inf", "inf is not a finite number"),
+        ("-.Inf", "-inf is not a finite number"),
+        (".NaN", "nan is not a finite number"),
+        ("1e999", "inf is not a finite number"),
+        ("9" * 5000, "inf is not a finite number"),
         ("9" * 20, "99999999999999999999 is above 2147483647"),
         ("-" + "9" * 20, "-99999999999999999999 is below -2147483648"),
         ("1.5", "1.5 is a number, expected a whole number"),
@@ -371,13 +371,13 @@ def test_keys_are_texts() -> None:
 @pytest.mark.parametrize("key", ["null", "[a]", "{a: b}", "~"])
 def test_what_is_no_key(key: str) -> None:
     assert errors(HEAD + f"  labels:\n    ? {key}\n    : a\n" + POD.removeprefix(HEAD)) == [
-        "web.yaml: metadata.labels: the key in line 6 is no text"
+        "web.yaml: metadata.labels: the key in line 6 is not text"
     ]
 
 
 @pytest.mark.parametrize("name", ['"a\\0b"', '"a\\x00b"'])
 def test_a_nul_character(name: str) -> None:
-    assert errors(POD.replace("nginx:1", name)) == ["web.yaml: spec.containers[0].image: holds a NUL character"]
+    assert errors(POD.replace("nginx:1", name)) == ["web.yaml: spec.containers[0].image: contains a NUL character"]
 
 
 # --- duplicate keys, unknown fields, nulls
@@ -588,20 +588,20 @@ def test_braces_that_are_no_json_are_yaml() -> None:
         ('{"apiVersion": "v1", "apiVersion": "v1", "kind": "ConfigMap"}', "web.yaml: duplicate key 'apiVersion'"),
         (
             '{"apiVersion": "v1", "kind": "Pod", "spec": {"priority": NaN}}',
-            "web.yaml: spec.priority: nan is no finite number",
+            "web.yaml: spec.priority: nan is not a finite number",
         ),
         (
             '{"apiVersion": "v1", "kind": "Pod", "spec": {"priority": 1e999}}',
-            "web.yaml: spec.priority: inf is no finite number",
+            "web.yaml: spec.priority: inf is not a finite number",
         ),
-        ('{"kind": "\\u0000"}', "web.yaml: kind: holds a NUL character"),
+        ('{"kind": "\\u0000"}', "web.yaml: kind: contains a NUL character"),
         (
             '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "\\ud800"}}',
-            "web.yaml: metadata.name: holds half of a surrogate pair, expected valid Unicode",
+            "web.yaml: metadata.name: contains an unpaired surrogate, expected valid Unicode",
         ),
         (
             '{"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"\\udfff": "a"}}}',
-            "web.yaml: metadata.labels: holds half of a surrogate pair, expected valid Unicode",
+            "web.yaml: metadata.labels: contains an unpaired surrogate, expected valid Unicode",
         ),
     ],
 )

@@ -259,7 +259,7 @@ def test_a_pipe_holds_nobody_up(folder: Path, watching: Watching) -> None:
     os.mkfifo(folder / "pipe.yaml")
     watch = watching()
     assert [(file.name, file.error) for file in watch.news[0].changed] == [
-        ("pipe.yaml", "pipe.yaml is no regular file")
+        ("pipe.yaml", "pipe.yaml is not a regular file")
     ]
 
 

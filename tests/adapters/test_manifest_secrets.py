@@ -79,19 +79,19 @@ def test_the_older_type_and_lists_are_read_too() -> None:
     [
         (secret(type=None), "type: 'Opaque' is not supported yet, expected kubernetes.io/dockerconfigjson or "),
         (secret(type="bootstrap.kubernetes.io/token"), "type: 'bootstrap.kubernetes.io/token' is not supported yet"),
-        (secret(type={"a": PASSWORD}), "type: what is no text is not supported yet"),
+        (secret(type={"a": PASSWORD}), "type: a value that is not text is not supported yet"),
         (secret(metadata=None), "metadata.name: missing, expected a name"),
-        (secret(metadata={"name": 7}), "metadata.name: is no text, expected a name"),
+        (secret(metadata={"name": 7}), "metadata.name: is not text, expected a name"),
         (secret(metadata={"name": "A"}), "metadata.name: 'A'"),
         (secret(metadata={"name": "a", "namespace": "a.b"}), "metadata.namespace: 'a.b'"),
         (secret(data=None), "data[.dockerconfigjson]: missing, expected a Docker configuration"),
         (secret(data={"config.json": encoded(CONFIG)}), "data[.dockerconfigjson]: missing"),
-        (secret(data=PASSWORD), "data: is no map, expected names and values"),
-        (secret(data={".dockerconfigjson": [PASSWORD]}), "data[.dockerconfigjson]: is no text, expected it in quotes"),
+        (secret(data=PASSWORD), "data: is not a map, expected names and values"),
+        (secret(data={".dockerconfigjson": [PASSWORD]}), "data[.dockerconfigjson]: is not text, expected it in quotes"),
         (secret(data={".dockerconfigjson": CONFIG}), "data[.dockerconfigjson]: is not base64"),
         (secret(data={".dockerconfigjson": encoded(PASSWORD)}), "data[.dockerconfigjson]: JSON is malformed"),
-        (secret(stringData=PASSWORD), "stringData: is no map"),
-        (secret(stringData={".dockerconfigjson": {"auths": PASSWORD}}), "stringData[.dockerconfigjson]: is no text"),
+        (secret(stringData=PASSWORD), "stringData: is not a map"),
+        (secret(stringData={".dockerconfigjson": {"auths": PASSWORD}}), "stringData[.dockerconfigjson]: is not text"),
         (
             secret(data={".dockerconfigjson": encoded(json.dumps({"auths": {"r": {"auth": PASSWORD + "?"}}}))}),
             "data[.dockerconfigjson]: auths['r'].auth: is not base64",
@@ -113,7 +113,7 @@ def test_a_secret_twice_and_a_path_in_a_list() -> None:
     twice = {"apiVersion": "v1", "kind": "SecretList", "items": [secret(), secret(), secret(type="x")]}
     first = "first in document 1 at items[0]"
     assert errors(twice) == [
-        f"s.yaml: items[1].metadata.name: Secret default/regcred stands twice in this file, {first}",
+        f"s.yaml: items[1].metadata.name: Secret default/regcred is defined twice in this file, {first}",
         f"s.yaml: items[2].type: 'x' is not supported yet, expected {TYPE} or kubernetes.io/dockercfg",
     ]
 

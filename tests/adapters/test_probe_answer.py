@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronolet.adapters.probes import answer as answers
-from chronolet.adapters.probes.answer import HEAD_LIMIT, Answer, Malformed
+from chronolet.adapters.probes.answer import HEAD_LIMIT, Malformed, ResponseParser
 from chronolet.ports.pods.probes import OUTPUT_LIMIT
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -22,8 +22,8 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + PLAIN
 BARE_LINES = b"HTTP/1.1 200\nContent-Length: 5\n\nhello"
 
 
-def read(pieces: list[bytes], *, ends: bool = True) -> Answer:
-    answer = Answer()
+def read(pieces: list[bytes], *, ends: bool = True) -> ResponseParser:
+    answer = ResponseParser()
     for piece in pieces:
         if not answer.complete:
             answer.feed(piece)
@@ -105,7 +105,7 @@ def test_too_early_an_end(wire: bytes, said: str) -> None:
 
 @pytest.mark.parametrize("piece", [b"\r\nX: y", b"\r\nX: " + b"x" * 1000, b"\r\n\r\nHTTP/1.1 100 Continue"])
 def test_heads_without_end_are_given_up(piece: bytes) -> None:
-    answer = Answer()
+    answer = ResponseParser()
     answer.feed(b"HTTP/1.1 100 Continue")
     fed = 0
     while fed < HEAD_LIMIT - 200_000:
@@ -154,7 +154,7 @@ class Pattern:
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 ", b"HTTP/1.1 200 OK\r\nX: "])
 def test_a_head_that_comes_byte_by_byte_is_searched_once(start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "_HEAD_END", Pattern(answers._HEAD_END))
-    answer = Answer()
+    answer = ResponseParser()
     answer._rest = rest = Searched()
     feed = start + b"x" * 20_000
     for n in range(len(feed)):

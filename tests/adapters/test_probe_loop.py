@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.threads import Lane, Said, ThreadAttempt
+from chronolet.adapters.probes.threads import Lane, Outcome, ThreadAttempt
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 DAY_SECONDS = 86_400.0
@@ -109,7 +109,7 @@ def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
         ThreadAttempt(
             lane,
             loop,
-            lambda asking: asking.tell(Said("success", "")),
+            lambda attempt: attempt.report(Outcome("success", "")),
             HANG_SECONDS,
             done.append,
             may=lambda: True,

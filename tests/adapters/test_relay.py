@@ -271,7 +271,7 @@ def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monke
     scratch.wait_until(lambda: unix_sockets.identity(path) is not None, "the socket")
     ask(str(path), b"")
     thread.join(HANG_SECONDS)
-    assert [str(one) for one in failed] == [f"{path}: nobody can be answered there: no memory"]
+    assert [str(one) for one in failed] == [f"{path}: cannot serve connections: no memory"]
 
 
 def test_the_path_is_seen_only_when_the_socket_listens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

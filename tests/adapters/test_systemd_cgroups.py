@@ -247,7 +247,7 @@ def test_who_has_ended_is_nobody(tmp_path: Path) -> None:
 def test_what_the_kernel_has_not_or_refuses_is_said(tmp_path: Path) -> None:
     one = Container(tmp_path, 2)
     (one.folder / "hugetlb.2MB.max").unlink()
-    with pytest.raises(CgroupRefusal, match=r"controller hugetlb is missing: no hugetlb\.2MB\.max is written"):
+    with pytest.raises(CgroupRefusal, match=r"controller hugetlb is missing: cannot write hugetlb\.2MB\.max"):
         one.hold()
     one.kernel.refuse = lambda _: 30
     with pytest.raises(CgroupRefusal, match=r"memory\.low: write 3145728: Read-only file system"):

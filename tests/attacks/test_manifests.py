@@ -41,7 +41,7 @@ def test_a_fifo_is_neither_read_nor_mounted(attacked: Attacked) -> None:
     uses = shell("uses", volumeMounts=[{"name": "v", "mountPath": "/it", "subPath": "it"}])
     attacked.write("part.yaml", pod("part", uses, initContainers=[makes], volumes=[{"name": "v", "emptyDir": {}}]))
     refused = attacked.journal.wait_for_event(manifests.FileRefused, HANG, path=str(attacked.folder / "pipe.yaml"))
-    assert "no regular file" in " ".join(refused.errors)
+    assert "not a regular file" in " ".join(refused.errors)
     attacked.wait_for_status("part", "CreateContainerConfigError", HANG)
     uses_it = attacked.journal.pods["default/part"].container("uses")
     assert uses_it is not None

@@ -202,7 +202,7 @@ def made_by_the_runtime(world: World, one: Cgroup) -> dict[str, str]:
 def test_a_tree_of_ours_is_found_again_and_nobody_elses(world: World) -> None:
     tree = above(world)
     world.tree().claim(world.root, "node")
-    with pytest.raises(CgroupRefusal, match="belongs to the node node of chronolet: name another --cgroup-root"):
+    with pytest.raises(CgroupRefusal, match="belongs to chronolet's node node: choose another --cgroup-root"):
         tree.claim(world.root, "other")
     tree.claim((world.top, "another"), "other")
 
@@ -214,7 +214,7 @@ def test_a_tree_that_nobody_signed_is_somebody_elses_if_there_is_something_in_it
     foreign = (world.top, "theirs")
     settle(tree, Cgroup(path=foreign, values=Values(cpu_shares=2)))
     settle(tree, Cgroup(path=(*foreign, "burstable"), values=Values(cpu_shares=2)))
-    with pytest.raises(CgroupRefusal, match="made by somebody else, such as a kubelet"):
+    with pytest.raises(CgroupRefusal, match="created by another program, such as a kubelet"):
         tree.claim(foreign, "node")
 
 
@@ -318,4 +318,4 @@ def test_cgroups_that_cannot_be_used_are_told_apart(tmp_path: Path) -> None:
     assert read_only.why_not() == f"{tmp_path} is mounted read-only"
     assert read_only.tree("cgroupfs") is None
     assert linux(f"1 0 0:1 / {tmp_path} rw - cgroup2 cgroup rw").tree("") is None
-    assert linux("1 0 0:1 / /nowhere rw - cgroup2 cgroup rw").why_not() == "no right to write to /nowhere"
+    assert linux("1 0 0:1 / /nowhere rw - cgroup2 cgroup rw").why_not() == "no permission to write to /nowhere"

@@ -246,4 +246,4 @@ def test_a_secret_cannot_be_applied_from_elsewhere(node: Node, locked: PrivateRe
     file = node.aside("elsewhere.yaml", secret(locked, "elsewhere"))
     said = node.chronolet("apply", "-f", file, "--root-dir", str(tmp_path))
     assert said.status == 1
-    assert f"Secret default/elsewhere cannot be kept in {tmp_path}/secrets: No such file" in said.err
+    assert f"Secret default/elsewhere cannot be stored in {tmp_path}/secrets: No such file" in said.err

@@ -217,7 +217,7 @@ def test_somebody_elses_kubepods_is_left_alone(own_node: Node) -> None:
     theirs.mkdir(parents=True)
     own_node.start()
     assert own_node.wait_for_end() == 1
-    assert "made by somebody else, such as a kubelet: name another --cgroup-root" in own_node.log
+    assert "created by another program, such as a kubelet: choose another --cgroup-root" in own_node.log
     own_node.environ["CHRONOLET_CGROUP_ROOT"] += "-other"
     own_node.start()
     own_node.journal.wait_for_event(qos.NodeDescribed)

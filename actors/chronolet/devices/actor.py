@@ -1,7 +1,6 @@
-"""The devices kind: one entity for the node, which owns its devices.
+"""The devices kind: one entity per node, which owns the node's devices.
 
-Comes in: how the node is set, the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`.
-Next: `node`.
+Input: the node's policy and the workers; history folds a pure kind without workers. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from chronolet.kernel.kind import Effect, Job, Kind, Tended
 from chronolet_schemas import pod
 
 NODE = "node"
-"""The key of the one entity."""
+"""Key of the only entity."""
 
 
 def _node(_event: pod.PodEvent) -> Sequence[str]:
@@ -27,7 +26,7 @@ def kind(
     effects: Mapping[type[Effect], Job] | None = None,
     standing: Mapping[type[Effect], Job | Tended] | None = None,
 ) -> Kind[State]:
-    """The Kind; `effects` and `standing` are `effects.jobs(...)` and `effects.standing(...)`, bound to plugins."""
+    """Build the Kind; `effects` and `standing` come from `effects.jobs(...)` and `effects.standing(...)`."""
     return Kind(
         name="devices",
         shards=1,

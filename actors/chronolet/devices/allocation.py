@@ -1,10 +1,10 @@
-"""Which devices a container gets. Pure.
+"""Choose the devices for a container. Pure.
 
-Comes in: a request for so many devices of a resource, what is healthy, what is free. Goes out: the devices, a question
-to the plugin, or a problem in the kubelet's words. Next: `claims`, which decides what a problem means for the pod.
-Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
+Input: a request for a number of devices of a resource, the healthy and the free devices. Output: the devices, a
+question to the plugin, or a problem in the kubelet's words. Next: `claims`, which decides what a problem means for the
+pod. Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
 
-Of several devices that are equal the first by name are taken, so that the same state always gives the same answer.
+Among equal devices the first by name win, so that the same state always yields the same choice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Error = Literal[
 
 
 class Problem(NamedTuple):
-    """Why devices cannot be had. `message` is what the kubelet would say."""
+    """Why devices cannot be allocated. `message` is the kubelet's text."""
 
     error: Error
     message: str
@@ -37,9 +37,9 @@ class Problem(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What one container wants of one resource. `recorded` are the devices that it has been given before, None: never.
+    """One container's request for one resource. `recorded`: the devices allocated to it earlier, None if never.
 
-    `running`: it was found running by an agent that has just begun, and so has what it needs.
+    `running`: a newly started agent found the container running, so it already has its devices.
     """
 
     uid: str
@@ -51,13 +51,15 @@ class Request(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """These devices, in order."""
+    """The chosen devices, in order."""
 
     devices: Sequence[str]
 
 
 class Question(NamedTuple):
-    """To the plugin: which `size` of these, `must_include` among them? `aligned`: they are those near the affinity."""
+    """A question to the plugin: which `size` of the `available` devices, including `must_include`? `aligned`: the
+    available devices are only those near the affinity.
+    """
 
     available: Sequence[str]
     must_include: Sequence[str]
@@ -66,9 +68,9 @@ class Question(NamedTuple):
 
 
 def problem_of(request: Request, healthy: Collection[str] | None) -> Problem | None:
-    """What stands in the way before any device is chosen. `healthy` is None where no plugin is registered.
+    """Return what prevents an allocation, before any device is chosen. `healthy` is None if no plugin is registered.
 
-    The health is looked at before the number that is needed: also a request for none fails without healthy devices.
+    Health is checked before the count: a request for zero devices also fails if none is healthy.
     """
     resource, recorded = request.resource, request.recorded
     if recorded is not None and len(recorded) != request.requested:
@@ -95,9 +97,9 @@ def _changed(request: Request, recorded: int) -> Problem:
 
 
 class Stock(NamedTuple):
-    """What there is of a resource: devices that its pod may use again, devices that are free and healthy.
+    """The supply of a resource: `reusable` devices of the same pod, and devices that are `free` and healthy.
 
-    `affinity` are the NUMA nodes that the container is to be near to, None where nothing is known of that.
+    `affinity`: the NUMA nodes to prefer, None if there is no preference.
     """
 
     free: Collection[str]
@@ -109,7 +111,7 @@ class Stock(NamedTuple):
 def selection(
     resource: str, needed: int, stock: Stock, *, offers: bool, preferred: Iterable[str] | None = None
 ) -> Chosen | Question | Problem:
-    """So many devices of the resource. `offers`: the plugin wants to be asked; `preferred` is what it said then."""
+    """Select `needed` devices. `offers`: the plugin supports GetPreferredAllocation; `preferred` is its answer."""
     taken = nsmallest(needed, stock.reusable)
     rest = needed - len(taken)
     if not rest:
@@ -124,7 +126,7 @@ def selection(
 def _by_affinity(
     needed: int, taken: list[str], stock: Stock, *, offers: bool, preferred: Iterable[str] | None
 ) -> Chosen | Question:
-    """What is near first; within that, or within what is left, as the plugin prefers."""
+    """Take devices near the affinity first; among these, or among the rest, follow the plugin's preference."""
     free = sorted(stock.free)
     groups = grouped(free, stock.nodes, stock.affinity)
     enough = needed - len(taken) < len(groups.aligned)
@@ -147,5 +149,5 @@ def _shortage(resource: str, requested: int, available: int) -> Problem:
 
 
 def _filled(taken: Sequence[str], more: Iterable[str], needed: int) -> list[str]:
-    """What is taken, and as many more as are needed; none twice."""
+    """Return `taken` followed by `more` without duplicates, up to `needed` devices."""
     return list(dict.fromkeys((*taken, *more)))[: max(needed, len(taken))]

@@ -1,6 +1,6 @@
-"""What plugins answer to the questions about one container's devices. Pure.
+"""Handle plugins' answers about one container's devices. Pure.
 
-Comes in: State, an answer. Goes out: what follows; nothing where the question is not open any more. Next: `decider`.
+Input: State, an answer. Output: the events that follow; none if the question is no longer open. Next: `decider`.
 Source: pkg/kubelet/cm/devicemanager/manager.go (allocateContainerResources, callGetPreferredAllocationIfAvailable,
 callPreStartContainerIfNeeded).
 """
@@ -11,53 +11,53 @@ from collections.abc import Collection, Sequence
 
 from chronolet.devices import claims, signals
 from chronolet.devices.allocation import Problem
-from chronolet.devices.claims import Desk
+from chronolet.devices.claims import ClaimContext
 from chronolet.devices.outstanding import intent_of, start_intent_of, start_subject_of, subject_of
-from chronolet.devices.plugins import told
+from chronolet.devices.plugins import node_event
 from chronolet.devices.state import Claim, State
 from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 RETRY_MILLISECONDS = 10_000
-"""How soon a plugin is asked again that could not be reached though it has not stopped."""
+"""Delay before retrying a plugin that could not be reached although it has not stopped."""
 
 EMPTY_RESPONSE = (
     "no containers return in allocation response &AllocateResponse{ContainerResponses:[]*ContainerAllocateResponse{},}"
 )
-"""The kubelet's words for a response without containers."""
+"""The kubelet's text for a response without containers."""
 
-Answer = signals.PreferenceSaid | signals.AllocateSaid | signals.AllocateRefused | signals.PreStartSaid
+PluginAnswer = signals.PreferenceSaid | signals.AllocateSaid | signals.AllocateRefused | signals.PreStartSaid
 
 
-def answered(desk: Desk, message: Answer) -> Sequence[Event]:
-    """What follows from an answer."""
+def answered(context: ClaimContext, message: PluginAnswer) -> Sequence[Event]:
+    """Return the events that follow from an answer."""
     if isinstance(message, signals.PreStartSaid):
-        return _pre_start(desk, message)
-    claim = _asking(desk.state, message)
+        return _pre_start(context, message)
+    claim = _asking(context.state, message)
     if claim is None:
         return ()
     match message:
         case signals.AllocateSaid():
-            return _allocated(desk, claim, message)
+            return _allocated(context, claim, message)
         case signals.AllocateRefused():
-            return _failed(desk, claim, message.error, away=message.away)
+            return _failed(context, claim, message.error, away=message.away)
         case _:
-            return _preferred(desk, claim, message)
+            return _preferred(context, claim, message)
 
 
-def _preferred(desk: Desk, claim: Claim, message: signals.PreferenceSaid) -> Sequence[Event]:
+def _preferred(context: ClaimContext, claim: Claim, message: signals.PreferenceSaid) -> Sequence[Event]:
     if message.error:
         error = f"device plugin GetPreferredAllocation rpc failed with err: {message.error}"
-        return _failed(desk, claim, error, away=message.away)
-    resource = desk.state.resources.get(claim.resource)
-    if resource is None or not resource.heard:
-        return _failed(desk, claim, "its plugin stopped", away=True)
-    return claims.preference(desk, claim, resource, message.devices)
+        return _failed(context, claim, error, away=message.away)
+    resource = context.state.resources.get(claim.resource)
+    if resource is None or not resource.has_plugin:
+        return _failed(context, claim, "its plugin stopped", away=True)
+    return claims.preference(context, claim, resource, message.devices)
 
 
-def as_answer(message: EffectFailed) -> Answer | signals.OptionsSaid:
-    """The answer that a worker which failed, or ran out of time, would have given."""
+def as_answer(message: EffectFailed) -> PluginAnswer | signals.OptionsSaid:
+    """Convert a worker's failure or time-out into the answer it stands for."""
     subject, intent, error = message.subject, message.intent, message.error
     if message.timed_out:
         error = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
@@ -73,7 +73,7 @@ def as_answer(message: EffectFailed) -> Answer | signals.OptionsSaid:
 
 
 def _asking(state: State, message: signals.Answered) -> Claim | None:
-    """The claim whose question this answers."""
+    """The claim with the open question that this answers."""
     for key in state.open:
         claim = state.claims[key]
         if message.subject == subject_of(claim) and message.intent == intent_of(claim):
@@ -81,17 +81,17 @@ def _asking(state: State, message: signals.Answered) -> Claim | None:
     return None
 
 
-def _allocated(desk: Desk, claim: Claim, message: signals.AllocateSaid) -> Sequence[Event]:
+def _allocated(context: ClaimContext, claim: Claim, message: signals.AllocateSaid) -> Sequence[Event]:
     count = len(message.answers)
     if not count:
-        return _failed(desk, claim, EMPTY_RESPONSE, away=False)
-    resource = desk.state.resources.get(claim.resource)
+        return _failed(context, claim, EMPTY_RESPONSE, away=False)
+    resource = context.state.resources.get(claim.resource)
     if resource is None or resource.options is None:
-        # Another plugin has come meanwhile, or is awaited: what it wants to be asked before a start is not known yet.
-        unknown = f"waiting for what the plugin of {claim.resource} says of itself"
-        return (claims.pending(desk, claim, claim.resource, "options_unknown", unknown),)
+        # The plugin was replaced or is awaited: whether it requires PreStartContainer is not known yet.
+        unknown = f"waiting for the options of the device plugin of {claim.resource}"
+        return (claims.pending(context, claim, claim.resource, "options_unknown", unknown),)
     return (
-        *((_trimmed(desk, claim, count),) if count > 1 else ()),
+        *((_trimmed(context, claim, count),) if count > 1 else ()),
         devices.DevicesAllocated(
             pod=claim.pod,
             uid=claim.uid,
@@ -103,48 +103,50 @@ def _allocated(desk: Desk, claim: Claim, message: signals.AllocateSaid) -> Seque
                 pre_start=resource.options.pre_start_required,
             ),
             earlier=claim.held,
-            complete=not _wanting(desk, claim, {*claim.held, claim.resource}),
+            complete=not _wanting(context, claim, {*claim.held, claim.resource}),
             milliseconds=message.milliseconds,
         ),
     )
 
 
-def _trimmed(desk: Desk, claim: Claim, count: int) -> Event:
-    """The report of an allocation response for several containers, of which the kubelet takes the first, too."""
-    return told(
-        desk.policy,
+def _trimmed(context: ClaimContext, claim: Claim, count: int) -> Event:
+    """Report an allocation response for several containers; like the kubelet, only the first is used."""
+    return node_event(
+        context.policy,
         "DeviceAllocationTrimmed",
         f"Device plugin of {claim.resource} answered Allocate for {count} containers, expected 1: "
-        f"the first answer counts for container {claim.container} of {claim.pod}",
+        f"the first response is used for container {claim.container} of {claim.pod}",
     )
 
 
-def _wanting(desk: Desk, claim: Claim, held: Collection[str]) -> bool:
-    """Whether something is still to be had beside what it has: what no plugin knows is not waited for, by policy."""
-    waits = desk.policy.wait_for_resources
+def _wanting(context: ClaimContext, claim: Claim, held: Collection[str]) -> bool:
+    """Whether the claim still misses a resource. Depending on policy, resources that no plugin offers do not count."""
+    waits = context.policy.wait_for_resources
     missing = (name for name, count in claim.wants.items() if count and name not in held)
-    return any(waits or desk.state.known(name) for name in missing)
+    return any(waits or context.state.known(name) for name in missing)
 
 
-def _failed(desk: Desk, claim: Claim, error: str, *, away: bool) -> Sequence[Event]:
-    """It is asked again when the plugin is back, or refused. What runs with its devices already is never refused."""
+def _failed(context: ClaimContext, claim: Claim, error: str, *, away: bool) -> Sequence[Event]:
+    """Retry when the plugin is back, or refuse the claim. A container that already runs with its devices is never
+    refused.
+    """
     name = claim.resource
-    if name in claim.adopted or (away and desk.policy.wait_for_resources):
-        retry_at = desk.now + RETRY_MILLISECONDS
+    if name in claim.adopted or (away and context.policy.wait_for_resources):
+        retry_at = context.now + RETRY_MILLISECONDS
         message = f"waiting for the device plugin of {name}: {error}"
-        return (claims.pending(desk, claim, name, "plugin_away", message, retry_at=retry_at),)
+        return (claims.pending(context, claim, name, "plugin_away", message, retry_at=retry_at),)
     return (claims.refused(claim, name, Problem("plugin_error", error)),)
 
 
-def _pre_start(desk: Desk, message: signals.PreStartSaid) -> Sequence[Event]:
-    for key in desk.state.open:
-        claim = desk.state.claims[key]
+def _pre_start(context: ClaimContext, message: signals.PreStartSaid) -> Sequence[Event]:
+    for key in context.state.open:
+        claim = context.state.claims[key]
         if claim.starting is None or message.intent != start_intent_of(claim):
             continue
         if message.subject == start_subject_of(claim):
             who = {"pod": claim.pod, "uid": claim.uid, "container": claim.container}
             if message.error:
-                said = f"device plugin PreStartContainer rpc failed with err: {message.error}"
-                return (devices.PreStartFailed(**who, attempt=claim.starting, message=said),)
+                error = f"device plugin PreStartContainer rpc failed with err: {message.error}"
+                return (devices.PreStartFailed(**who, attempt=claim.starting, message=error),)
             return (devices.PreStartDone(**who, attempt=claim.starting),)
     return ()

@@ -1,7 +1,7 @@
-"""What the node has of each resource. Pure.
+"""Device counts per resource. Pure.
 
-Comes in: State. Goes out: counts, devices. Next: metrics, `get devices`, PodResources.
-Source: pkg/kubelet/cm/devicemanager/manager.go (GetCapacity, GetAllocatableDevices, sanitizeNodeAllocatable,
+Input: State. Output: counts, devices. Next: metrics, `get devices`, PodResources. Source:
+pkg/kubelet/cm/devicemanager/manager.go (GetCapacity, GetAllocatableDevices, sanitizeNodeAllocatable,
 UpdateAllocatedResourcesStatus).
 """
 
@@ -14,7 +14,7 @@ from chronolet_schemas.devices import HEALTHY, UNHEALTHY
 
 
 def capacity(state: State) -> dict[str, int]:
-    """How many devices there are of each resource, well or not."""
+    """The number of devices of each resource, healthy or not."""
     return {name: len(_counted(one)) for name, one in sorted(state.resources.items(), key=_name)}
 
 
@@ -24,22 +24,22 @@ def allocatable(state: State) -> dict[str, tuple[str, ...]]:
 
 
 def allocated(state: State) -> dict[str, tuple[str, ...]]:
-    """The devices of each resource that are held."""
+    """The held devices of each resource."""
     return {name: tuple(sorted(table)) for name, table in sorted(state.used.items(), key=_name)}
 
 
 def node_allocatable(state: State) -> dict[str, int]:
-    """What the node says that pods may have: never less than what they have."""
+    """The number of devices that the node offers to pods: never less than what pods hold."""
     return at_least({name: len(ids) for name, ids in allocatable(state).items()}, allocated(state))
 
 
 def at_least(counts: Mapping[str, int], held: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """The counts, raised to what is held."""
+    """Raise the counts to the number of held devices."""
     return dict(counts) | {name: max(counts.get(name, 0), len(ids)) for name, ids in held.items()}
 
 
 def health(state: State, resource: str, device: str) -> str:
-    """The health of one device as its container's status tells it; what is not listed any more is unhealthy."""
+    """The health of one device as shown in its container's status; a device that is no longer listed is unhealthy."""
     known = state.resources.get(resource)
     return HEALTHY if known is not None and device in known.healthy() else UNHEALTHY
 

@@ -1,10 +1,10 @@
-"""The state as the kubelet's checkpoint file has it, kubelet_internal_checkpoint. Pure.
+"""Export the state in the format of the kubelet's checkpoint file, kubelet_internal_checkpoint. Pure.
 
-Comes in: State, and how an answer is written by protobuf. Goes out: the file's text. Next: `cli`. Source:
+Input: State, and a protobuf serializer for allocation responses. Output: the file's text. Next: `cli`. Source:
 pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go, pod_devices.go (toCheckpointData), pkg/kubelet/checkpointmanager.
 
-People read the file with jq, and tools take allocations from it; chronolet itself never does. The checksum is the
-kubelet's: FNV-1a of the text by which its library prints the data with all types. So a kubelet would read it.
+People read the file with jq, and tools read allocations from it; chronolet itself never does. The checksum is the
+kubelet's: FNV-1a of the text that its library prints for the data with all types, so a kubelet can load the file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from chronolet.devices.state import Device, State
 from chronolet_schemas.devices import Answer
 
 NO_NODE: Final = -1
-"""Stands for the node of devices that are near to none."""
+"""The node number of devices without a NUMA node."""
 _FNV_OFFSET, _FNV_PRIME, _FNV_MASK = 0x811C9DC5, 0x01000193, 0xFFFFFFFF
 
 
 class Entry(NamedTuple):
-    """What one container has of one resource; ids by NUMA node."""
+    """One container's devices of one resource; ids by NUMA node."""
 
     uid: str
     container: str
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 def exported(state: State, serialize: Callable[[Answer], bytes]) -> str:
-    """The file."""
+    """Return the text of the checkpoint file."""
     entries = list(_entries(state, serialize))
     registered = {name: sorted(resource.healthy()) for name, resource in sorted(state.resources.items())}
     data = {
@@ -45,7 +45,7 @@ def exported(state: State, serialize: Callable[[Answer], bytes]) -> str:
 
 
 def checksum(entries: Sequence[Entry], registered: Mapping[str, Sequence[str]]) -> int:
-    """Of the kubelet's own data of this content."""
+    """Return the checksum that the kubelet computes for this content."""
     found = _FNV_OFFSET
     for byte in _printed(entries, registered).encode():
         found = (found ^ byte) * _FNV_PRIME & _FNV_MASK
@@ -66,7 +66,7 @@ def _entries(state: State, serialize: Callable[[Answer], bytes]) -> Iterator[Ent
 
 
 def _by_node(ids: Iterable[str], known: Mapping[str, Device]) -> Mapping[int, Sequence[str]]:
-    """A device that is near to two nodes is named for both."""
+    """Group ids by NUMA node; a device on two nodes appears under both."""
     found: dict[int, list[str]] = {}
     for one in sorted(ids):
         nodes = known[one].nodes if one in known else ()
@@ -86,7 +86,7 @@ def _json(entry: Entry) -> Mapping[str, object]:
 
 
 def _printed(entries: Sequence[Entry], registered: Mapping[str, Sequence[str]]) -> str:
-    """As go-spew prints the data with the kubelet's settings: types where a field begins, keys in their order."""
+    """Print the data as go-spew does with the kubelet's settings: types at each field, keys sorted."""
     all_entries = f"[{' '.join(map(_printed_entry, entries))}]" if entries else "<nil>"
     resources = " ".join(f"{name}:{_list(ids)}" for name, ids in sorted(registered.items()))
     return (

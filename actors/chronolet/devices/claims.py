@@ -1,12 +1,12 @@
-"""What becomes of a container's wish for devices. Pure.
+"""Advance a container's claim for devices. Pure.
 
-Comes in: State, a claim that waits. Goes out: what follows for it, nothing if it goes on waiting as before. Next:
-`decider`. `allocation` says which devices, or what stands in the way; here it is decided whether that is a refusal or
-only "not yet". Source: pkg/kubelet/cm/devicemanager/manager.go (allocateContainerResources).
+Input: State, a waiting claim. Output: the events that follow; none if it keeps waiting as before. Next: `decider`.
+`allocation` picks the devices or names the problem; this module decides whether a problem refuses the claim or only
+delays it. Source: pkg/kubelet/cm/devicemanager/manager.go (allocateContainerResources).
 
-The kubelet lets in one pod after the other. Here they are let in side by side, so a claim that is short of devices
-waits for those of its resource that are being allocated, for they may come back; and the containers of one pod are
-served one after the other, for init containers leave their devices to the next.
+The kubelet admits one pod at a time. Here pods are admitted concurrently, so a claim that is short of devices waits for
+other allocations of its resource to finish, since those may return devices. The containers of one pod are served in
+order, because init containers leave their devices to the next container.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ ClaimEvent = devices.ClaimEvent
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """How the node is set. `node` is its name, for KubeEvents about it.
+    """Settings of the node. `node` is its name, for KubeEvents about it.
 
-    `wait_for_resources`: what a plugin may yet bring is waited for; else the pod is refused, as the kubelet does.
+    `wait_for_resources`: a claim waits for what a plugin may still provide; otherwise the pod is refused, as by the
+    kubelet.
     """
 
     node: str = ""
@@ -36,11 +37,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 WAITED_FOR = frozenset(("unregistered_resource", "no_healthy_devices", "recorded_devices_unhealthy"))
-"""The problems that end when a plugin registers, or a device is well again. The others end when a pod does."""
+"""Problems that end when a plugin registers or a device recovers. The others end when a pod does."""
 
 
-class Desk:
-    """One look at the claims: the state with what follows from it so far, and what is healthy, found out once."""
+class ClaimContext:
+    """One pass over the claims: the state as advanced so far, and the healthy devices, computed once."""
 
     def __init__(self, state: State, policy: Policy, now: int) -> None:
         self.state = state
@@ -49,7 +50,7 @@ class Desk:
         self._healthy: dict[str, Mapping[str, Device]] = {}
 
     def healthy(self, name: str) -> Mapping[str, Device] | None:
-        """The healthy devices of a resource, None where no plugin is known. Plugins do not change during one look."""
+        """The healthy devices of a resource, None if no plugin is known. Plugins do not change during one pass."""
         resource = self.state.resources.get(name)
         if resource is None:
             return None
@@ -58,21 +59,21 @@ class Desk:
         return self._healthy[name]
 
 
-def advance(desk: Desk, claim: Claim) -> Sequence[ClaimEvent]:
-    """What follows for a claim that waits."""
-    if claim.retry_at > desk.now:
+def advance(context: ClaimContext, claim: Claim) -> Sequence[ClaimEvent]:
+    """Return the events that follow for a waiting claim."""
+    if claim.retry_at > context.now:
         return ()
-    if _others_first(desk.state, claim):
-        return _pending(desk, claim, claim.resource, "in_turn", "waiting for the containers before it")
+    if _waits_for_earlier(context.state, claim):
+        return _pending(context, claim, claim.resource, "in_turn", "waiting for earlier containers of the pod")
     for name in sorted(claim.wants):
-        found = _of_resource(desk, claim, name)
+        found = _advance_resource(context, claim, name)
         if found is not None:
             return found
-    return (devices.DevicesAllocated(**_who(claim), earlier=claim.held),)
+    return (devices.DevicesAllocated(**_identity(claim), earlier=claim.held),)
 
 
-def _others_first(state: State, claim: Claim) -> bool:
-    """Containers of the pod that came before it, and are not served yet."""
+def _waits_for_earlier(state: State, claim: Claim) -> bool:
+    """Whether an earlier container of the pod has not been granted its devices yet."""
     for other in state.of_pod(claim.uid):
         if other.container == claim.container:
             return False
@@ -81,20 +82,20 @@ def _others_first(state: State, claim: Claim) -> bool:
     return False
 
 
-def _of_resource(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent] | None:
-    """What follows of one resource; None if nothing has to be done about it any more."""
+def _advance_resource(context: ClaimContext, claim: Claim, name: str) -> Sequence[ClaimEvent] | None:
+    """Return the events that follow for one resource; None if nothing is left to do for it."""
     recorded = _recorded(claim, name)
-    if recorded is None and not desk.policy.wait_for_resources and not desk.state.known(name):
-        return None  # as the kubelet has it: a resource that no plugin ever spoke of is none of the plugins'
-    problem = _problem(desk, claim, name, recorded)
+    if recorded is None and not context.policy.wait_for_resources and not context.state.known(name):
+        return None  # as in the kubelet: a resource that no plugin ever offered is not a plugin resource
+    problem = _problem(context, claim, name, recorded)
     if problem is not None:
-        return _troubled(desk, claim, name, problem)
+        return _refuse_or_wait(context, claim, name, problem)
     if name in claim.held or not claim.wants[name]:
         return None
-    return _asked(desk, claim, name)
+    return _next_step(context, claim, name)
 
 
-def _problem(desk: Desk, claim: Claim, name: str, recorded: Sequence[str] | None) -> Problem | None:
+def _problem(context: ClaimContext, claim: Claim, name: str, recorded: Sequence[str] | None) -> Problem | None:
     request = Request(
         uid=claim.uid,
         container=claim.container,
@@ -103,7 +104,7 @@ def _problem(desk: Desk, claim: Claim, name: str, recorded: Sequence[str] | None
         recorded=recorded,
         running=name in claim.adopted,
     )
-    return problem_of(request, desk.healthy(name))
+    return problem_of(request, context.healthy(name))
 
 
 def _recorded(claim: Claim, name: str) -> tuple[str, ...] | None:
@@ -112,46 +113,50 @@ def _recorded(claim: Claim, name: str) -> tuple[str, ...] | None:
     return claim.held[name].devices if name in claim.held else None
 
 
-def _asked(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent]:
-    """What is to be asked of the plugin next."""
-    resource = desk.state.resources.get(name)
-    if resource is None or not resource.heard:
-        return _pending(desk, claim, name, "plugin_away", f"waiting for the device plugin of {name}")
+def _next_step(context: ClaimContext, claim: Claim, name: str) -> Sequence[ClaimEvent]:
+    """Return the next step for the plugin: a choice of devices, a question, or a reason to wait."""
+    resource = context.state.resources.get(name)
+    if resource is None or not resource.has_plugin:
+        return _pending(context, claim, name, "plugin_away", f"waiting for the device plugin of {name}")
     if resource.options is None:
-        return _pending(desk, claim, name, "options_unknown", f"waiting for what the plugin of {name} says of itself")
+        return _pending(
+            context, claim, name, "options_unknown", f"waiting for the options of the device plugin of {name}"
+        )
     if name in claim.adopted:
-        return (_chosen(desk, claim, name, claim.adopted[name]),)
-    if _under_way(desk.state, claim, name, "preferring"):
-        return _in_turn(desk, claim, name)
-    return _choice(desk, claim, name, resource)
+        return (_chosen(context, claim, name, claim.adopted[name]),)
+    if _under_way(context.state, claim, name, "preferring"):
+        return _in_turn(context, claim, name)
+    return _choice(context, claim, name, resource)
 
 
-def preference(desk: Desk, claim: Claim, resource: Resource, preferred: Iterable[str]) -> Sequence[ClaimEvent]:
-    """What follows from the devices that the plugin would give, by what is healthy by now.
+def preference(
+    context: ClaimContext, claim: Claim, resource: Resource, preferred: Iterable[str]
+) -> Sequence[ClaimEvent]:
+    """Return what follows from the plugin's preferred devices, checked against what is healthy now.
 
-    A plugin that has registered again meanwhile, and has listed nothing yet, is waited for as one that was never asked.
+    A plugin that has registered again and not listed any device yet is waited for like one that was never asked.
     """
     name = claim.resource
-    problem = _problem(desk, claim, name, _recorded(claim, name))
+    problem = _problem(context, claim, name, _recorded(claim, name))
     if problem is not None:
-        return _troubled(desk, claim, name, problem)
-    return _choice(desk, claim, name, resource, preferred)
+        return _refuse_or_wait(context, claim, name, problem)
+    return _choice(context, claim, name, resource, preferred)
 
 
 def _choice(
-    desk: Desk, claim: Claim, name: str, resource: Resource, preferred: Iterable[str] | None = None
+    context: ClaimContext, claim: Claim, name: str, resource: Resource, preferred: Iterable[str] | None = None
 ) -> Sequence[ClaimEvent]:
-    """Devices for the claim; or the question to the plugin which it prefers, which it may have answered."""
+    """Choose devices for the claim, or ask the plugin which it prefers if `preferred` is None and it offers that."""
     offers = resource.options is not None and resource.options.preferred_allocation
-    stock = _stock(desk, claim, name)
+    stock = _stock(context, claim, name)
     found = selection(name, claim.wants[name], stock, offers=offers, preferred=preferred)
     match found:
         case Chosen():
-            return (_chosen(desk, claim, name, tuple(found.devices)),)
+            return (_chosen(context, claim, name, tuple(found.devices)),)
         case Question():
             return (
                 devices.PreferenceAsked(
-                    **_wish(desk, claim),
+                    **_request_fields(context, claim),
                     resource=name,
                     must_include=tuple(found.must_include),
                     size=found.size,
@@ -159,24 +164,24 @@ def _choice(
                 ),
             )
         case _:
-            return _troubled(desk, claim, name, found)
+            return _refuse_or_wait(context, claim, name, found)
 
 
-def _stock(desk: Desk, claim: Claim, name: str) -> Stock:
-    free = available(desk.state, name, desk.healthy(name) or {})
-    if desk.policy.topology == "none":
-        return Stock(free, reusable(desk.state, claim, name))
-    return Stock(free, reusable(desk.state, claim, name), nodes_of(desk.state, name), _affinity(desk, claim))
+def _stock(context: ClaimContext, claim: Claim, name: str) -> Stock:
+    free = available(context.state, name, context.healthy(name) or {})
+    if context.policy.topology == "none":
+        return Stock(free, reusable(context.state, claim, name))
+    return Stock(free, reusable(context.state, claim, name), nodes_of(context.state, name), _affinity(context, claim))
 
 
 def available(state: State, name: str, healthy: Iterable[str]) -> list[str]:
-    """The healthy devices that nobody holds."""
+    """The healthy devices that no claim holds."""
     held = state.holders(name)
     return [device for device in healthy if device not in held]
 
 
 def reusable(state: State, claim: Claim, name: str) -> frozenset[str]:
-    """What init containers of the pod leave: no sidecar and no app container has it, nor the claim itself."""
+    """Devices that the pod's init containers leave behind: no sidecar, app container or the claim itself holds them."""
     left: set[str] = set()
     taken: set[str] = set()
     for other in state.of_pod(claim.uid):
@@ -191,36 +196,36 @@ def nodes_of(state: State, name: str) -> topology.Nodes:
     return {} if resource is None else {device: one.nodes for device, one in resource.devices.items()}
 
 
-def _affinity(desk: Desk, claim: Claim) -> frozenset[int] | None:
-    nodes = {name: nodes_of(desk.state, name) for name in claim.wants}
+def _affinity(context: ClaimContext, claim: Claim) -> frozenset[int] | None:
+    nodes = {name: nodes_of(context.state, name) for name in claim.wants}
     numa = sorted({node for table in nodes.values() for near in table.values() for node in near})
-    return topology.best([_hints(desk, claim, name, nodes[name], numa) for name in sorted(nodes)], numa)
+    return topology.best([_hints(context, claim, name, nodes[name], numa) for name in sorted(nodes)], numa)
 
 
 def _hints(
-    desk: Desk, claim: Claim, name: str, nodes: topology.Nodes, numa: Sequence[int]
+    context: ClaimContext, claim: Claim, name: str, nodes: topology.Nodes, numa: Sequence[int]
 ) -> Sequence[topology.Hint] | None:
     recorded = _recorded(claim, name)
-    left = reusable(desk.state, claim, name) if recorded is None else frozenset()
-    usable = recorded if recorded is not None else {*available(desk.state, name, desk.healthy(name) or {}), *left}
+    left = reusable(context.state, claim, name) if recorded is None else frozenset()
+    usable = recorded if recorded is not None else {*available(context.state, name, context.healthy(name) or {}), *left}
     return topology.hints(numa_nodes=numa, nodes=nodes, usable=usable, reusable=left, requested=claim.wants[name])
 
 
-def _troubled(desk: Desk, claim: Claim, name: str, problem: Problem) -> Sequence[ClaimEvent]:
-    """A refusal, or a reason to wait."""
-    if problem.error == "insufficient_devices" and _under_way(desk.state, claim, name, "allocating"):
-        return _in_turn(desk, claim, name)
-    if desk.policy.wait_for_resources and problem.error in WAITED_FOR:
-        return _pending(desk, claim, name, problem.error, _waits_for(claim, name, problem))
+def _refuse_or_wait(context: ClaimContext, claim: Claim, name: str, problem: Problem) -> Sequence[ClaimEvent]:
+    """Refuse the claim, or keep it waiting."""
+    if problem.error == "insufficient_devices" and _under_way(context.state, claim, name, "allocating"):
+        return _in_turn(context, claim, name)
+    if context.policy.wait_for_resources and problem.error in WAITED_FOR:
+        return _pending(context, claim, name, problem.error, _waiting_for(claim, name, problem))
     return (refused(claim, name, problem),)
 
 
 def refused(claim: Claim, name: str, problem: Problem) -> devices.DevicesRefused:
-    """The end of a wish."""
-    return devices.DevicesRefused(**_who(claim), resource=name, reason=problem.error, message=problem.message)
+    """Refuse the claim with the problem's text."""
+    return devices.DevicesRefused(**_identity(claim), resource=name, reason=problem.error, message=problem.message)
 
 
-def _waits_for(claim: Claim, name: str, problem: Problem) -> str:
+def _waiting_for(claim: Claim, name: str, problem: Problem) -> str:
     match problem.error:
         case "unregistered_resource":
             return f"waiting for a device plugin that registers {name}"
@@ -230,49 +235,49 @@ def _waits_for(claim: Claim, name: str, problem: Problem) -> str:
             return f"waiting for its devices of {name} to be healthy again: {', '.join(_recorded(claim, name) or ())}"
 
 
-def _in_turn(desk: Desk, claim: Claim, name: str) -> Sequence[ClaimEvent]:
-    return _pending(desk, claim, name, "in_turn", f"waiting for others that are being given devices of {name}")
+def _in_turn(context: ClaimContext, claim: Claim, name: str) -> Sequence[ClaimEvent]:
+    return _pending(context, claim, name, "in_turn", f"waiting for other allocations of {name} to finish")
 
 
 def _under_way(state: State, claim: Claim, name: str, phase: str) -> bool:
-    """Whether others are in this phase with the resource."""
+    """Whether another claim for the resource is in this phase."""
     mine = claim.id
     others = (state.claims[key] for key in state.open if key != mine)
     return any(other.phase == phase and other.resource == name for other in others)
 
 
-def _pending(desk: Desk, claim: Claim, name: str, reason: str, message: str) -> Sequence[ClaimEvent]:
-    """It waits; said if it is news."""
-    known = desk.state.claims.get(claim.id)
+def _pending(context: ClaimContext, claim: Claim, name: str, reason: str, message: str) -> Sequence[ClaimEvent]:
+    """Keep the claim waiting; emit an event only if the reason changed."""
+    known = context.state.claims.get(claim.id)
     news = (name, reason, message, 0, "waiting")
     if known is not None and (known.resource, known.reason, known.message, known.retry_at, known.phase) == news:
         return ()
-    return (pending(desk, claim, name, reason, message),)
+    return (pending(context, claim, name, reason, message),)
 
 
 def pending(
-    desk: Desk, claim: Claim, name: str, reason: str, message: str, *, retry_at: int = 0
+    context: ClaimContext, claim: Claim, name: str, reason: str, message: str, *, retry_at: int = 0
 ) -> devices.DevicesPending:
-    """Not yet."""
+    """Report why this claim cannot be allocated yet."""
     return devices.DevicesPending(
-        **_wish(desk, claim), resource=name, reason=reason, message=message, retry_at=retry_at
+        **_request_fields(context, claim), resource=name, reason=reason, message=message, retry_at=retry_at
     )
 
 
-def _chosen(desk: Desk, claim: Claim, name: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
-    return devices.DevicesChosen(**_wish(desk, claim), resource=name, devices=ids)
+def _chosen(context: ClaimContext, claim: Claim, name: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
+    return devices.DevicesChosen(**_request_fields(context, claim), resource=name, devices=ids)
 
 
-def _who(claim: Claim) -> dict[str, Any]:
+def _identity(claim: Claim) -> dict[str, Any]:
     return {"pod": claim.pod, "uid": claim.uid, "container": claim.container}
 
 
-def _wish(desk: Desk, claim: Claim) -> dict[str, Any]:
-    return {**_who(claim), "role": claim.role, "wants": claim.wants, "at": desk.now}
+def _request_fields(context: ClaimContext, claim: Claim) -> dict[str, Any]:
+    return {**_identity(claim), "role": claim.role, "wants": claim.wants, "at": context.now}
 
 
 def waiting(state: State) -> Iterator[Claim]:
-    """The claims that wait, in the order in which they came."""
+    """The waiting claims, oldest first."""
     for key in state.open:
         claim = state.claims[key]
         if claim.phase == "waiting":

@@ -1,11 +1,11 @@
-"""Who gets which device. Pure.
+"""Decide which container gets which device. Pure.
 
-Comes in: what plugins say (`signals`), what pods want and give back (`pod`), Due. Goes out: events of `devices`. Next:
-`pod`, which starts what was granted; PodResources and `get devices` read the state.
-Source: pkg/kubelet/cm/devicemanager/manager.go.
+Input: plugin reports (`signals`), pods' requests and releases (`pod`), Due. Output: events of `devices`. Next: `pod`,
+which starts containers once their devices are granted; PodResources and `get devices` read the state. Source:
+pkg/kubelet/cm/devicemanager/manager.go.
 
-A decision has two halves: which facts follow from the message; then every claim that waits is looked at with the state
-after them, again and again until nothing more follows.
+A decision has two halves: first the facts that follow from the message, then repeated passes over all waiting claims
+with the resulting state until nothing more follows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from itertools import chain
 from typing import assert_never
 
 from chronolet.devices import answers, claims, plugins, requests, signals
-from chronolet.devices.claims import Desk, Policy
+from chronolet.devices.claims import ClaimContext, Policy
 from chronolet.devices.evolve import evolve
 from chronolet.devices.outstanding import outstanding
 from chronolet.devices.state import State
@@ -24,28 +24,28 @@ from chronolet_schemas import devices, pod
 from chronolet_schemas.envelope import Event
 
 FromPods = pod.DevicesRequested | pod.DevicesReleased | pod.PreStartRequested | pod.PodEnded
-Said = FromPods | signals.Said | EffectFailed | Due
-"""All that devices is told."""
+Message = FromPods | signals.Message | EffectFailed | Due
+"""Every message that devices handles."""
 
 
-def decided(policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
-    """The events that follow from one message at `now`."""
+def decided(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
+    """Return the events that follow from one message at `now`."""
     found: list[Event] = []
-    desk = Desk(state, policy, now)
-    after = _fold(state, _facts(desk, message), found)
+    context = ClaimContext(state, policy, now)
+    after = _fold(state, _facts(context, message), found)
     if after is state and not isinstance(message, Due):
         return found
-    desk = Desk(after, policy, now)
-    while _settled(desk, found):
+    context = ClaimContext(after, policy, now)
+    while _advance_all(context, found):
         pass
     return found
 
 
-def _settled(desk: Desk, found: list[Event]) -> bool:
-    """One round through the claims that wait; whether anything followed."""
+def _advance_all(context: ClaimContext, found: list[Event]) -> bool:
+    """Advance every waiting claim once; return whether any event followed."""
     before = len(found)
-    for claim in tuple(claims.waiting(desk.state)):
-        desk.state = _fold(desk.state, claims.advance(desk, claim), found)
+    for claim in tuple(claims.waiting(context.state)):
+        context.state = _fold(context.state, claims.advance(context, claim), found)
     return len(found) > before
 
 
@@ -56,44 +56,47 @@ def _fold(state: State, events: Iterable[Event], found: list[Event]) -> State:
     return state
 
 
-def _facts(desk: Desk, message: Said) -> Iterable[Event]:
+def _facts(context: ClaimContext, message: Message) -> Iterable[Event]:
     match message:
         case pod.DevicesRequested() | pod.DevicesReleased() | pod.PreStartRequested() | pod.PodEnded():
-            return _of_pod(desk, message)
+            return _pod_events(context, message)
         case EffectFailed():
-            return _of_answer(desk, answers.as_answer(message))
+            return _answer_events(context, answers.as_answer(message))
         case signals.Answered():
-            return _of_answer(desk, message)
+            return _answer_events(context, message)
         case signals.PodsLiving():
-            return requests.compared(desk.state, message)
+            return requests.compared(context.state, message)
         case Due():
-            return (*plugins.removals(desk.state, desk.now), *plugins.silences(desk.state, desk.policy, desk.now))
+            return (
+                *plugins.removals(context.state, context.now),
+                *plugins.silences(context.state, context.policy, context.now),
+            )
         case _:
-            return _of_plugin(desk, message)
+            return _plugin_events(context, message)
 
 
-def _of_pod(desk: Desk, message: FromPods) -> Iterable[Event]:
+def _pod_events(context: ClaimContext, message: FromPods) -> Iterable[Event]:
     match message:
         case pod.DevicesRequested():
-            return requests.requested(desk, message)
+            return requests.requested(context, message)
         case pod.DevicesReleased():
-            return requests.released(desk.state, message.uid, message.containers, "Released")
+            return requests.released(context.state, message.uid, message.containers, "Released")
         case pod.PreStartRequested():
-            return requests.pre_start(desk, message)
+            return requests.pre_start(context, message)
         case pod.PodEnded():
-            return requests.released(desk.state, message.uid, None, "PodEnded")
+            return requests.released(context.state, message.uid, None, "PodEnded")
         case _:
             assert_never(message)
 
 
-def _of_answer(desk: Desk, message: signals.OptionsSaid | answers.Answer) -> Iterable[Event]:
+def _answer_events(context: ClaimContext, message: signals.OptionsSaid | answers.PluginAnswer) -> Iterable[Event]:
     if isinstance(message, signals.OptionsSaid):
-        return plugins.options_said(desk.state, message, desk.policy)
-    return answers.answered(desk, message)
+        return plugins.options_received(context.state, message, context.policy)
+    return answers.answered(context, message)
 
 
-def _of_plugin(
-    desk: Desk,
+def _plugin_events(
+    context: ClaimContext,
     message: signals.RegistryOpened
     | signals.PluginRegistering
     | signals.PluginLeft
@@ -102,34 +105,34 @@ def _of_plugin(
 ) -> Iterable[Event]:
     match message:
         case signals.RegistryOpened():
-            return (devices.RegistryOpened(opened_at=desk.now),)
+            return (devices.RegistryOpened(opened_at=context.now),)
         case signals.PluginRegistering():
-            return plugins.registering(desk.state, message, desk.policy, desk.now)
+            return plugins.registering(context.state, message, context.policy, context.now)
         case signals.PluginLeft():
-            return plugins.left(desk.state, message, desk.policy, desk.now)
+            return plugins.left(context.state, message, context.policy, context.now)
         case signals.DevicesListing():
-            return plugins.listing(desk.state, message, desk.policy)
+            return plugins.listing(context.state, message, context.policy)
         case signals.EndpointStopped():
-            return plugins.stopped(desk.state, message, desk.policy, desk.now)
+            return plugins.stopped(context.state, message, context.policy, context.now)
         case _:
             assert_never(message)
 
 
 def due(state: State) -> int | None:
-    """When the next resource is given up, a plugin is missed, or one is asked again."""
+    """When the next resource expires, the next silent plugin is reported, or the next claim is retried."""
     plugged = (at(one) for one in state.resources.values() for at in (plugins.removed_at, plugins.silent_at))
     retries = (claim.retry_at for claim in claims.waiting(state) if claim.retry_at)
     return min(chain((at for at in plugged if at is not None), retries), default=None)
 
 
 def decider(policy: Policy) -> Decider[State]:
-    """The decider of a node that is set so. What was decided stays, whatever the policy is later."""
+    """Build the decider for a policy. A later change of policy does not revise earlier decisions."""
 
-    def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+    def decide(state: State, message: Message, now: int) -> Sequence[Event]:
         return decided(policy, state, message, now)
 
     return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
 
 
 DECIDER = decider(Policy())
-"""Of a node without settings of its own."""
+"""The decider of a node with default settings."""

@@ -1,8 +1,8 @@
-"""The outside of devices: plugins that register, list and answer.
+"""Workers of devices: calls to plugins, their registrations and their lists.
 
-Comes in: `wanted`. Goes out: `signals`. Next: `decider`. Answers to pkg/kubelet/cm/devicemanager/endpoint.go and
-plugin/v1beta1. A call names the very devices, so one that is made again after a kill is the same; a plugin that does
-not answer keeps the calls to no other one waiting.
+Input: `wanted`. Output: `signals`. Next: `decider`. Corresponds to pkg/kubelet/cm/devicemanager/endpoint.go and
+plugin/v1beta1. A call names the exact devices, so repeating it after a kill is idempotent. An unresponsive plugin
+delays only its own calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import structlog
 from msgspec import Struct
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.desk import Desk
+from chronolet.devices.registrar import Registrar
 from chronolet.kernel.kind import Effect, EffectContext, Ended, Job, Tended
 from chronolet.ports.devices.fenced_plugins import FencedPlugins
 from chronolet.ports.devices.plugins import DevicePlugins, Listing, PluginRefusal
@@ -27,14 +27,14 @@ log = structlog.get_logger("chronolet.devices")
 _QUESTION_SECONDS = 30.0
 _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
-"""More than the adapter gives each call: its own time-out says more."""
+"""Longer than the adapter's time-out for each call, because the adapter's error is more specific."""
 
 NOT_THERE = "its plugin is not there"
 
 
 class Outside(Struct, frozen=True):
-    """What the workers use. `living` reads the uids of all living pods from the log; `took` is told how many seconds
-    the plugin of a resource took to answer Allocate, whatever it answered.
+    """Dependencies of the workers. `living` reads the uids of all live pods from the log; `took` is called with a
+    resource and the seconds that its plugin took to answer Allocate, whatever the answer.
     """
 
     plugins: DevicePlugins
@@ -46,24 +46,24 @@ class Outside(Struct, frozen=True):
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     """The one-shot effects of the kind."""
-    ask = Asking(outside.plugins, outside.took)
+    caller = PluginCaller(outside.plugins, outside.took)
     return {
-        wanted.AskOptions: Job(ask.options, _QUESTION_SECONDS, _by_resource),
-        wanted.Prefer: Job(ask.prefer, _QUESTION_SECONDS, _by_resource),
-        wanted.Allocate: Job(ask.allocate, _ALLOCATE_SECONDS, _by_resource),
-        wanted.PreStart: Job(ask.pre_start, lambda effect: _PRE_START_SECONDS * len(effect.calls), _by_first),
+        wanted.AskOptions: Job(caller.options, _QUESTION_SECONDS, _by_resource),
+        wanted.Prefer: Job(caller.prefer, _QUESTION_SECONDS, _by_resource),
+        wanted.Allocate: Job(caller.allocate, _ALLOCATE_SECONDS, _by_resource),
+        wanted.PreStart: Job(caller.pre_start, lambda effect: _PRE_START_SECONDS * len(effect.calls), _by_first),
     }
 
 
 def standing(outside: Outside) -> Mapping[type[Effect], Job | Tended]:
     """The standing effects of the kind."""
-    watching = Watching(outside)
+    workers = StandingWorkers(outside)
     return {
-        wanted.ServeRegistration: Job(watching.serve),
-        wanted.WatchPlugins: Job(watching.watch),
-        wanted.ServePodResources: Job(watching.resources),
-        wanted.WatchDevices: Tended(watching.devices),
-        wanted.ListPods: Job(watching.pods),
+        wanted.ServeRegistration: Job(workers.serve),
+        wanted.WatchPlugins: Job(workers.watch),
+        wanted.ServePodResources: Job(workers.resources),
+        wanted.WatchDevices: Tended(workers.devices),
+        wanted.ListPods: Job(workers.pods),
     }
 
 
@@ -75,8 +75,8 @@ def _by_first(effect: wanted.PreStart) -> str:
     return effect.calls[0].resource if effect.calls else ""
 
 
-class Asking:
-    """One method an effect; no state of its own."""
+class PluginCaller:
+    """One-shot calls to plugins, one method per effect; stateless."""
 
     def __init__(self, plugins: DevicePlugins, took: Callable[[str, float], None]) -> None:
         self._plugins = plugins
@@ -89,7 +89,7 @@ class Asking:
             away = refusal.kind == "away"
             if away:
                 log.warning(
-                    "device plugin ended while it was being asked for its options (GetDevicePluginOptions)",
+                    "device plugin died while answering GetDevicePluginOptions",
                     resource=effect.resource,
                     error=str(refusal),
                 )
@@ -126,28 +126,28 @@ class Asking:
             try:
                 plugins.pre_start(_there(call.socket), call.devices)
             except PluginRefusal as refusal:
-                said = f"{call.resource}: {refusal}"
+                error = f"{call.resource}: {refusal}"
                 away = refusal.kind == "away"
-                return signals.PreStartSaid(subject=effect.subject, intent=effect.intent, error=said, away=away)
+                return signals.PreStartSaid(subject=effect.subject, intent=effect.intent, error=error, away=away)
         return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
 
 
-class Watching:
-    """What goes on for as long as it is wanted."""
+class StandingWorkers:
+    """Workers of the standing effects."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
-        self._desk = Desk(outside.most_plugins)
+        self._registrar = Registrar(outside.most_plugins)
 
     def serve(self, effect: wanted.ServeRegistration, context: EffectContext) -> None:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
-        plugins.serve(partial(self._desk.register, context), partial(self._desk.opened, context))
+        plugins.serve(partial(self._registrar.register, context), partial(self._registrar.opened, context))
 
     def watch(self, effect: wanted.WatchPlugins, context: EffectContext) -> None:
         del effect
         plugins = FencedPlugins(self._outside.plugins, context)
-        plugins.watch(partial(self._desk.register, context), partial(self._desk.left, context))
+        plugins.watch(partial(self._registrar.register, context), partial(self._registrar.left, context))
 
     def resources(self, effect: wanted.ServePodResources, context: EffectContext) -> None:
         del effect
@@ -155,7 +155,7 @@ class Watching:
         self._outside.resources.serve(context.cancelled)
 
     def devices(self, effect: wanted.WatchDevices, context: EffectContext, failed: Ended) -> Callable[[], None]:
-        stream = self._desk.following(effect.resource)
+        stream = self._registrar.following(effect.resource)
 
         def listed(listing: Listing) -> None:
             context.send(
@@ -168,8 +168,8 @@ class Watching:
             )
 
         def ended(refusal: PluginRefusal) -> None:
-            self._desk.stopped(effect.resource, stream)
-            log.warning("a device plugin is gone", resource=effect.resource, error=str(refusal))
+            self._registrar.stopped(effect.resource, stream)
+            log.warning("device plugin stopped", resource=effect.resource, error=str(refusal))
             context.send(
                 signals.EndpointStopped(
                     resource=effect.resource,

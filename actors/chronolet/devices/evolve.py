@@ -1,6 +1,6 @@
-"""The state of devices after each of its events. Judges nothing and cannot fail.
+"""Fold the events of devices into State. Validates nothing and cannot fail.
 
-Comes in: State, an event of one's own. Goes out: the State after it. Next: `decider`, history.
+Input: State, an event of this kind. Output: the next State. Next: `decider`, history.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from msgspec.structs import replace
 
 from chronolet.devices.evolve_claim import CLAIM_EVENTS
 from chronolet.devices.registration import all_counted_as, counted_as
-from chronolet.devices.state import Device, Refused, Resource, State
+from chronolet.devices.state import Device, RefusalCount, Resource, State
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:
-    """The state after one event; those of other kinds change nothing."""
-    change = _CHANGES.get(type(event))  # a table and no match: this runs for every entry of the log
+    """Return the state after one event; events of other kinds change nothing."""
+    change = _CHANGES.get(type(event))  # a table is faster than match, and this runs for every log entry
     return state if change is None else change(state, event)
 
 
 def _opened(state: State, event: devices.RegistryOpened) -> State:
-    """Those that were found by their sockets are found again by them."""
+    """Mark registered plugins as awaited. Plugins discovered by socket stay: the watcher finds them again."""
     awaited = {
         name: replace(one, phase="awaited", since=event.opened_at, remembered=True, socket="", options=None, problem="")
         for name, one in state.resources.items()
@@ -38,7 +38,7 @@ def _opened(state: State, event: devices.RegistryOpened) -> State:
 
 def _refused(state: State, event: devices.RegistrationRefused) -> State:
     name = counted_as(event.resource, event.reason, state.refused)
-    return replace(state, refused=state.refused.set(name, Refused(times=event.times, at=event.refused_at)))
+    return replace(state, refused=state.refused.set(name, RefusalCount(times=event.times, at=event.refused_at)))
 
 
 def _registered(state: State, event: devices.PluginRegistered) -> State:
@@ -56,7 +56,7 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
         silent=False,
         flooding=False,
     )
-    state = _asked_anew(state, event.resource)
+    state = _retry_now(state, event.resource)
     refused = state.refused
     for name in all_counted_as(event.resource):
         refused = refused.delete(name) if name in refused else refused
@@ -64,8 +64,8 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
     return replace(_with(state, event.resource, resource), serial=serial, refused=refused)
 
 
-def _asked_anew(state: State, name: str) -> State:
-    """Claims that would have waited for a while before this plugin was asked again wait no more."""
+def _retry_now(state: State, name: str) -> State:
+    """Clear the back-off of the claims that wait for this plugin."""
     waiting = {
         key: replace(claim, retry_at=0)
         for key in state.open

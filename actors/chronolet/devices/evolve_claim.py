@@ -1,6 +1,6 @@
-"""What events about containers' devices change: the claims, and with them who holds which device.
+"""Fold events about containers' devices: the claims, and the holders of each device.
 
-Comes in: State, an event about a claim. Goes out: the State after it. Next: `evolve`.
+Input: State, an event about a claim. Output: the next State. Next: `evolve`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def _allocated(state: State, event: devices.DevicesAllocated) -> State:
 
 
 def _refused(state: State, event: devices.DevicesRefused) -> State:
-    """A container that asks for something else than it was given keeps that: nothing was given for the new wish."""
+    """Drop the claim. If a container only changed its request, it keeps what it has: nothing was allocated for the new
+    one.
+    """
     claim = state.claims.get(f"{event.uid}/{event.container}")
     if claim is None or event.reason == "request_changed":
         return state
@@ -140,7 +142,7 @@ def _pre_start(state: State, event: devices.PreStartAsked | devices.PreStartDone
 
 # -- the tables ----------------------------------------------------------------------------------------------------
 def _kept(state: State, claim: Claim) -> State:
-    """The claim as it is now, with all that follows from it."""
+    """Store the claim and update the tables derived from it."""
     key = f"{claim.uid}/{claim.container}"
     before = state.claims.get(key)
     containers = state.pods.get(claim.uid, ())

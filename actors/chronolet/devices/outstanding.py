@@ -1,6 +1,6 @@
-"""What should be running for the state as it is. Pure.
+"""The effects that should run in a given state. Pure.
 
-Comes in: State. Goes out: the effects of `wanted`. Next: the host, which starts what is missing.
+Input: State. Output: the effects of `wanted`. Next: the host, which starts the missing ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet.devices.topology import grouped
 
 
 def outstanding(state: State) -> Sequence[wanted.Wanted]:
-    """All effects."""
+    """Return every effect that should be running."""
     return (
         wanted.ServeRegistration(subject="registry", intent="serve"),
         wanted.WatchPlugins(subject="watcher", intent="watch"),
@@ -27,7 +27,7 @@ def outstanding(state: State) -> Sequence[wanted.Wanted]:
 
 def _of_plugins(state: State) -> Iterator[wanted.Wanted]:
     for name, one in state.resources.items():
-        if not one.heard:
+        if not one.has_plugin:
             continue
         about = {"resource": name, "generation": one.generation, "socket": one.socket}
         yield wanted.WatchDevices(subject=f"watch/{name}", intent=f"watch/{one.generation}", **about)  # type: ignore[arg-type]
@@ -81,26 +81,26 @@ def _pre_start(state: State, claim: Claim, attempt: int) -> wanted.PreStart:
 
 
 def _socket(state: State, name: str) -> str:
-    """Where the plugin is; empty where it is not, and then the worker says so."""
+    """The plugin's socket; empty if it has none, in which case the worker reports the plugin as away."""
     resource = state.resources.get(name)
     return resource.socket if resource is not None else ""
 
 
 def subject_of(claim: Claim) -> str:
-    """The subject of the questions about a claim's devices."""
+    """Subject of the questions about a claim's devices."""
     return f"claim/{claim.id}"
 
 
 def intent_of(claim: Claim) -> str:
-    """The question that is open about a claim's devices, if one is."""
+    """Intent of the open question about a claim's devices."""
     return f"{claim.phase}/{claim.serial}"
 
 
 def start_subject_of(claim: Claim) -> str:
-    """The subject of what is said before a container's start."""
+    """Subject of the notifications before a container's start."""
     return f"start/{claim.id}"
 
 
 def start_intent_of(claim: Claim) -> str:
-    """What is being said before a container's start."""
+    """Intent of the notification before a container's start."""
     return f"start/{claim.start_serial}"

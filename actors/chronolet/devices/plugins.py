@@ -1,7 +1,7 @@
-"""What plugins say of themselves and of their devices. Pure.
+"""Handle plugins' registrations and device lists. Pure.
 
-Comes in: State, signals of the registration, of plugins' streams, of the time. Goes out: the facts that are news in
-them. Next: `decider`. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/{server,client,handler}.go, manager.go
+Input: State, signals from the registration and from plugins' streams, the time. Output: events for what changed. Next:
+`decider`. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/{server,client,handler}.go, manager.go
 (genericDeviceUpdateCallback, markResourceUnhealthy, GetCapacity).
 """
 
@@ -13,30 +13,30 @@ from collections.abc import Iterator, Sequence
 from chronolet.devices import signals
 from chronolet.devices.claims import Policy
 from chronolet.devices.registration import PAUSE_SECONDS, Refusal, counted_as, refusal, shortened, socket_of
-from chronolet.devices.state import Device, Refused, Resource, State
+from chronolet.devices.state import Device, RefusalCount, Resource, State
 from chronolet_schemas import devices, kube_events
 from chronolet_schemas.devices import DeviceInfo
 from chronolet_schemas.envelope import Event
 
 STOP_GRACE_MILLISECONDS = 300_000
-"""How long a resource is kept whose plugin has stopped. Source: endpointStopGracePeriod in types.go."""
+"""How long a resource survives its stopped plugin. Source: endpointStopGracePeriod in types.go."""
 
 SILENCE_MILLISECONDS = 30_000
-"""After how long without a first list it is told of a plugin. Kubelets wait for ever, and so does this node."""
+"""How long a plugin may go without a first list before that is reported. Like the kubelet, the node keeps waiting."""
 
 REFUSED_AGAIN_MILLISECONDS = 300_000
-"""A plugin that goes on trying to register is told of each time that its tries have doubled, and after this time."""
+"""A plugin that keeps trying to register is reported whenever its attempts have doubled, and after this time."""
 
 MOST_CORRECTED = 64
-"""The most ids of bad entries that are reported by name between two registrations of a plugin."""
+"""Maximum number of ids of bad entries reported by name between two registrations of a plugin."""
 
-_ASKED_TO_DEATH = 2
-"""So many plugins in a row that were gone when they had been asked for their options: the next one is not asked."""
+_MOST_OPTION_DEATHS = 2
+"""After this many consecutive plugins died when asked for their options, the next one is not asked."""
 _SHOWN = 5
 
 
 def registering(state: State, message: signals.PluginRegistering, policy: Policy, now: int) -> Iterator[Event]:
-    """A plugin wants to register: the newest counts."""
+    """Handle a registration; the newest one wins."""
     found = refusal(
         versions=message.versions,
         resource=message.resource,
@@ -48,40 +48,40 @@ def registering(state: State, message: signals.PluginRegistering, policy: Policy
         yield from _refused(state, message, found, policy, now)
         return
     if message.skipped:
-        yield told(
+        yield node_event(
             policy,
             "DevicePluginRegistersTooOften",
             f"Device plugin of {message.resource} registered {message.skipped + 1} times since its last registration "
-            f"that counted: of so many, the newest counts every {PAUSE_SECONDS} seconds",
+            f"that counted: at this rate only the newest counts, every {PAUSE_SECONDS} seconds",
         )
     socket = socket_of(message.endpoint, message.folder) or ""
     before = state.resources.get(message.resource)
-    if before is not None and before.heard and before.socket != socket:
-        yield told(
+    if before is not None and before.has_plugin and before.socket != socket:
+        yield node_event(
             policy,
             "DevicePluginReplaced",
             f"Device plugin of {message.resource} at {before.socket} is replaced by the one at {socket}",
         )
-    # Kubelets of 2018 took the options that came with the call, those of today ask for them. What came is believed,
-    # what did not is asked for; but there are plugins that die of the question, and they are left in peace.
-    said = message.options
-    if said is None and before is not None and before.deaths >= _ASKED_TO_DEATH:
-        said = devices.PluginOptions()
+    # Kubelets of 2018 took the options from the Register call, current ones ask for them. Options that were sent are
+    # used, missing ones are asked for, except from plugins that have repeatedly died of the question.
+    options = message.options
+    if options is None and before is not None and before.deaths >= _MOST_OPTION_DEATHS:
+        options = devices.PluginOptions()
     yield devices.PluginRegistered(
         resource=message.resource,
         generation=state.serial + 1,
         socket=socket,
         registered_at=now,
         by=message.by,
-        options=said,
+        options=options,
     )
 
 
 def _refused(
     state: State, message: signals.PluginRegistering, found: Refusal, policy: Policy, now: int
 ) -> Sequence[Event]:
-    """A plugin that crashes and begins anew must not fill the log: what is no news is counted by whoever refused it."""
-    known = state.refused.get(counted_as(message.resource, found.reason, state.refused), Refused(times=0, at=0))
+    """Record a refusal if it is news. A crash-looping plugin must not fill the log: `Registrar` counts the others."""
+    known = state.refused.get(counted_as(message.resource, found.reason, state.refused), RefusalCount(times=0, at=0))
     goes_on = 0 < known.times < message.times
     if goes_on and message.times < 2 * known.times and now < known.at + REFUSED_AGAIN_MILLISECONDS:
         return ()
@@ -95,15 +95,17 @@ def _refused(
         times=message.times,
         calls=message.times - known.times if goes_on else message.times,
     )
-    said = f"Device plugin at {refused.endpoint!r}: {found.message}"
-    return (refused, told(policy, "DevicePluginRefused", said))
+    text = f"Device plugin at {refused.endpoint!r}: {found.message}"
+    return (refused, node_event(policy, "DevicePluginRefused", text))
 
 
-def options_said(state: State, message: signals.OptionsSaid, policy: Policy) -> Iterator[Event]:
-    """What a plugin wants to be asked, from itself. One that dies of the question is reported at its first death."""
+def options_received(state: State, message: signals.OptionsSaid, policy: Policy) -> Iterator[Event]:
+    """Record a plugin's options as reported by itself. A plugin that dies of the question is reported at its first
+    death.
+    """
     for name, one in state.resources.items():
         asked = f"options/{name}", f"options/{one.generation}"
-        if one.heard and one.options is None and (message.subject, message.intent) == asked:
+        if one.has_plugin and one.options is None and (message.subject, message.intent) == asked:
             known = devices.PluginOptionsKnown(
                 resource=name,
                 generation=one.generation,
@@ -120,25 +122,24 @@ def options_said(state: State, message: signals.OptionsSaid, policy: Policy) -> 
 def _died_of_options(policy: Policy, name: str, deaths: int, error: str) -> Event:
     after = (
         "it is not asked again"
-        if deaths >= _ASKED_TO_DEATH
+        if deaths >= _MOST_OPTION_DEATHS
         else "it is asked once more when it registers again; a plugin that sends its options with Register is not asked"
     )
-    said = (
-        f"Device plugin of {name} ended while it was being asked for its options (GetDevicePluginOptions): "
-        f"{error or 'its stream ended'}; {after}"
+    text = (
+        f"Device plugin of {name} died while answering GetDevicePluginOptions: {error or 'its stream ended'}; {after}"
     )
-    return told(policy, "DevicePluginDiedOfOptions", said)
+    return node_event(policy, "DevicePluginDiedOfOptions", text)
 
 
 def listing(state: State, message: signals.DevicesListing, policy: Policy) -> Iterator[Event]:
-    """Events for a device list. Entries that cannot be used are reported; they never cost the others their place."""
+    """Return the events for a device list. Unusable entries are reported and do not affect the others."""
     resource = _current(state, message.resource, message.generation)
     if resource is None:
         return
     corrected = _corrected(resource, message)
     if corrected is not None:
         yield corrected
-        yield told(policy, "DeviceListCorrected", f"Device plugin of {message.resource}: {corrected.message}")
+        yield node_event(policy, "DeviceListCorrected", f"Device plugin of {message.resource}: {corrected.message}")
     listed = {one.id: one for one in message.devices if one.id}
     changed = tuple(one for one in listed.values() if _differs(resource.devices.get(one.id), one))
     gone = tuple(sorted(name for name in resource.devices if name not in listed))
@@ -154,18 +155,16 @@ def listing(state: State, message: signals.DevicesListing, policy: Policy) -> It
         skipped=message.skipped,
     )
     if message.skipped and not resource.flooding:
-        floods = (
-            f"Device plugin of {message.resource} sends lists faster than they are told: of a second's the last counts"
-        )
-        yield told(policy, "DeviceListsSkipped", floods)
+        floods = f"Device plugin of {message.resource} sends lists too fast: only the last list of each second counts"
+        yield node_event(policy, "DeviceListsSkipped", floods)
 
 
-def _differs(known: Device | None, said: DeviceInfo) -> bool:
-    return known is None or known.health != said.health or known.nodes != said.nodes
+def _differs(known: Device | None, listed: DeviceInfo) -> bool:
+    return known is None or known.health != listed.health or known.nodes != listed.nodes
 
 
 def _corrected(resource: Resource, message: signals.DevicesListing) -> devices.ListingCorrected | None:
-    """What is wrong with entries of a list, as far as it was not reported since the plugin registered."""
+    """Report bad entries of a list that were not reported since the plugin registered."""
     counts = Counter(one.id for one in message.devices)
     unnamed = 0 if "" in resource.corrected else counts.pop("", 0)
     known = {"", *resource.corrected}
@@ -189,7 +188,7 @@ def _corrected(resource: Resource, message: signals.DevicesListing) -> devices.L
 
 
 def stopped(state: State, message: signals.EndpointStopped, policy: Policy, now: int) -> Sequence[Event]:
-    """A plugin's stream ended."""
+    """Handle the end of a plugin's stream."""
     resource = _current(state, message.resource, message.generation)
     if resource is None:
         return ()
@@ -197,8 +196,8 @@ def stopped(state: State, message: signals.EndpointStopped, policy: Policy, now:
 
 
 def left(state: State, message: signals.PluginLeft, policy: Policy, now: int) -> Sequence[Event]:
-    """The socket of a plugin that was found by it is gone."""
-    gone = sorted(name for name, one in state.resources.items() if one.heard and one.socket == message.socket)
+    """Handle the removal of a discovered plugin's socket."""
+    gone = sorted(name for name, one in state.resources.items() if one.has_plugin and one.socket == message.socket)
     return [
         event
         for name in gone
@@ -207,32 +206,32 @@ def left(state: State, message: signals.PluginLeft, policy: Policy, now: int) ->
 
 
 def _stop(name: str, resource: Resource, error: str, policy: Policy, now: int, *, reached: bool) -> Sequence[Event]:
-    # The end of its stream may arrive before the error of the question that the plugin died of.
+    # The end of the stream may arrive before the error of the options call that killed the plugin.
     died = reached and resource.options is None
     deaths = resource.deaths + died
     found = (
         devices.PluginStopped(
             resource=name, generation=resource.generation, stopped_at=now, error=error, deaths=deaths
         ),
-        told(policy, "DevicePluginStopped", f"Device plugin of {name} stopped: {error or 'its stream ended'}"),
+        node_event(policy, "DevicePluginStopped", f"Device plugin of {name} stopped: {error or 'its stream ended'}"),
     )
     return (*found, _died_of_options(policy, name, deaths, error)) if died else found
 
 
 def _current(state: State, name: str, generation: int) -> Resource | None:
     resource = state.resources.get(name)
-    return resource if resource is not None and resource.heard and resource.generation == generation else None
+    return resource if resource is not None and resource.has_plugin and resource.generation == generation else None
 
 
 def removed_at(resource: Resource) -> int | None:
-    """When the resource is the node's no more, if its plugin does not come back. Exactly at the end of the grace it
-    still is.
+    """When the resource is removed unless its plugin comes back: one millisecond after the grace period. None while the
+    plugin is registered.
     """
-    return None if resource.heard else resource.since + STOP_GRACE_MILLISECONDS + 1
+    return None if resource.has_plugin else resource.since + STOP_GRACE_MILLISECONDS + 1
 
 
 def removals(state: State, now: int) -> Iterator[Event]:
-    """The resources whose time is over."""
+    """Remove the resources whose grace period is over."""
     for name, resource in sorted(state.resources.items(), key=lambda item: item[0]):
         over = removed_at(resource)
         if over is not None and over <= now:
@@ -240,22 +239,22 @@ def removals(state: State, now: int) -> Iterator[Event]:
 
 
 def silent_at(resource: Resource) -> int | None:
-    """When it is told of a plugin that it lists nothing."""
+    """When to report that the plugin lists nothing; None if it has listed or was reported."""
     waited_for = resource.phase == "registered" and not resource.silent and not resource.problem
     return resource.since + SILENCE_MILLISECONDS if waited_for else None
 
 
 def silences(state: State, policy: Policy, now: int) -> Iterator[Event]:
-    """The plugins that have listed nothing for too long."""
+    """Report the plugins that have not listed anything for too long."""
     for name, resource in sorted(state.resources.items(), key=lambda item: item[0]):
         at = silent_at(resource)
         if at is not None and at <= now:
             yield devices.PluginSilent(resource=name, generation=resource.generation, said_at=now)
             waited = f"{SILENCE_MILLISECONDS // 1000} seconds after its registration"
-            yield told(policy, "DevicePluginSilent", f"Device plugin of {name} has listed no devices {waited}")
+            yield node_event(policy, "DevicePluginSilent", f"Device plugin of {name} has listed no devices {waited}")
 
 
-def told(policy: Policy, reason: str, message: str) -> Event:
+def node_event(policy: Policy, reason: str, message: str) -> Event:
     """A KubeEvent about the node."""
     return kube_events.Recorded(
         object_kind="Node", name=policy.node, severity="Warning", reason=reason, message=message

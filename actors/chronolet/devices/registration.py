@@ -1,7 +1,7 @@
-"""Which plugins may register. Pure.
+"""Decide whether a plugin may register. Pure.
 
-Comes in: what a plugin says of itself. Goes out: None, or why it may not; the path of its socket. Next: `decider`, and
-the server that must answer the plugin at once. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go, api.go.
+Input: what a plugin sends with Register. Output: None, or the refusal; the path of its socket. Next: `decider`, and the
+server, which must answer the plugin immediately. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go, api.go.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ SUPPORTED_VERSION = "v1beta1"
 REGISTRY_SOCKET = "kubelet.sock"
 
 AT_ONCE = 10
-"""How many registrations of a resource may come in quick succession before they count every PAUSE_SECONDS only."""
+"""Registrations of a resource allowed in quick succession; further ones count only every PAUSE_SECONDS."""
 PAUSE_SECONDS = 30
 
 MOST_REFUSED = 64
-"""So many different refusals are counted each by itself. All that are beyond them count as one more."""
+"""Number of distinct refusals that are counted separately. All others share one counter."""
 _THE_OTHERS = ""
 _LONGEST = 320
-"""Characters of what a plugin says of itself, where it is told again: more than the longest name of a resource."""
+"""Maximum length of plugin-supplied text that is repeated, in characters; longer than any resource name."""
 LONGEST_SOCKET = 107
-"""Bytes of a socket's path, by the kernel."""
+"""Maximum length of a socket path in bytes, set by the kernel."""
 
 Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint", "too_many_plugins"]
 
 
 class Refusal(NamedTuple):
-    """Why a plugin may not register; `message` is for the plugin, in the kubelet's words where it has any."""
+    """Why a plugin may not register. `message` goes to the plugin, in the kubelet's words where the kubelet has any."""
 
     reason: Reason
     message: str
 
 
 def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: str, limit: int = 0) -> Refusal | None:
-    """None if the plugin may register. The version is looked at first.
+    """Return None if the plugin may register. The version is checked first.
 
-    `limit` is the largest number of plugins if it is reached already, else 0.
+    `limit` is the maximum number of plugins if already reached, else 0.
     """
     if SUPPORTED_VERSION not in versions:
-        said = _quoted(*versions) if len(versions) == 1 else f"[{_quoted(*versions)}]"
+        requested = _quoted(*versions) if len(versions) == 1 else f"[{_quoted(*versions)}]"
         supported = f"[{_quoted(SUPPORTED_VERSION)}]"
         return Refusal(
             "unsupported_version",
-            f"requested API version {said} is not supported by kubelet. Supported version is {supported}",
+            f"requested API version {requested} is not supported by kubelet. Supported version is {supported}",
         )
     if not is_extended(resource):
         return Refusal("invalid_resource_name", f"the ResourceName {_quoted(resource)} is invalid")
@@ -75,21 +75,21 @@ def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: st
 
 
 def counted_as(resource: str, reason: Reason, known: Collection[str]) -> str:
-    """The name under which a refusal is counted, where those in `known` are counted already."""
+    """Return the name under which a refusal is counted; `known` are the names counted so far."""
     name = f"{reason} {shortened(resource)}"
     return name if name in known or len(known) < MOST_REFUSED else _THE_OTHERS
 
 
 def all_counted_as(resource: str) -> Sequence[str]:
-    """The names of all refusals of this resource by itself."""
+    """The names of all separately counted refusals of this resource."""
     return [f"{reason} {resource}" for reason in get_args(Reason)]
 
 
 def socket_of(endpoint: str, folder: str) -> str | None:
-    """The absolute path of a plugin's socket; None if it is not a file below `folder`, or is the registry's own.
+    """Return the absolute path of a plugin's socket; None if it is outside `folder` or is the registry's own socket.
 
-    `/name.sock` is a file in the folder: the kubelet joins folder and endpoint, and plugins that cut the folder off
-    their socket's path without the last slash work there.
+    `/name.sock` means a file in the folder: the kubelet joins folder and endpoint, so plugins that strip the folder
+    from their socket's path but keep the slash work there.
     """
     path = PurePosixPath(folder, endpoint)
     if path.parent == PurePosixPath("/") and not path.is_relative_to(folder):
@@ -99,7 +99,7 @@ def socket_of(endpoint: str, folder: str) -> str | None:
 
 
 def shortened(text: str) -> str:
-    """The text, or its beginning; of a beginning, the same."""
+    """Truncate text to a bounded length."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 

@@ -1,7 +1,7 @@
-"""What the workers of devices say.
+"""What the workers of devices report.
 
-Comes in: nothing. Goes out: Signal Structs. Next: `decider`. An answer repeats the subject and the intent of its
-effect; one whose intent is no longer open is ignored.
+Input: none. Output: Signal Structs. Next: `decider`. An answer repeats the subject and intent of its effect; if that
+intent is no longer open, the answer is ignored.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from chronolet_schemas.envelope import Signal
 
 
 class RegistryOpened(Signal, frozen=True, kw_only=True):
-    """The registration socket was made anew, and listens."""
+    """The registration socket was recreated and is listening."""
 
 
 class PluginRegistering(Signal, frozen=True, kw_only=True):
-    """A plugin wants to register. `versions` are those it speaks; by the registration socket it is one.
+    """A plugin asks to register. `versions` are the API versions it speaks; the registration socket carries exactly
+    one.
 
-    `endpoint` is what it named: a file name in `folder`, or an absolute path in it. `options` is null where it was not
-    said. Of one that was refused, `times` is how often its resource has been, for the same reason, since the
-    registration socket was made. `limit` is the largest number of plugins if it was reached already, else 0. `skipped`
-    registrations of the resource before it came faster than they are sent, and were not.
+    `endpoint` is as given: a file name in `folder`, or an absolute path in it. `options` is None if the plugin sent
+    none. `times`: for a refused plugin, how often its resource has been refused for the same reason since the
+    registration socket was created. `limit`: the maximum number of plugins if already reached, else 0. `skipped`:
+    earlier registrations of the resource that exceeded the rate limit and were not sent.
     """
 
     by: Literal["registration", "watcher"] = "registration"
@@ -37,14 +38,14 @@ class PluginRegistering(Signal, frozen=True, kw_only=True):
 
 
 class PluginLeft(Signal, frozen=True, kw_only=True):
-    """The socket by which a plugin was found is gone."""
+    """The socket through which a plugin was found is gone."""
 
     socket: str
 
 
 class DevicesListing(Signal, frozen=True, kw_only=True):
-    """One list of a plugin, whole, as it came: it may name an id twice. `skipped` lists before it came faster than they
-    are told, and were not.
+    """One complete list from a plugin, unchanged: it may contain an id twice. `skipped`: earlier lists that came too
+    fast and were not sent.
     """
 
     resource: str
@@ -54,7 +55,7 @@ class DevicesListing(Signal, frozen=True, kw_only=True):
 
 
 class EndpointStopped(Signal, frozen=True, kw_only=True):
-    """The plugin's stream ended, or could not be had. `reached`: a connection to the plugin had been made."""
+    """The plugin's stream ended or could not be opened. `reached`: a connection to the plugin had been made."""
 
     resource: str
     generation: int
@@ -63,21 +64,21 @@ class EndpointStopped(Signal, frozen=True, kw_only=True):
 
 
 class PodsLiving(Signal, frozen=True, kw_only=True):
-    """The uids of the pods that lived when the log was read; the reading began at `as_of`."""
+    """The uids of the live pods according to the log; reading began at `as_of`."""
 
     as_of: int
     uids: tuple[str, ...]
 
 
 class Answered(Signal, frozen=True, kw_only=True):
-    """Base of one-shots' answers."""
+    """Base of the answers to one-shot effects."""
 
     subject: str
     intent: str
 
 
 class OptionsSaid(Answered, frozen=True, kw_only=True):
-    """To AskOptions. `away` as for AllocateRefused."""
+    """Answer to AskOptions. `away` as for AllocateRefused."""
 
     options: PluginOptions = PluginOptions()
     error: str = ""
@@ -85,7 +86,7 @@ class OptionsSaid(Answered, frozen=True, kw_only=True):
 
 
 class PreferenceSaid(Answered, frozen=True, kw_only=True):
-    """To Prefer. What the plugin names is looked at before it is used. `away` as for AllocateRefused."""
+    """Answer to Prefer. The decider checks the named devices before it uses them. `away` as for AllocateRefused."""
 
     devices: tuple[str, ...] = ()
     error: str = ""
@@ -93,16 +94,16 @@ class PreferenceSaid(Answered, frozen=True, kw_only=True):
 
 
 class AllocateSaid(Answered, frozen=True, kw_only=True):
-    """To Allocate: the answers, one a container as the plugin should have it; the decider sees to their number."""
+    """Answer to Allocate: one response per container, as the plugin sent them; the decider checks their number."""
 
     answers: tuple[Answer, ...]
     milliseconds: int = 0
 
 
 class AllocateRefused(Answered, frozen=True, kw_only=True):
-    """To Allocate. `away`: the plugin could not be reached, so that it may yet come back and be asked again.
+    """Failure of Allocate. `away`: the plugin could not be reached; it may come back, and the call can be retried.
 
-    `error` as the kubelet's client would put it: `rpc error: code = ... desc = ...`.
+    `error` has the form of the kubelet's gRPC client: `rpc error: code = ... desc = ...`.
     """
 
     error: str
@@ -110,13 +111,13 @@ class AllocateRefused(Answered, frozen=True, kw_only=True):
 
 
 class PreStartSaid(Answered, frozen=True, kw_only=True):
-    """To PreStart; with an `error` the container may not start. `away` as for AllocateRefused."""
+    """Answer to PreStart; with an `error`, the container must not start. `away` as for AllocateRefused."""
 
     error: str = ""
     away: bool = False
 
 
-Said = (
+Message = (
     RegistryOpened
     | PluginRegistering
     | PluginLeft

@@ -1,11 +1,11 @@
 """Plugins, devices and claims, folded from the kind's own events.
 
-Comes in: nothing. Goes out: the frozen State and look-ups in it. Next: `decider`; `get devices`, PodResources and the
-checkpoint's export read it too. Times in milliseconds, 0 where unknown or never.
+Input: none. Output: the frozen State and look-ups in it. Next: `decider`; `get devices`, PodResources and the
+checkpoint export read it too. Times are milliseconds, 0 if unknown or never.
 
-    Resource.phase: awaited -> registered -> listed -> stopped, and from each to registered (a new generation) or
-    awaited (the registration socket was made anew)
-    Claim.phase: waiting -> preferring -> allocating -> waiting (the next resource) or granted, and again
+    Resource.phase: awaited -> registered -> listed -> stopped; from each back to registered (a new generation) or
+    awaited (the registration socket was recreated)
+    Claim.phase: waiting -> preferring -> allocating -> waiting (for the next resource) or granted, and again
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Device(Record, frozen=True, kw_only=True):
-    """A device as it was last listed. `nodes` are its NUMA nodes."""
+    """A device as last listed. `nodes` are its NUMA nodes."""
 
     health: str
     nodes: tuple[int, ...] = ()
@@ -35,12 +35,12 @@ class Device(Record, frozen=True, kw_only=True):
 class Resource(Record, frozen=True, kw_only=True):
     """A resource and its plugin.
 
-    `devices` by id are those of the last listing, whoever sent it: `remembered` says that it is from before the
-    registration socket was made anew, and counts for nothing but as what was there. `options` is None until they are
-    known, `deaths` how many plugins in a row were gone before they had told theirs. `since`: when the phase began.
-    `problem` is what was wrong with the last listing, while it was refused (earlier releases only). `corrected` are the
-    findings reported since the registration: ids listed twice, the empty id for entries without one. `silent` and
-    `flooding` that it was told of the plugin that it lists nothing, or faster than is told.
+    `devices`, by id, come from the last list, from whichever plugin. `remembered`: that list is older than the current
+    registration socket; its devices are kept but not counted. `options` is None until known. `deaths` counts
+    consecutive plugins that died before they reported their options. `since` is when the phase began. `problem` is what
+    was wrong with the last list while it was refused (earlier releases only). `corrected` are the findings reported
+    since the registration: ids listed twice, and the empty id for entries without one. `silent` and `flooding`: an
+    event has already reported that the plugin lists nothing, or lists faster than lists are forwarded.
     """
 
     phase: ResourcePhase
@@ -58,26 +58,26 @@ class Resource(Record, frozen=True, kw_only=True):
     flooding: bool = False
 
     @property
-    def heard(self) -> bool:
-        """Its plugin is there."""
+    def has_plugin(self) -> bool:
+        """Whether its plugin is currently registered."""
         return self.phase in ("registered", "listed")
 
     def healthy(self) -> dict[str, Device]:
-        """The devices that may be handed out, as far as their health goes."""
+        """The healthy devices of a plugin that has sent its list; they may be allocated if nobody holds them."""
         if self.phase != "listed":
             return {}
         return {name: one for name, one in self.devices.items() if one.health == HEALTHY}
 
 
 class Claim(Record, frozen=True, kw_only=True):
-    """What one container wants of devices and holds.
+    """The devices that one container requests and holds.
 
-    `held` is what plugins have allocated, by resource; `chosen` are the devices of `resource` that its plugin is being
-    asked to allocate; `adopted` those, by resource, that the container held before the log and that no plugin was asked
-    about yet. All are the container's. `serial` numbers the question that is open.
-    `reason`, `message` and `retry_at` say what a waiting claim waits for. `since` is when it came, `given_at` when it
-    got the devices of a resource. `starting` is the attempt that plugins are being told of, None if none is, with a
-    serial of its own.
+    `held`: what plugins have allocated, by resource. `chosen`: the devices of `resource` that its plugin is being asked
+    to allocate. `adopted`: devices by resource that the container held before the log began and that no plugin has been
+    asked about yet. The container owns all three. `serial` numbers the open question to the plugin. `reason`, `message`
+    and `retry_at` explain why a claim waits. `since` is when it was made, `given_at` when it got the devices of each
+    resource. `starting` is the attempt that plugins are being notified of, None if none is; `start_serial` numbers that
+    notification.
     """
 
     pod: str
@@ -104,35 +104,37 @@ class Claim(Record, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Its key among the claims."""
+        """Its key in `State.claims`."""
         return f"{self.uid}/{self.container}"
 
     @property
     def open(self) -> bool:
-        """Whether anything of it is under way or waited for."""
+        """Whether the claim still waits, or plugins are being notified of a start."""
         return self.phase != "granted" or self.starting is not None
 
     def devices(self) -> dict[str, tuple[str, ...]]:
-        """All devices that are its own now, by resource."""
+        """All devices that it owns now, by resource."""
         if not self.held and not self.adopted:
             return {self.resource: self.chosen} if self.chosen else {}
         own = {name: one.devices for name, one in self.held.items()} | self.adopted
         return own | {self.resource: self.chosen} if self.chosen else own
 
 
-class Refused(Record, frozen=True, kw_only=True):
-    """What was last told of a refusal: when, and how often it had come by then."""
+class RefusalCount(Record, frozen=True, kw_only=True):
+    """The last reported refusal of a plugin: when, and the number of refusals by then."""
 
     times: int
     at: int
 
 
 class State(Record, frozen=True, kw_only=True):
-    """`claims` by `<uid>/<container>`; `pods` has the containers with a claim, by uid; `open` are the claims of which
-    something is under way, in the order in which they came. `used` says by resource which devices are held. `refused`
-    are the plugins that may not register, by what `registration` counts them as.
+    """All plugins, devices and claims of the node.
 
-    `serial` counts registrations and questions: an answer to one that is over is known by it.
+    `claims` by `<uid>/<container>`; `pods`: the containers with a claim, by pod uid; `open`: keys of the open claims,
+    oldest first. `used`: the held devices by resource. `refused`: refusals of plugins, by the name under which
+    `registration` counts them.
+
+    `serial` numbers registrations and questions, so that a late answer is recognized and ignored.
     """
 
     opened_at: int = 0
@@ -142,10 +144,10 @@ class State(Record, frozen=True, kw_only=True):
     pods: immutables.Map[str, tuple[str, ...]] = immutables.Map()
     open: tuple[str, ...] = ()
     used: immutables.Map[str, immutables.Map[str, tuple[str, ...]]] = immutables.Map()
-    refused: immutables.Map[str, Refused] = immutables.Map()
+    refused: immutables.Map[str, RefusalCount] = immutables.Map()
 
     def of_pod(self, uid: str) -> tuple[Claim, ...]:
-        """The claims of a pod's containers, in the order in which they came."""
+        """The claims of a pod's containers, oldest first."""
         return tuple(self.claims[f"{uid}/{container}"] for container in self.pods.get(uid, ()))
 
     def holders(self, resource: str) -> immutables.Map[str, tuple[str, ...]]:
@@ -153,5 +155,5 @@ class State(Record, frozen=True, kw_only=True):
         return self.used.get(resource, immutables.Map())
 
     def known(self, resource: str) -> bool:
-        """Whether it is one of device plugins: some plugin offers it, or has given of it what is still held."""
+        """Whether device plugins own the resource: one offers it, or devices of it are still held."""
         return resource in self.resources or resource in self.used

@@ -1,8 +1,8 @@
-"""Which devices are near to which NUMA nodes, and which nodes would do for a request. Pure.
+"""Group devices by NUMA node and find the nodes that suit a request. Pure.
 
-Comes in: the NUMA nodes of devices. Goes out: groups of devices, hints, an affinity. Next: `allocation`, `claims`.
-Source: pkg/kubelet/cm/devicemanager/manager.go (filterByAffinity), topology_hints.go;
-pkg/kubelet/cm/topologymanager/policy.go (the best merged hint).
+Input: the NUMA nodes of devices. Output: groups of devices, hints, an affinity. Next: `allocation`, `claims`. Source:
+pkg/kubelet/cm/devicemanager/manager.go (filterByAffinity), topology_hints.go; pkg/kubelet/cm/topologymanager/policy.go
+(the best merged hint).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 Nodes = Mapping[str, Sequence[int]]
-"""The NUMA nodes of each device; none where it has told of none."""
+"""The NUMA nodes of each device; empty if it reported none."""
 
 
 class Groups(NamedTuple):
-    """Devices by how near they are to the nodes that were asked for."""
+    """Devices grouped by whether they are on the requested nodes."""
 
     aligned: Sequence[str]
     unaligned: Sequence[str]
@@ -24,14 +24,14 @@ class Groups(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """NUMA nodes that could hold a request; `preferred` where no fewer nodes could, were all devices free."""
+    """NUMA nodes that can satisfy a request; `preferred` if no smaller set could, even with all devices free."""
 
     nodes: frozenset[int]
     preferred: bool
 
 
 def grouped(available: Iterable[str], nodes: Nodes, affinity: Collection[int] | None) -> Groups:
-    """The available devices in the order in which they are to be taken; no affinity: all are of the third group."""
+    """Group the available devices; aligned devices are taken first. Without an affinity all land in the third group."""
     if affinity is None:
         return Groups((), (), tuple(available))
     aligned: list[str] = []
@@ -47,9 +47,9 @@ def grouped(available: Iterable[str], nodes: Nodes, affinity: Collection[int] | 
 def hints(
     *, numa_nodes: Sequence[int], nodes: Nodes, usable: Collection[str], reusable: Collection[str] = (), requested: int
 ) -> Sequence[Hint] | None:
-    """Every combination of NUMA nodes that holds as many usable devices as are requested; the reusable are among them.
+    """Return each combination of NUMA nodes with at least `requested` usable devices and all reusable ones.
 
-    None where no device tells of a node: then there is nothing to prefer. `nodes` are of all devices of the resource.
+    None if no device reports a node: there is no preference. `nodes` covers all devices of the resource.
     """
     if not any(nodes.values()):
         return None
@@ -75,9 +75,9 @@ def _count(devices: Iterable[str], nodes: Nodes, combination: frozenset[int]) ->
 
 
 def best(of_each: Sequence[Sequence[Hint] | None], numa_nodes: Sequence[int]) -> frozenset[int] | None:
-    """The affinity that suits all resources of a container best; None where none of them prefers anything.
+    """Return the affinity that suits all resources of a container best; None if no resource has a preference.
 
-    The fewest nodes of those that all prefer, else the fewest that all could do with; else all nodes.
+    The smallest set of nodes that all prefer, else the smallest that all can use, else all nodes.
     """
     telling = [one for one in of_each if one is not None]
     if not telling:

@@ -1,10 +1,10 @@
-"""What devices wants to have running, with all the plain data that a worker needs.
+"""The effects that devices requests, each with the plain data that its worker needs.
 
-Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers speak
-gRPC to plugins (v1beta1) and answer with one of `signals`.
+Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers speak gRPC to
+plugins (v1beta1) and answer with `signals`.
 
-Subjects: `registry`, `watcher`, `watch/<resource>` and `options/<resource>`, `claim/<uid>/<container>` for the choice
-and the allocation of devices, `start/<uid>/<container>` for what comes before a start, `pods`, `pod-resources`.
+Subjects: `registry`, `watcher`, `watch/<resource>` and `options/<resource>`, `claim/<uid>/<container>` for choosing and
+allocating devices, `start/<uid>/<container>` for the calls before a start, `pods`, `pod-resources`.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from chronolet_schemas.envelope import Message
 
 
 class ServeRegistration(Effect, frozen=True, kw_only=True):
-    """Standing: remove the registration socket (and what else lies in its folder), make it anew, serve Register.
+    """Standing: empty the registration folder, recreate the registration socket in it, serve Register.
 
-    Sends RegistryOpened once it listens, then a PluginRegistering for each call, refused or not; what the caller is
-    told comes from the same `registration.refusal` that the decider asks.
+    Sends RegistryOpened once it listens, then a PluginRegistering for each call, accepted or refused. The reply to the
+    caller comes from `registration.refusal`, which the decider uses too.
     """
 
 
 class WatchPlugins(Effect, frozen=True, kw_only=True):
-    """Standing: watch the folder of plugins that are found by their sockets (pluginregistration.v1, type DevicePlugin).
+    """Standing: watch the folder for plugins that are discovered by socket (pluginregistration.v1, type DevicePlugin).
 
     Sends a PluginRegistering for each, and PluginLeft when a socket vanishes.
     """
 
 
 class WatchDevices(Effect, frozen=True, kw_only=True):
-    """Standing: ListAndWatch at `socket`. Sends DevicesListing for each list, EndpointStopped when it ends or cannot be
-    reached; after that it is no longer wanted, until the plugin registers again.
+    """Standing: ListAndWatch at `socket`. Sends DevicesListing for each list and EndpointStopped when the stream ends
+    or cannot be opened; after that it is not requested again until the plugin registers again.
 
-    Of lists that come faster than a few a second the newest counts: each one that says something new is an event.
+    If lists come faster than a few per second, only the newest is sent, because each list with news becomes an event.
     """
 
     resource: str
@@ -41,7 +41,7 @@ class WatchDevices(Effect, frozen=True, kw_only=True):
 
 
 class AskOptions(Effect, frozen=True, kw_only=True):
-    """GetDevicePluginOptions. Answers: OptionsSaid (an error is one with `error`)."""
+    """GetDevicePluginOptions. Answered by OptionsSaid; on failure with `error` set."""
 
     resource: str
     generation: int
@@ -49,7 +49,7 @@ class AskOptions(Effect, frozen=True, kw_only=True):
 
 
 class Prefer(Effect, frozen=True, kw_only=True):
-    """GetPreferredAllocation for one container. Answers: PreferenceSaid (an error is one with `error`)."""
+    """GetPreferredAllocation for one container. Answered by PreferenceSaid; on failure with `error` set."""
 
     resource: str
     socket: str
@@ -59,7 +59,7 @@ class Prefer(Effect, frozen=True, kw_only=True):
 
 
 class Allocate(Effect, frozen=True, kw_only=True):
-    """Allocate these very devices for one container. Answers: AllocateSaid, AllocateRefused."""
+    """Allocate exactly these devices for one container. Answered by AllocateSaid or AllocateRefused."""
 
     resource: str
     socket: str
@@ -67,7 +67,7 @@ class Allocate(Effect, frozen=True, kw_only=True):
 
 
 class PreStartCall(Message, frozen=True, kw_only=True):
-    """One PreStartContainer."""
+    """One call of PreStartContainer."""
 
     resource: str
     socket: str
@@ -75,18 +75,18 @@ class PreStartCall(Message, frozen=True, kw_only=True):
 
 
 class PreStart(Effect, frozen=True, kw_only=True):
-    """PreStartContainer of one container, one call after the other; 30 seconds each. Answers: PreStartSaid."""
+    """PreStartContainer for one container, one call after the other, 30 seconds each. Answered by PreStartSaid."""
 
     attempt: int
     calls: tuple[PreStartCall, ...]
 
 
 class ServePodResources(Effect, frozen=True, kw_only=True):
-    """Standing: serve PodResources v1, from the log, to whoever asks on this machine. Sends nothing."""
+    """Standing: serve PodResources v1 from the log to local clients. Sends nothing."""
 
 
 class ListPods(Effect, frozen=True, kw_only=True):
-    """Standing, while anything is held: say which pods live, once a minute. Sends PodsLiving."""
+    """Standing, while any claim exists: report the live pods once a minute. Sends PodsLiving."""
 
     period_seconds: int = 60
 

@@ -1,6 +1,6 @@
-"""The qos kind: one entity for the node, with two standing effects.
+"""The qos kind: one entity per node, with two standing effects.
 
-Comes in: the workers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+Input: the workers; history folds a pure kind without workers. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chronolet.qos.state import State
 from chronolet_schemas import pod
 
 NODE = "node"
-"""The key of the one entity."""
+"""Key of the only entity."""
 
 
 def _node(_event: pod.PodEvent) -> Sequence[str]:
@@ -21,7 +21,7 @@ def _node(_event: pod.PodEvent) -> Sequence[str]:
 
 
 def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """The Kind; `standing` are the jobs of LookAtNode and KeepTree, bound to cgroups."""
+    """Build the Kind; `standing` holds the jobs of LookAtNode and KeepTree, bound to cgroups."""
     return Kind(
         name="qos",
         shards=1,

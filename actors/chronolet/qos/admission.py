@@ -1,7 +1,7 @@
-"""Whether the node has room for one more pod. Pure.
+"""Decide whether the node has room for one more pod. Pure.
 
-Comes in: the node, what the other pods need, what this one needs. Goes out: None, or why not, in the kubelet's words.
-Next: `decider`. Source: pkg/kubelet/lifecycle/predicate.go, pkg/scheduler/framework/plugins/noderesources/fit.go.
+Input: the node, the needs of the other pods and of this one. Output: None, or the refusal in the kubelet's words. Next:
+`decider`. Source: pkg/kubelet/lifecycle/predicate.go, pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet_schemas.resources import PodNeeds
 
 
 class Refusal(NamedTuple):
-    """The first resource that does not suffice."""
+    """Names the first resource that does not suffice."""
 
     reason: str
     message: str
@@ -28,8 +28,8 @@ class _Demand(NamedTuple):
 
 
 def refusal(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Refusal | None:
-    """None if the pod fits beside the others."""
-    return next((_said(one) for one in _demands(node, others, needs) if _is_too_much(one)), None)
+    """Return None if the pod fits in addition to the others."""
+    return next((_as_refusal(one) for one in _demands(node, others, needs) if _is_too_much(one)), None)
 
 
 def _demands(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Iterator[_Demand]:
@@ -44,11 +44,11 @@ def _demands(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Iterato
 
 
 def _is_too_much(one: _Demand) -> bool:
-    # What a pod does not ask for is not looked at, however little of it there is.
+    # A resource that the pod does not request never refuses it, even if overcommitted.
     return one.requested > 0 and one.requested > one.capacity - one.used
 
 
-def _said(one: _Demand) -> Refusal:
+def _as_refusal(one: _Demand) -> Refusal:
     return Refusal(
         reason=f"OutOf{one.resource}",
         message=(

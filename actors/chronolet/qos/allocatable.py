@@ -1,6 +1,6 @@
-"""What of a machine is for pods: capacity, less what is reserved, less what must stay free. Pure.
+"""Compute the allocatable part of a machine: capacity minus reservations minus what must stay free. Pure.
 
-Comes in: the machine's capacity, what the settings keep back. Goes out: amounts for `Node`, or what is wrong with the
+Input: the machine's capacity, the reservations from the settings. Output: amounts for `Node`, or what is wrong with the
 settings. Next: the worker that describes the node. Source: pkg/kubelet/cm/node_container_manager_linux.go,
 pkg/kubelet/nodestatus/setters.go.
 """
@@ -13,7 +13,7 @@ from chronolet_schemas.qos import Amounts
 
 
 def enforced(capacity: Amounts, *reserved: Amounts) -> Amounts:
-    """What all pods together may use. Huge pages are memory that nobody else gets."""
+    """Return what all pods together may use. Huge pages are deducted from memory."""
     pages = {
         name: max(0, much - sum(one.huge_pages.get(name, 0) for one in reserved))
         for name, much in capacity.huge_pages.items()
@@ -28,19 +28,21 @@ def enforced(capacity: Amounts, *reserved: Amounts) -> Amounts:
 
 
 def allocatable(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amounts) -> Amounts:
-    """What the requests of all pods together must fit in: eviction begins before the memory is all used up."""
+    """Return what the requests of all pods must fit in; lower than `enforced`, as eviction begins before memory runs
+    out.
+    """
     return enforced(capacity, *reserved, Amounts(memory_bytes=memory_kept_free_bytes))
 
 
 def unlimited_memory(capacity: Amounts, *reserved: Amounts) -> int:
-    """What a container without a limit may come to use, in the kubelet's reckoning: thresholds of eviction and huge
-    pages are not in it. Source: pkg/kubelet/kubelet.go (GetNodeAllocatableAbsolute for the runtime manager).
+    """Return the memory that a container without a limit may use, as the kubelet computes it: eviction thresholds and
+    huge pages are not deducted. Source: pkg/kubelet/kubelet.go (GetNodeAllocatableAbsolute for the runtime manager).
     """
     return max(0, capacity.memory_bytes - sum(one.memory_bytes for one in reserved))
 
 
 def problem(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amounts) -> str | None:
-    """What more is kept back of than there is."""
+    """Return the first resource that is reserved beyond its capacity, as an error text, or None."""
     kept = (*reserved, Amounts(memory_bytes=memory_kept_free_bytes))
     for name, has, keeps in _resources(capacity, kept):
         if keeps > has:

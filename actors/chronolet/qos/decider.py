@@ -1,19 +1,20 @@
-"""Who gets how much of the node, and the cgroups that follow from it. Pure.
+"""Admit pods to the node and maintain the cgroups that follow. Pure.
 
-Comes in: what pods ask for and that they are over (`pod`), what the machine is and how the cgroups are (`signals`).
-Goes out: events of `qos`. Next: `pod` hears CgroupReady and PodRefused; the host keeps the tree that `outstanding`
-names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
+Input: pods' requests and their ends (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
+events of `qos`. Next: `pod` handles CgroupReady and PodRefused; the host keeps the tree that `outstanding` names.
+Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
 
-    a pod:  unknown -> waiting -> admitted -> ready -> released       refused is not kept
-            unknown ------------> admitted;  ready -> admitted (it needs something else)
+    a pod:  unknown -> waiting -> admitted -> ready -> released       a refused pod is not kept
+            unknown ------------> admitted;  ready -> admitted (its needs changed)
             ready -> waiting (it needs a port that another pod holds)
 
-Ports of the node go to those who wait for them in the order in which they asked. One that waits holds nothing.
+Host ports go to waiting pods in the order of their requests. A waiting pod holds no resources.
 
-A container that runs is kept to what the runtime has no words for, until the next one of its name runs.
+A running container's cgroup is kept at the values that the runtime cannot set, until the next container of the same
+name starts.
 
-A pod that runs already is not refused: what was found running when the log was new, what a changed setting leaves too
-little room for.
+A pod that already runs is never refused, even if it ran before the log began or if changed settings leave too little
+room.
 """
 
 from __future__ import annotations
@@ -37,26 +38,26 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.resources import PodNeeds
 
 NODE_PORTS = "NodePorts"
-"""The kubelet's reason for a pod whose ports another one has (pkg/scheduler/framework/plugins/nodeports)."""
+"""The kubelet's reason for a pod whose host port is taken (pkg/scheduler/framework/plugins/nodeports)."""
 
-Said = (
+Message = (
     pod.CgroupRequested | pod.ContainerStarted | pod.CgroupReleased | pod.PodEnded | signals.NodeSeen | signals.TreeKept
 )
-"""All that qos is told."""
+"""Every message that qos handles."""
 
 
-def decide(state: State, message: Said, now: int) -> Sequence[Event]:
-    """The events that follow from one message, and what others get by them."""
+def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+    """Return the events that follow from one message, including those for waiting pods that can now be admitted."""
     found = _facts(state, message, now)
     if not any(isinstance(event, qos.PodReleased | qos.PodAdmitted | qos.NodeDescribed) for event in found):
         return found
-    return (*found, *_for_those_who_wait(functools.reduce(evolve, found, state), now))
+    return (*found, *_waiting_admitted(functools.reduce(evolve, found, state), now))
 
 
-def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
+def _facts(state: State, message: Message, now: int) -> Sequence[Event]:
     match message:
         case pod.CgroupRequested():
-            return _asked(state, message, now)
+            return _requested(state, message, now)
         case pod.ContainerStarted():
             return tuple(_started(state, message))
         case pod.CgroupReleased() | pod.PodEnded():
@@ -65,15 +66,15 @@ def _facts(state: State, message: Said, now: int) -> Sequence[Event]:
         case signals.NodeSeen():
             return tuple(_described(state, message.node, now)) if message.node != state.node else ()
         case signals.TreeKept():
-            return tuple(_kept(state, message))
+            return tuple(_tree_kept(state, message))
         case _:
             assert_never(message)
 
 
-def _asked(state: State, asked: pod.CgroupRequested, now: int) -> Sequence[Event]:
+def _requested(state: State, asked: pod.CgroupRequested, now: int) -> Sequence[Event]:
     share = state.shares.get(asked.uid)
     if share is not None and share.needs == asked.needs and not share.asked_at:
-        # Asked once more: the answer may have come while nobody listened.
+        # A repeated request: the first answer may have been lost.
         ready = share.phase == "ready"
         return (qos.CgroupReady(pod=asked.pod, uid=asked.uid, parent=share.parent),) if ready else ()
     if state.node is None:
@@ -84,7 +85,7 @@ def _asked(state: State, asked: pod.CgroupRequested, now: int) -> Sequence[Event
 
 
 def _admitted(state: State, node: qos.Node, uid: str, share: Share, now: int) -> Iterator[Event]:
-    """Room, or none; without cgroups there is nothing to wait for."""
+    """Admit or refuse the pod, or let it wait for a port. Without cgroups it is ready immediately."""
     others = [one.needs for other, one in state.shares.items() if other != uid and one.phase != "waiting"]
     refused = None if share.running else refusal(node, others, share.needs)
     if refused is not None:
@@ -100,7 +101,7 @@ def _admitted(state: State, node: qos.Node, uid: str, share: Share, now: int) ->
 
 
 def port_held(state: State, uid: str, needs: PodNeeds) -> Taken | None:
-    """The first port of the node that this pod needs and another one holds."""
+    """Return the first host port that this pod needs and another pod holds."""
     others = ((one.pod, one.needs.host_ports) for other, one in sorted(state.shares.items()) if _holds(uid, other, one))
     return taken(needs.host_ports, others)
 
@@ -122,8 +123,8 @@ def _port_held(node: qos.Node, uid: str, share: Share, held: Taken, now: int) ->
     )
 
 
-def _for_those_who_wait(state: State, now: int) -> Iterator[Event]:
-    """Ports may have become free: they go to who asked first. A new holder is told."""
+def _waiting_admitted(state: State, now: int) -> Iterator[Event]:
+    """Admit pods that wait for ports, oldest request first. A change of the holder is reported."""
     if state.node is None:
         return
     waiting = ((one.asked_at, uid) for uid, one in state.shares.items() if one.asked_at)
@@ -136,7 +137,7 @@ def _for_those_who_wait(state: State, now: int) -> Iterator[Event]:
 
 
 def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
-    """Kept from now on, where there is something to be kept; nobody knows before the node is described."""
+    """Keep the container's cgroup from now on, if there is anything to keep or the node is not described yet."""
     share = state.shares.get(started.uid)
     if share is None or share.containers.get(started.container) == started.id:
         return
@@ -145,7 +146,7 @@ def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
 
 
 def _described(state: State, node: qos.Node, now: int) -> Iterator[Event]:
-    """Who waited for it is answered; where cgroups are to be found elsewhere now, all others are once more."""
+    """Record the node and decide on the pods that waited for it. Without cgroups, admitted pods become ready."""
     described = qos.NodeDescribed(node=node)
     yield described
     known = state.node.lost if state.node is not None else ()
@@ -160,7 +161,7 @@ def _described(state: State, node: qos.Node, now: int) -> Iterator[Event]:
             yield qos.CgroupReady(pod=share.pod, uid=uid)
 
 
-def _kept(state: State, kept: signals.TreeKept) -> Iterator[Event]:
+def _tree_kept(state: State, kept: signals.TreeKept) -> Iterator[Event]:
     for restored in kept.restored:
         yield qos.CgroupRestored(cgroup=_name(restored.path), changes=restored.changes)
     for removed in kept.removed:
@@ -177,18 +178,18 @@ def _kept(state: State, kept: signals.TreeKept) -> Iterator[Event]:
 
 
 def _failures(state: State, failed: Mapping[str, str]) -> Iterator[Event]:
-    """Each error once, and once that it is over."""
+    """Report each new error once, and once when it is over."""
     for cgroup, error in sorted(failed.items()):
         if state.failing.get(cgroup) != error:
             yield qos.CgroupFailing(cgroup=cgroup, error=error)
-            yield from _told(state, cgroup, error)
+            yield from _failure_reported(state, cgroup, error)
     for cgroup in sorted(state.failing):
         if cgroup not in failed:
             yield qos.CgroupWorking(cgroup=cgroup)
 
 
-def _told(state: State, cgroup: str, error: str) -> Iterator[Event]:
-    """To the pod whose cgroup it is, or of the node. Source: pkg/kubelet/kubelet.go (syncPod)."""
+def _failure_reported(state: State, cgroup: str, error: str) -> Iterator[Event]:
+    """Report the error on the pod or the node that owns the cgroup. Source: pkg/kubelet/kubelet.go (syncPod)."""
     if state.node is not None and cgroup == _name(state.node.root):
         yield _of_node(state.node, f'Failed to update Node Allocatable Limits "{cgroup}": {error}')
     uid = uid_of(cgroup.rpartition("/")[2])
@@ -207,7 +208,7 @@ def _told(state: State, cgroup: str, error: str) -> Iterator[Event]:
 
 
 def _of_node(node: qos.Node, message: str) -> Event:
-    """Source: pkg/kubelet/cm/node_container_manager_linux.go."""
+    """Event about the node. Source: pkg/kubelet/cm/node_container_manager_linux.go."""
     return kube_events.Recorded(
         object_kind="Node",
         name=node.name,
@@ -226,7 +227,7 @@ def evolve(state: State, event: Event) -> State:  # noqa: C901, PLR0911 - a tabl
     """See `Decider.evolve`."""
     match event:
         case qos.NodeDescribed():
-            return _seen(state, event.node)
+            return _node_described(state, event.node)
         case qos.PodAwaited():
             new = Share(pod=event.pod, needs=event.needs, phase="waiting", running=event.running)
             return replace(state, shares=state.shares.set(event.uid, new))
@@ -246,7 +247,7 @@ def evolve(state: State, event: Event) -> State:  # noqa: C901, PLR0911 - a tabl
             return _waiting_for_port(state, event)
         case qos.PodRefused():
             known = state.shares.get(event.uid)
-            # One that has a share already keeps it until it is over.
+            # An admitted pod keeps its share until it ends.
             return _without(state, event.uid) if known is not None and known.phase == "waiting" else state
         case qos.PodReleased():
             return replace(_without(state, event.uid), revision=state.revision + 1)
@@ -259,8 +260,8 @@ def evolve(state: State, event: Event) -> State:  # noqa: C901, PLR0911 - a tabl
             return state
 
 
-def _seen(state: State, node: qos.Node) -> State:
-    """Where cgroups are elsewhere than before, or none any more, every pod's is made anew."""
+def _node_described(state: State, node: qos.Node) -> State:
+    """Store the node. If its cgroups moved or disappeared, every pod's cgroup is made again."""
     revision, shares = state.revision + 1, state.shares
     if state.node is None or _where(state.node) != _where(node):
         for uid, one in state.shares.items():
@@ -270,7 +271,7 @@ def _seen(state: State, node: qos.Node) -> State:
 
 
 def _waiting_for_port(state: State, event: qos.HostPortsAwaited) -> State:
-    """Whatever it had of the node before goes: nothing of it runs."""
+    """Store the waiting pod without any share: none of it runs."""
     known = state.shares.get(event.uid)
     had = known is not None and known.phase != "waiting"
     new = Share(pod=event.pod, needs=event.needs, phase="waiting", asked_at=event.asked_at, message=event.message)
@@ -294,12 +295,12 @@ def _without(state: State, uid: str) -> State:
 
 
 def due(_state: State) -> int | None:
-    """Nothing is decided by time: looking again is the standing effects' business."""
+    """Nothing is decided by time: the standing effects poll."""
     return None
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """The two standing effects; the tree once it is known where it grows."""
+    """Return the two standing effects; KeepTree only once the place of the tree is known."""
     look = wanted.LookAtNode(subject="node", intent="look")
     node = state.node
     if node is None or not node.version:

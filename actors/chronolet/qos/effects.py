@@ -1,9 +1,9 @@
-"""The only way out of qos: what the machine is, and its cgroups brought into the state that is wanted.
+"""Workers of qos: inspect the machine and reconcile its cgroups.
 
-Comes in: `wanted.LookAtNode`, `wanted.KeepTree`. Goes out: reads and writes of cgroups, one fence before each write;
-`signals`. Next: `decider`. Answers to pkg/kubelet/cm (container_manager_linux.go, pod_container_manager_linux.go).
+Input: `wanted.LookAtNode`, `wanted.KeepTree`. Output: reads and writes of cgroups, one fence before each write;
+`signals`. Next: `decider`. Corresponds to pkg/kubelet/cm (container_manager_linux.go, pod_container_manager_linux.go).
 
-A worker may be killed at any line: the next one sees what differs from what is wanted and goes on from there.
+A worker may be killed at any line: the next one compares actual and desired cgroups and continues from there.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Observe = Callable[[Operation, float], None]
 _LOOK_SECONDS = 300.0
 _RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 1.0, 60.0
 _PATIENCE_SECONDS = 5.0
-"""How long who was killed may take to be gone."""
+"""How long killed processes may take to disappear."""
 _MEMORY_LIMITS = ("memory.limit_in_bytes", "memory.max")
 
 
 def machine(host: Host, tree: CgroupTree | None = None) -> Amounts:
-    """What the machine has."""
+    """Return the machine's resources."""
     pids = [int(host.file(f"/proc/sys/kernel/{name}") or 0) for name in ("pid_max", "threads-max")]
     return Amounts(
         cpu_milli=host.cpu_milli(),
@@ -54,7 +54,7 @@ def machine(host: Host, tree: CgroupTree | None = None) -> Amounts:
 
 
 class Outside(Struct, frozen=True):
-    """What the workers need."""
+    """Dependencies of the workers."""
 
     sharing: Sharing
     cgroups: Cgroups
@@ -63,27 +63,27 @@ class Outside(Struct, frozen=True):
     kills: Kills = field(default_factory=NoKills)
     observe: Observe = field(default=lambda _operation, _seconds: None)
     told: Callable[[int], None] = field(default=lambda _version: None)
-    """Is told the version of cgroups, 0 for none."""
+    """Called with the cgroup version, 0 for none."""
     system: Callable[[Engine], System] = field(default=lambda _engine: NO_SYSTEM)
-    """What the machine is, beside this engine."""
+    """Returns the identity of the machine and of this engine."""
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     """The standing effects of the qos kind."""
     return {
-        wanted.LookAtNode: Job(Looking(outside).look),
-        wanted.KeepTree: Job(Keeping(outside).keep),
+        wanted.LookAtNode: Job(NodeInspector(outside).look),
+        wanted.KeepTree: Job(TreeKeeper(outside).keep),
     }
 
 
-class Looking:
-    """The worker of LookAtNode."""
+class NodeInspector:
+    """Worker of LookAtNode."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def look(self, effect: wanted.LookAtNode, context: EffectContext) -> None:
-        """Until it is no longer wanted; what the runtime does not tell now, it is asked for again soon."""
+        """Inspect the machine periodically until cancelled; if the runtime is unreachable, retry with back-off."""
         del effect
         pause = _RETRY_SECONDS
         while not context.cancelled.is_set():
@@ -92,7 +92,7 @@ class Looking:
                 engine = self._outside.runtime.engine()
                 means = self._means(engine)
             except Refusal as refusal:
-                log.warning("the runtime does not say what it is; asking again", error=str(refusal))
+                log.warning("cannot get the container runtime's info; retrying", error=str(refusal))
                 context.cancelled.wait(pause)
                 pause = min(pause * 2, _LONGEST_RETRY_SECONDS)
                 continue
@@ -105,7 +105,7 @@ class Looking:
             context.cancelled.wait(_LOOK_SECONDS)
 
     def _means(self, engine: Engine) -> Means:
-        """What there is to hold pods to their shares with, and what there is not."""
+        """Find out what enforces pods' shares, and what cannot be enforced."""
         outside = self._outside
         if not outside.sharing.per_qos:
             return Means(lost=("--cgroups-per-qos is false: pods have no cgroups of their own", *self._lost()))
@@ -114,15 +114,15 @@ class Looking:
         driver = outside.sharing.driver or _driver(engine)
         tree = outside.cgroups.tree(driver)
         if tree is None:
-            said = "the container runtime makes no cgroups: limits and shares hold nobody to anything"
-            return Means(lost=(said, *self._lost()))
+            problem = "the container runtime makes no cgroups: limits and shares are not enforced"
+            return Means(lost=(problem, *self._lost()))
         return Means(version=tree.version, driver=driver, lost=(*tree.lost, *self._lost()))
 
     def _lost(self) -> Iterator[str]:
         if least_oom_score_adj(self._outside.host.missing_capabilities()) >= 0:
-            yield "without the capability SYS_RESOURCE no oom_score_adj can be below 0: 0 stands for each that is"
+            yield "without the capability SYS_RESOURCE no oom_score_adj can be below 0: 0 replaces each negative value"
         if why := self._outside.kills.why_not():
-            yield f"{why}: of who is killed for memory no more is known than the container runtime notices"
+            yield f"{why}: OOM kills are known only as far as the container runtime notices them"
 
 
 def _driver(engine: Engine) -> Driver:
@@ -136,47 +136,46 @@ def _driver(engine: Engine) -> Driver:
 
 
 class Report(Struct):
-    """What one pass through the tree came to."""
+    """Result of one pass through the tree."""
 
     restored: list[signals.Restored] = field(default_factory=list)
     removed: list[signals.Removed] = field(default_factory=list)
     failed: list[signals.Failed] = field(default_factory=list)
 
 
-class Keeping:
-    """The worker of KeepTree. Knows which values it has brought about: what differs from those, others did.
+class TreeKeeper:
+    """Worker of KeepTree. Remembers the values that it has set: a difference from those was made by others.
 
-    A pod waits for what is new in the tree: that comes first. All else is looked at once a period, and whenever a pod
-    has gone.
+    Pods wait for new cgroups, so these come first. Everything else is checked once a period, and when a pod has gone.
     """
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
         self._kept: dict[Path, Values] = {}
         self._stuck: list[signals.Failed] = []
-        """What of nobody's could not be removed, the last time."""
+        """Failures to remove unowned cgroups in the last full pass."""
         self._next_look = 0.0
 
     def keep(self, effect: wanted.KeepTree, context: EffectContext) -> None:
-        """Now, and again and again until it is no longer wanted; soon again what could not be done."""
+        """Reconcile now and once a period until cancelled; after failures, retry with back-off."""
         if self._kept.keys() - {cgroup.path for cgroup in effect.tree}:
             self._next_look = 0.0
         report = self.once(effect, context, whole=False)
-        self._tell(effect, report, context)
-        said, pause = report.failed, _RETRY_SECONDS
+        self._report(effect, report, context)
+        failed, pause = report.failed, _RETRY_SECONDS
         while not context.cancelled.is_set():
             period = max(0.0, self._next_look - time.monotonic())
-            if context.cancelled.wait(min(pause, period) if said else period):
+            if context.cancelled.wait(min(pause, period) if failed else period):
                 return
-            self._next_look = 0.0  # for whoever comes next, should this one be cut short
+            self._next_look = 0.0  # so that the next worker starts over if this pass is cut short
             report = self.once(effect, context, whole=True)
             self._next_look = time.monotonic() + effect.period_seconds
-            if report.restored or report.removed or report.failed != said:
-                self._tell(effect, report, context)
-            said = report.failed
-            pause = min(pause * 2, _LONGEST_RETRY_SECONDS) if said else _RETRY_SECONDS
+            if report.restored or report.removed or report.failed != failed:
+                self._report(effect, report, context)
+            failed = report.failed
+            pause = min(pause * 2, _LONGEST_RETRY_SECONDS) if failed else _RETRY_SECONDS
 
-    def _tell(self, effect: wanted.KeepTree, report: Report, context: EffectContext) -> None:
+    def _report(self, effect: wanted.KeepTree, report: Report, context: EffectContext) -> None:
         context.send(
             signals.TreeKept(
                 revision=effect.revision,
@@ -187,7 +186,7 @@ class Keeping:
         )
 
     def once(self, effect: wanted.KeepTree, context: EffectContext, *, whole: bool) -> Report:
-        """One way through the tree, or through what is new in it."""
+        """Make one pass over the whole tree, or only over its new cgroups."""
         report = Report()
         tree = self._outside.cgroups.tree(effect.driver)
         if tree is None:
@@ -201,16 +200,16 @@ class Keeping:
             return report
         for cgroup in effect.tree:
             if whole or self._kept.get(cgroup.path) != cgroup.values:
-                self._bring(tree, cgroup, effect, context, report)
+                self._reconcile(tree, cgroup, effect, context, report)
         if whole:
             self._stuck = []
-            self._clear(tree, effect, context, report)
+            self._remove_unowned(tree, effect, context, report)
         report.failed += self._stuck
         return report
 
-    # -- as it should be ---------------------------------------------------------------------------------------------
+    # -- desired cgroups ---------------------------------------------------------------------------------------------
 
-    def _bring(
+    def _reconcile(
         self, tree: CgroupTree, cgroup: Cgroup, effect: wanted.KeepTree, context: EffectContext, report: Report
     ) -> None:
         steps = tree.missing(cgroup)
@@ -219,11 +218,11 @@ class Keeping:
             is_new = not steps[0].file
             with self._timed("create" if is_new else "update"):
                 try:
-                    lesser = [step for step in steps if not self._taken(tree, step, context)]
+                    lesser = [step for step in steps if not self._apply(tree, step, context)]
                 except CgroupRefusal as refusal:
                     self._kept.pop(cgroup.path, None)
                     if cgroup.is_containers and not tree.missing(cgroup):
-                        return  # it has ended meanwhile
+                        return  # the container has ended meanwhile
                     report.failed.append(signals.Failed(path=cgroup.path, error=str(refusal)))
                     return
             if lesser:
@@ -233,8 +232,8 @@ class Keeping:
                 report.restored.append(signals.Restored(path=cgroup.path, changes=_changes(steps)))
         self._kept[cgroup.path] = cgroup.values
 
-    def _taken(self, tree: CgroupTree, step: Step, context: EffectContext) -> bool:
-        """False if something less than what was wanted had to do."""
+    def _apply(self, tree: CgroupTree, step: Step, context: EffectContext) -> bool:
+        """Apply one step; return False if only a fallback value could be set."""
         point = "cgroup.write" if step.file else "cgroup.make"
         context.fence(point)
         try:
@@ -242,16 +241,18 @@ class Keeping:
         except CgroupRefusal:
             if step.file not in _MEMORY_LIMITS or uid_of(step.path[-1]) is not None:
                 raise
-            # More is in use than a class is to have: it must not grow, at least.
+            # The class uses more than its desired limit: at least prevent growth.
             tree.take(replace(step, wanted=str(bearable(int(step.wanted), tree.memory_used(step.path)))))
             return False
         finally:
             context.done(point)
         return True
 
-    # -- what is nobody's --------------------------------------------------------------------------------------------
+    # -- unowned cgroups ---------------------------------------------------------------------------------------------
 
-    def _clear(self, tree: CgroupTree, effect: wanted.KeepTree, context: EffectContext, report: Report) -> None:
+    def _remove_unowned(
+        self, tree: CgroupTree, effect: wanted.KeepTree, context: EffectContext, report: Report
+    ) -> None:
         mine = {cgroup.path for cgroup in effect.tree}
         for path in tree.pods(effect.root):
             if path in mine:
@@ -262,14 +263,14 @@ class Keeping:
                 continue
             with self._timed("destroy"):
                 try:
-                    self._emptied(tree, path, context)
+                    self._remove(tree, path, context)
                 except CgroupRefusal as refusal:
                     self._stuck.append(signals.Failed(path=path, error=str(refusal)))
                 else:
                     report.removed.append(signals.Removed(path=path, killed=len(inside)))
 
     def _may_run(self, path: Path, context: EffectContext) -> bool:
-        """Whether containers of that pod run: it is being adopted, or it has moved to another class."""
+        """Whether containers of the pod run: it is being adopted, or it has moved to another class."""
         context.fence("docker.list")
         try:
             found = self._outside.runtime.list(labels.of_uid(self._outside.sharing.name, uid_of(path[-1]) or ""))
@@ -277,8 +278,8 @@ class Keeping:
             return True
         return any(one.state == "running" for one in found)
 
-    def _emptied(self, tree: CgroupTree, path: Path, context: EffectContext) -> None:
-        """Removed, after the end of whoever was in it."""
+    def _remove(self, tree: CgroupTree, path: Path, context: EffectContext) -> None:
+        """Kill all processes in the cgroup and remove it."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             if tree.processes(path):
@@ -289,7 +290,7 @@ class Keeping:
             try:
                 tree.remove(path)
             except CgroupRefusal:
-                # Whoever was killed takes a moment to be gone.
+                # Killed processes take a moment to disappear.
                 if time.monotonic() > deadline:
                     raise
                 context.cancelled.wait(0.02)
@@ -308,7 +309,7 @@ class Keeping:
 
 
 def _changes(steps: Sequence[Step]) -> tuple[Change, ...]:
-    """A cgroup that was missing as a whole is said in one."""
+    """List the changes; a cgroup that was missing entirely counts as one change."""
     if any(not step.file for step in steps):
         return (Change(),)
     return tuple(Change(file=step.file, found=step.found, wanted=step.wanted) for step in steps)

@@ -1,7 +1,7 @@
-"""How a machine is to be shared out, by its settings. Pure.
+"""Share out a machine according to the settings. Pure.
 
-Comes in: the settings, what the machine has and can do. Goes out: `Node`, or what is wrong with the settings. Next:
-the worker of LookAtNode; the start of a process, which refuses wrong ones. Source: pkg/kubelet/cm
+Input: the settings, the machine's resources and abilities. Output: `Node`, or what is wrong with the settings. Next:
+the worker of LookAtNode; process start, which rejects invalid settings. Source: pkg/kubelet/cm
 (node_container_manager_linux.go), pkg/kubelet/eviction/helpers.go.
 """
 
@@ -21,19 +21,19 @@ from chronolet_schemas.qos import Amounts, Driver, Node, NodeAffinity, System
 _PER_CENT = 100
 MEMORY_AVAILABLE = "memory.available"
 NO_SYSTEM = System()
-"""Of a machine that was not asked yet."""
+"""Stands for a machine that has not been inspected yet."""
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     """The settings. `system_reserved`, `kube_reserved` and `capacity` are quantities by resource name; `capacity`
-    stands for what the machine has. `eviction_hard` are quantities or percentages by signal.
+    overrides what the machine has. `eviction_hard` are quantities or percentages by signal.
     """
 
     name: str
     above: Path = ()
-    """The path of the cgroup that `kubepods` is made in."""
+    """Path of the cgroup in which `kubepods` is created."""
     driver: Driver = ""
-    """Empty: as the container runtime says."""
+    """Empty: as reported by the container runtime."""
     per_qos: bool = True
     enforce: bool = True
     system_reserved: Mapping[str, str] = {}
@@ -54,12 +54,14 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def root(self) -> Path:
-        """Of all that is ours."""
+        """Path of the cgroup above all of chronolet's cgroups."""
         return (*self.above, KUBEPODS)
 
 
 class Means(msgspec.Struct, frozen=True, kw_only=True):
-    """What the machine holds pods to their shares with: cgroups of this version and driver, or none."""
+    """The cgroup version and driver with which the machine enforces shares, or none; `lost` lists what
+    is not enforced.
+    """
 
     version: Literal[0, 1, 2] = 0
     driver: Driver = ""
@@ -67,7 +69,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def described(sharing: Sharing, machine: Amounts, means: Means, system: System = NO_SYSTEM) -> Node:
-    """The node as the settings have it."""
+    """Return the node as described by the settings."""
     capacity = _capacity(sharing, machine)
     reserved = _amounts(sharing.system_reserved), _amounts(sharing.kube_reserved)
     return Node(
@@ -96,18 +98,18 @@ def described(sharing: Sharing, machine: Amounts, means: Means, system: System =
 
 
 def problem(sharing: Sharing, machine: Amounts) -> str | None:
-    """Why the settings do not fit the machine."""
+    """Return why the settings do not fit the machine, or None."""
     capacity = _capacity(sharing, machine)
     reserved = _amounts(sharing.system_reserved), _amounts(sharing.kube_reserved)
     return allocatable.problem(capacity, _kept_free(sharing, capacity), *reserved)
 
 
 def _capacity(sharing: Sharing, machine: Amounts) -> Amounts:
-    told = _amounts(sharing.capacity)
+    configured = _amounts(sharing.capacity)
     return Amounts(
-        cpu_milli=told.cpu_milli or machine.cpu_milli,
-        memory_bytes=told.memory_bytes or machine.memory_bytes,
-        pids=told.pids or machine.pids,
+        cpu_milli=configured.cpu_milli or machine.cpu_milli,
+        memory_bytes=configured.memory_bytes or machine.memory_bytes,
+        pids=configured.pids or machine.pids,
         huge_pages=machine.huge_pages,
     )
 
@@ -123,7 +125,7 @@ def _amounts(written: Mapping[str, str]) -> Amounts:
 
 
 def _kept_free(sharing: Sharing, capacity: Amounts) -> int:
-    """Memory below which pods are evicted."""
+    """Bytes of memory below which pods are evicted."""
     written = sharing.eviction_hard.get(MEMORY_AVAILABLE, "0")
     if written.endswith("%"):
         return int(capacity.memory_bytes * quantities.parse(written.removesuffix("%")) / _PER_CENT)

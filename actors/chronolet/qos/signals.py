@@ -1,4 +1,4 @@
-"""What qos' standing effects find. Comes in: nothing. Goes out: Signal Structs. Next: `decider`."""
+"""What qos' standing effects report. Input: none. Output: Signal Structs. Next: `decider`."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from chronolet_schemas.qos import Change, Node
 
 
 class NodeSeen(Signal, frozen=True, kw_only=True):
-    """What the machine has, and what the settings make of it."""
+    """The machine's resources as shared out by the settings."""
 
     node: Node
 
 
 class Restored(Message, frozen=True, kw_only=True):
-    """A cgroup that had been right and was not any more."""
+    """A cgroup that had been correct, was changed by others and has been restored."""
 
     path: Path
     changes: tuple[Change, ...]
 
 
 class Removed(Message, frozen=True, kw_only=True):
-    """A cgroup of no pod, with the number of processes that were killed in it."""
+    """A removed cgroup that belonged to no pod, with the number of processes killed in it."""
 
     path: Path
     killed: int = 0
 
 
 class Failed(Message, frozen=True, kw_only=True):
-    """A cgroup that could not be made, changed or removed."""
+    """A cgroup that could not be created, changed or removed."""
 
     path: Path
     error: str
 
 
 class TreeKept(Signal, frozen=True, kw_only=True):
-    """The tree of `revision` was gone through: all is as it should be, except what `failed`."""
+    """The tree of `revision` has been reconciled: every cgroup is as desired except those in `failed`."""
 
     revision: int
     restored: Sequence[Restored] = ()

@@ -1,6 +1,6 @@
-"""What the node has and who got of it: folded from qos' own events.
+"""The node's resources and each pod's share, folded from qos' own events.
 
-Comes in: nothing. Goes out: the frozen State. Next: `decider`, `tree`; `get cgroups` and the metrics read it too.
+Input: none. Output: the frozen State. Next: `decider`, `tree`; `get cgroups` and the metrics read it too.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds
 
 Phase = Literal["waiting", "admitted", "ready"]
-"""Nothing is known of the node yet, or a port is held; there is room, and the cgroup is being made; the cgroup is as it
-should be."""
+"""waiting: the node is not described yet, or a port is held. admitted: there is room, and the cgroup is being made.
+ready: the cgroup is as desired.
+"""
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one pod has of the node. `since` is the revision of the tree that has what it needs; `running`: it ran
-    before it asked. `containers` are those, by name, with their ids, whose own cgroups are kept. One that waits for a
-    port since `asked_at` was told of it by `message`.
+    """One pod's share of the node. `since` is the first tree revision that includes its needs; `running`: it ran before
+    it asked. `containers` maps the names of containers whose own cgroups are kept to their ids. For a pod that waits
+    for a port, `asked_at` is when it asked and `message` the reason last reported.
     """
 
     pod: str
@@ -37,7 +38,9 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`shares` by uid. `revision` counts the changes of the wanted tree. `failing` cgroups, by path, with the error."""
+    """`shares` by uid. `revision` counts the changes of the desired tree. `failing`: the error of each failing cgroup,
+    by path.
+    """
 
     node: Node | None = None
     shares: immutables.Map[str, Share] = immutables.Map()

@@ -1,7 +1,7 @@
-"""What the machine, its system and the container runtime call themselves.
+"""Identity of the machine, its operating system and the container runtime.
 
-Comes in: the machine's own files, the runtime's identity. Goes out: `System`. Next: the worker of LookAtNode.
-Source: pkg/kubelet/nodestatus/setters.go (MachineInfo, VersionInfo), cadvisor's machine info.
+Input: the machine's own files, the runtime's identity. Output: `System`. Next: the worker of LookAtNode. Source:
+pkg/kubelet/nodestatus/setters.go (MachineInfo, VersionInfo), cadvisor's machine info.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from chronolet.ports.runtime.runtime import Engine
 from chronolet_schemas.qos import System
 
 _ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm"}
-"""Go's words for what the kernel says."""
+"""Go's architecture names by the kernel's."""
 
 
 def architecture(machine: str) -> str:
-    """As labels and images have it: amd64 for x86_64."""
+    """Return the name that labels and images use: amd64 for x86_64."""
     return _ARCHITECTURES.get(machine, machine)
 
 
 def system(host: Host, engine: Engine, *, name: str, machine: str, version: str) -> System:
-    """`name` is the node's, `machine` the kernel's word for the processor, `version` the agent's."""
+    """Collect the identity. `name` is the node's, `machine` the kernel's architecture name, `version` the agent's."""
     return System(
         machine_id=host.file("/etc/machine-id").strip(),
         system_uuid=host.file("/sys/class/dmi/id/product_uuid").strip(),
@@ -40,6 +40,6 @@ def system(host: Host, engine: Engine, *, name: str, machine: str, version: str)
 
 
 def _pretty(os_release: str) -> str:
-    """The name of the distribution; empty where none is written."""
+    """Name of the distribution; empty if the file has none."""
     lines = (line.partition("=") for line in os_release.splitlines())
     return next((value.strip().strip("\"'") for key, _, value in lines if key == "PRETTY_NAME"), "")

@@ -1,8 +1,8 @@
-"""The cgroups that there should be, with all their values. Pure.
+"""The desired cgroups with all their values. Pure.
 
-Comes in: the node, and what each pod has of it. Goes out: `Cgroup`s, each after the one above it. Next: `decider` asks
-for them to be kept so; `get cgroups` shows them beside what there is. Source: pkg/kubelet/cm
-(qos_container_manager_linux.go, helpers_linux.go, node_container_manager_linux.go).
+Input: the node, and each pod's share of it. Output: `Cgroup`s, parents first. Next: `decider` requests that they are
+kept; `get cgroups` shows them next to the actual ones. Source: pkg/kubelet/cm (qos_container_manager_linux.go,
+helpers_linux.go, node_container_manager_linux.go).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _V2 = 2
 
 
 class Requests(NamedTuple):
-    """What all pods of a class ask for together."""
+    """The sum of the requests of all pods of a class."""
 
     cpu_milli: int = 0
     memory_bytes: int = 0
 
 
 def wanted(state: State) -> Sequence[Cgroup]:
-    """The whole tree; none where there are no cgroups, or nothing is known of the node yet."""
+    """Return the whole tree; empty if there are no cgroups or the node is not described yet."""
     node = state.node
     if node is None or not node.version:
         return ()
@@ -46,7 +46,7 @@ def wanted(state: State) -> Sequence[Cgroup]:
 
 
 def pod_path(node: Node, uid: str, qos_class: QosClass) -> Path:
-    """Where a pod's cgroup is."""
+    """Return the path of a pod's cgroup."""
     return (*node.root, *_CLASSES[qos_class], pod_name(uid))
 
 
@@ -59,7 +59,7 @@ def _pod(node: Node, uid: str, share: Share) -> Iterator[Cgroup]:
 
 
 def classes(node: Node, pods: Iterable[PodNeeds]) -> Sequence[Cgroup]:
-    """The cgroup above all pods, and those of the two lower classes: what they may have depends on who there is."""
+    """Return the cgroup above all pods and those of the two lower classes, whose limits depend on the admitted pods."""
     asked = _by_class(pods)
     guaranteed, burstable = asked["Guaranteed"], asked["Burstable"]
     reserved = memory_limits(node.enforced.memory_bytes, node.memory_reserved_percent, guaranteed, burstable)
@@ -99,8 +99,8 @@ def _by_class(pods: Iterable[PodNeeds]) -> Mapping[QosClass, Requests]:
 def memory_limits(
     node_bytes: int, percent: int | None, guaranteed: Requests, burstable: Requests
 ) -> Mapping[QosClass, int]:
-    """What the lower classes may use while so much of what the higher ones ask for is kept for them; empty where
-    nothing is reserved, or the node's memory is not known.
+    """Return the memory limits of the lower classes while `percent` of the requests of higher classes is reserved;
+    empty if nothing is reserved or the node's memory is unknown.
     """
     if percent is None or node_bytes <= 0:
         return {}
@@ -110,12 +110,12 @@ def memory_limits(
 
 
 def bearable(wanted_bytes: int, used_bytes: int) -> int:
-    """The limit to try when the kernel refused the wanted one: what is used must not grow, at least."""
+    """Return the fallback limit after the kernel refused the desired one: at least usage must not grow."""
     return max(wanted_bytes, used_bytes)
 
 
 def pod_values(node: Node, needs: PodNeeds) -> Values:
-    """What one pod's cgroup should have."""
+    """Return the desired values of one pod's cgroup."""
     if needs.qos_class == "BestEffort":
         return Values(
             cpu_shares=LEAST_SHARES, pids=node.pod_pids or None, huge_pages=_pod_pages(node, needs.huge_pages)
@@ -136,7 +136,7 @@ def pod_values(node: Node, needs: PodNeeds) -> Values:
 
 
 def holding(node: Node) -> Holding:
-    """What the node's containers are held to."""
+    """Return the node settings that apply to container limits."""
     factor = node.memory_throttling_factor
     return Holding(
         cpu=node.enforce_cpu_limits,
@@ -148,7 +148,7 @@ def holding(node: Node) -> Holding:
 
 
 def container_values(node: Node, needs: PodNeeds, name: str) -> Values:
-    """What one container's cgroup should have beside what the runtime writes."""
+    """Return the desired values of one container's cgroup that the runtime does not set."""
     found = beside(needs, name, holding(node))
     return found if node.version == _V2 else Values(huge_pages=found.huge_pages)
 
@@ -160,7 +160,7 @@ def _quota(node: Node, limit_milli: int | None) -> int | None:
 
 
 def _pod_pages(node: Node, asked: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
-    """Of huge pages a pod gets what it asks for and no more, of every size that the node has."""
+    """Huge page limits of a pod: exactly what it requests, for every size that the node has."""
     return _pages({name: asked.get(name, 0) for name in node.capacity.huge_pages})
 
 

@@ -1,6 +1,6 @@
-"""What qos wants to have running: two standing effects, for as long as the node lives.
+"""The effects that qos requests: two standing effects for the life of the node.
 
-Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers send
+Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers send
 `signals` until they are cancelled.
 """
 
@@ -12,14 +12,14 @@ from chronolet_schemas.qos import Driver
 
 
 class LookAtNode(Effect, frozen=True, kw_only=True):
-    """See what the machine has and how it may be shared out; one NodeSeen, and another one when that changes."""
+    """Standing: inspect the machine and apply the settings. Sends NodeSeen now and periodically."""
 
 
 class KeepTree(Effect, frozen=True, kw_only=True):
-    """Bring the cgroups into the state of `tree`, now and again every `period_seconds`, and remove those of pods that
-    are not in it. One TreeKept for the first time and whenever something had to be done, or could not be.
+    """Standing: reconcile the cgroups with `tree`, now and every `period_seconds`, and remove those of other pods.
+    Sends TreeKept after the first pass and whenever a pass changed something or failed.
 
-    `settled`: the paths that were as they should be once. What is amiss there was done by somebody else.
+    `settled`: paths that have been as desired before; a difference there was made by someone else.
     """
 
     revision: int

@@ -84,7 +84,7 @@ class Node:
     def lists(self, resource: str, listed: Iterable[devices.DeviceInfo]) -> None:
         """The plugin is there, and lists these."""
         known = self.state.resources.get(resource)
-        if known is None or not known.heard:
+        if known is None or not known.has_plugin:
             self.register(resource)
         generation = self.state.resources[resource].generation
         self.tell(signals.DevicesListing(resource=resource, generation=generation, devices=tuple(listed)))

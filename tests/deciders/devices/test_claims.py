@@ -151,7 +151,7 @@ def test_a_changed_wish_is_refused_and_changes_nothing() -> None:
 def test_init_containers_leave_their_devices() -> None:
     scene = Devices().plugged("a", "b", "c", "d")
     scene.asks({GPU: 3}, container="i1", role="init").asks({GPU: 1}, container="s1", role="sidecar")
-    assert scene.pending.message == "waiting for the containers before it"
+    assert scene.pending.message == "waiting for earlier containers of the pod"
     scene.asks({GPU: 2}, container="i2", role="init").asks({GPU: 2})
     for name in ("i1", "s1", "i2", "app"):
         scene.allocates(container=name)
@@ -242,7 +242,7 @@ def test_of_answers_for_several_containers_the_first_counts() -> None:
     assert scene.only(devices.DevicesAllocated).allocations()[GPU].answer.envs == {"NAME": "first"}
     words = (
         f"Device plugin of {GPU} answered Allocate for 2 containers, expected 1: "
-        "the first answer counts for container app of default/u1"
+        "the first response is used for container app of default/u1"
     )
     assert scene.told == (("DeviceAllocationTrimmed", words),)
     assert scene.recorded[0].severity == "Warning"

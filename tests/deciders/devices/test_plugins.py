@@ -104,7 +104,7 @@ def test_a_list_refused_by_an_earlier_release_holds_no_more() -> None:
 def test_lists_that_were_skipped_are_counted_and_told_of_once() -> None:
     scene = Devices().plugged("a")
     same = (devices.DeviceInfo(id="a", health=devices.HEALTHY),)
-    words = f"Device plugin of {GPU} sends lists faster than they are told: of a second's the last counts"
+    words = f"Device plugin of {GPU} sends lists too fast: only the last list of each second counts"
     for told in ((("DeviceListsSkipped", words),), ()):
         scene.when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=7))
         assert (scene.only(devices.DevicesListed).skipped, scene.told) == (7, told)
@@ -148,7 +148,7 @@ def test_registrations_that_were_skipped_are_counted() -> None:
     assert scene.only(devices.PluginRegistered).generation == 1
     words = (
         f"Device plugin of {GPU} registered 42 times since its last registration that counted: "
-        "of so many, the newest counts every 30 seconds"
+        "at this rate only the newest counts, every 30 seconds"
     )
     assert scene.told == (("DevicePluginRegistersTooOften", words),)
     assert scene.registers().told == ()
@@ -303,7 +303,7 @@ def test_a_plugin_that_does_not_say_what_it_wants_is_asked() -> None:
     assert scene.allocates().only(devices.DevicesAllocated).allocations()[GPU].pre_start
 
 
-ENDED = f"Device plugin of {GPU} ended while it was being asked for its options (GetDevicePluginOptions): "
+ENDED = f"Device plugin of {GPU} died while answering GetDevicePluginOptions: "
 
 
 def test_a_plugin_that_dies_of_that_question_is_not_asked_a_third_time() -> None:

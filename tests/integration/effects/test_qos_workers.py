@@ -80,10 +80,10 @@ class World:
 
     def once(self, effect: wanted.KeepTree, context: Context | None = None) -> signals.TreeKept:
         """All that a new worker says until it has seen to everything."""
-        return self.again(effects.Keeping(self.outside()), effect, context)
+        return self.again(effects.TreeKeeper(self.outside()), effect, context)
 
     def again(
-        self, keeping: effects.Keeping, effect: wanted.KeepTree, context: Context | None = None
+        self, keeping: effects.TreeKeeper, effect: wanted.KeepTree, context: Context | None = None
     ) -> signals.TreeKept:
         """The same by one that knows what it did before."""
         context = context or Context(entity="node", cause="")
@@ -248,7 +248,7 @@ def test_what_was_changed_by_hand_is_put_right_and_said(world: World) -> None:
 
 
 def test_what_the_worker_itself_has_seen_right_needs_no_other_proof(world: World) -> None:
-    keeping = effects.Keeping(world.outside())
+    keeping = effects.TreeKeeper(world.outside())
     world.again(keeping, world.tree(*PODS))
     world.file("kubepods", "burstable", "pids.max").write_text("7")
     kept = world.again(keeping, world.tree(*PODS[:2], revision=2))
@@ -257,7 +257,7 @@ def test_what_the_worker_itself_has_seen_right_needs_no_other_proof(world: World
 
 def test_a_pod_waits_for_what_is_new_and_for_nothing_else(world: World) -> None:
     """The rest is looked at once a period, and when a pod has gone."""
-    keeping = effects.Keeping(world.outside())
+    keeping = effects.TreeKeeper(world.outside())
     assert world.again(keeping, world.tree(*PODS)) == signals.TreeKept(revision=1, restored=[], removed=[])
     world.file("kubepods", "podu0", "pids.max").write_text("7")
     context = Context(entity="node", cause="")
@@ -341,9 +341,9 @@ def test_a_tree_of_somebody_else_is_not_touched(world: World) -> None:
     other = effects.Outside(
         sharing=Sharing(name="n2"), cgroups=world.kernel, runtime=world.runtime, host=LinuxHost(world.kernel.folder)
     )
-    kept = sent_by(lambda: effects.Keeping(other).keep(world.tree(), context), context)[-1]
+    kept = sent_by(lambda: effects.TreeKeeper(other).keep(world.tree(), context), context)[-1]
     (failed,) = kept.failed
-    assert "belongs to the node n1 of chronolet" in failed.error
+    assert "belongs to chronolet's node n1" in failed.error
     assert world.kernel.writes == writes
 
 
@@ -353,7 +353,7 @@ def test_a_tree_of_somebody_else_is_not_touched(world: World) -> None:
 def looked(world: World, of_engine: str = "cgroupfs", **sharing: Any) -> Any:
     world.runtime.engine = lambda: Engine(name="d", version="1", api_version="1", cgroup_driver=of_engine)  # type: ignore[method-assign]
     context = Context(entity="node", cause="")
-    looking = effects.Looking(world.outside(**sharing))
+    looking = effects.NodeInspector(world.outside(**sharing))
     effect = wanted.LookAtNode(subject="node", intent="look")
     return sent_by(lambda: looking.look(effect, context), context)[0].node
 
@@ -379,8 +379,8 @@ def test_a_node_without_cgroups_says_what_that_means(world: World) -> None:
 
 def test_a_node_that_may_not_read_the_kernels_log_says_what_that_means(world: World, tmp_path: Path) -> None:
     world.kills = KernelLog(str(tmp_path / "none"))
-    (said,) = (one for one in looked(world).lost if "killed for memory" in one)
-    assert said.startswith(f"{tmp_path}/none: No such file or directory: of who is killed for memory no more is known")
+    (said,) = (one for one in looked(world).lost if "OOM kills" in one)
+    assert said.startswith(f"{tmp_path}/none: No such file or directory: OOM kills are known only as far")
 
 
 def test_an_engine_that_is_away_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,5 +396,5 @@ def test_an_engine_that_is_away_is_asked_again(world: World, monkeypatch: pytest
     world.runtime.engine = engine  # type: ignore[method-assign]
     context = Context(entity="node", cause="")
     effect = wanted.LookAtNode(subject="node", intent="look")
-    assert sent_by(lambda: effects.Looking(world.outside()).look(effect, context), context)[0].node.version
+    assert sent_by(lambda: effects.NodeInspector(world.outside()).look(effect, context), context)[0].node.version
     assert answers == []

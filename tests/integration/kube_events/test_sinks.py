@@ -206,7 +206,7 @@ def test_a_status_is_its_last_word(api: ApiServer, to_api: KubernetesSink) -> No
 def test_a_token_that_fits_in_no_header_makes_no_request(api: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("two\nlines")
     outcome = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "bad")).deliver([post()])
-    assert outcome.refused[0][1].startswith("no request can be made of it: ")
+    assert outcome.refused[0][1].startswith("cannot be put into a request: ")
     assert api.requests == 0
 
 

@@ -273,7 +273,7 @@ def test_an_engine_that_hangs_does_not_keep_the_end_waiting(
     wait_until(lambda: [one.name for one in threading.enumerate()].count("exec probe") == 1, "its thread")
     with capture_logs() as said:
         prober.stop()
-    assert [(one["event"], one["who"]) for one in said] == [("a probe's thread is left behind", "one")]
+    assert [(one["event"], one["who"]) for one in said] == [("probe thread still running after stop", "one")]
     release.set()
     wait_until(lambda: "exec probe" not in [one.name for one in threading.enumerate()], "its end")
 

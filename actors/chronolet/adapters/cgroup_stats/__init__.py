@@ -1,1 +1,3 @@
-"""What cgroups use, read from the kernel's files: `finder` finds a container's cgroup, `reader` reads one."""
+"""Resource usage of cgroups, read from the kernel's files: `finder` locates a container's cgroup,
+`reader` reads one.
+"""

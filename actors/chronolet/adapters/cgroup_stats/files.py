@@ -1,7 +1,7 @@
-"""The kernel's small files, and how their text is parsed.
+"""Read and parse the kernel's small files.
 
-Input: paths. Output: bytes, numbers, pressures. Next: `reader`. An absent file is a value (None), because a cgroup may
-end at any time; text of another form than the kernel's is a ValueError.
+Input: paths. Output: bytes, numbers, pressures. Next: `reader`. A missing file is a value (None), because a cgroup may
+end at any time; malformed text is a ValueError.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from chronolet.ports.machine.usage import Pressure, Stall
 
 NO_LIMIT = 1 << 60
-"""v1 writes a missing limit as a number near its largest."""
+"""v1 represents a missing limit as a number near its largest."""
 
 _READ_BYTES = 65_536
-_WHOLE_BYTES = 2_048  # the kernel may hand out a longer file in parts
+_WHOLE_BYTES = 2_048  # the kernel may return a longer file in parts
 
 
 class Files:
-    """Reads files; `reads` counts them, which is what a round of sampling costs."""
+    """Reads files; `reads` counts them, as they are the cost of a sampling round."""
 
     def __init__(self) -> None:
         self.reads = 0
 
     def read(self, path: str) -> bytes | None:
-        """The file's text, None if there is none to read."""
+        """Return the file's content, None if it cannot be read."""
         self.reads += 1
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -43,38 +43,38 @@ class Files:
         return text
 
     def number(self, path: str) -> int:
-        """The file's one number; 0 if there is no such file, NO_LIMIT for `max`."""
+        """Return the file's single number; 0 if there is no such file, NO_LIMIT for `max`."""
         text = self.read(path)
         return number(text) if text else 0
 
     def pairs(self, path: str) -> Mapping[bytes, bytes]:
-        """Name and value of each line; empty if there is no such file."""
+        """Return name and value of each line; empty if there is no such file."""
         return pairs(self.read(path) or b"")
 
     def pressure(self, path: str) -> Pressure | None:
-        """A PSI file."""
+        """Read a PSI file; None if there is none."""
         text = self.read(path)
         return pressure(text) if text else None
 
 
 def number(text: bytes) -> int:
-    """A number, or `max`."""
+    """Parse a number, or `max`."""
     return NO_LIMIT if text.startswith(b"max") else int(text)
 
 
 def pairs(text: bytes) -> Mapping[bytes, bytes]:
-    """Name and value of each line."""
+    """Parse lines of name and value."""
     words = text.split()
     return dict(zip(words[::2], words[1::2], strict=False))
 
 
 def limit(found: int) -> int:
-    """0 where there is none."""
+    """Convert a limit: 0 if there is none."""
     return found if 0 < found < NO_LIMIT else 0
 
 
 def pressure(text: bytes) -> Pressure:
-    """Kernels before 5.13 have no `full` line for the CPU."""
+    """Parse a PSI file. Kernels before 5.13 have no `full` line for the CPU."""
     lines = {words[0]: _stall(words) for words in map(bytes.split, text.splitlines()) if words}
     return Pressure(some=lines.get(b"some", Stall()), full=lines.get(b"full", Stall()))
 
@@ -82,5 +82,5 @@ def pressure(text: bytes) -> Pressure:
 def _stall(words: list[bytes]) -> Stall:
     values = [word.partition(b"=")[2] for word in words[1:5]]
     if len(values) < 4:  # noqa: PLR2004 - three averages and a total
-        raise ValueError(f"a PSI line reads {b' '.join(words)!r}, expected avg10, avg60, avg300 and total")
+        raise ValueError(f"PSI line {b' '.join(words)!r}: expected avg10, avg60, avg300 and total")
     return Stall(float(values[0]), float(values[1]), float(values[2]), int(values[3]))

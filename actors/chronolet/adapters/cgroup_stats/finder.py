@@ -1,7 +1,7 @@
-"""Where a container's cgroup is: the places that the agent and Docker give it, tried in turn.
+"""Find a container's cgroup by trying the paths that the agent and Docker use.
 
 Input: the pod's uid, the container's id. Output: `Folders`. Next: `node.stats`. Docker is asked for the container's
-process only where the cgroup is in none of these places, once in a container's life.
+process only if none of these paths exists, once per container.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _DRIVERS = ("cgroupfs", "systemd")
 _LEADING = ("memory", "cpuacct", "")
 
 Pid = Callable[[str], int]
-"""The process of a running container, 0 if it does not run."""
+"""Returns the process id of a running container, 0 if it does not run."""
 
 
 class Finder:
-    """`root` is the path of the cgroup above all pods; `pid` asks the runtime, and its exceptions are passed on."""
+    """`root` is the path of the cgroup above all pods; `pid` asks the runtime, and its exceptions propagate."""
 
     def __init__(self, hierarchies: Hierarchies, root: CgroupPath, pid: Pid, proc: Path = Path("/proc")) -> None:
         self._hierarchies = hierarchies
@@ -31,7 +31,7 @@ class Finder:
         self._proc = proc
 
     def container(self, uid: str, container_id: str) -> Folders | None:
-        """None if this machine has no cgroup of that container."""
+        """Return the container's cgroup, None if this machine has none."""
         if not self._hierarchies:
             return None
         for path in self._usual(uid, container_id):
@@ -42,7 +42,7 @@ class Finder:
         return self._hierarchies.folders(path) if path else None
 
     def pod(self, container: Folders) -> Folders | None:
-        """The pod's cgroup that a container's is in; None if it is in none."""
+        """Return the pod's cgroup above a container's; None if there is none."""
         above = container.path.rpartition("/")[0]
         return self._hierarchies.folders(above) if uid_of(above.rpartition("/")[2]) else None
 
@@ -54,7 +54,7 @@ class Finder:
         yield f"/system.slice/docker-{container_id}.scope"
 
     def _of_process(self, pid: int, container_id: str) -> str:
-        """The path by /proc; empty if another process has got the id meanwhile, or /proc is another machine's."""
+        """Return the path from /proc; empty if the pid was reused, or /proc belongs to another machine."""
         try:
             text = (self._proc / str(pid) / "cgroup").read_text()
         except OSError:

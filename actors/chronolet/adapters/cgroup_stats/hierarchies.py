@@ -1,4 +1,4 @@
-"""The cgroup hierarchies of this machine, and where one cgroup lies in each of them.
+"""The machine's cgroup hierarchies, and the folders of one cgroup in each of them.
 
 Input: /proc. Output: `Folders` of a cgroup's path. Next: `finder`, `reader`.
 """
@@ -14,9 +14,9 @@ from chronolet.adapters.cgroups.mounts import Mounted, mounted
 
 
 class Folders(NamedTuple):
-    """One cgroup: its path below the hierarchies' root, and its folder in each; empty where it has none there.
+    """One cgroup: its path below the hierarchies' root, and its folder in each, empty if it has none there.
 
-    `unified` is its folder in v2, which on a machine with both versions may have pressure figures only.
+    `unified` is its folder in v2, which on a machine with both versions may have only pressure figures.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Folders(NamedTuple):
 
 
 class Hierarchies:
-    """Read once: hierarchies do not move while the node runs."""
+    """Read once: hierarchies do not change while the node runs."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         found: dict[str, Mounted] = {}
@@ -50,11 +50,11 @@ class Hierarchies:
         return self._leading is not None
 
     def has(self, path: str) -> bool:
-        """Whether there is a cgroup of this path."""
+        """Whether a cgroup with this path exists."""
         return self._leading is not None and os.path.isdir(self._leading.below(path))  # noqa: PTH112 - a str is enough
 
     def folders(self, path: str) -> Folders:
-        """Where its files are."""
+        """Return the folders of a cgroup."""
         v1 = {name: self._below(name, path) for name in ("memory", "cpu", "cpuacct", "pids", "blkio")}
         unified = self._below("", path)
         if unified and any(v1.values()) and not os.path.isdir(unified):  # noqa: PTH112 - the same

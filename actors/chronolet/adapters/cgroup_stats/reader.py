@@ -1,6 +1,6 @@
-"""What one cgroup uses, read from its files, of v1 or of v2.
+"""Read the resource usage of one cgroup, v1 or v2.
 
-Input: `Folders`. Output: `Usage`, None of a cgroup that has ended. Next: `node.stats`. Corresponds to cAdvisor's
+Input: `Folders`. Output: `Usage`, None for a cgroup that has ended. Next: `node.stats`. Corresponds to cAdvisor's
 container/libcontainer/handler.go (setCPUStats, setMemoryStats, setThreadsStats), container/common/helpers.go (GetSpec).
 """
 
@@ -24,7 +24,7 @@ _V1_OPERATIONS: Mapping[bytes, int] = {b"Read": 0, b"Write": 1}
 
 
 class Depth(IntEnum):
-    """How much of a cgroup is read: processor time and memory; I/O, threads, kills and pressure too; limits too."""
+    """What to read: processor time and memory; also I/O, threads, OOM kills and pressure; also limits."""
 
     LEAST = 0
     MORE = 1
@@ -54,8 +54,8 @@ class Reader:
         self._names: dict[str, str] = {}
 
     def counters(self, folders: Folders) -> tuple[int, int] | None:
-        """Processor time in nanoseconds and memory in bytes, the two that change with whatever a cgroup does. None if
-        it has ended. ValueError as `usage`.
+        """Processor time in nanoseconds and memory in bytes, the two values that change with any activity. None if the
+        cgroup has ended. ValueError as for `usage`.
         """
         cpu = self._cpu(folders)
         if cpu is None:
@@ -66,10 +66,10 @@ class Reader:
     def usage(
         self, folders: Folders, last: Usage | None = None, *, depth: Depth = Depth.ALL, is_pod: bool = False
     ) -> Usage | None:
-        """None if the cgroup has ended; ValueError where a file does not read as the kernel's do.
+        """Return the cgroup's usage; None if it has ended. ValueError if a file is malformed.
 
-        What `depth` leaves out is taken from `last`, without which everything is read. A pod's cgroup has neither
-        processes nor transfers: its containers' have them.
+        Values beyond `depth` are taken from `last`; without `last` everything is read. A pod's cgroup has neither
+        processes nor transfers of its own: its containers have them.
         """
         core = self._v2(folders) if folders.is_v2 else self._v1(folders, last)
         if core is None:
@@ -92,7 +92,7 @@ class Reader:
         )
 
     def first_process(self, folders: Folders) -> int:
-        """A process in the cgroup, by the id that this process sees; 0 if there is none."""
+        """Id of a process in the cgroup, as seen by this process; 0 if there is none."""
         words = (self._files.read(f"{folders.memory or folders.unified}/cgroup.procs") or b"").split(maxsplit=1)
         return int(words[0]) if words else 0
 
@@ -109,7 +109,7 @@ class Reader:
         if cpu is None or used is None:
             return None
         stat = files.pairs(f"{memory}/memory.stat")
-        # Nothing is throttled without a quota.
+        # Without a quota nothing is throttled.
         is_held = last is None or last.limits.cpu_quota_us
         throttling = files.pairs(f"{folders.cpu}/cpu.stat") if is_held else {}
         return Usage(
@@ -218,7 +218,7 @@ class Reader:
         return Pressures(of("cpu"), of("memory"), of("io")) if folder else Pressures()
 
     def _v1_transfers(self, folder: str) -> Sequence[Transfers]:
-        """Lines as `8:0 Read 4096`."""
+        """Parse lines like `8:0 Read 4096`."""
         if not folder:
             return ()
         amounts = self._v1_by_device(f"{folder}/blkio.throttle.io_service_bytes_recursive")
@@ -236,7 +236,7 @@ class Reader:
         return {device: (read, written) for device, (read, written) in found.items()}
 
     def _v2_transfers(self, folder: str) -> Sequence[Transfers]:
-        """Lines as `8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0`."""
+        """Parse lines like `8:0 rbytes=4096 wbytes=0 rios=1 wios=0 dbytes=0 dios=0`."""
         return tuple(
             self._transfers(device, *(_of(values, name) for name in (b"rbytes", b"wbytes", b"rios", b"wios")))
             for device, values in _io_lines(self._files.read(f"{folder}/io.stat") or b"")
@@ -247,7 +247,7 @@ class Reader:
         return Transfers(device=name, read_bytes=read, written_bytes=written, reads=reads, writes=writes)
 
     def _device(self, numbers: str) -> str:
-        """The device's file; its numbers where the kernel has no name for it."""
+        """The device's file, or its numbers if the kernel has no name for it."""
         if numbers not in self._names:
             try:
                 link = os.readlink(f"{self._devices}/{numbers}")  # noqa: PTH115 - a str is enough
@@ -265,7 +265,7 @@ def _io_lines(text: bytes) -> Iterator[tuple[bytes, Mapping[bytes, bytes]]]:
 
 
 def _of(values: Mapping[bytes, bytes], name: bytes) -> int:
-    """0 where the kernel has no such value."""
+    """Return a value, 0 if the kernel does not have it."""
     return min(int(values.get(name, 0)), NO_LIMIT)
 
 

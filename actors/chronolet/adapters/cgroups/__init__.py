@@ -1,4 +1,4 @@
-"""The kernel's cgroups: `LinuxCgroups` is the port's implementation, `KernelOfFiles` a tree of files in its place."""
+"""The kernel's cgroups: `LinuxCgroups` implements the port, `KernelOfFiles` is a fake based on plain files."""
 
 from chronolet.adapters.cgroups.containers import ContainerGroups
 from chronolet.adapters.cgroups.fake import KernelOfFiles

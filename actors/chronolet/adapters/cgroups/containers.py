@@ -1,17 +1,17 @@
-"""The cgroup of one container, which the container runtime made: what is held there beside the runtime's own values.
+"""Set values on the cgroup of one container that the runtime does not set.
 
-Comes in: a container's process and id, values. Goes out: writes; to systemd too, where the cgroup is one of its units.
-Next: `pod`'s effects, by the port. Answers to the `unified` map of the CRI.
+Input: a container's process and id, values. Output: writes; also to systemd if the cgroup is one of its units. Next:
+`pod`'s effects, through the port. Corresponds to the `unified` map of the CRI.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from chronolet.adapters.cgroups.files import Line, beside
+from chronolet.adapters.cgroups.files import Line, extra_lines
 from chronolet.adapters.cgroups.kernel import Kernel, LinuxKernel
 from chronolet.adapters.cgroups.mounts import of_process
-from chronolet.adapters.cgroups.systemd import properties, tell
+from chronolet.adapters.cgroups.systemd import properties, set_properties
 from chronolet.ports.machine.cgroups import CgroupRefusal
 from chronolet.rules.resources.cgroups import Values
 
@@ -19,7 +19,7 @@ _SCOPE = ".scope"
 
 
 class ContainerGroups:
-    """`ports.cgroups.ContainerCgroups`."""
+    """`ports.machine.cgroups.ContainerCgroups`."""
 
     def __init__(self, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
         self._proc = proc
@@ -32,23 +32,25 @@ class ContainerGroups:
             return
         memory = folders.get("memory")
         if memory is None or container_id not in str(memory):
-            return  # ended, and its pid is somebody else's by now
+            return  # ended, and its pid was reused
         version = 2 if self._kernel.read(f"{memory}/memory.max") is not None else 1
-        held = list(beside(version, values))
+        held = list(extra_lines(version, values))
         for line in held:
             self._write(line, folders)
         if memory.name.endswith(_SCOPE):
-            tell(memory.name, {name: much for one in held for name, much in properties(one.file, one.wanted).items()})
+            set_properties(
+                memory.name, {name: much for one in held for name, much in properties(one.file, one.wanted).items()}
+            )
 
     def _write(self, line: Line, folders: dict[str, Path]) -> None:
         folder = folders.get(line.controller)
         file = f"{folder}/{line.file}"
-        says = self._kernel.read(file) if folder is not None else None
-        if says is None:
+        found = self._kernel.read(file) if folder is not None else None
+        if found is None:
             if self._kernel.is_folder(str(folders["memory"])):
-                raise CgroupRefusal(f"controller {line.controller} is missing: no {line.file} is written")
+                raise CgroupRefusal(f"controller {line.controller} is missing: cannot write {line.file}")
             return
-        if not line.means(says):
+        if not line.means(found):
             try:
                 self._kernel.write(file, line.wanted)
             except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""A tree of files that behaves as the kernel's cgroups do, for machines and tests without them.
+"""A tree of plain files that behaves like the kernel's cgroups, for machines and tests without them.
 
-Comes in: a folder, the kind of cgroups. Goes out: `Kernel` and `Cgroups` over it. The contract suite holds it and the
-real ones to the same.
+Input: a folder, the cgroup version. Output: `Kernel` and `Cgroups` over it. The contract suite runs against this and
+the real cgroups.
 
-As in the kernel a new cgroup has its files at once, v2's only those of the controllers that are handed down to it;
-memory is rounded down to pages, shares are bounded, and nothing is removed while somebody is in it.
+As in the kernel, a new cgroup has its files immediately (in v2 only those of the controllers enabled for it), memory is
+rounded down to pages, shares are bounded, and a cgroup with processes cannot be removed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CONTROL, _CONTROLLERS = "cgroup.subtree_control", "cgroup.controllers"
 
 
 class KernelOfFiles(LinuxKernel):
-    """`Kernel`. `writes` counts what was changed; `refuse` may say no to a path by an error number."""
+    """Fake `Kernel`. `writes` counts changes; `refuse` may return an error number for a path."""
 
     def __init__(self, folder: Path, version: int, controllers: Sequence[str] = ("cpu", "memory", "pids")) -> None:
         self.folder = folder
@@ -62,7 +62,7 @@ class KernelOfFiles(LinuxKernel):
             (Path(point) / _CONTROL).write_text("")
 
     def points(self) -> Sequence[str]:
-        """Where each hierarchy is."""
+        """The mount points of the hierarchies."""
         return [f"{self.folder}/{name}" for name in self.controllers] if self.version == 1 else [str(self.folder)]
 
     def mounts(self) -> Sequence[Mounted]:
@@ -71,7 +71,7 @@ class KernelOfFiles(LinuxKernel):
         return [Mounted((), "/", self.folder, self.version, writable=True)]
 
     def tree(self, driver: Driver) -> CgroupTree | None:
-        """As `Cgroups` has it."""
+        """See `Cgroups.tree`."""
         return None if not driver else FolderTree(self.mounts(), driver, self, Marks(self.folder / "marks"))
 
     def why_not(self) -> str:
@@ -81,9 +81,9 @@ class KernelOfFiles(LinuxKernel):
         self._may(path)
         folder, _, name = path.rpartition("/")
         if name == _CONTROL:
-            said = set((self.read(path) or "").split()) | set(text.replace("+", "").split())
-            text = " ".join(sorted(said))
-            if not said <= set((self.read(f"{folder}/{_CONTROLLERS}") or "").split()):
+            enabled = set((self.read(path) or "").split()) | set(text.replace("+", "").split())
+            text = " ".join(sorted(enabled))
+            if not enabled <= set((self.read(f"{folder}/{_CONTROLLERS}") or "").split()):
                 raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         super().write(path, "")
         os.truncate(path, 0)
@@ -130,7 +130,7 @@ class KernelOfFiles(LinuxKernel):
 
 
 def _as_kept(name: str, text: str) -> str:
-    """What the kernel makes of what it is given."""
+    """Normalize a value as the kernel does."""
     if name == "cpu.shares":
         return str(max(LEAST_SHARES, min(int(text), MOST_SHARES)))
     if name == "memory.limit_in_bytes":

@@ -1,7 +1,7 @@
-"""Which files hold a cgroup's values, how they are written, and when what they say is what was meant. Pure.
+"""Which files hold a cgroup's values, how they are written, and whether their content matches. Pure.
 
-Comes in: `Values`. Goes out: `Line`s by controller. Next: `tree`. Source: the kernel's Documentation/admin-guide/
-cgroup-v1 and cgroup-v2.rst; opencontainers/runc libcontainer/cgroups/fs, fs2.
+Input: `Values`. Output: `Line`s by controller. Next: `tree`. Source: the kernel's Documentation/admin-guide/ cgroup-v1
+and cgroup-v2.rst; opencontainers/runc libcontainer/cgroups/fs, fs2.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chronolet.rules.resources.cgroups import UNLIMITED, Values, weight
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _V1_UNLIMITED = 1 << 60
-"""What v1 says where there is no limit is near the largest number that it has."""
+"""Values of this size or more mean no limit in v1."""
 _MAX = "max"
 _V2 = 2
 _MOST_KEPT = 1_000
-"""Values for which their lines are kept: every pod's are looked at again and again."""
+"""Size of the caches of lines: every pod's values are checked repeatedly."""
 
 
 class Line(NamedTuple):
-    """One file with what it should say. `means` tells of what it says whether it is that."""
+    """One file with its desired content. `means` decides whether given content is equivalent to it."""
 
     controller: str
     file: str
@@ -33,13 +33,13 @@ class Line(NamedTuple):
 
 @lru_cache(_MOST_KEPT)
 def lines(version: int, values: Values) -> Sequence[Line]:
-    """In the order in which they are written: a quota after the period that it is of."""
+    """Return the lines in write order: a period before its quota."""
     return tuple(_v2(values) if version == _V2 else _v1(values))
 
 
 @lru_cache(_MOST_KEPT)
-def beside(version: int, values: Values) -> Sequence[Line]:
-    """Those of the values that somebody else's cgroup may be given, and no more than are given."""
+def extra_lines(version: int, values: Values) -> Sequence[Line]:
+    """Return only the lines that may be set on a cgroup made by others, and only for given values."""
     given = {
         "memory.min": values.memory_min_bytes,
         "memory.low": values.memory_low_bytes,
@@ -51,15 +51,15 @@ def beside(version: int, values: Values) -> Sequence[Line]:
 
 
 def page_name(size: int) -> str:
-    """As files name a size of huge pages: 2MB."""
+    """Return the name of a huge page size in file names: 2MB."""
     for unit, bytes_of in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if size % bytes_of == 0:
             return f"{size // bytes_of}{unit}"
-    raise ValueError(f"{size} bytes is no size of huge pages")
+    raise ValueError(f"{size} bytes is not a valid huge page size")
 
 
 def page_bytes(name: str) -> int:
-    """And back: bytes of `2MB`, or of `2048kB` as /sys names it."""
+    """Inverse of `page_name`: bytes of `2MB`, or of `2048kB` as in /sys."""
     digits = name.rstrip("kKMGB")
     return int(digits) << {"KB": 10, "MB": 20, "GB": 30}[name.removeprefix(digits).upper()]
 
@@ -100,14 +100,14 @@ def _exact(controller: str, file: str, value: int) -> Line:
 
 
 def _counted(controller: str, file: str, value: int | None, unit: int = 1) -> Line:
-    """A number, or none."""
+    """A limit, or `max` if there is none."""
     if value is None:
         return Line(controller, file, _MAX, lambda found: found == _MAX)
     return _rounded(controller, file, value, unit)
 
 
 def _rounded(controller: str, file: str, value: int, unit: int) -> Line:
-    """The kernel rounds to whole pages, and so does who compares. Beyond all bounds it says so."""
+    """Compare rounded to whole units, as the kernel does; huge values equal `max`."""
 
     def means(found: str) -> bool:
         if found == _MAX:

@@ -1,6 +1,6 @@
-"""The few things that are done to files of the kernel; what a fake does otherwise.
+"""The few file operations on the kernel's cgroups, which the fake overrides.
 
-Comes in: paths. Goes out: text, names. Next: `tree`. Text is without its last line's end.
+Input: paths. Output: text, names. Next: `tree`. Text excludes the final line end.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ _LONGEST = 1 << 16
 
 
 class Kernel(Protocol):
-    """OSError as the kernel says it."""
+    """Operations on cgroup files. Raises the kernel's OSError."""
 
     def read(self, path: str) -> str | None:
-        """What a file says; None if it is not there."""
+        """Return a file's content; None if it does not exist."""
 
     def write(self, path: str, text: str) -> None:
-        """One write, which the kernel takes or refuses as a whole."""
+        """Make a single write, which the kernel accepts or rejects as a whole."""
 
     def make(self, path: str) -> None:
-        """A cgroup; one that is there is fine."""
+        """Create a cgroup, if it does not exist."""
 
     def remove(self, path: str) -> None:
-        """A cgroup without anybody in it and none beneath it."""
+        """Remove a cgroup without processes and children."""
 
     def is_folder(self, path: str) -> bool:
-        """Whether there is such a cgroup."""
+        """Whether the cgroup exists."""
 
     def folders(self, path: str) -> Sequence[str]:
-        """The names of what is beneath; none if it is not there."""
+        """The names of child cgroups; empty if the path does not exist."""
 
     def names(self, path: str) -> Sequence[str]:
-        """All names in a folder; none if it is not there."""
+        """All names in a folder; empty if it does not exist."""
 
 
 class LinuxKernel:
-    """The kernel itself."""
+    """The real kernel."""
 
     def read(self, path: str) -> str | None:
-        # Many small files in a row: opened without the layers of `open`.
+        # Bypasses `open` for speed, since many small files are read in a row.
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -53,7 +53,7 @@ class LinuxKernel:
                 text += more
             return text.decode().rstrip("\n")
         except OSError:
-            return None  # the cgroup went while it was read
+            return None  # the cgroup was removed while being read
         finally:
             os.close(file)
 

@@ -1,7 +1,7 @@
-"""The machine's cgroups, found by its mounts.
+"""The machine's cgroups, found through its mounts.
 
-Comes in: nothing but /proc. Goes out: a tree for the driver that the runtime has, or why there is none. Next: qos'
-effects, by the port; `get cgroups`.
+Input: only /proc. Output: a tree for the runtime's driver, or why there is none. Next: qos' effects, through the port;
+`get cgroups`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chronolet.ports.machine.cgroups import CgroupTree, Driver
 
 
 class LinuxCgroups:
-    """`ports.cgroups.Cgroups`. `kept` is a folder of the agent's own, for what the kernel does not keep."""
+    """`ports.machine.cgroups.Cgroups`. `kept` is the agent's own folder, for data that the kernel does not store."""
 
     def __init__(self, kept: Path, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
         self._kept = kept
@@ -40,7 +40,7 @@ class LinuxCgroups:
         return _why_not(self._mounts())
 
     def _mounts(self) -> list[Mounted]:
-        """Each hierarchy once, where it was mounted first."""
+        """Each hierarchy once, at its first mount."""
         found: dict[tuple[str, ...], Mounted] = {}
         for one in mounted(self._proc):
             found.setdefault(one.controllers, one)
@@ -54,5 +54,5 @@ def _why_not(mounts: Sequence[Mounted]) -> str:
         if not one.writable:
             return f"{one.point} is mounted read-only"
         if not os.access(one.point, os.W_OK):
-            return f"no right to write to {one.point}"
+            return f"no permission to write to {one.point}"
     return ""

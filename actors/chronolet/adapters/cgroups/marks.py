@@ -1,7 +1,7 @@
-"""Whose the topmost cgroup is: written on the cgroup itself, so that it goes with it.
+"""Ownership marks on the topmost cgroup, stored on the cgroup itself so that they vanish with it.
 
-Comes in: a folder, an owner's name. Goes out: the owner's name. Next: `tree`. Where a file system takes no attributes,
-the name lies in the state folder, with the boot that it is of.
+Input: a folder, an owner's name. Output: the owner's name. Next: `tree`. If the file system has no extended attributes,
+the name is stored in the state folder together with the boot id.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _NAMES = ("user.chronolet.node", "trusted.chronolet.node")
 
 
 class Marks:
-    """`kept` is a folder of the agent's own."""
+    """Reads and writes marks. `kept` is the agent's own folder."""
 
     def __init__(self, kept: Path, boot: Path = FILE) -> None:
         self._kept = kept
         self._boot = boot
 
     def read(self, folder: str) -> str:
-        """The owner's name, empty if it has none that is known."""
+        """Return the owner's name, empty if unknown."""
         for name in _NAMES:
             try:
                 return os.getxattr(folder, name).decode()
@@ -36,7 +36,7 @@ class Marks:
         return owner if boot == self._boot_id() else ""
 
     def write(self, folder: str, owner: str) -> None:
-        """OSError where neither can be written."""
+        """Store the owner's name. OSError if neither place is writable."""
         for name in _NAMES:
             try:
                 os.setxattr(folder, name, owner.encode())

@@ -1,6 +1,6 @@
-"""Where the kernel's cgroup hierarchies are mounted: by what /proc says, never by name.
+"""Find the mount points of the kernel's cgroup hierarchies through /proc, never by name.
 
-Comes in: /proc. Goes out: `Mounted`s. Next: `linux`, and the reader of usage.
+Input: /proc. Output: `Mounted`s. Next: `linux`, and the usage reader.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OF_V2 = ("memory", "cpu", "pids", "hugetlb")
 
 
 class Mounted(NamedTuple):
-    """One hierarchy. `root` is what of its tree is seen at `point`; `controllers` are empty for v2."""
+    """One hierarchy. `root` is the part of its tree visible at `point`; `controllers` is empty for v2."""
 
     controllers: tuple[str, ...]
     root: str
@@ -23,16 +23,16 @@ class Mounted(NamedTuple):
     writable: bool
 
     def below(self, path: str) -> Path:
-        """Where the cgroup of that path is seen here; a mount may show a part of the tree only."""
+        """Return the folder of a cgroup below this mount, which may show only a part of the tree."""
         inside = path.removeprefix(self.root) if self.root != "/" else path
         return self.point / inside.lstrip("/")
 
 
 def mounted(proc: Path = Path("/proc")) -> Iterator[Mounted]:
-    """All of them, in the order in which they were mounted."""
+    """Yield all hierarchies in mount order."""
     for line in (proc / "self" / "mountinfo").read_text().splitlines():
         fields, _, source = line.partition(" - ")
-        if not source.startswith(_V1):  # a node has some mounts for each of its containers
+        if not source.startswith(_V1):  # skips the many mounts of containers
             continue
         words, (kind, *_, options) = fields.split(), source.split()
         if kind in (_V1, _V2):
@@ -43,8 +43,8 @@ def mounted(proc: Path = Path("/proc")) -> Iterator[Mounted]:
 
 
 def of_process(pid: int, proc: Path = Path("/proc")) -> dict[str, Path]:
-    """The cgroup of each controller that a process is in; those that v1 does not have are all in the one of v2. OSError
-    if it is gone.
+    """Return the cgroup of a process for each controller; controllers missing in v1 map to its v2 cgroup. OSError if
+    the process is gone.
     """
     mounts = {name: one for one in mounted(proc) for name in one.controllers or ("",)}
     found: dict[str, Path] = {}

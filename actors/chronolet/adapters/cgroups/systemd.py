@@ -1,8 +1,8 @@
-"""Cgroups that systemd makes: a slice for each, and values by systemd's names, so that it does not put its own back.
+"""Cgroups created by systemd: a slice for each, with values under systemd's names, so that it does not reset them.
 
-Comes in: the same as for plain folders. Goes out: calls of `busctl` and `systemctl`. Next: systemd. Answers to runc's
-libcontainer/cgroups/systemd. The kernel's files are written besides: systemd answers before it has done so, and has no
-name for some of them.
+Input: as for plain folders. Output: calls of `busctl` and `systemctl`. Next: systemd. Corresponds to runc's
+libcontainer/cgroups/systemd. The kernel's files are written as well: systemd replies before it has done so, and has no
+names for some of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _number(name: str, least: int = 0) -> Callable[[str], Properties]:
 
 
 def _cpu_max(text: str) -> Properties:
-    """`quota period` in microseconds, as time in each second."""
+    """Convert `quota period` in microseconds to processor time per second."""
     quota, _, period = text.partition(" ")
     if quota == "max":
         return {"CPUQuotaPerSecUSec": _INFINITY}
@@ -40,7 +40,7 @@ def _cpu_max(text: str) -> Properties:
 _PROPERTIES: Mapping[str, Callable[[str], Properties]] = {
     "cpu.weight": _number("CPUWeight"),
     "cpu.max": _cpu_max,
-    # Of no memory at all, and of no process, systemd does not want to hear.
+    # systemd rejects limits of zero memory or zero processes.
     "memory.max": _number("MemoryMax", 1),
     "memory.high": _number("MemoryHigh", 1),
     "memory.min": _number("MemoryMin"),
@@ -52,57 +52,61 @@ _PROPERTIES: Mapping[str, Callable[[str], Properties]] = {
 
 
 def properties(file: str, text: str) -> Properties:
-    """What systemd calls the value of a kernel's file; nothing where it has no name for it."""
+    """Return systemd's properties for the value of a kernel's file; empty if it has none."""
     return _PROPERTIES[file](text) if file in _PROPERTIES else {}
 
 
 def systemd_runs(place: Folder = Folder("/run/systemd/system")) -> bool:
-    """Whether there is one to ask."""
+    """Whether systemd runs on this machine."""
     return place.is_dir()
 
 
-def tell(name: str, values: Properties) -> None:
-    """Give a unit that runs these values, until the machine ends. CgroupRefusal."""
+def set_properties(name: str, values: Properties) -> None:
+    """Set a running unit's properties until the next boot. CgroupRefusal."""
     if values:
         _ask("SetUnitProperties", "sba(sv)", name, "true", *_array(("t", *one) for one in values.items()))
 
 
 class SystemdTree(FolderTree):
-    """`ports.cgroups.CgroupTree`, with systemd's help. Each call is a process: a new slice gets all in one."""
+    """`ports.machine.cgroups.CgroupTree` for systemd. Each call starts a process, so a new slice gets all
+    values in one call.
+    """
 
     _hands_down = False
-    """It takes away what none of its slices beneath needs any more: only a new one is seen to (`_make`)."""
-    _meant: Cgroup | None = None
-    """What `missing` was asked for last: the values that a new slice begins with."""
-    _told: Mapping[str, Properties] | None = None
-    """What that slice began with, by file; None if it is not new."""
+    """systemd disables controllers that none of its slices below needs, so they are enabled only for new slices
+    (`_make`).
+    """
+    _desired: Cgroup | None = None
+    """The last argument of `missing`: the initial values of a new slice."""
+    _initial: Mapping[str, Properties] | None = None
+    """Properties with which that slice was started, by file; None if it is not new."""
 
     def missing(self, cgroup: Cgroup) -> Sequence[Step]:
-        self._meant, self._told = cgroup, None
+        self._desired, self._initial = cgroup, None
         return super().missing(cgroup)
 
     def _make(self, step: Step) -> None:
-        if self._told is None:
-            self._told = self._started(step.path)
-        # systemd answers before it has made the folder, and hands down only what its own children need.
+        if self._initial is None:
+            self._initial = self._start(step.path)
+        # systemd replies before it has created the folder, and enables only controllers that its own children need.
         super()._make(step)
 
-    def _started(self, path: Path) -> Mapping[str, Properties]:
-        """The slice runs, with what it was told of its values."""
-        meant = self._meant
-        values = lines(self.version, meant.values) if meant is not None and meant.path == path else ()
-        told = {line.file: properties(line.file, line.wanted) for line in values}
-        together = {key: number for one in told.values() for key, number in one.items()}
+    def _start(self, path: Path) -> Mapping[str, Properties]:
+        """Start the slice with its initial properties and return them."""
+        desired = self._desired
+        values = lines(self.version, desired.values) if desired is not None and desired.path == path else ()
+        initial = {line.file: properties(line.file, line.wanted) for line in values}
+        together = {key: number for one in initial.values() for key, number in one.items()}
         ours = [("b", "DefaultDependencies", "false"), *(("b", one, "true") for one in _ACCOUNTED)]
         given = _array([*ours, *(("t", *one) for one in together.items())])
         if not _ask("StartTransientUnit", "ssa(sv)a(sa(sv))", unit(path), "replace", *given, "0"):
-            tell(unit(path), together)
-        return told
+            set_properties(unit(path), together)
+        return initial
 
     def _write(self, step: Step) -> None:
         values = properties(step.file, step.wanted)
-        if self._told is None or self._told.get(step.file) != values:
-            tell(step.folder.rpartition("/")[2], values)
+        if self._initial is None or self._initial.get(step.file) != values:
+            set_properties(step.folder.rpartition("/")[2], values)
         super()._write(step)
 
     def remove(self, path: Path) -> None:
@@ -111,7 +115,7 @@ class SystemdTree(FolderTree):
 
 
 def _array(values: Iterable[tuple[str, str, object]]) -> Sequence[str]:
-    """A D-Bus array of (name, typed value), as busctl takes it."""
+    """Format a D-Bus array of (name, typed value) for busctl."""
     words = [[name, kind, str(value)] for kind, name, value in values]
     return [str(len(words)), *(word for one in words for word in one)]
 
@@ -121,7 +125,7 @@ def _ask(method: str, signature: str, *words: str) -> bool:
 
 
 def _call(*command: str) -> bool:
-    """False if there was nothing left to do. CgroupRefusal."""
+    """Run a command; return False if the unit already exists or is not loaded. CgroupRefusal."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -131,5 +135,5 @@ def _call(*command: str) -> bool:
     return not done.returncode
 
 
-def _is_there_already(said: str) -> bool:
-    return "already exists" in said or "already loaded" in said or "not loaded" in said
+def _is_there_already(error: str) -> bool:
+    return "already exists" in error or "already loaded" in error or "not loaded" in error

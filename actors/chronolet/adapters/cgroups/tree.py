@@ -1,10 +1,10 @@
-"""The cgroups of one driver, over the hierarchies that there are.
+"""The cgroups of one driver across all mounted hierarchies.
 
-Comes in: paths in the kubelet's words, values. Goes out: what differs, and the writes that put it right. Next: qos'
-effects, by the port. Answers to pkg/kubelet/cm/cgroup_manager_linux.go, pod_container_manager_linux.go.
+Input: paths in the kubelet's terms, values. Output: the differences, and the writes that remove them. Next: qos'
+effects, through the port. Corresponds to pkg/kubelet/cm/cgroup_manager_linux.go, pod_container_manager_linux.go.
 
-A cgroup is one folder in each hierarchy: v1 has one for each controller, v2 one for all. Docker makes the same folders
-in the hierarchies that we have no values for: all of them are looked through for leftovers, and cleared.
+A cgroup is one folder per hierarchy: v1 has one hierarchy per controller, v2 one for all. Docker creates the same
+folders in hierarchies that we set no values in, so leftovers are searched and removed in all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal
 
-from chronolet.adapters.cgroups.files import Line, beside, lines, page_bytes
+from chronolet.adapters.cgroups.files import Line, extra_lines, lines, page_bytes
 from chronolet.adapters.cgroups.kernel import Kernel
 from chronolet.adapters.cgroups.marks import Marks
 from chronolet.adapters.cgroups.mounts import Mounted
@@ -25,7 +25,7 @@ from chronolet.rules.resources.cgroups import Cgroup, Path, container_folder, fo
 _V2 = 2
 _PAGES = "hugetlb"
 CONTROLLERS = ("cpu", "memory", "pids", _PAGES)
-"""Those that hold somebody to something; Docker asks for more by itself."""
+"""The controllers with limits that we set; Docker enables more on its own."""
 _CONTROL = "cgroup.subtree_control"
 _MARK = "owner"
 _LOST = {
@@ -36,10 +36,10 @@ _LOST = {
 
 
 class FolderTree:
-    """`ports.cgroups.CgroupTree`."""
+    """`ports.machine.cgroups.CgroupTree`."""
 
     _hands_down = True
-    """Whether it is ours to say which controllers the cgroups beneath a v2 one have."""
+    """Whether we decide which controllers are enabled below a v2 cgroup."""
 
     def __init__(self, mounts: Sequence[Mounted], driver: Driver, kernel: Kernel, marks: Marks) -> None:
         self._driver = driver
@@ -50,7 +50,7 @@ class FolderTree:
         self._unified = ""
         for one in mounts:
             self._of.update({name: str(one.point) for name in one.controllers if name in CONTROLLERS})
-        if not self._of:  # else a v2 beside is idle, or has what nobody else has and nobody asks for
+        if not self._of:  # otherwise an additional v2 hierarchy is not needed
             for one in mounts:
                 offered = (kernel.read(f"{one.point}/cgroup.controllers") or "").split()
                 self._of.update({name: str(one.point) for name in offered if name in CONTROLLERS})
@@ -82,7 +82,7 @@ class FolderTree:
             found[_resource(size)] = int(count or 0) * size
         return found
 
-    # -- whose it is -------------------------------------------------------------------------------------------------
+    # -- ownership ---------------------------------------------------------------------------------------------------
 
     def claim(self, root: Path, owner: str) -> None:
         for point in self._used:
@@ -91,16 +91,16 @@ class FolderTree:
                 continue
             mark = self._marks.read(where)
             if mark and mark != owner:
-                raise CgroupRefusal(f"{where} belongs to the node {mark} of chronolet: name another --cgroup-root")
+                raise CgroupRefusal(f"{where} belongs to chronolet's node {mark}: choose another --cgroup-root")
             if not mark and self._kernel.folders(where):
                 raise CgroupRefusal(
-                    f"{where} was made by somebody else, such as a kubelet: name another --cgroup-root, "
+                    f"{where} was created by another program, such as a kubelet: choose another --cgroup-root,  "
                     "or stop its owner and remove it"
                 )
             self._marks.write(where, owner)
         self._claimed = (root, owner)
 
-    # -- as wanted ---------------------------------------------------------------------------------------------------
+    # -- reconciling -------------------------------------------------------------------------------------------------
 
     def missing(self, cgroup: Cgroup) -> Sequence[Step]:
         return tuple(self._missing(cgroup))
@@ -116,12 +116,12 @@ class FolderTree:
                 if is_new[where]:
                     yield Step(path=cgroup.path, folder=where)
             if found is None and not is_new[where]:
-                continue  # a kernel without it, or a container that has ended
+                continue  # the kernel lacks it, or the container has ended
             if found is None or not line.means(found):
                 yield Step(path=cgroup.path, folder=where, file=line.file, found=found or "", wanted=line.wanted)
 
     def _unmarked(self, path: Path) -> Iterator[Step]:
-        """Somebody removed our tree, and the runtime made it again."""
+        """Restore the mark if others removed our tree and the runtime recreated it."""
         if self._claimed is None or path != self._claimed[0]:
             return
         for where in (f"{point}/{self._name(path)}" for point in self._used):
@@ -131,10 +131,10 @@ class FolderTree:
 
     def _lines(self, cgroup: Cgroup) -> Iterator[Line]:
         if cgroup.is_containers:
-            yield from (line for line in beside(self.version, cgroup.values) if line.controller in self._of)
+            yield from (line for line in extra_lines(self.version, cgroup.values) if line.controller in self._of)
             return
         if self._unified and self._hands_down and uid_of(cgroup.path[-1]) is None:
-            # What is beneath has the controllers that are handed down to it, and no others.
+            # Child cgroups have exactly the controllers that are enabled here.
             text = " ".join(f"+{name}" for name in self._handed)
             yield Line(self._handed[0], _CONTROL, text, lambda found: set(self._handed) <= set(found.split()))
         yield from (line for line in lines(self.version, cgroup.values) if line.controller in self._of)
@@ -155,7 +155,7 @@ class FolderTree:
         self._kernel.write(f"{step.folder}/{step.file}", step.wanted)
 
     def _make(self, step: Step) -> None:
-        """The folder and, on v2, what is above it so that it has controllers."""
+        """Create the folder and its parents; on v2 also enable controllers in them."""
         point = next(one for one in self._used if step.folder.startswith(f"{one}/"))
         parts = step.folder.removeprefix(f"{point}/").split("/")
         above = point
@@ -170,7 +170,7 @@ class FolderTree:
         self._mark(step)
 
     def _mark(self, step: Step) -> None:
-        """Whoever is killed before this leaves a cgroup of nobody with nothing beneath: it may be claimed."""
+        """Mark the topmost cgroup. If killed before this, it is left unowned and empty and can be claimed."""
         if self._claimed is not None and step.path == self._claimed[0]:
             self._marks.write(step.folder, self._claimed[1])
 
@@ -184,12 +184,12 @@ class FolderTree:
         name = self._folder(cgroup)
         found = {}
         for line in self._lines(cgroup):
-            says = self._kernel.read(f"{self._of[line.controller]}/{name}/{line.file}")
-            right = says is not None and line.means(says)
-            found[line.file] = (says or "", says or "" if right else line.wanted)
+            content = self._kernel.read(f"{self._of[line.controller]}/{name}/{line.file}")
+            right = content is not None and line.means(content)
+            found[line.file] = (content or "", content or "" if right else line.wanted)
         return found
 
-    # -- the end of it -----------------------------------------------------------------------------------------------
+    # -- removal -----------------------------------------------------------------------------------------------------
 
     def pods(self, root: Path) -> Sequence[Path]:
         found: dict[Path, None] = {}
@@ -229,7 +229,7 @@ class FolderTree:
                     raise CgroupRefusal(f"{where}: remove: {error.strerror}") from error
 
     def _beneath(self, where: str) -> Iterator[str]:
-        """The folder and all beneath it, the lowest first."""
+        """The folder and all its descendants, deepest first."""
         if self._kernel.is_folder(where):
             for name in self._kernel.folders(where):
                 yield from self._beneath(f"{where}/{name}")
@@ -258,7 +258,7 @@ _MOST_NAMES = 10_000
 
 
 def _resource(size: int) -> str:
-    """As a manifest names a size: hugepages-2Mi."""
+    """Return the resource name of a page size in manifests: hugepages-2Mi."""
     for name, bytes_of in (("Gi", 1 << 30), ("Mi", 1 << 20)):
         if size % bytes_of == 0:
             return f"hugepages-{size // bytes_of}{name}"

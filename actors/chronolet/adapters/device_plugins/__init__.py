@@ -1,1 +1,1 @@
-"""Device plugins over gRPC on unix sockets: see `ports.device_plugins`. `plugins` has the whole."""
+"""Device plugins over gRPC on unix sockets; see `ports.devices.plugins`. Entry point: `plugins`."""

@@ -1,6 +1,6 @@
-"""Calls to one socket, and errors as values.
+"""gRPC calls to one socket, with errors as values.
 
-Comes in: a socket, a request. Goes out: the answer, or `PluginRefusal`. Next: `plugins`, `watcher`.
+Input: a socket, a request. Output: the response, or `PluginRefusal`. Next: `plugins`, `watcher`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Message(Protocol):
 
 
 class Method(NamedTuple):
-    """A method of an interface: its path, and how its answers are read."""
+    """A gRPC method: its path, and the decoder of its responses."""
 
     path: str
     read: Callable[[bytes], Any]
@@ -51,7 +51,7 @@ NOTIFY = Method(
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """A connection of its own. PluginRefusal where the path cannot be one."""
+    """Open a separate connection. PluginRefusal if the path cannot be a socket's."""
     try:
         with grpc_sockets.channel(socket) as opened:
             yield opened
@@ -60,7 +60,7 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 
 def ask(socket: str, method: Method, request: _Message, seconds: float, *, patient: bool = False) -> Any:
-    """One call. PluginRefusal. `patient`: who does not listen yet is waited for, within that time."""
+    """Make one call. PluginRefusal. `patient`: wait, within the time-out, for a server that does not listen yet."""
     with channel(socket) as opened:
         call = opened.unary_unary(method.path, type(request).SerializeToString, method.read)
         try:
@@ -70,11 +70,11 @@ def ask(socket: str, method: Method, request: _Message, seconds: float, *, patie
 
 
 def refusal(error: grpc.RpcError) -> PluginRefusal:
-    """The error as the kubelet's client would put it."""
-    code, said = grpc.StatusCode.UNKNOWN, ""
+    """Convert the error to the form of the kubelet's client."""
+    code, details = grpc.StatusCode.UNKNOWN, ""
     if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
-        code, said = error.code(), error.details() or ""
-    return PluginRefusal(_KINDS.get(code, "failed"), f"rpc error: code = {word(code)} desc = {said}")
+        code, details = error.code(), error.details() or ""
+    return PluginRefusal(_KINDS.get(code, "failed"), f"rpc error: code = {word(code)} desc = {details}")
 
 
 def word(code: grpc.StatusCode) -> str:

@@ -1,10 +1,11 @@
-"""The CDI specifications of the host's folders, and what they say of a device.
+"""Read the host's CDI specifications and the container edits of a device.
 
-Comes in: names, files in JSON or YAML. Goes out: `Edits`; `CdiRefusal`. Next: the pod's workers. Source: the
-specification of tags.cncf.io/container-device-interface (SPEC.md), version 0.3 to 1.0.
+Input: names, files in JSON or YAML. Output: `Edits`; `CdiRefusal`. Next: the pod's workers. Source: the specification
+of tags.cncf.io/container-device-interface (SPEC.md), version 0.3 to 1.0.
 
-Read anew each time: what generates these files does so when drivers change. What Docker cannot do to a container
-(hooks, interfaces of the network, Intel RDT) is refused by name, for a device without it is not the one that was meant.
+Files are read anew each time, because their generators rewrite them when drivers change. Edits that Docker cannot apply
+(hooks, network devices, Intel RDT) are refused by name: without them the container would not get the device as
+specified.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class _Part(msgspec.Struct, kw_only=True, rename="camel"):
-    """Fields as the specification spells them; others are passed over: a device file is owned as it is on the host."""
+    """Fields as the specification spells them. Others are ignored: a device file keeps its owner on the host."""
 
 
 class _Node(_Part):
@@ -40,7 +41,7 @@ class _Mount(_Part):
 
 
 class _Edits(_Part, forbid_unknown_fields=True):
-    """A kind of edit that is not known here is not passed over: the device would lack it."""
+    """Unknown kinds of edits are rejected, because the device would lack them."""
 
     env: tuple[str, ...] = ()
     device_nodes: tuple[_Node, ...] = ()
@@ -50,8 +51,8 @@ class _Edits(_Part, forbid_unknown_fields=True):
     net_devices: tuple[Any, ...] = ()
     intel_rdt: Any = None
 
-    def undoable(self) -> str:
-        """What Docker cannot do of it, in words."""
+    def unsupported(self) -> str:
+        """List the edits that Docker cannot apply."""
         found = [name for name, has in (("hooks", self.hooks), ("netDevices", self.net_devices)) if has]
         found += ["intelRdt"] if self.intel_rdt else []
         found += [f"a mount of type {one.type}" for one in self.mounts if one.type not in ("", "bind", "none")]
@@ -70,8 +71,8 @@ class _Spec(_Part):
     container_edits: _Edits = msgspec.field(default_factory=_Edits)
 
 
-class _Found(NamedTuple):
-    """A device, in the file that has it."""
+class _DefinedDevice(NamedTuple):
+    """A device and the file that defines it."""
 
     path: Path
     spec: _Spec
@@ -79,7 +80,7 @@ class _Found(NamedTuple):
 
 
 class HostCdi:
-    """See `ports.cdi.Cdi`. Of two folders that know a device the later one counts."""
+    """See `ports.devices.cdi.Cdi`. If two folders define a device, the later folder wins."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
@@ -91,28 +92,28 @@ class HostCdi:
         missing = [name for name in names if name not in known]
         if missing:
             looked = ", ".join(map(str, self._folders)) or "no folder"
-            said = "".join(f"; {problem}" for problem in problems)
-            raise CdiRefusal(f"unresolvable CDI devices {', '.join(missing)}; looked in {looked}{said}")
+            details = "".join(f"; {problem}" for problem in problems)
+            raise CdiRefusal(f"unresolvable CDI devices {', '.join(missing)}; looked in {looked}{details}")
         parts: list[_Edits] = []
         for found in (known[name] for name in dict.fromkeys(names)):
-            # What a file says for all of its devices comes once, before the first of them.
+            # The edits common to all devices of a file are applied once, before its first device.
             common = found.spec.container_edits
             parts += [common] if common not in parts else []
             parts.append(found.device.container_edits)
             for part in (common, found.device.container_edits):
-                if undoable := part.undoable():
+                if unsupported := part.unsupported():
                     raise CdiRefusal(
-                        f"{found.path}: {found.spec.kind}={found.device.name} has {undoable}, which Docker can only do "
-                        "where it knows CDI itself: Engine 25 with the feature cdi, or 28"
+                        f"{found.path}: {found.spec.kind}={found.device.name} has {unsupported}, which Docker can "
+                        "apply only if it supports CDI itself: Engine 25 with the feature cdi, or 28"
                     )
         return _together(parts)
 
-    def _known(self) -> tuple[Mapping[str, _Found], Sequence[str]]:
-        """Devices by their names, and what could not be read."""
-        known: dict[str, _Found] = {}
+    def _known(self) -> tuple[Mapping[str, _DefinedDevice], Sequence[str]]:
+        """Return the devices by name, and what could not be read."""
+        known: dict[str, _DefinedDevice] = {}
         problems: list[str] = []
         for folder in self._folders:
-            here: dict[str, _Found] = {}
+            here: dict[str, _DefinedDevice] = {}
             twice: set[str] = set()
             for path in _files(folder):
                 spec = _read(path)
@@ -124,7 +125,7 @@ class HostCdi:
                     if name in here:
                         problems.append(f"{name} is in {here[name].path} and in {path}")
                         twice.add(name)
-                    here[name] = _Found(path, spec, device)
+                    here[name] = _DefinedDevice(path, spec, device)
             known |= here
             known = {name: found for name, found in known.items() if name not in twice}
         return known, problems
@@ -138,7 +139,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> _Spec | str:
-    """The file's content, or what is wrong with it."""
+    """Return the file's content, or what is wrong with it."""
     import yaml  # noqa: PLC0415 - slow to load, and rarely needed
 
     try:

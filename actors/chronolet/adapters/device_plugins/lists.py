@@ -1,10 +1,10 @@
-"""Plugins' ListAndWatch streams, all on one thread: what a plugin lists is reported at once, but at a bounded rate.
+"""Plugins' ListAndWatch streams on one thread: lists are reported immediately, but at a bounded rate.
 
-Comes in: sockets. Goes out: `Listing`s, and at the end of a stream its `PluginRefusal`. Next: the effect WatchDevices.
-Answers to pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go (Run).
+Input: sockets. Output: `Listing`s, and at the end of a stream its `PluginRefusal`. Next: the effect WatchDevices.
+Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go (Run).
 
-Each list is a whole one, so a newer one makes those before it worthless: of a plugin that floods, the latest is
-reported once a second, with the number of those that were not; the others are not even decoded.
+Each list is complete, so a newer one supersedes the earlier ones: if a plugin floods, only the latest list is reported
+each second, with the number of skipped ones, which are not even decoded.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 AT_ONCE = 10
-"""How many lists may come in quick succession before they are reported once a second only."""
+"""Number of lists that may come in quick succession; further ones are reported once a second."""
 _ASK_AGAIN_SECONDS = 0.2
 
 
 class Streams:
-    """The streams of all plugins. Their thread starts with the first one and lasts as long as the process.
+    """The streams of all plugins. Their thread starts with the first stream and runs for the life of the process.
 
-    `connect_seconds` is how long a plugin is waited for that does not listen yet.
+    `connect_seconds`: how long to wait for a plugin that does not listen yet.
     """
 
     def __init__(self, connect_seconds: float) -> None:
@@ -60,7 +60,7 @@ def _end(future: Future[None]) -> None:
 
 
 class _Stream:
-    """One stream, from the connection to its end."""
+    """One stream, from connecting to its end."""
 
     def __init__(self, socket: str, following: Following, connect_seconds: float) -> None:
         self._socket = socket
@@ -72,10 +72,10 @@ class _Stream:
         self._over = False
 
     async def run(self) -> None:
-        """Until it ends or is cancelled; the end is reported."""
+        """Follow the stream until it ends or is cancelled, and report its end."""
         try:
             ended = await self._followed()
-        except Exception as error:  # noqa: BLE001 - whatever is wrong here is for the supervisor of the effect
+        except Exception as error:  # noqa: BLE001 - the effect's supervisor handles any error
             self._following.failed(error)
         else:
             self._following.ended(ended)
@@ -105,7 +105,7 @@ class _Stream:
         try:
             await asyncio.wait_for(channel.channel_ready(), seconds)
         except TimeoutError:
-            raise PluginRefusal("late", f"{self._socket}: nobody answered within {seconds:g} s") from None
+            raise PluginRefusal("late", f"{self._socket}: no answer within {seconds:g} s") from None
 
     async def _listed(self, channel: grpc.aio.Channel) -> None:
         method: Any = channel.unary_stream(calls.LIST_AND_WATCH.path, api.Empty.SerializeToString)
@@ -129,7 +129,7 @@ class _Stream:
             self._news.set()
 
     async def _report(self) -> None:
-        """The newest list as soon as the rate allows, until the last one is reported."""
+        """Report the newest list as soon as the rate allows, until the last one is reported."""
         rate = Rate()
         while True:
             await self._news.wait()
@@ -146,7 +146,7 @@ class _Stream:
 
 
 class Rate:
-    """Lets a few pass at once, and then one a second."""
+    """Rate limit: a burst of `at_once`, then one per second."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._most = at_once
@@ -154,7 +154,7 @@ class Rate:
         self._at = time.monotonic()
 
     def wait_seconds(self) -> float:
-        """How long the next one has to wait; it counts as passed."""
+        """Return how long the next item has to wait, and count it."""
         now = time.monotonic()
         self._left = min(self._left + now - self._at, self._most) - 1
         self._at = now
@@ -165,4 +165,4 @@ def _decoded(raw: bytes) -> Any:
     try:
         return wire.devices(calls.LIST_AND_WATCH.read(raw))
     except DecodeError as error:
-        raise PluginRefusal("failed", f"a list that cannot be read: {error}") from error
+        raise PluginRefusal("failed", f"malformed device list: {error}") from error

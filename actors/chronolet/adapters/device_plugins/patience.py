@@ -1,6 +1,6 @@
-"""How long plugins may take.
+"""Time-outs of calls to plugins.
 
-Comes in: nothing. Goes out: `Patience`. Next: `plugins`.
+Input: none. Output: `Patience`. Next: `plugins`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long plugins may take, in seconds. The kubelet bounds the first and the last only."""
+    """Time-outs of calls to plugins, in seconds. The kubelet bounds only `connect` and `pre_start`."""
 
     connect: float = 10.0
     options: float = 10.0

@@ -1,7 +1,7 @@
-"""What plugins are asked, over gRPC.
+"""Calls to plugins over gRPC.
 
-Comes in: sockets, requests. Goes out: what plugins say, `PluginRefusal`. Next: `plugins`, which loads this for the
-first plugin. Importing it loads grpc.
+Input: sockets, requests. Output: plugins' responses, `PluginRefusal`. Next: `plugins`, which imports this for the first
+plugin. Importing it loads grpc.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 
 class PluginCalls:
-    """The part of `ports.device_plugins.DevicePlugins` that takes a plugin."""
+    """The part of `ports.devices.plugins.DevicePlugins` that calls plugins."""
 
     def __init__(self, patience: Patience) -> None:
         self._patience = patience
         self._streams = lists.Streams(patience.connect)
 
     def options(self, socket: str) -> PluginOptions:
-        # Some register a moment before they serve: theirs is no death, and no silence.
+        # Patient, since some plugins register a moment before they serve; that is no failure.
         return wire.options(calls.ask(socket, calls.OPTIONS, api.Empty(), self._patience.options, patient=True))
 
     def follow(self, socket: str, following: Following) -> Callable[[], None]:

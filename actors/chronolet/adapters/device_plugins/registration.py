@@ -1,7 +1,7 @@
-"""The service behind the registration socket.
+"""The gRPC service behind the registration socket.
 
-Comes in: Register calls of plugins. Goes out: `Registering`. Next: `registry`, which loads this when the first plugin
-connects. Answers to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing it loads grpc.
+Input: Register calls of plugins. Output: `Registering`. Next: `registry`, which imports this when the first plugin
+connects. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing it loads grpc.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 
 def handler(folder: Path, register: Register, stop: threading.Event) -> grpc.GenericRpcHandler:
-    """Its one method. A call that comes after `stop` is refused, so that the plugin asks again."""
+    """Return the service's handler. A call after `stop` is refused, so that the plugin retries."""
 
     def handle(request: api.RegisterRequest, context: grpc.ServicerContext) -> api.Empty:
         if stop.is_set():
-            context.abort(grpc.StatusCode.UNAVAILABLE, "the node is going: register again when its socket is new")
+            context.abort(grpc.StatusCode.UNAVAILABLE, "shutting down: register again when the socket is recreated")
         problem = register(wire.registering(request, str(folder)))
         if problem:
             context.abort(grpc.StatusCode.UNKNOWN, problem)

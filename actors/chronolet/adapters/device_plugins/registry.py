@@ -1,11 +1,11 @@
 """The registration socket, kubelet.sock.
 
-Comes in: connections of plugins. Goes out: `Registering`. Next: `registration`, the service behind it; the worker of
-ServeRegistration. Answers to pkg/kubelet/cm/devicemanager/plugin/v1beta1/manager.go (CleanupPluginDirectory).
+Input: connections of plugins. Output: `Registering`. Next: `registration`, the service behind it; the worker of
+ServeRegistration. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/manager.go (CleanupPluginDirectory).
 
-Plugins watch for the socket to be made anew, and then register again. So what a kubelet removes when it starts is
-removed: all sockets of the folder. A file DEPRECATION, which kubelets of 2018 put there to send plugins to another
-folder, goes as well: plugins that know it would not register. All else (a kubelet's checkpoint) stays.
+Plugins watch for the socket to be recreated and then register again. So, like a starting kubelet, this removes all
+sockets in the folder. It also removes the file DEPRECATION, which kubelets of 2018 created to send plugins to another
+folder: plugins that know it would not register. Everything else (a kubelet's checkpoint) stays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = structlog.get_logger("chronolet.devices")
 NAME = "kubelet.sock"
 DEPRECATION = "DEPRECATION"
 _MOST_CALLS = 1024
-"""Register calls at a time: one process may register hundreds of resources at once."""
+"""Concurrent Register calls: one process may register hundreds of resources in a burst."""
 
 
 def serve(folder: Path, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
@@ -46,7 +46,7 @@ def serve(folder: Path, register: Register, opened: Callable[[], None], stop: th
         return (registration.handler(folder, register, stop),)
 
     try:
-        # Each time: many plugins watch their own socket only, and register again when it is removed.
+        # Clear each time: many plugins watch only their own socket, and register again when it is removed.
         unix_sockets.serve(socket, handlers, listening, stop, prepare=lambda: _clear(folder), most_calls=_MOST_CALLS)
     except unix_sockets.SocketError as error:
         raise PluginRefusal("failed", str(error)) from error

@@ -1,10 +1,10 @@
-"""The folder of plugins that are found by their sockets, plugins_registry.
+"""Discover plugins by their sockets in the folder plugins_registry.
 
-Comes in: sockets that come and go. Goes out: `Registering`, and the sockets of those that left. Next: the worker of
-WatchPlugins. Answers to pkg/kubelet/pluginmanager (pluginwatcher, reconciler, operationexecutor).
+Input: sockets that appear and vanish. Output: `Registering`, and the sockets of plugins that left. Next: the worker of
+WatchPlugins. Corresponds to pkg/kubelet/pluginmanager (pluginwatcher, reconciler, operationexecutor).
 
-Here the node calls the plugin: GetInfo, and then NotifyRegistrationStatus. What does not answer is asked again, at
-growing distances. Names that begin with a dot are passed over, as the kubelet does.
+Here the node calls the plugin: GetInfo, then NotifyRegistrationStatus. An unresponsive plugin is retried with back-off.
+Like the kubelet, this ignores names that begin with a dot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
-from chronolet.adapters.machine.inotify import Bell
+from chronolet.adapters.machine.inotify import FolderNotifier
 from chronolet.adapters.sockets import unix_sockets
 from chronolet.adapters.sockets.unix_sockets import Identity, identity
 from chronolet.ports.devices.plugins import PluginRefusal, Register
@@ -31,8 +31,8 @@ _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 120.0
 _DEEPEST = 4
 
 
-class Known(Struct):
-    """A socket of the folder. `endpoint` is where its plugin is, once it has registered."""
+class WatchedSocket(Struct):
+    """A socket in the folder. `endpoint` is where its plugin serves, once registered."""
 
     identity: Identity
     endpoint: str = ""
@@ -49,26 +49,26 @@ class Watch:
         self._register = register
         self._left = left
         self._stop = stop
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, WatchedSocket] = {}
 
     def run(self) -> None:
-        """Until `stop`. PluginRefusal if the folder cannot be made."""
+        """Watch until `stop`. PluginRefusal if the folder cannot be created."""
         try:
             self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise PluginRefusal("failed", f"{self._folder}: {error.strerror or error}") from error
-        with _bell(self._folder) as wait:
+        with _notifier(self._folder) as wait:
             while not self._stop.is_set():
                 self.look()
                 wait(self._stop)
 
     def look(self) -> None:
-        """One look at all sockets."""
+        """Check all sockets once."""
         there = dict(_sockets(self._folder))
         for socket in [one for one, known in self._known.items() if there.get(one) != known.identity]:
             self._forget(socket)
         for socket, which in there.items():
-            known = self._known.setdefault(socket, Known(which))
+            known = self._known.setdefault(socket, WatchedSocket(which))
             if not known.settled and known.again_at <= time.monotonic() and not self._stop.is_set():
                 self._meet(socket, known)
 
@@ -77,19 +77,19 @@ class Watch:
         if known.endpoint:
             self._left(known.endpoint)
 
-    def _meet(self, socket: str, known: Known) -> None:
+    def _meet(self, socket: str, known: WatchedSocket) -> None:
         try:
             known.endpoint = self._introduced(socket)
             known.settled = True
         except PluginRefusal as refusal:
-            log.warning(
-                "a plugin in the watched folder does not answer; asking again", socket=socket, error=str(refusal)
-            )
+            log.warning("discovered plugin does not answer; retrying", socket=socket, error=str(refusal))
             known.again_at = time.monotonic() + known.pause
             known.pause = min(known.pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _introduced(self, socket: str) -> str:
-        """Where the plugin is, empty for one that may not register. PluginRefusal if it does not answer."""
+        """Ask a plugin to introduce itself and register it. Return its endpoint, empty if it may not register.
+        PluginRefusal if it does not answer.
+        """
         from chronolet.adapters.device_plugins import calls, wire  # noqa: PLC0415 - loads grpc
         from chronolet_schemas.protos import pluginregistration_pb2 as api  # noqa: PLC0415
 
@@ -100,13 +100,13 @@ class Watch:
         else:
             asked, problem = None, f"no handler registered for plugin type: {info.type} at socket {socket}"
         status = api.RegistrationStatus(plugin_registered=not problem, error=problem)
-        with contextlib.suppress(PluginRefusal):  # it is registered, whether it hears so or not
+        with contextlib.suppress(PluginRefusal):  # it is registered even if this notification fails
             calls.ask(socket, calls.NOTIFY, status, _ASK_SECONDS)
         return asked.endpoint if asked and not problem else ""
 
 
 def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
-    """All sockets below the folder."""
+    """All sockets in and below the folder."""
     try:
         entries = sorted(os.scandir(folder), key=lambda one: one.name)
     except OSError:
@@ -122,18 +122,20 @@ def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
 
 
 @contextlib.contextmanager
-def _bell(folder: Path) -> Iterator[Callable[[threading.Event], object]]:
-    """How to wait for a second, or less if something happens in the folder itself."""
+def _notifier(folder: Path) -> Iterator[Callable[[threading.Event], object]]:
+    """Yield a function that waits for a second, or less if the folder itself changes."""
     try:
-        bell = Bell(folder)
-    except OSError:  # the machine's watches are used up: once a second has to do
+        notifier = FolderNotifier(folder)
+    except OSError:  # out of inotify watches: fall back to polling every second
         yield lambda stop: stop.wait(unix_sockets.SLICE_SECONDS)
         return
     try:
         yield (
             lambda stop: (
-                bell.wait(unix_sockets.SLICE_SECONDS) if bell.standing else stop.wait(unix_sockets.SLICE_SECONDS)
+                notifier.wait(unix_sockets.SLICE_SECONDS)
+                if notifier.standing
+                else stop.wait(unix_sockets.SLICE_SECONDS)
             )
         )
     finally:
-        bell.close()
+        notifier.close()

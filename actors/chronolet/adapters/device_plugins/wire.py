@@ -1,6 +1,6 @@
-"""What goes over the wire to and from plugins, as our own records. Pure.
+"""Convert between protobuf messages of plugins and our records. Pure.
 
-Comes in: protobuf messages. Goes out: records of `chronolet_schemas.devices`, and the other way round. Next: `plugins`.
+Input: protobuf messages. Output: records of `chronolet_schemas.devices`, and vice versa. Next: `plugins`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found
 
 DEVICE_PLUGIN = "DevicePlugin"
-"""The type of those plugins in the watched folder that are ours."""
+"""The plugin type in the watched folder that this node handles."""
 
 
 def registering(request: api.RegisterRequest, folder: str) -> Registering:
-    """A call to the registration socket. A plugin of the first days sends no options."""
+    """Convert a call to the registration socket. Early plugins send no options."""
     return Registering(
         by="registration",
         resource=request.resource_name,
@@ -30,7 +30,7 @@ def registering(request: api.RegisterRequest, folder: str) -> Registering:
 
 
 def found_registering(info: found.PluginInfo, socket: str, folder: str) -> Registering:
-    """What a plugin says that was found by its socket."""
+    """Convert what a discovered plugin reports about itself."""
     return Registering(
         by="watcher",
         resource=info.name,
@@ -41,10 +41,10 @@ def found_registering(info: found.PluginInfo, socket: str, folder: str) -> Regis
 
 
 def _found_endpoint(named: str, socket: str, folder: str) -> str:
-    """Where a plugin serves that was found by its socket.
+    """Return where a discovered plugin serves.
 
     In a container the watched folder may be mounted elsewhere, and plugins name the path that they see: a path outside
-    the folder that ends in the found socket's name means that socket.
+    the folder that ends in the discovered socket's name means that socket.
     """
     path = PurePosixPath(named)
     if not named or (
@@ -54,64 +54,64 @@ def _found_endpoint(named: str, socket: str, folder: str) -> str:
     return named
 
 
-def options(said: api.DevicePluginOptions) -> PluginOptions:
-    """What a plugin wants to be asked."""
+def options(message: api.DevicePluginOptions) -> PluginOptions:
+    """Convert a plugin's options."""
     return PluginOptions(
-        pre_start_required=said.pre_start_required, preferred_allocation=said.get_preferred_allocation_available
+        pre_start_required=message.pre_start_required, preferred_allocation=message.get_preferred_allocation_available
     )
 
 
-def devices(said: api.ListAndWatchResponse) -> tuple[DeviceInfo, ...]:
-    """A list, in its order, with whatever is wrong in it."""
-    return tuple(DeviceInfo(id=one.ID, health=one.health, nodes=_nodes(one)) for one in said.devices)
+def devices(message: api.ListAndWatchResponse) -> tuple[DeviceInfo, ...]:
+    """Convert a list in its order, including invalid entries."""
+    return tuple(DeviceInfo(id=one.ID, health=one.health, nodes=_nodes(one)) for one in message.devices)
 
 
-def _nodes(said: api.Device) -> tuple[int, ...]:
-    """The NUMA nodes of a device. Plugins pass on the -1 of sysfs for a device that is near to none."""
-    return tuple(node.ID for node in said.topology.nodes if node.ID >= 0)
+def _nodes(message: api.Device) -> tuple[int, ...]:
+    """The NUMA nodes of a device. Plugins pass on the -1 of sysfs for a device without a node."""
+    return tuple(node.ID for node in message.topology.nodes if node.ID >= 0)
 
 
 def preference(available: Sequence[str], must_include: Sequence[str], size: int) -> api.PreferredAllocationRequest:
-    """The question of one container."""
+    """Build the preference request for one container."""
     one = api.ContainerPreferredAllocationRequest(
         available_deviceIDs=available, must_include_deviceIDs=must_include, allocation_size=size
     )
     return api.PreferredAllocationRequest(container_requests=[one])
 
 
-def preferred(said: api.PreferredAllocationResponse) -> tuple[str, ...]:
-    """The answer to it; whatever else was answered is not about it."""
-    return tuple(said.container_responses[0].deviceIDs) if said.container_responses else ()
+def preferred(message: api.PreferredAllocationResponse) -> tuple[str, ...]:
+    """Return the preferred devices for the requested container; further responses are ignored."""
+    return tuple(message.container_responses[0].deviceIDs) if message.container_responses else ()
 
 
 def allocation(wanted: Sequence[str]) -> api.AllocateRequest:
-    """The request of one container."""
+    """Build the allocation request for one container."""
     return api.AllocateRequest(container_requests=[api.ContainerAllocateRequest(devices_ids=wanted)])
 
 
-def answers(said: api.AllocateResponse) -> tuple[Answer, ...]:
-    """All answers, of which there should be one."""
-    return tuple(map(_answer, said.container_responses))
+def answers(message: api.AllocateResponse) -> tuple[Answer, ...]:
+    """Convert all responses, of which there should be one."""
+    return tuple(map(_answer, message.container_responses))
 
 
-def _answer(said: api.ContainerAllocateResponse) -> Answer:
+def _answer(message: api.ContainerAllocateResponse) -> Answer:
     return Answer(
-        envs=dict(said.envs),
+        envs=dict(message.envs),
         mounts=tuple(
             Mount(container_path=one.container_path, host_path=one.host_path, read_only=one.read_only)
-            for one in said.mounts
+            for one in message.mounts
         ),
         devices=tuple(
             DeviceNode(container_path=one.container_path, host_path=one.host_path, permissions=one.permissions)
-            for one in said.devices
+            for one in message.devices
         ),
-        annotations=dict(said.annotations),
-        cdi_devices=tuple(one.name for one in said.cdi_devices),
+        annotations=dict(message.annotations),
+        cdi_devices=tuple(one.name for one in message.cdi_devices),
     )
 
 
 def answer_message(answer: Answer) -> api.ContainerAllocateResponse:
-    """An answer as the plugin sent it, as far as its meaning goes: the kubelet's checkpoint holds it so."""
+    """Convert a response back to the plugin's message, with the same meaning; the kubelet's checkpoint stores it."""
     return api.ContainerAllocateResponse(
         envs=answer.envs,
         mounts=[

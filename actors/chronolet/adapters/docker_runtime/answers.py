@@ -1,6 +1,6 @@
-"""Docker's replies as the port's plain states. Pure.
+"""Convert Docker's replies to the port's plain states. Pure.
 
-Comes in: reply bytes. Goes out: `ContainerState`, `ImageState`, `Engine`. Only the fields that are needed are decoded.
+Input: reply bytes. Output: `ContainerState`, `ImageState`, `Engine`. Only the needed fields are decoded.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import msgspec
 from chronolet.adapters.docker_runtime.errors import one_line, stable
 from chronolet.ports.runtime.runtime import ContainerState, Engine, ExecState, ImageState, State
 
-# `removing` and `paused` tell neither that it runs nor that it does not; `dead` is one whose removal failed half-way.
+# `removing` and `paused` do not tell whether it runs; `dead` is a container whose removal failed half-way.
 _STATES: Mapping[str, State] = {"created": "created", "running": "running", "exited": "exited", "dead": "exited"}
 
 
 class _Reply(msgspec.Struct):
-    """Fields are spelt as Docker spells them."""
+    """Base of replies. Fields are spelt as Docker spells them."""
 
 
 class _HostConfig(_Reply):
@@ -121,12 +121,12 @@ _version = msgspec.json.Decoder(_Version)
 
 
 def listing(body: bytes) -> Sequence[ContainerState]:
-    """The reply of /containers/json."""
+    """Convert the reply of /containers/json."""
     return [_summary(one) for one in _listed.decode(body)]
 
 
 def detail(body: bytes) -> ContainerState:
-    """The reply of /containers/<id>/json."""
+    """Convert the reply of /containers/<id>/json."""
     found = _inspected.decode(body)
     run = found.State
     networks = (found.NetworkSettings.Networks if found.NetworkSettings else None) or {}
@@ -152,8 +152,8 @@ def detail(body: bytes) -> ContainerState:
 
 
 def _finished_at(run: _Run) -> int:
-    """Docker notes the start when it has got round to it: of what ends at once, after the end. Taken as it stands, that
-    would be the end of an earlier run.
+    """Docker may record the start of a short run after its end. Taken literally, FinishedAt would then be the end of an
+    earlier run.
     """
     finished_at = _milliseconds(run.FinishedAt)
     over = finished_at and _STATES.get(run.Status) == "exited"
@@ -161,35 +161,35 @@ def _finished_at(run: _Run) -> int:
 
 
 def written_bytes(body: bytes) -> int:
-    """What a container's own layer holds, by the reply of /containers/<id>/json?size=1."""
+    """Size of a container's writable layer, from the reply of /containers/<id>/json?size=1."""
     return _sized.decode(body).SizeRw
 
 
 def has_terminal(body: bytes) -> bool:
-    """Whether a container has one, by the reply of /containers/<id>/json: its output has no frames then."""
+    """Whether a container has a terminal, from the reply of /containers/<id>/json; if so, its output has no frames."""
     return _inspected.decode(body).Config.Tty
 
 
 def created(body: bytes) -> str:
-    """The id that a create call answers."""
+    """The id in the reply of a create call."""
     return _created.decode(body).Id
 
 
 def execution(body: bytes) -> ExecState:
-    """An exec. One that was never started has no exit code, and does not run."""
+    """Convert an exec's reply. An exec that was never started has no exit code and does not run."""
     found = _exec.decode(body)
     return ExecState(running=found.Running, exit_code=None if found.Running else found.ExitCode)
 
 
 def image(body: bytes) -> ImageState:
-    """The reply of /images/<reference>/json."""
+    """Convert the reply of /images/<reference>/json."""
     found = _image.decode(body)
     user = found.Config.User if found.Config else ""
     return ImageState(id=found.Id, size_bytes=found.Size, digests=tuple(found.RepoDigests or ()), user=user)
 
 
 def engine(version: bytes, info: bytes) -> Engine:
-    """The replies of /version and /info."""
+    """Convert the replies of /version and /info."""
     about = _info.decode(info)
     return Engine(
         name="docker",
@@ -199,7 +199,7 @@ def engine(version: bytes, info: bytes) -> Engine:
         root=about.DockerRootDir,
         cgroup_driver=about.CgroupDriver,
         cgroup_version=about.CgroupVersion,
-        # Engines that know it but may not use it name no folders.
+        # Engines with CDI support that is disabled name no folders.
         knows_cdi=bool(about.CDISpecDirs),
         warnings=tuple(one_line(warning) for warning in about.Warnings or ()),
     )
@@ -221,7 +221,7 @@ def _summary(one: _Listed) -> ContainerState:
 
 
 def _sandbox_of(config: _HostConfig | None) -> str:
-    """The container whose network another one is in; not that of the host or of a bridge."""
+    """Id of the container whose network this one joins; empty for the host's network or a bridge."""
     kind, _, container_id = config.NetworkMode.partition(":") if config else ("", "", "")
     return container_id if kind == "container" else ""
 
@@ -231,5 +231,5 @@ def _is_on_host_network(config: _HostConfig | None) -> bool:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """0 for the year 1, by which Docker writes `never`."""
+    """Milliseconds since the epoch; 0 for the year 1, which is Docker's `never`."""
     return 0 if moment.year == 1 else int(moment.timestamp() * 1000)

@@ -1,7 +1,7 @@
-"""Requests to create containers, and what a registry is told at a pull, as Docker wants them. Pure.
+"""Build Docker's request bodies for creating containers, and the login header of a pull. Pure.
 
-Comes in: `SandboxSpec`, `ContainerSpec`, `Credential`. Goes out: JSON, a header. Answers to pkg/kubelet/dockershim's
-helpers (security and log options left to Docker's own defaults unless a pod's sharing of namespaces needs otherwise).
+Input: `SandboxSpec`, `ContainerSpec`, `Credential`. Output: JSON, a header. Corresponds to pkg/kubelet/dockershim's
+helpers (security and log options keep Docker's defaults unless a pod's shared namespaces need otherwise).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from chronolet.rules.names.image_names import ImageName
 from chronolet.rules.names.registry_keys import Credential, server_of
 from chronolet.rules.resources.cgroups import LEAST_SHARES, quota
 
-# Rotated always: a container that talks must not fill the disk.
+# Always rotated: a chatty container must not fill the disk.
 _LOG: Mapping[str, Any] = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}
 
-# Without it the engine keeps a terminal's Ctrl-P to itself, which every shell's history is called back by.
-_NEVER_TYPED = "ctrl-^,ctrl-_,ctrl-^,ctrl-_,ctrl-^"
+# The default would swallow a terminal's Ctrl-P, which shells use for their history.
+_UNTYPABLE_KEYS = "ctrl-^,ctrl-_,ctrl-^,ctrl-_,ctrl-^"
 
 _encode = msgspec.json.Encoder().encode
 
 
 def registry_auth(credential: Credential | None, image: ImageName) -> Mapping[str, str]:
-    """The header of a pull by which the engine logs in to the image's registry."""
+    """Return the header with which the engine logs in to the image's registry for a pull."""
     if credential is None:
         return {}
     fields = {
@@ -37,14 +37,14 @@ def registry_auth(credential: Credential | None, image: ImageName) -> Mapping[st
         "registrytoken": credential.registry_token,
         "serveraddress": server_of(image),
     }
-    told = _encode({name: value for name, value in fields.items() if value})
-    return {"X-Registry-Auth": base64.urlsafe_b64encode(told).decode()}
+    encoded = _encode({name: value for name, value in fields.items() if value})
+    return {"X-Registry-Auth": base64.urlsafe_b64encode(encoded).decode()}
 
 
 def sandbox(spec: SandboxSpec) -> bytes:
-    """The body of the sandbox's create call."""
+    """Build the body of the sandbox's create call."""
     host: dict[str, Any] = {
-        # The daemon's default may be private, which no other container can join.
+        # The daemon's default may be private, which other containers cannot join.
         "IpcMode": "host" if spec.host_ipc else "shareable",
         "CpuShares": LEAST_SHARES,
         "LogConfig": _LOG,
@@ -64,7 +64,7 @@ def sandbox(spec: SandboxSpec) -> bytes:
 
 
 def container(spec: ContainerSpec) -> bytes:
-    """The body of a container's create call."""
+    """Build the body of a container's create call."""
     body: dict[str, Any] = {
         "Image": spec.image,
         "Labels": spec.labels,
@@ -78,7 +78,7 @@ def container(spec: ContainerSpec) -> bytes:
             "IpcMode": "host" if spec.host_ipc else f"container:{spec.sandbox_id}",
             "CpuShares": spec.cpu_shares,
             "Memory": spec.memory_bytes,
-            # No swap on top of the limit, as a kubelet's container has none.
+            # No swap in addition to the limit, as with the kubelet.
             "MemorySwap": spec.memory_bytes,
             "Binds": [_bind(mount) for mount in spec.mounts if _fits_a_line(mount)],
             "Mounts": [_mount(mount) for mount in spec.mounts if not _fits_a_line(mount)],
@@ -89,7 +89,7 @@ def container(spec: ContainerSpec) -> bytes:
             **_rights(spec),
         },
     }
-    # An entrypoint given makes Docker drop the image's arguments as well; empty fields keep the image's own.
+    # With an explicit entrypoint Docker drops the image's arguments too; empty fields keep the image's own.
     if spec.command:
         body["Entrypoint"] = spec.command
     if spec.args:
@@ -102,7 +102,7 @@ def container(spec: ContainerSpec) -> bytes:
 
 
 def execution(command: Sequence[str], env: Mapping[str, str], *, tty: bool, stdin: bool) -> bytes:
-    """The body of an exec's create call."""
+    """Build the body of an exec's create call."""
     return _encode(
         {
             "Cmd": command,
@@ -111,13 +111,13 @@ def execution(command: Sequence[str], env: Mapping[str, str], *, tty: bool, stdi
             "AttachStdin": stdin,
             "AttachStdout": True,
             "AttachStderr": True,
-            "DetachKeys": _NEVER_TYPED,
+            "DetachKeys": _UNTYPABLE_KEYS,
         }
     )
 
 
 def _rights(spec: ContainerSpec) -> Mapping[str, Any]:
-    """What it may do on the host and see of it."""
+    """Return the container's privileges on the host and its view of it."""
     found: dict[str, Any] = {
         "Privileged": spec.privileged,
         "ReadonlyRootfs": spec.read_only_root,
@@ -133,7 +133,7 @@ def _rights(spec: ContainerSpec) -> Mapping[str, Any]:
 
 
 def _place(spec: SandboxSpec | ContainerSpec) -> Mapping[str, Any]:
-    """Among the kernel's cgroups, and among those whom it may kill."""
+    """Return the container's cgroup parent and OOM score."""
     found: dict[str, Any] = {"CgroupParent": spec.cgroup_parent} if spec.cgroup_parent else {}
     return found | ({"OomScoreAdj": spec.oom_score_adj} if spec.oom_score_adj else {})
 
@@ -157,7 +157,7 @@ def _bindings(ports: Sequence[PortMapping]) -> Mapping[str, list[Mapping[str, st
 
 
 def _devices(spec: ContainerSpec) -> Mapping[str, Any]:
-    """What it has of the host's devices beside those that every container has."""
+    """Return the host devices that the container gets in addition to the default ones."""
     found: dict[str, Any] = {}
     if spec.devices:
         found["Devices"] = [
@@ -170,7 +170,7 @@ def _devices(spec: ContainerSpec) -> Mapping[str, Any]:
 
 
 def _fits_a_line(mount: Mount) -> bool:
-    """In a line of three parts a colon would be taken for its end, and a source that is missing would be made."""
+    """Whether a mount fits Docker's `source:target:mode` form: it has no colon, and a missing source may be created."""
     return ":" not in mount.source + mount.target and not mount.has_to_be
 
 

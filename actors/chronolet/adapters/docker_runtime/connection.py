@@ -1,6 +1,6 @@
-"""HTTP to one Docker Engine: pooled, bounded in time, usable from any thread; errors become `Refusal`.
+"""HTTP to one Docker Engine: pooled, with time-outs, thread-safe; errors become `Refusal`.
 
-Comes in: method, path, query, body. Goes out: the reply's bytes, or an open reply to read from. Next: `runtime`.
+Input: method, path, query, body. Output: the reply's bytes, or an open reply to read from. Next: `runtime`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from chronolet.ports.runtime.runtime import Refusal
 
 _SCHEME = "unix://"
 _NEWEST_KNOWN = (1, 51)
-"""Replies were read against engines up to this API version; a newer engine is asked for this one."""
+"""Newest supported API version; a newer engine is addressed with this one."""
 _CONNECT_SECONDS = 5.0
-# A burst of calls has more connections than are kept; urllib3 would warn of each one that it closes.
+# A burst opens more connections than the pool keeps; urllib3 would warn about each one that it closes.
 logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 _NO_RETRIES = urllib3.Retry(total=False, redirect=False)
 
@@ -40,9 +40,9 @@ _version_decoder = msgspec.json.Decoder(_Version)
 
 
 class Connection:
-    """One engine behind a unix socket. `timeout_seconds` bounds each wait for bytes unless a call says otherwise.
+    """One engine behind a unix socket. `timeout_seconds` bounds each wait for bytes unless a call overrides it.
 
-    `pool_size` idle connections are kept at most, so that a burst does not leave its open files behind.
+    At most `pool_size` idle connections are kept, so that a burst does not leave open files behind.
     """
 
     def __init__(self, host: str, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
@@ -66,7 +66,9 @@ class Connection:
         timeout_seconds: float | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        """One request, its whole reply. Raises `Refusal` for every reply of 400 and above and for a broken exchange."""
+        """Make one request and return its complete reply. Raises `Refusal` for status 400 and above and for a broken
+        exchange.
+        """
         target = self._target(path, query)
         headers = {"Content-Type": content_type} if body is not None else {}
         try:
@@ -94,9 +96,9 @@ class Connection:
         idle_seconds: float | None = None,
         connected: Callable[[Cut], None] = lambda _: None,
     ) -> OpenReply:
-        """A request whose reply goes on; `idle_seconds` bounds each silence in it (None: it may be silent for ever).
+        """Start a request with a streamed reply; `idle_seconds` bounds each silence in it (None: no limit).
 
-        `connected` gets what ends it from another thread, before the first word of the reply has come.
+        `connected` gets the object that ends the reply from another thread, before any of the reply has arrived.
         """
         connection = UnixHTTPConnection(path=self.socket_path, timeout=_CONNECT_SECONDS)
         try:
@@ -104,8 +106,8 @@ class Connection:
             raw = cast(socket.socket, connection.sock)
             cut = Cut(raw)
             connected(cut)
-            # The head of some replies comes with their first line only. Of the connection, not of its socket: urllib3
-            # sets that to it before it sends the request, and again before it reads the head.
+            # The head of some replies comes only with their first line. Set it on the connection, since urllib3 copies
+            # it to the socket before it sends the request, and again before it reads the head.
             connection.timeout = max(self._timeout, idle_seconds or 0.0)
             connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
             reply = connection.getresponse()
@@ -121,7 +123,7 @@ class Connection:
         return OpenReply(connection, cut, reply)
 
     def upgrade(self, path: str, body: bytes, *, tty: bool) -> Attached:
-        """A POST whose connection becomes the streams of what it starts."""
+        """Make a POST request whose connection becomes the streams of the started command."""
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             raw.settimeout(self._timeout)
@@ -135,11 +137,11 @@ class Connection:
             raise
 
     def forget_version(self) -> None:
-        """Ask for the engine's API version again before the next call: it may have been replaced."""
+        """Negotiate the API version again before the next call: the engine may have been replaced."""
         self._prefix = ""
 
     def close(self) -> None:
-        """Close the idle connections; running calls end by themselves."""
+        """Close the idle connections; running calls end on their own."""
         self._pool.close()
 
     def _target(self, path: str, query: Query | None) -> str:
@@ -158,7 +160,7 @@ class Connection:
             offered = _version_decoder.decode(reply.data).api
             major, minor = (int(part) for part in offered.split("."))
         except (msgspec.DecodeError, ValueError) as error:
-            raise Refusal("failed", f"{self.socket_path}: no Docker Engine: /version has no API version") from error
+            raise Refusal("failed", f"{self.socket_path}: not a Docker Engine: /version has no API version") from error
         use = min((major, minor), _NEWEST_KNOWN)
         return f"/v{use[0]}.{use[1]}"
 
@@ -179,14 +181,14 @@ class Cut:
         self.closed = False
 
     def close(self) -> None:
-        """Wakes a reader: a socket that is only closed would leave it waiting."""
+        """Shut the socket down, which wakes its reader; merely closing it would leave the reader waiting."""
         self.closed = True
         with contextlib.suppress(OSError):
             self._raw.shutdown(socket.SHUT_RDWR)
 
 
 class OpenReply:
-    """A reply that is read bit by bit. `close` may be called from another thread and ends the reading."""
+    """A reply that is read incrementally. `close` may be called from another thread and ends the reading."""
 
     def __init__(self, connection: UnixHTTPConnection, cut: Cut, reply: Any) -> None:
         self._connection = connection
@@ -198,25 +200,25 @@ class OpenReply:
         return self._cut.closed
 
     def read_some(self) -> bytes:
-        """What has come, at least one byte; empty at the end or after `close`. `Refusal` when the engine breaks off."""
+        """Return at least one byte; empty at the end or after `close`. `Refusal` if the connection breaks."""
         try:
             return bytes(self._reply.read1(65536))
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             return self._ended(error)
 
     def read_exactly(self, count: int) -> bytes:
-        """That many bytes, or fewer at the end."""
+        """Return exactly `count` bytes, or fewer at the end."""
         try:
             return bytes(self._reply.read(count))
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             return self._ended(error)
 
     def close(self) -> None:
-        """From any thread."""
+        """End the reading; thread-safe."""
         self._cut.close()
 
     def release(self) -> None:
-        """By the reading thread, when it has done."""
+        """Close the connection; called by the reading thread when done."""
         self.close()
         self._connection.close()
 
@@ -227,5 +229,5 @@ class OpenReply:
 
 
 def quoted(name: str) -> str:
-    """A container's id or name as part of a path."""
+    """Escape a container's id or name for a path."""
     return quote(name, safe="")

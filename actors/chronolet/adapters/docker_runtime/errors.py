@@ -1,6 +1,6 @@
-"""What an engine's refusals and broken exchanges mean, as the port's `Refusal`. Pure.
+"""Convert an engine's error replies and broken exchanges to the port's `Refusal`. Pure.
 
-Comes in: a status with its body, or what the transport raised. Goes out: `Refusal` with the engine's words in one line.
+Input: a status with its body, or the transport's exception. Output: `Refusal` with the engine's words on one line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BY_STATUS: dict[int, RefusalKind] = {
     503: "unavailable",
 }
 
-# What the engine says, with status 500, when it is not itself that failed.
+# Markers in replies with status 500 whose cause is outside the engine.
 _BY_WORDS: tuple[tuple[str, RefusalKind], ...] = (
     ("no space left on device", "no_space"),
     ("disk quota exceeded", "no_space"),
@@ -43,8 +43,8 @@ _BY_WORDS: tuple[tuple[str, RefusalKind], ...] = (
 )
 
 
-# Why a command cannot be begun that will be no other the next time. What else keeps an engine from beginning it (no
-# descriptors, processes or memory left) says nothing of the command.
+# Permanent reasons why a command cannot start. Other reasons (no descriptors, processes or memory left) say
+# nothing about the command.
 _ABOUT_THE_COMMAND = (
     "no such file or directory",
     "executable file not found",
@@ -57,54 +57,54 @@ _ABOUT_THE_COMMAND = (
     "file name too long",
 )
 
-# An endpoint of a network that could not be had; layers of a container and runc's own folders.
+# Ids of network endpoints; ids of container layers and of runc's folders.
 _IN_BRACKETS = re.compile(r" \([0-9a-f]{64}\)")
 _IN_PATHS = re.compile(r"(?<=/)[0-9a-f]{64}(?:-init)?(?=[/\": ]|$)|(?<=/runc-process)[0-9]+")
 
 
-class _Said(msgspec.Struct):
+class _ErrorReply(msgspec.Struct):
     message: str = ""
 
 
-_decoder = msgspec.json.Decoder(_Said)
+_decoder = msgspec.json.Decoder(_ErrorReply)
 
 
 def one_line(text: str) -> str:
-    """Text with every run of white space made one blank."""
+    """Collapse every run of white space into one blank."""
     return " ".join(text.split())
 
 
 def stable(text: str) -> str:
-    """The engine's words without the ids that it makes up for each try: the same trouble is the same message, which
-    KubeEvents count and back-offs are told by.
+    """Strip the ids that the engine generates for each attempt: the same problem yields the same message, which
+    KubeEvent counts and back-offs compare.
     """
     return _IN_PATHS.sub("...", _IN_BRACKETS.sub("", text))
 
 
 def kind_of(words: str, otherwise: RefusalKind) -> RefusalKind:
-    """The kind that the engine's words tell, where its status says little."""
+    """Derive the kind from the engine's words if the status is not specific."""
     low = words.lower()
     return next((kind for marker, kind in _BY_WORDS if marker in low), otherwise)
 
 
 def is_about_the_command(words: str) -> bool:
-    """Whether the engine's words for a command that it did not begin blame the command."""
+    """Whether the engine's words for a command that did not start blame the command."""
     low = words.lower()
     return any(marker in low for marker in _ABOUT_THE_COMMAND)
 
 
 def refused(status: int, body: bytes) -> Refusal:
-    """A reply of 400 or above."""
+    """Convert a reply of status 400 or above."""
     try:
         message = stable(one_line(_decoder.decode(body).message))
     except msgspec.DecodeError:
         message = one_line(body.decode("utf-8", "replace"))[:500]
-    message = message or f"the engine answered {status} without a word"
+    message = message or f"the engine answered {status} without a message"
     return Refusal(_BY_STATUS.get(status) or kind_of(message, "failed"), message)
 
 
 def broken(error: Exception, socket_path: str, call: str) -> Refusal:
-    """No reply, or half of one."""
+    """Convert a missing or incomplete reply."""
     causes = list(_chain(error))
     if any(isinstance(cause, HttpTimeoutError | socket.timeout) for cause in causes) and not any(
         isinstance(cause, NewConnectionError) for cause in causes
@@ -116,13 +116,15 @@ def broken(error: Exception, socket_path: str, call: str) -> Refusal:
                 "denied", f"Docker at {socket_path}: permission denied; run as root or join the group docker"
             )
         if isinstance(cause, FileNotFoundError | ConnectionRefusedError):
-            return Refusal("unavailable", f"Docker at {socket_path}: nobody listens ({cause.strerror}); is it running?")
-    why = next((cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), "half a reply")
+            return Refusal("unavailable", f"Docker at {socket_path}: cannot connect ({cause.strerror}); is it running?")
+    why = next(
+        (cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), "incomplete reply"
+    )
     return Refusal("unavailable", f"Docker at {socket_path}: {call} was cut off ({why})")
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error and what it wraps, the outermost first: urllib3 keeps causes as arguments, too."""
+    """The error and its causes, outermost first: urllib3 also keeps causes as arguments."""
     found: list[BaseException] = []
     todo: list[BaseException] = [error]
     while todo:

@@ -1,7 +1,7 @@
-"""A command in a container run to its end, or killed.
+"""Run a command in a container to its end, or kill it.
 
-Comes in: the id of an exec that is ready. Goes out: its output and exit code. Next: `hijack`, which connects to it.
-Answers to pkg/kubelet/cri (ExecSync) and dockershim's exec.go.
+Input: the id of a prepared exec. Output: its output and exit code. Next: `hijack`, which connects to it. Corresponds to
+pkg/kubelet/cri (ExecSync) and dockershim's exec.go.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime.runtime import ExecResult, Refusal
 
 OUTPUT_LIMIT = 16 * 1024
-"""How much of an exec's output is kept: its beginning, as the kubelet keeps it."""
+"""Size to which an exec's output is truncated, like the kubelet's."""
 
 _SLICE_SECONDS = 0.25
-"""So soon it is seen that nobody waits any more, and so often `meanwhile` is called."""
+"""Interval at which cancellation is checked and `meanwhile` is called."""
 _SETTLE_SECONDS = 5.0
-"""So long after a command's time an engine may note that it has ended in time."""
+"""How long after a command's time-out the engine may take to record that it ended in time."""
 _PAUSE_SECONDS = 0.01
 NOT_BEGUN = (126, 127)
-"""Docker's exit codes for a command that it could not begin, for whatever reason."""
+"""Docker's exit codes for a command that it could not start, for any reason."""
 _STARTED_BEFORE = ("has already run", "is already running")
 _NANOSECONDS = 1_000_000_000
 _frame = struct.Struct(">BxxxL")
 
 
 class _Wait(NamedTuple):
-    """How long to wait for one command. `until` is on the monotonic clock; None sets no limit. `cancelled` ends the
-    wait early; `meanwhile` is called between looks.
+    """How long to wait for one command. `until` is on the monotonic clock; None means no limit. `cancelled` ends the
+    wait early; `meanwhile` is called between checks.
     """
 
     exec_id: str
@@ -49,7 +49,7 @@ class _Wait(NamedTuple):
     meanwhile: Callable[[], object]
 
     def slice(self) -> float:
-        """How long to wait before the next look. Raises Refusal `timeout` if it is over."""
+        """Return how long to wait before the next check. Raises Refusal `timeout` if the wait is over."""
         left = _SLICE_SECONDS if self.until is None else min(self.until - time.monotonic(), _SLICE_SECONDS)
         if left <= 0:
             raise Refusal("timeout", f"exec {self.exec_id}: still running when its time was up")
@@ -85,7 +85,7 @@ class Execs:
         cancelled: threading.Event | None,
         meanwhile: Callable[[], object] | None,
     ) -> ExecResult:
-        """See `ports.runtime.Runtime.run_exec`."""
+        """See `ports.runtime.runtime.Runtime.run_exec`."""
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
         wait = _Wait(exec_id, until, cancelled, meanwhile or _nothing)
         body = msgspec.json.encode({"Detach": False, "Tty": False})
@@ -94,20 +94,22 @@ class Execs:
             output = _output(attached, wait)
         finally:
             attached.close()
-        said = one_line(output.decode(errors="replace"))
-        # Once the connection is handed over, Docker writes its own refusals into it as if the command had said them.
-        if said in [f"Error: Exec command {exec_id} {words}" for words in _STARTED_BEFORE]:
-            raise Refusal("conflict", said)
-        found = self._ended(wait, said)
-        if not found.Pid and found.ExitCode in NOT_BEGUN and not is_about_the_command(said):
-            raise Refusal(kind_of(said, "failed"), said or f"exec {exec_id}: it was not begun")
+        text = one_line(output.decode(errors="replace"))
+        # Once the connection is hijacked, Docker writes its own errors into it as if they were output.
+        if text in [f"Error: Exec command {exec_id} {words}" for words in _STARTED_BEFORE]:
+            raise Refusal("conflict", text)
+        found = self._ended(wait, text)
+        if not found.Pid and found.ExitCode in NOT_BEGUN and not is_about_the_command(text):
+            raise Refusal(kind_of(text, "failed"), text or f"exec {exec_id}: did not start")
         return ExecResult(output=output, exit_code=found.ExitCode or 0)
 
     def kill(self, exec_id: str) -> None:
-        """Docker has no call for this. Its process leads a session and a group of its own on this machine."""
+        """Kill the command's process group and descendants. Docker has no call for this; the process leads its own
+        session and group on this machine.
+        """
         found = self._inspect(exec_id)
         if found is not None and found.Running and _leads_its_session(found.Pid):
-            # A child may have a session of its own: it is found by its parent only, and only while that lives.
+            # A child with its own session can be found only through its parent, and only while that lives.
             escaped = [child for child in _descendants(found.Pid) if not _is_in_group(child, found.Pid)]
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(found.Pid, signal.SIGKILL)
@@ -116,7 +118,7 @@ class Execs:
                     os.kill(child, signal.SIGKILL)
 
     def find(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
-        """Docker does not tell the environment of a command: its process does."""
+        """Find execs by their environment: Docker does not report it, but /proc does."""
         try:
             known = _container.decode(self._connection.call("GET", f"/containers/{quoted(container_id)}/json"))
         except Refusal as refusal:
@@ -127,7 +129,7 @@ class Execs:
         return [one for one in known.ExecIDs or () if variable in self._environment(one)]
 
     def seconds(self, exec_id: str) -> float | None:
-        """See `ports.runtime.Runtime.exec_seconds`."""
+        """See `ports.runtime.runtime.Runtime.exec_seconds`."""
         found = self._inspect(exec_id)
         if found is None or not found.Running or not found.Pid:
             return None
@@ -139,11 +141,13 @@ class Execs:
             return ()
         try:
             return Path(f"/proc/{found.Pid}/environ").read_bytes().split(b"\0")
-        except OSError:  # it has ended, or belongs to somebody whose processes are not ours to look at
+        except OSError:  # it has ended, or we may not read its environment
             return ()
 
-    def _ended(self, wait: _Wait, said: str) -> _Inspected:
-        """How it ended. The stream ends before the engine has noted that: a moment, on a busy machine many seconds."""
+    def _ended(self, wait: _Wait, text: str) -> _Inspected:
+        """Return how the command ended. The stream ends before the engine has recorded that: usually a moment earlier,
+        on a busy machine many seconds.
+        """
         if wait.until is not None:
             wait = wait._replace(until=max(wait.until, time.monotonic() + _SETTLE_SECONDS))
         pause = _PAUSE_SECONDS
@@ -153,10 +157,10 @@ class Execs:
                 wait.meanwhile()
             pause = min(2 * pause, _SLICE_SECONDS)
         if found is None:
-            ended = f"exec {wait.exec_id}: its container ended before it could be asked how it ended"
+            ended = f"exec {wait.exec_id}: its container ended before its exit code was read"
             raise Refusal("not_found", ended)
         if found.ExitCode is None:
-            raise Refusal("failed", said or f"exec {wait.exec_id}: it was not started")
+            raise Refusal("failed", text or f"exec {wait.exec_id}: was not started")
         return found
 
     def _inspect(self, exec_id: str) -> _Inspected | None:
@@ -169,7 +173,7 @@ class Execs:
 
 
 def _output(attached: Attached, wait: _Wait) -> bytes:
-    """What both streams said, in order, up to the limit; reads to the end all the same."""
+    """Return both streams in order, truncated to the limit, but read to the end."""
     kept, rest = b"", b""
     while True:
         if not attached.has_something(wait.slice()):
@@ -183,7 +187,7 @@ def _output(attached: Attached, wait: _Wait) -> bytes:
 
 
 def _unframed(read: bytes) -> tuple[bytes, bytes]:
-    """The content of the frames that are whole, and the rest."""
+    """Return the content of complete frames, and the remaining bytes."""
     content = b""
     while len(read) >= _frame.size:
         _, length = _frame.unpack(read[: _frame.size])
@@ -195,7 +199,9 @@ def _unframed(read: bytes) -> tuple[bytes, bytes]:
 
 
 def _leads_its_session(pid: int) -> bool:
-    """Guards against a number that is no longer the exec's: fields after the name are state, parent, group, session."""
+    """Whether the pid still is the exec's; guards against reuse. Fields after the name: state, parent,
+    group, session.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -204,7 +210,7 @@ def _leads_its_session(pid: int) -> bool:
 
 
 def _processor_seconds(pid: int) -> float:
-    """On a processor or in the queue for one, with the children that it has buried."""
+    """Processor and run-queue seconds of a process, plus those of its reaped children."""
     total = 0.0
     for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):
@@ -224,7 +230,7 @@ def _is_in_group(pid: int, leader: int) -> bool:
 
 
 def _descendants(pid: int) -> list[int]:
-    """The children of a process, and theirs."""
+    """All descendants of a process."""
     found: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):

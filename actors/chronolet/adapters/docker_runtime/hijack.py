@@ -1,7 +1,7 @@
-"""A connection to the engine that stops being HTTP: the streams of a running command.
+"""Turn an HTTP connection to the engine into the streams of a running command.
 
-Comes in: a connected socket, a request that asks for the upgrade. Goes out: `Attached`, which reads and writes the
-socket as it is. Next: `runtime`. http.client is of no use here: it reads ahead into a buffer of its own.
+Input: a connected socket, a request for the upgrade. Output: `Attached`, which reads and writes the raw socket. Next:
+`runtime`. http.client is unsuitable because it reads ahead into its own buffer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _OK = 200
 
 
 def upgraded(raw: socket.socket, target: str, body: bytes, *, tty: bool) -> Attached:
-    """Ask for the streams of what `target` starts. Raises `Refusal` with the engine's words; OSError as sockets do."""
+    """Request the streams of the command that `target` starts. Raises `Refusal` with the engine's words; OSError as
+    sockets do.
+    """
     head = (
         f"POST {target} HTTP/1.1",
         "Host: localhost",
@@ -35,12 +37,12 @@ def upgraded(raw: socket.socket, target: str, body: bytes, *, tty: bool) -> Atta
     status = _status(reply)
     if status not in (_SWITCHING_PROTOCOLS, _OK):
         raise errors.refused(status, rest + _rest(raw, _length(reply) - len(rest)))
-    raw.settimeout(None)  # a command may be silent for as long as it likes
+    raw.settimeout(None)  # a command may be silent for any time
     return Attached(raw, rest, tty=tty)
 
 
 class Attached:
-    """`ports.streams.Attachment` on a socket."""
+    """`ports.runtime.streams.Attachment` on a socket."""
 
     def __init__(self, raw: socket.socket, begun: bytes, *, tty: bool) -> None:
         self._raw = raw
@@ -49,7 +51,7 @@ class Attached:
         self._closed = False
 
     def output(self) -> Iterator[tuple[str, bytes]]:
-        """A terminal's output has no frames."""
+        """Yield the output; with a terminal it has no frames."""
         if not self._tty:
             yield from streams.output(self)
             return
@@ -65,21 +67,21 @@ class Attached:
             self._raw.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Wakes a reader: a socket that is only closed would leave it waiting."""
+        """Shut the socket down, which wakes its reader; merely closing it would leave the reader waiting."""
         self._closed = True
         with contextlib.suppress(OSError):
             self._raw.shutdown(socket.SHUT_RDWR)
         self._raw.close()
 
     def has_something(self, seconds: float) -> bool:
-        """Whether `read_some` would not wait, within so long: there are bytes, or it has ended."""
+        """Whether `read_some` would return without waiting within `seconds`: there are bytes, or the end."""
         try:
             return bool(self._begun) or readable(self._raw, seconds)
         except (OSError, ValueError):
             return True  # closed meanwhile
 
     def read_some(self) -> bytes:
-        """At least one byte; empty at the end."""
+        """Return at least one byte; empty at the end."""
         if self._begun:
             piece, self._begun = self._begun, b""
             return piece
@@ -91,7 +93,7 @@ class Attached:
             raise Refusal("unavailable", f"Docker: a command's output was cut off ({error.strerror})") from error
 
     def read_exactly(self, count: int) -> bytes:
-        """That many bytes, or fewer at the end."""
+        """Return exactly `count` bytes, or fewer at the end."""
         found = bytearray()
         while len(found) < count and (piece := self.read_some()):
             found += piece
@@ -100,12 +102,12 @@ class Attached:
 
 
 def _head(raw: socket.socket) -> tuple[bytes, bytes]:
-    """The reply's head, and what came with it of the streams already."""
+    """Return the reply's head, and the stream bytes that arrived with it."""
     found = b""
     while b"\r\n\r\n" not in found:
         piece = raw.recv(_PIECE)
         if not piece or len(found) > _HEAD_LIMIT:
-            raise ConnectionResetError("half a reply")
+            raise ConnectionResetError("incomplete reply")
         found += piece
     head, _, rest = found.partition(b"\r\n\r\n")
     return head, rest
@@ -114,7 +116,7 @@ def _head(raw: socket.socket) -> tuple[bytes, bytes]:
 def _status(head: bytes) -> int:
     words = head.split(b" ", 2)
     if len(words) < 2 or not words[1].isdigit():  # noqa: PLR2004
-        raise ConnectionResetError("no HTTP")
+        raise ConnectionResetError("not HTTP")
     return int(words[1])
 
 

@@ -1,7 +1,7 @@
 """The images port on a Docker Engine.
 
-Comes in: calls by effect workers and readers, from any thread. Goes out: calls to the engine, and a look at its disk.
-Next: `connection`. Answers to pkg/kubelet/cri/remote/remote_image.go, and to cAdvisor's file system figures.
+Input: calls by effect workers and readers, from any thread. Output: calls to the engine, and its disk's figures. Next:
+`connection`. Corresponds to pkg/kubelet/cri/remote/remote_image.go, and to cAdvisor's file system figures.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _containers = msgspec.json.Decoder(list[_Container])
 
 
 class DockerImages:
-    """`ports.images.Images` on the engine at `host`. Nothing is asked of it before the first call."""
+    """`ports.runtime.images.Images` on the engine at `host`. Connects on the first call."""
 
     def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=2)
@@ -70,7 +70,7 @@ class DockerImages:
             self._remove_names(image_id)
 
     def disk(self) -> DiskState:
-        # The engine's own figures are those of some storage drivers only.
+        # The engine reports disk figures only for some storage drivers.
         self._root = self._root or _info.decode(self._connection.call("GET", "/info")).DockerRootDir
         try:
             found = os.statvfs(self._root)
@@ -84,12 +84,14 @@ class DockerImages:
         self._connection.close()
 
     def _remove_names(self, image_id: str) -> None:
-        """By its id the engine removes only what has one name; and to take a name away it asks no container."""
+        """Remove an image with several names. The engine refuses to remove it by id, and untags without checking
+        containers.
+        """
         filters = msgspec.json.encode({"ancestor": [image_id]}).decode()
         query = {"all": "1", "filters": filters}
         reply = self._connection.call("GET", "/containers/json", query, timeout_seconds=_LIST_SECONDS)
         if users := _containers.decode(reply):
-            raise Refusal("conflict", f"{image_id}: container {users[0].Id} has it")
+            raise Refusal("conflict", f"{image_id}: in use by container {users[0].Id}")
         for name in self._names(image_id):
             self._remove(name)
         self._remove(image_id)
@@ -112,5 +114,5 @@ class DockerImages:
 
 
 def _names(one: _Held) -> Sequence[str]:
-    """Tags before digests; what has none says so in words."""
+    """The image's tags, then its digests, without Docker's `<none>` placeholders."""
     return [name for names in (one.RepoTags, one.RepoDigests) for name in names or () if _NONE not in name]

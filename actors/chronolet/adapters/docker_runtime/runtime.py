@@ -1,7 +1,7 @@
 """The runtime port on a Docker Engine.
 
-Comes in: calls by effect workers and readers, from any thread. Goes out: one call to the engine each.
-Next: `connection`. Answers to pkg/kubelet/cri/remote/remote_runtime.go.
+Input: calls by effect workers and readers, from any thread. Output: one call to the engine each. Next: `connection`.
+Corresponds to pkg/kubelet/cri/remote/remote_runtime.go.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 _LIST_SECONDS = 30.0
 _BEING_REMOVED = "is already in progress"
 _DEFAULT_NETWORK = "bridge"
-"""What a sandbox is connected to whose specification names none."""
-_CREATE_SECONDS = 120.0  # a busy disk: the kubelet gives a runtime request two minutes
+"""The network of a sandbox whose specification names none."""
+_CREATE_SECONDS = 120.0  # for a busy disk; the kubelet gives a runtime request two minutes
 _LEAST_WAIT_SECONDS = 0.01
 
 
 class DockerRuntime:
-    """`ports.runtime.Runtime` on the engine at `host`. Nothing is asked of it before the first call."""
+    """`ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call."""
 
     def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
         self._execs = Execs(self._connection)
         self._root = ""
 
-    # -- who is there ----------------------------------------------------------------------------------------------
+    # -- the engine ------------------------------------------------------------------------------------------------
 
     def engine(self) -> Engine:
         self._connection.forget_version()
@@ -73,7 +73,7 @@ class DockerRuntime:
         try:
             self._connection.call("POST", path, timeout_seconds=_CREATE_SECONDS)
         except Refusal as refusal:
-            # 400 is what Docker answers when the command does not exist or may not be executed.
+            # Docker answers 400 if the command does not exist or may not be executed.
             raise Refusal("failed" if refusal.kind == "invalid" else refusal.kind, str(refusal)) from refusal
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
@@ -113,12 +113,12 @@ class DockerRuntime:
         except Refusal as refusal:
             if refusal.kind != "conflict" or _BEING_REMOVED not in str(refusal):
                 raise
-            # Somebody asked before us, such as an agent that was killed before the answer came: see its end.
+            # Already being removed, for instance by a killed agent's call: wait for its end.
             removed = {"condition": "removed"}
             self._unless(("not_found",), "POST", f"{path}/wait", removed, timeout_seconds=_CREATE_SECONDS)
 
     def forget_endpoint(self, name: str) -> None:
-        # With Force the engine takes the name for an endpoint's where it has no such container.
+        # With Force the engine treats the name as an endpoint's if there is no such container.
         body = msgspec.json.encode({"Container": name, "Force": True})
         try:
             self._connection.call("POST", f"/networks/{_DEFAULT_NETWORK}/disconnect", body=body)
@@ -130,7 +130,7 @@ class DockerRuntime:
         query = {"all": "1", "filters": _filters(label=_pairs(labels))}
         return answers.listing(self._connection.call("GET", "/containers/json", query, timeout_seconds=_LIST_SECONDS))
 
-    # -- what goes on ----------------------------------------------------------------------------------------------
+    # -- streams -----------------------------------------------------------------------------------------------------
 
     def follow(
         self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
@@ -160,7 +160,7 @@ class DockerRuntime:
             reply.release()
 
     def log_path(self, container_id: str) -> str:
-        # An inspect tells it too, but only of what was started.
+        # Inspect reports it too, but only for started containers.
         root = self._root or self.engine().root
         return f"{root}/containers/{container_id}/{container_id}-json.log"
 
@@ -182,7 +182,7 @@ class DockerRuntime:
         try:
             return answers.execution(self._connection.call("GET", f"/exec/{quoted(exec_id)}/json"))
         except Refusal as refusal:
-            # `conflict`: its container has ended, and with it all that ran there.
+            # `conflict`: its container has ended, and with it all its processes.
             if refusal.kind in ("not_found", "conflict"):
                 return None
             raise
@@ -207,10 +207,10 @@ class DockerRuntime:
         self._execs.kill(exec_id)
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attached:
-        # An engine that hands its connection over tells in the output only that the command ran before.
+        # Once hijacked, the engine reports only in the output that the command ran before.
         before = self.inspect_exec(exec_id)
         if before is not None and (before.running or before.exit_code is not None):
-            raise Refusal("conflict", f"Exec command {exec_id} was started before")
+            raise Refusal("conflict", f"Exec command {exec_id} was already started")
         body = msgspec.json.encode({"Detach": False, "Tty": tty})
         return self._connection.upgrade(f"/exec/{quoted(exec_id)}/start", body, tty=tty)
 
@@ -299,7 +299,7 @@ class DockerRuntime:
         *,
         timeout_seconds: float | None = None,
     ) -> None:
-        """A call whose refusals of these kinds mean that there is nothing left to do."""
+        """Make a call whose refusals of the `allowed` kinds mean that nothing is left to do."""
         try:
             self._connection.call(method, path, query, timeout_seconds=timeout_seconds)
         except Refusal as refusal:
@@ -323,7 +323,7 @@ def _name(reference: str) -> image_names.ImageName:
 
 
 def _inspected(reference: str) -> str:
-    """The engine finds an image by tag, by digest or by id, not by tag and digest."""
+    """Convert a reference for inspection: the engine finds an image by tag, digest or id, not by tag and digest."""
     head, at, digest = reference.partition("@")
     if not at:
         return reference

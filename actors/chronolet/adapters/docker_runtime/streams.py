@@ -1,6 +1,6 @@
-"""What does not end by itself: notices, image pulls, logs.
+"""Endless replies: notices, image pulls, logs.
 
-Comes in: an open reply. Goes out: `Notice`s, progress lines, pieces of output. Next: `runtime`.
+Input: an open reply. Output: `Notice`s, progress steps, pieces of output. Next: `runtime`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _STREAMS: Mapping[int, str] = {1: "stdout", 2: "stderr"}
 
 
 def pieces(reply: OpenReply) -> Iterator[tuple[str, bytes]]:
-    """A terminal's log output: it has one stream, and no frames."""
+    """Log output of a container with a terminal: one stream, without frames."""
     while piece := reply.read_some():
         yield "stdout", piece
 
@@ -72,7 +72,7 @@ def lines(reply: OpenReply) -> Iterator[bytes]:
 
 
 def notices(reply: OpenReply) -> Iterator[Notice]:
-    """Docker's events, filtered by the engine already. Raises `Refusal(unavailable)` when they end unasked."""
+    """Docker's events, already filtered by the engine. Raises `Refusal(unavailable)` if they end unexpectedly."""
     for line in lines(reply):
         event = _event.decode(line)
         attributes = event.Actor.Attributes
@@ -87,8 +87,8 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
         raise Refusal("unavailable", "Docker's event stream ended")
 
 
-def progress(reply: OpenReply, tell: Callable[[PullStep], None]) -> None:
-    """Reads a pull to its end. `Refusal` with the registry's words when it failed, or when somebody cut it off."""
+def progress(reply: OpenReply, report: Callable[[PullStep], None]) -> None:
+    """Read a pull to its end. `Refusal` with the registry's words if it failed, or if it was cancelled."""
     for line in lines(reply):
         step = _progress.decode(line)
         if step.error or step.errorDetail:
@@ -96,20 +96,20 @@ def progress(reply: OpenReply, tell: Callable[[PullStep], None]) -> None:
             raise Refusal(errors.kind_of(words, "failed"), words)
         detail = step.progressDetail or _Bytes()
         status = errors.one_line(step.status)
-        tell(PullStep(layer=step.id, status=status, done=max(detail.current, 0), total=max(detail.total, 0)))
+        report(PullStep(layer=step.id, status=status, done=max(detail.current, 0), total=max(detail.total, 0)))
     if reply.closed:
-        raise Refusal("failed", "the pull was cut off")
+        raise Refusal("failed", "the pull was cancelled")
 
 
 class Framed(Protocol):
-    """What `output` reads from."""
+    """A source that `output` reads from."""
 
     def read_exactly(self, count: int) -> bytes:
-        """That many bytes, or fewer at the end."""
+        """Return exactly `count` bytes, or fewer at the end."""
 
 
 def output(reply: Framed) -> Iterator[tuple[str, bytes]]:
-    """Log output by stream, from Docker's frames of eight bytes of head and their content."""
+    """Log output by stream, from Docker's frames: an eight-byte head, then the content."""
     while len(head := reply.read_exactly(_frame.size)) == _frame.size:
         number, length = _frame.unpack(head)
         yield _STREAMS.get(number, "stdout"), reply.read_exactly(length)

@@ -1,7 +1,7 @@
-"""HTTP of urllib3 over a unix socket.
+"""urllib3's HTTP over a unix socket.
 
-Comes in: the socket's path. Goes out: connections, and a pool of them. Next: `connection`. Docker's own library has the
-same, and loads an HTTP client for the Internet with it: a quarter of what an agent loads before it acts (ADR 5).
+Input: the socket's path. Output: connections, and a pool of them. Next: `connection`. Docker's own library has the
+same, but loads a full HTTP client: a quarter of what an agent loads before it acts (ADR 5).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
 _HOST = "localhost"
-"""HTTP wants a host in each request; an engine behind a unix socket ignores it."""
+"""HTTP requires a host in each request; an engine behind a unix socket ignores it."""
 
 
 class UnixHTTPConnection(HTTPConnection):
@@ -24,7 +24,7 @@ class UnixHTTPConnection(HTTPConnection):
         self.path = path
 
     def connect(self) -> None:
-        """Raises OSError."""
+        """Connect to the socket. Raises OSError."""
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             made.settimeout(self.timeout)

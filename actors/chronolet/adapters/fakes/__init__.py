@@ -1,1 +1,1 @@
-"""A container runtime in memory, under the same contract suite as the real one."""
+"""An in-memory container runtime that passes the same contract suite as the real one."""

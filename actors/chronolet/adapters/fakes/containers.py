@@ -1,6 +1,6 @@
 """Containers in the fake runtime's memory.
 
-Comes in: specs, programs. Goes out: the port's states of them. Next: `fake_runtime`.
+Input: specs, programs. Output: the port's states. Next: `fakes.runtime`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FakeStream:
 
 
 def summary(box: Box) -> ContainerState:
-    """What a listing tells of it."""
+    """The container's state as a listing shows it."""
     return ContainerState(
         id=box.id,
         name=box.spec.name,
@@ -75,7 +75,7 @@ def summary(box: Box) -> ContainerState:
 
 
 def detail(box: Box) -> ContainerState:
-    """All that is known of it."""
+    """The container's state as inspect shows it."""
     return msgspec.structs.replace(
         summary(box),
         started_at=box.started_at,

@@ -1,7 +1,7 @@
 """Commands in the fake runtime's containers.
 
-Comes in: a program for each command. Goes out: execs with the states and streams of the real ones. A program that does
-not end by itself writes what it reads, until its input ends. Next: `fake_runtime`.
+Input: a program for each command. Output: execs with the states and streams of real ones. A program that does not exit
+on its own echoes its input until that ends. Next: `fakes.runtime`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _SLICE_SECONDS = 0.05
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command does: end at once with `exits`, or run; on TERM end with `on_term`, or ignore it (None).
+    """Behaviour of a command: exit immediately with `exits`, or run; on TERM exit with `on_term`, or ignore it (None).
 
-    `missing` are the words with which the runtime refuses to start it. One that `computes` keeps a processor busy
-    while it runs.
+    `missing` is the runtime's error text if it refuses to start the command. A program that `computes` keeps a
+    processor busy while it runs.
     """
 
     exits: int | None = None
@@ -49,7 +49,7 @@ class Exec:
     started_at: float = 0.0
     exit_code: int | None = None
     size: tuple[int, int] = (0, 0)
-    """Rows and columns, as they were told last."""
+    """Rows and columns of the last resize."""
     _input: queue.SimpleQueue[bytes] = field(default_factory=queue.SimpleQueue)
 
     over: threading.Event = field(default_factory=threading.Event)
@@ -149,7 +149,7 @@ class FakeExecs:
             found.end(KILLED)
 
     def forget(self, container_id: str = "") -> None:
-        """Those of a container that has ended, or all, as an engine that was restarted."""
+        """Forget the execs of an ended container, or all of them, like a restarted engine."""
         with self._lock:
             gone = [key for key, one in self.all.items() if not container_id or one.container_id == container_id]
             for key in gone:

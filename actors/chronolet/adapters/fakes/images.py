@@ -1,7 +1,7 @@
-"""Images in memory, with the contract of the real ones.
+"""In-memory images with the contract of the real ones.
 
-Comes in: the port's calls, and what a test or a trial run decides. Goes out: the port's states. Next: whoever takes a
-`ports.images.Images`. `tests/contracts/test_images.py` holds it to the Docker adapter.
+Input: the port's calls, and what a test or a trial run sets. Output: the port's states. Next: users of
+`ports.runtime.images.Images`. `tests/contracts/test_images.py` compares it with the Docker adapter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chronolet.ports.runtime.runtime import Refusal
 
 
 class FakeImages:
-    """`ports.images.Images` in memory. What is removed makes room on the disk; `users` are ids of images in use."""
+    """`ports.runtime.images.Images` in memory. Removing images frees disk space; `users` are ids of images in use."""
 
     def __init__(
         self, images: Iterable[HeldImage] = (), *, capacity_bytes: int = 1 << 30, other_bytes: int = 0
@@ -21,7 +21,7 @@ class FakeImages:
         self.images = {one.id: one for one in images}
         self.users: set[str] = set()
         self.refusals: dict[str, Refusal] = {}
-        """By image id, or `list` and `disk`."""
+        """Keyed by image id, or `list` and `disk`."""
         self.removed: list[str] = []
         self._capacity = capacity_bytes
         self._other = other_bytes
@@ -43,7 +43,7 @@ class FakeImages:
         return DiskState(capacity_bytes=self._capacity, available_bytes=max(self._capacity - used, 0))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
     def _check(self, what: str) -> None:
         if what in self.refusals:

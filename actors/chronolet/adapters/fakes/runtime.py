@@ -1,8 +1,8 @@
-"""A container runtime in memory, with the contract of the real one.
+"""An in-memory container runtime with the contract of the real one.
 
-Comes in: the port's calls, and what a test or a trial run decides: programs, exits, refusals, an engine that is down.
-Goes out: the port's states and notices. Next: whoever takes a `ports.runtime.Runtime`.
-`tests/contracts/test_runtime.py` holds it to the Docker adapter.
+Input: the port's calls, and what a test or a trial run sets: programs, exits, refusals, an engine that is down. Output:
+the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/test_runtime.py`
+compares it with the Docker adapter.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ __all__ = ["FakeRuntime", "Program"]
 KILLED: Final = 137
 START_FAILED: Final = 127
 
+Action = Literal["create", "start", "die", "destroy", "oom"]
+
 
 class FakeRuntime:
-    """`ports.runtime.Runtime` in memory. `programs` by entrypoint and arguments; others run until stopped."""
+    """`ports.runtime.runtime.Runtime` in memory. `programs` by command line; other commands run until stopped."""
 
     def __init__(
         self,
@@ -62,19 +64,19 @@ class FakeRuntime:
         self._down = False
         self.engine_id = "fake-1"
         self.silent = False
-        """While set, notices are lost: only a listing tells."""
+        """While set, notices are lost: only a listing shows changes."""
         self.calls: list[str] = []
         """The names of the calls so far."""
         self.execs = FakeExecs()
 
-    # -- what a test decides ---------------------------------------------------------------------------------------
+    # -- set by tests ----------------------------------------------------------------------------------------------
 
     def refuse(self, call: str, refusal: Refusal, times: int = 1) -> None:
-        """The next calls of this name fail so."""
+        """Make the next `times` calls of this name fail."""
         self._refusals.setdefault(call, deque()).extend([refusal] * times)
 
     def go_down(self) -> None:
-        """As if the engine had been killed: streams break, calls are refused, execs are forgotten, containers live."""
+        """Simulate a killed engine: streams break, calls are refused, execs are forgotten, containers survive."""
         self.execs.forget()
         with self._changed:
             self._down = True
@@ -83,17 +85,17 @@ class FakeRuntime:
             self._streams.clear()
 
     def come_up(self) -> None:
-        """The engine is back."""
+        """Bring the engine back."""
         with self._changed:
             self._down = False
 
     def end(self, container_id: str, exit_code: int = 0, *, oom: bool = False) -> None:
-        """A running container ends by itself."""
+        """Let a running container exit on its own."""
         with self._changed:
             self._end(self._boxes[container_id], exit_code, oom=oom)
 
     def freeze(self, container_id: str) -> None:
-        """A running container is paused by somebody else: it has its processes, and no listing calls it running."""
+        """Pause a running container from outside: it keeps its processes, but no listing shows it as running."""
         with self._changed:
             box = self._boxes[container_id]
             box.state, box.frozen = "unknown", True
@@ -162,7 +164,7 @@ class FakeRuntime:
                 raise Refusal("conflict", f"You cannot remove a {word} container {container_id}")
             self._signal(box, "KILL")
             del self._boxes[container_id]
-            self._tell("destroy", box)
+            self._notify("destroy", box)
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         self._enter("list")
@@ -188,7 +190,7 @@ class FakeRuntime:
             self._streams.remove(stream)
 
     def written_bytes(self, container_id: str) -> int:
-        """As much as it has said."""
+        """The size of its output."""
         self._enter("written_bytes")
         with self._changed:
             box = self._boxes.get(container_id)
@@ -207,7 +209,7 @@ class FakeRuntime:
         opened: Callable[[Stream], None] = lambda _: None,
         silence_seconds: float = 120.0,
     ) -> ImageState:
-        """Of one layer; anybody may have it."""
+        """Pull an image of one layer; no credentials are needed."""
         del credential, opened, silence_seconds
         self._enter("pull")
         if reference not in self._pullable:
@@ -226,7 +228,7 @@ class FakeRuntime:
     def logs(
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
-        """The program's output; `since` and `timestamps` are not kept here."""
+        """The program's output; `since` and `timestamps` are ignored."""
         del since, timestamps
         self._enter("logs")
         with self._changed:
@@ -239,7 +241,7 @@ class FakeRuntime:
         yield from pieces if tail is None else pieces[len(pieces) - min(tail, len(pieces)) :]
 
     def log_path(self, container_id: str) -> str:
-        """Of no file."""
+        """A path without a file."""
         return f"/fake/{container_id}.log"
 
     def create_exec(
@@ -298,7 +300,7 @@ class FakeRuntime:
         self.execs.resize(exec_id, rows, columns)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resources are held."""
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -321,7 +323,7 @@ class FakeRuntime:
                 raise Refusal("not_found", f"No such image: {spec.image}")
             box = Box(id=f"{next(self._numbers):064x}", spec=spec, program=program, created_at=self._now())
             self._boxes[box.id] = box
-            self._tell("create", box)
+            self._notify("create", box)
             return box.id
 
     def _named(self, name: str) -> Box | None:
@@ -352,7 +354,7 @@ class FakeRuntime:
             ("stderr", box.program.stderr),
         )
         box.output += [(name, text) for name, text in pieces if text]
-        self._tell("start", box)
+        self._notify("start", box)
         if box.program.exits is not None:
             self._end(box, box.program.exits)
 
@@ -368,11 +370,13 @@ class FakeRuntime:
         box.state, box.finished_at, box.exit_code, box.oom_killed, box.ip = "exited", self._now(), exit_code, oom, ""
         self.execs.forget(box.id)
         if oom:
-            self._tell("oom", box)
-        self._tell("die", box, exit_code)
+            self._notify("oom", box)
+        self._notify("die", box, exit_code)
         self._changed.notify_all()
 
-    def _tell(self, action: Literal["create", "start", "die", "destroy", "oom"], box: Box, exit_code: int = 0) -> None:
+    def _notify(
+        self, action: Literal["create", "start", "die", "destroy", "oom"], box: Box, exit_code: int = 0
+    ) -> None:
         if self.silent:
             return
         notice = Notice(action=action, id=box.id, labels=box.spec.labels, at=self._now(), exit_code=exit_code)

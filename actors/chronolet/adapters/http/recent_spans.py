@@ -1,7 +1,7 @@
-"""The newest spans of a running agent, from its page /trace.
+"""Fetch the newest spans of a running agent from its page /trace.
 
-Comes in: the agent's address, a pod. Goes out: spans, or that it does not answer, which is no failure: the log alone
-has the steps. Next: `cli.trace`.
+Input: the agent's address, a pod. Output: spans, or None if the agent does not answer; that is no failure, since the
+log alone has the steps. Next: `cli.trace`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SECONDS = 2.0
 
 
 def asked(address: str, pod: str) -> Sequence[Span] | None:
-    """Those of one pod (namespace/name); `address` is `host:port`, empty for an agent that serves no pages. None where
-    nobody answers, or not with spans.
+    """Return the spans of one pod (namespace/name). `address` is `host:port`, empty for an agent that serves no pages.
+    None if there is no answer or it contains no spans.
     """
     if not address:
         return None

@@ -1,6 +1,6 @@
 """HTTP requests to pods, as the kubelet makes them for lifecycle hooks.
 
-Comes in: a request. Goes out: the status of its answer. Next: a pod's network. Answers to
+Input: a request. Output: the status of the response. Next: a pod's network. Corresponds to
 pkg/kubelet/lifecycle/handlers.go (runHTTPHandler), pkg/probe/http/request.go.
 """
 
@@ -23,23 +23,23 @@ from chronolet.ports.pods.requests import Request, RequestFailed
 USER_AGENT = f"kube-lifecycle/{texts.VERSION}"
 
 _CONNECT_SECONDS = 30.0
-_HEAD_SECONDS = 30.0  # from the first byte of an answer to the end of its head
+_HEAD_SECONDS = 30.0  # from the first byte of a response to the end of its head
 _SLICE_SECONDS = 0.5
 
 
 class HttpRequests:
-    """`ports.requests.Requests`; one connection a request."""
+    """`ports.pods.requests.Requests`; one connection per request."""
 
     def get(self, request: Request, timeout_seconds: float, cancelled: threading.Event) -> int:
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
         for _ in range(texts.MOST_REQUESTS):
             try:
-                status, location = _answer(request, until, cancelled)
+                status, location = _exchange(request, until, cancelled)
             except ssl.SSLError as error:
                 if error.reason not in texts.NO_TLS:
                     raise _failed(request, f"tls: {error.reason or error}") from error
-                # Asked in the clear once more, without what only TLS would have kept secret.
-                request = _in_the_clear(request)
+                # Retry without TLS, and without the header that only TLS would keep secret.
+                request = _without_tls(request)
                 continue
             try:
                 following = texts.followed(request, location) if status in texts.REDIRECTS else None
@@ -51,8 +51,8 @@ class HttpRequests:
         raise _failed(request, texts.TOO_MANY)
 
 
-def _answer(request: Request, until: float | None, cancelled: threading.Event) -> tuple[int, str]:
-    """Status and Location. Lets ssl.SSLError through: what it means is the caller's to say."""
+def _exchange(request: Request, until: float | None, cancelled: threading.Event) -> tuple[int, str]:
+    """Make the request; return status and Location. Lets ssl.SSLError through for the caller to interpret."""
     with closing(_connection(request, min(_CONNECT_SECONDS, _left(request, until)))) as connection:
         try:
             connection.connect()
@@ -63,12 +63,12 @@ def _answer(request: Request, until: float | None, cancelled: threading.Event) -
         try:
             _send(connection, request)
             _wait(cast(socket.socket, connection.sock), request, until, cancelled)
-            answer = connection.getresponse()
+            response = connection.getresponse()
         except ssl.SSLError:
             raise
         except (OSError, http.client.HTTPException) as error:
             raise _failed(request, _read_error(error)) from error
-        return answer.status, answer.getheader("Location", "")
+        return response.status, response.getheader("Location", "")
 
 
 def _connection(request: Request, seconds: float) -> http.client.HTTPConnection:
@@ -87,7 +87,7 @@ def _send(connection: http.client.HTTPConnection, request: Request) -> None:
         if name.lower() not in names:
             connection.putheader(name, value)
     for name, value in request.headers:
-        # An empty one is how a manifest says that a header of ours is not to be sent.
+        # An empty value in a manifest suppresses a default header.
         if value or name.lower() not in ("user-agent", "accept"):
             connection.putheader(name, value)
     connection.putheader("Connection", "close")
@@ -95,7 +95,7 @@ def _send(connection: http.client.HTTPConnection, request: Request) -> None:
 
 
 def _wait(raw: socket.socket, request: Request, until: float | None, cancelled: threading.Event) -> None:
-    """For the answer's first byte; what the pod is doing meanwhile may last."""
+    """Wait for the first byte of the response; the pod's work until then may take long."""
     while not readable(raw, min(_SLICE_SECONDS, _left(request, until))):
         if cancelled.is_set():
             raise _failed(request, "context canceled")
@@ -111,7 +111,7 @@ def _left(request: Request, until: float | None) -> float:
     return left
 
 
-def _in_the_clear(request: Request) -> Request:
+def _without_tls(request: Request) -> Request:
     kept = tuple((name, value) for name, value in request.headers if name.lower() != "authorization")
     return msgspec.structs.replace(request, scheme="http", headers=kept)
 

@@ -1,7 +1,7 @@
-"""A request as it stands on the wire and in messages: pure pieces that both HTTP clients are made of.
+"""HTTP requests as text on the wire and in messages: pure functions shared by both HTTP clients.
 
-Comes in: `ports.requests.Request`. Goes out: texts, and where a redirect leads. Next: `http_requests` (hooks),
-`probes.http`. Answers to pkg/probe/http/request.go and Go's net/http, whose words the messages are.
+Input: `ports.pods.requests.Request`. Output: texts, and the target of a redirect. Next: `requests` (hooks),
+`probes.http`. Corresponds to pkg/probe/http/request.go and Go's net/http, whose error texts are used.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ import msgspec
 from chronolet.ports.pods.requests import Request
 
 VERSION = "1.37"
-"""Of the kubelet whose ways these are, as it calls itself to servers."""
+"""Version of the kubelet whose behaviour this follows, as sent in User-Agent."""
 
 MOST_REQUESTS = 10
-"""Of one GET with all its redirects."""
+"""Maximum number of requests for one GET, including redirects."""
 
 REDIRECTS = (301, 302, 303, 307, 308)
 NO_TLS = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
-"""What OpenSSL says of a server that does not speak TLS."""
+"""OpenSSL's reasons for a server that does not speak TLS."""
 
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 TOO_MANY = f"stopped after {MOST_REQUESTS} redirects"
 
 
-class BadLocation(ValueError):  # noqa: N818 - what a server said, foreseen
-    """A redirect to what is no URL."""
+class BadLocation(ValueError):  # noqa: N818 - an expected server error
+    """A redirect to an invalid URL."""
 
 
 def target(path: str) -> str:
-    """What stands in the request line: blanks and what is not ASCII are escaped, a path begins with a slash."""
+    """Return the path for the request line: blanks and non-ASCII characters escaped, with a leading slash."""
     try:
         parts = urlsplit(path)
         where, query = parts.path, parts.query
-    except ValueError:  # too late to refuse it: it is sent as it stands, and the server's to judge
+    except ValueError:  # too late to refuse it: send it unchanged and let the server judge
         where, query = path, ""
     where = where if where.startswith("/") else f"/{where}"
     text = f"{where}?{query}" if query else where
@@ -45,19 +45,19 @@ def target(path: str) -> str:
 
 
 def address(host: str, port: int) -> str:
-    """Host and port, as a URL has them."""
+    """Format host and port as in a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def url(request: Request) -> str:
-    """The whole, without a path where none was asked for."""
+    """Return the full URL, without a path if none was requested."""
     path = target(request.path) if request.path else ""
     return f"{request.scheme}://{address(request.host, request.port)}{path}"
 
 
 def followed(request: Request, location: str) -> Request | None:
-    """Where the answer sends to, if that is the same host; None where the answer stands as it is. `BadLocation` where
-    it cannot be read.
+    """Return the request for a redirect to the same host; None if the response is final. `BadLocation` if the location
+    is invalid.
     """
     try:
         there = urlsplit(urljoin(url(request), location))
@@ -71,12 +71,12 @@ def followed(request: Request, location: str) -> Request | None:
 
 
 def failed(request: Request, why: str) -> str:
-    """The line that says that there was no answer."""
+    """Format the error for a request without a response."""
     return f'Get "{url(request)}": {why}'
 
 
 def dial_failed(host: str, port: int, error: OSError) -> str:
-    """The line that says that there was no connection."""
+    """Format the error for a failed connection."""
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: {error.strerror}"
     return f"dial tcp {address(host, port)}: {_why(error)}"
@@ -85,5 +85,5 @@ def dial_failed(host: str, port: int, error: OSError) -> str:
 def _why(error: OSError) -> str:
     if isinstance(error, TimeoutError) and error.errno is None:
         return "i/o timeout"
-    said = os.strerror(error.errno) if error.errno else str(error)
-    return f"connect: {said.lower()}"
+    text = os.strerror(error.errno) if error.errno else str(error)
+    return f"connect: {text.lower()}"

@@ -1,6 +1,6 @@
-"""Images that need no registry: built on the spot when a pod asks for one that is missing.
+"""Images that need no registry: built locally when a pod needs one that is missing.
 
-Comes in: an image's name. Goes out: a root file system to import, None for any other name. Next: pod's effects.
+Input: an image's name. Output: a root file system to import, None for any other name. Next: pod's effects.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from chronolet.ports.runtime.runtime import BuiltImage, Refusal
 
 
 def builtin(reference: str) -> BuiltImage | None:
-    """The pause image. `Refusal(failed)` where what it is made of is missing on this machine."""
+    """Build the pause image. `Refusal(failed)` if this machine lacks what the image is made of."""
     if reference != busybox.PAUSE.reference:
         return None
     try:

@@ -1,9 +1,9 @@
-"""Local images made from Debian's static busybox: a pod runs on a machine that reaches no registry.
+"""Local images made from Debian's static busybox, so that pods run on machines without access to a registry.
 
-In: the busybox binary. Out: a root file system as tar bytes, and how Docker is to import it. Nothing here reads a
-clock, so the same busybox gives the same bytes. Next: `scripts/images`, the tests' fixtures, and the Docker adapter
-when the default pause image is missing. The pause image answers to build/pause/linux/pause.c: it holds the pod's
-namespaces, ends on TERM and INT with 0 and reaps what is left to it.
+Input: the busybox binary. Output: a root file system as tar bytes, and the settings for importing it into Docker. No
+clock is read, so the same busybox yields the same bytes. Next: `scripts/images`, the tests' fixtures, and the Docker
+adapter when the default pause image is missing. The pause image corresponds to build/pause/linux/pause.c: it holds the
+pod's namespaces, exits with 0 on TERM and INT, and reaps orphaned processes.
 """
 
 import io
@@ -19,12 +19,12 @@ import msgspec
 
 _ELF_INTERPRETER = b"/ld-linux"
 
-# `wait` returns at once on a signal, and a shell reaps whatever its children leave behind.
+# `wait` returns immediately on a signal, and a shell reaps orphaned processes.
 _HOLD = 'trap "exit 0" TERM INT; while :; do sleep 2147483647 & wait $!; done'
 
 
 class LocalImage(msgspec.Struct, frozen=True, kw_only=True):
-    """A name and tag, and what the image runs when the pod does not say."""
+    """Name, tag and default command of a local image."""
 
     repository: str
     tag: str
@@ -36,7 +36,7 @@ class LocalImage(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> list[str]:
-        """The Dockerfile instructions that `docker import` takes."""
+        """The Dockerfile instructions for `docker import`."""
         return [f"CMD {json.dumps(self.cmd)}", "ENV PATH=/bin"]
 
 
@@ -45,17 +45,17 @@ BUSYBOX = LocalImage(repository="chronolet/busybox", tag="1", cmd=("/bin/sh",))
 ALL = (PAUSE, BUSYBOX)
 
 _HANGS_SECONDS = 60
-"""A busybox that has not listed its names by then hangs: it takes milliseconds on an idle machine."""
+"""Time-out for `busybox --list`, which takes milliseconds on an idle machine."""
 
 
 class ImageImporter(Protocol):
-    """The one call of a Runtime that is needed here."""
+    """The one Runtime method needed here."""
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str: ...
 
 
 def busybox_path() -> Path:
-    """The busybox on PATH. FileNotFoundError when there is none or it needs a loader that the image would lack."""
+    """Return the busybox on PATH. FileNotFoundError if there is none or it needs a loader that the image would lack."""
     found = shutil.which("busybox")
     if found is None:
         raise FileNotFoundError("busybox: not on PATH; install the Debian package busybox-static")
@@ -69,13 +69,15 @@ def busybox_path() -> Path:
 
 
 def applets(busybox: Path) -> tuple[str, ...]:
-    """The names under which this busybox can be called."""
+    """Return the names under which this busybox can be called."""
     listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=_HANGS_SECONDS)
     return tuple(listed.stdout.split())
 
 
 def root_tar(binary: bytes, names: Sequence[str]) -> bytes:
-    """A root file system as an uncompressed tar: /bin with a link for each applet, /tmp, /etc/passwd and /etc/group."""
+    """Return a root file system as an uncompressed tar: /bin with a link per applet, /tmp, /etc/passwd
+    and /etc/group.
+    """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for folder, mode in (("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777), ("var", 0o755)):
@@ -89,13 +91,13 @@ def root_tar(binary: bytes, names: Sequence[str]) -> bytes:
 
 
 def build() -> bytes:
-    """The root file system from this machine's busybox; both images hold the same files."""
+    """Return the root file system built from this machine's busybox; both images hold the same files."""
     path = busybox_path()
     return root_tar(path.read_bytes(), applets(path))
 
 
 def load(runtime: ImageImporter, images: Sequence[LocalImage] = ALL) -> None:
-    """Import the images into a Docker Engine. One that is there already is replaced under its name."""
+    """Import the images into a Docker Engine, replacing existing ones of the same name."""
     data = build()
     for image in images:
         runtime.import_image(image.reference, data, image.changes)

@@ -1,7 +1,7 @@
-"""Credentials from Secrets, and from the Docker configuration of the agent's user with its helper programs.
+"""Registry credentials from Secrets and from the Docker configuration of the agent's user, including its helpers.
 
-Comes in: an image, digests of Secrets. Goes out: `Found`. Reads files and runs `docker-credential-<name> get`; both are
-asked anew for each pull, so that a `docker login` counts at once. Next: the `pod` actor's image worker. Answers to:
+Input: an image, digests of Secrets. Output: `Found`. Reads files and runs `docker-credential-<name> get`, both anew for
+each pull, so that a `docker login` takes effect immediately. Next: the `pod` actor's image worker. Corresponds to
 pkg/credentialprovider/config.go, pkg/credentialprovider/secrets, and the docker CLI's own use of its helpers.
 """
 
@@ -27,26 +27,26 @@ from chronolet.rules.names.registry_keys import (
 )
 
 HELPER_SECONDS = 10.0
-_TOKEN = "<token>"  # noqa: S105 - the name under which helpers hand out a token
+_TOKEN = "<token>"  # noqa: S105 - the user name that marks a helper's secret as a token
 _UNKNOWN = b"credentials not found"
 
 
-class _Answer(msgspec.Struct):
+class _HelperOutput(msgspec.Struct):
     Username: str = ""
     Secret: str = ""
 
 
-_answer = msgspec.json.Decoder(_Answer)
+_helper_output = msgspec.json.Decoder(_HelperOutput)
 
 
 def docker_folder(environ: Mapping[str, str]) -> Path:
-    """Where Docker's own configuration lies."""
+    """Return the folder of Docker's own configuration."""
     named = environ.get("DOCKER_CONFIG", "")
     return Path(named) if named else Path("~/.docker").expanduser()
 
 
 class HostKeyring:
-    """`ports.registries.Keyring` on this machine: of the Secrets that are kept here, and of Docker's `folder`."""
+    """`ports.runtime.registries.Keyring` for this machine: stored Secrets, then Docker's configuration in `folder`."""
 
     def __init__(self, folder: Path, secrets: Secrets, helper_seconds: float = HELPER_SECONDS) -> None:
         self._file = folder / "config.json"
@@ -71,7 +71,7 @@ class HostKeyring:
             return None
 
     def _own(self, image: ImageName) -> tuple[Sequence[Credential], str]:
-        """What `docker login` left, a helper's first; and why a part of it cannot be had."""
+        """Return the credentials from `docker login`, a helper's first, and why part of them is unavailable, if so."""
         try:
             config = docker_config(self._file.read_bytes())
         except FileNotFoundError:
@@ -87,7 +87,7 @@ class HostKeyring:
         return ((credential,) if credential else ()) + tuple(kept), remark
 
     def _helped(self, name: str, server: str) -> tuple[Credential | None, str]:
-        """What the helper says. Neither its output nor its errors are shown: they may hold what nobody is to see."""
+        """Run the credential helper. Neither its output nor its errors are shown: they may contain secrets."""
         program = f"docker-credential-{name}"
         try:
             done = subprocess.run(
@@ -105,9 +105,9 @@ class HostKeyring:
             unknown = _UNKNOWN in done.stdout or _UNKNOWN in done.stderr
             return None, "" if unknown else f"{program}: ended with status {done.returncode}"
         try:
-            said = _answer.decode(done.stdout)
+            output = _helper_output.decode(done.stdout)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None, f"{program}: its answer cannot be read"
-        if said.Username == _TOKEN:
-            return Credential(identity_token=said.Secret), ""
-        return Credential(username=said.Username, password=said.Secret), ""
+        if output.Username == _TOKEN:
+            return Credential(identity_token=output.Secret), ""
+        return Credential(username=output.Username, password=output.Secret), ""

@@ -1,4 +1,4 @@
-"""Where KubeEvents can be delivered to: the agent's own log, the node's Redis, a webhook, a Kubernetes API server."""
+"""Destinations of KubeEvents: the agent's own log, the node's Redis, a webhook, a Kubernetes API server."""
 
 from chronolet.adapters.kube_sinks.kubernetes import KubernetesSink
 from chronolet.adapters.kube_sinks.log_lines import LogSink

@@ -1,7 +1,7 @@
-"""One HTTP call to a sink, bounded in time and size whatever the other side does.
+"""One HTTP call to a sink, bounded in time and size whatever the server does.
 
-Comes in: a URL once, then method, path, headers, body. Goes out: a whole answer, or `Unreachable` in one line. Next:
-`webhook`, `kubernetes`.
+Input: a URL once, then method, path, headers, body. Output: a complete response, or `Unreachable` with a one-line text.
+Next: `webhook`, `kubernetes`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CALL_SECONDS = 10.0
 LARGEST_ANSWER = 1 << 20
 
 
-class Unreachable(Exception):  # noqa: N818 - an answer that every caller expects
-    """There was no whole answer."""
+class Unreachable(Exception):  # noqa: N818 - a result that every caller expects
+    """No complete response was received."""
 
 
-class Answer(NamedTuple):
-    """Header names in lower case."""
+class HttpResponse(NamedTuple):
+    """A complete response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -33,14 +33,14 @@ class Answer(NamedTuple):
 
 
 class Caller(Protocol):
-    """Makes one call. Raises `Unreachable`; ValueError for what cannot be put into a request."""
+    """Makes one call. Raises `Unreachable`; ValueError for content that cannot be put into a request."""
 
-    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer: ...
+    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpResponse: ...
 
 
 class HttpCaller:
-    """A `Caller` over the network. Paths are put behind that of the URL; an `https` server's certificate is checked,
-    against `ca_file` if there is one. What is said of failures names the server only: the rest of a URL may be secret.
+    """A `Caller` over the network. Paths are appended to the URL's path; an `https` server's certificate is checked,
+    against `ca_file` if given. Errors name only the server, since the rest of a URL may be secret.
     """
 
     def __init__(self, url: str, *, ca_file: str = "", seconds: float = CALL_SECONDS) -> None:
@@ -57,40 +57,40 @@ class HttpCaller:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._login = {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
 
-    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
+    def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
         try:
             connection = self._connection()
             connection.connect()
-            # A time-out on each read alone would let an answer that drips go on for ever.
+            # A time-out per read alone would never end a response that trickles in.
             cut = threading.Event()
             end = threading.Timer(self._seconds, _cut, [connection.sock, cut])
             end.daemon = True
             end.start()
             try:
-                answer = self._asked(connection, method, path, headers, body)
-                if cut.is_set():  # what was cut off may look whole: an answer without a length ends where it ends
-                    raise Unreachable(f"{self.where}: the answer did not end within {self._seconds:g} s")
-                return answer
+                response = self._exchange(connection, method, path, headers, body)
+                if cut.is_set():  # a truncated response without a length looks complete
+                    raise Unreachable(f"{self.where}: the response did not end within {self._seconds:g} s")
+                return response
             finally:
                 end.cancel()
                 connection.close()
         except (OSError, http.client.HTTPException) as error:
-            said = str(error) or type(error).__name__
-            raise Unreachable(f"{self.where}: {said}") from error
+            text = str(error) or type(error).__name__
+            raise Unreachable(f"{self.where}: {text}") from error
 
-    def _asked(
+    def _exchange(
         self, connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], body: bytes
-    ) -> Answer:
+    ) -> HttpResponse:
         connection.request(
             method, f"{self._path}{path}" or "/", body, {**self._login, **headers, "Connection": "close"}
         )
-        answer = connection.getresponse()
-        found = answer.read(LARGEST_ANSWER + 1)
+        response = connection.getresponse()
+        found = response.read(LARGEST_ANSWER + 1)
         if len(found) > LARGEST_ANSWER:
             raise Unreachable(f"{self.where}: answered with more than {LARGEST_ANSWER} bytes")
-        if answer.length:  # `read` with a size says nothing of what is missing
-            raise Unreachable(f"{self.where}: the answer ended {answer.length} bytes early")
-        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, found)
+        if response.length:  # `read` with a size does not report a short body
+            raise Unreachable(f"{self.where}: the response ended {response.length} bytes early")
+        return HttpResponse(response.status, {name.lower(): value for name, value in response.getheaders()}, found)
 
     def _connection(self) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection
@@ -104,7 +104,9 @@ class HttpCaller:
 
 
 class _Response(http.client.HTTPResponse):
-    """One whose head has to be whole: to the standard library's, a head ends where the connection does."""
+    """A response whose head must be complete: the standard library accepts a head cut off by the end
+    of the connection.
+    """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -112,7 +114,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _WholeLines:
-    """A file each of whose lines ends as a line does."""
+    """A file wrapper that rejects a line without a line end."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -120,7 +122,7 @@ class _WholeLines:
     def readline(self, limit: int) -> bytes:
         line: bytes = self._file.readline(limit)
         if len(line) < limit and not line.endswith(b"\n"):
-            raise http.client.RemoteDisconnected("the answer ended within a line")
+            raise http.client.RemoteDisconnected("the response ended within a line")
         return line
 
     def __getattr__(self, name: str) -> Any:
@@ -128,7 +130,7 @@ class _WholeLines:
 
 
 def _cut(raw: socket.socket, cut: threading.Event) -> None:
-    """Whoever reads from it finds its end."""
+    """Shut the socket down: its reader sees end of file."""
     cut.set()
     with suppress(OSError):
         raw.shutdown(socket.SHUT_RDWR)

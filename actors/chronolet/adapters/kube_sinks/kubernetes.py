@@ -1,10 +1,10 @@
-"""KubeEvents to a Kubernetes API server, as the kubelet's recorder writes them.
+"""Deliver KubeEvents to a Kubernetes API server, as the kubelet's recorder does.
 
-Comes in: posts. Goes out: `create` of a new event, `patch` of one that the server should know; where it does not,
-`create` at once. Source: client-go's tools/record/event.go (recordEvent).
+Input: posts. Output: `create` for a new event, `patch` for a repeated one; if the server does not know that one,
+`create` immediately. Source: client-go's tools/record/event.go (recordEvent).
 
-A Status in the answer is the server's last word, even a 500; one that names a time for the next try is not. What comes
-with neither the object nor a Status, and no answer at all, is tried again.
+A Status in the response is final, even with a 500, unless it names a time for a retry. A response with neither the
+object nor a Status is retried, and so is no response at all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from chronolet.adapters.kube_sinks.calls import Answer, Caller, Unreachable
+from chronolet.adapters.kube_sinks.calls import Caller, HttpResponse, Unreachable
 from chronolet.ports.kube_sinks import Outcome, api_event
 from chronolet.rules.names.kube_event import event_namespace
 from chronolet_schemas.kube_events import Post
@@ -29,24 +29,24 @@ _PATCHED = ("count", "lastTimestamp", "message")
 
 
 class Pace:
-    """At most `burst` calls at once, and `per_second` of them in the long run; 0: as many as there are."""
+    """Rate limit: bursts of up to `burst` calls, `per_second` in the long run; 0 means no limit."""
 
     def __init__(self, per_second: int, burst: int) -> None:
         self._seconds = 1 / per_second if per_second else 0.0
         self._burst = burst
         self._next = 0.0
-        """When a call is due, by the monotonic clock, had there been one each so many seconds."""
+        """Monotonic time of the next call if calls were evenly spaced."""
 
     def wait(self) -> None:
-        """Until the next call may be made; from one thread at a time."""
+        """Sleep until the next call is allowed; called by one thread at a time."""
         now = time.monotonic()
         self._next = max(self._next, now - self._burst * self._seconds) + self._seconds
         time.sleep(max(0.0, self._next - now))
 
 
 class KubernetesSink:
-    """`ports.kube_sinks.Sink` to an API server. `token_file` holds a bearer token; it is read for each call, for such
-    tokens are renewed.
+    """`ports.kube_sinks.Sink` for an API server. `token_file` holds a bearer token and is read for each call, because
+    such tokens are renewed.
     """
 
     at_once = 1
@@ -65,19 +65,19 @@ class KubernetesSink:
             if post.count > 1 and answer.status == HTTPStatus.NOT_FOUND:
                 answer = self._create(post)
         except ValueError as error:
-            return Outcome(refused=((post.name, f"no request can be made of it: {error}"),))
+            return Outcome(refused=((post.name, f"cannot be put into a request: {error}"),))
         except (Unreachable, OSError) as error:
             return Outcome(failure=str(error))
         return _read(post, answer)
 
-    def _create(self, post: Post) -> Answer:
+    def _create(self, post: Post) -> HttpResponse:
         event = api_event(post, self._node)
-        event.pop("series", None)  # the kubelet's events have none: it is for those with an eventTime
+        event.pop("series", None)  # the kubelet's events have none: only events with an eventTime do
         for name in _SERVERS_OWN:
             del event["metadata"][name]
         return self._call("POST", _path(post), self._headers("application/json"), msgspec.json.encode(event))
 
-    def _patch(self, post: Post) -> Answer:
+    def _patch(self, post: Post) -> HttpResponse:
         event = api_event(post, self._node)
         body = msgspec.json.encode({name: event[name] for name in _PATCHED})
         return self._call("PATCH", f"{_path(post)}/{quote(post.name, safe='')}", self._headers(_PATCH), body)
@@ -93,16 +93,16 @@ def _path(post: Post) -> str:
     return f"/api/v1/namespaces/{quote(event_namespace(post.namespace), safe='')}/events"
 
 
-def _read(post: Post, answer: Answer) -> Outcome:
+def _read(post: Post, answer: HttpResponse) -> Outcome:
     found = _object(answer.body)
-    if 200 <= answer.status < 300:  # noqa: PLR2004 - the class of statuses that take it
+    if 200 <= answer.status < 300:  # noqa: PLR2004 - the success statuses
         if found.get("kind") == "Event":
             return Outcome(delivered=1)
         return Outcome(failure=f"answered {answer.status} with {found.get('kind') or 'no object'}, expected an Event")
     if found.get("kind") != "Status" or "retry-after" in answer.headers:
         return Outcome(failure=f"answered {answer.status}")
     if (answer.status, found.get("reason")) == (HTTPStatus.CONFLICT, "AlreadyExists"):
-        return Outcome(known=1)  # its name tells of its place in the log: an answer of this server's was lost
+        return Outcome(known=1)  # names derive from log positions, so an earlier response was lost
     return Outcome(refused=((post.name, f"{answer.status} {found.get('reason', '')}: {found.get('message', '')}"),))
 
 

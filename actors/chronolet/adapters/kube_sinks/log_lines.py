@@ -1,7 +1,7 @@
 """KubeEvents as lines of the agent's own log.
 
-Comes in: posts. Goes out: one structured line each. It acknowledges nothing by name: after a crash a line may come
-twice. Next: whoever reads the log.
+Input: posts. Output: one structured line each, at least once: after a crash a line may repeat. Next: readers of the
+log.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _AT_ONCE = 100
 
 
 class LogSink:
-    """`ports.kube_sinks.Sink` to standard error."""
+    """`ports.kube_sinks.Sink` for standard error."""
 
     at_once = _AT_ONCE
 
     def deliver(self, posts: Sequence[Post]) -> Outcome:
         for n, post in enumerate(posts):
             about = f"{post.object_kind.lower()}/{post.namespace}/{post.object_name}".replace("//", "/")
-            say = log.warning if post.severity == "Warning" else log.info
-            failure = say(
+            write = log.warning if post.severity == "Warning" else log.info
+            failure = write(
                 "KubeEvent",
                 object=about,
                 field=post.field_path,

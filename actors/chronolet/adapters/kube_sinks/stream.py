@@ -1,7 +1,7 @@
-"""KubeEvents in the node's Redis, in the stream that `get events` reads; and how it reads them.
+"""KubeEvents in the node's Redis: the stream that `get events` reads, and its reader.
 
-Comes in: posts. Goes out: an entry each, under the position in the node's log that it came from: so one that is added
-again is known by its id. Old entries leave by age and number. Next: the CLI, redis-cli.
+Input: posts. Output: one entry each, whose id is its position in the node's log, so that adding it twice is detected.
+Old entries are trimmed by age and number. Next: the CLI, redis-cli.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _AT_ONCE = 250
 _TIMEOUT_SECONDS = 10.0
 _LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"
-"""In the server's refusal of an id that is not above all others: it has this one, for they come in order."""
+"""Part of the server's error for an id that is not the highest. Since ids arrive in order, the stream has this one."""
 
 
 class StreamSink:
     """`ports.kube_sinks.Sink` to `chronolet:{NODE}:kube_events`.
 
-    Each entry is a whole Event object as it is from then on; of those with one name the last counts. Entries older
-    than `keep_milliseconds`, and all but the newest `length`, go when new ones come.
+    Each entry is a complete Event object as of its time; of entries with the same name the last one is current. When
+    new entries arrive, those older than `keep_milliseconds` and all but the newest `length` are trimmed.
     """
 
     at_once = _AT_ONCE
@@ -58,7 +58,7 @@ class StreamSink:
         return Outcome(delivered=len(posts))
 
     def _add_one_by_one(self, posts: Sequence[Post]) -> None:
-        """Some are there already. ResponseError for anything else that is said of one of them."""
+        """Add posts singly, skipping those that the stream already has. ResponseError for any other error."""
         for post in posts:
             try:
                 self._channel.call(*self._added(post))
@@ -74,7 +74,7 @@ class StreamSink:
 
 
 class StreamReader:
-    """`ports.kube_sinks.Kept` of that stream."""
+    """`ports.kube_sinks.Kept` for that stream."""
 
     def __init__(self, url: str, node: str) -> None:
         self._channel = Channel(Address(url), _TIMEOUT_SECONDS)
@@ -99,7 +99,5 @@ def _entry(at: bytes, fields: list[bytes]) -> tuple[Position, dict[str, Any]]:
     try:
         event = msgspec.json.decode(values.get(b"event", b""), type=dict[str, Any])
     except msgspec.MsgspecError as error:
-        raise StoreBroken(
-            f"the entry {at.decode()} of the KubeEvents' stream holds no Event object: {error}"
-        ) from error
+        raise StoreBroken(f"entry {at.decode()} of the KubeEvents stream holds no Event object: {error}") from error
     return Position.parse(at.decode()), event

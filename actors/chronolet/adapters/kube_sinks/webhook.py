@@ -1,8 +1,8 @@
-"""KubeEvents as JSON to a URL of somebody's own.
+"""KubeEvents as JSON to a user's URL.
 
-Comes in: posts. Goes out: a POST of the whole Event object for each, signed if there is a secret. Any 2xx takes it.
-It is tried again after no whole answer, a 5xx, and 408, 425 or 429; any other answer is a refusal. So it comes at least
-once: `Idempotency-Key` is the same for the same post. Next: whoever listens there.
+Input: posts. Output: a POST of the complete Event object for each, signed if there is a secret. Any 2xx acknowledges
+it. It is retried after an incomplete response, a 5xx, and 408, 425 or 429; any other status rejects it. Delivery is at
+least once: `Idempotency-Key` is the same for the same post. Next: the user's server.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_
 
 
 class WebhookSink:
-    """`ports.kube_sinks.Sink` to a URL. `secret_file` holds the key of the signature, a line end behind it aside; it is
-    read for each post, so it may be changed while the agent runs.
+    """`ports.kube_sinks.Sink` for a URL. `secret_file` holds the signing key, without a trailing line end; it is read
+    for each post, so it may change while the agent runs.
     """
 
     at_once = 1
@@ -42,12 +42,12 @@ class WebhookSink:
             answer = self._call("POST", "", self._headers(post, body), body)
         except (Unreachable, OSError) as error:
             return Outcome(failure=str(error))
-        if 200 <= answer.status < 300:  # noqa: PLR2004 - the class of statuses that take it
+        if 200 <= answer.status < 300:  # noqa: PLR2004 - the success statuses
             return Outcome(delivered=1)
-        said = f"answered {answer.status}"
+        status = f"answered {answer.status}"
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status in _LATER:
-            return Outcome(failure=said)
-        return Outcome(refused=((post.name, said),))
+            return Outcome(failure=status)
+        return Outcome(refused=((post.name, status),))
 
     def _headers(self, post: Post, body: bytes) -> dict[str, str]:
         headers = {

@@ -1,6 +1,6 @@
-"""Which boot of the machine this is.
+"""Identify the current boot of the machine.
 
-Comes in: nothing. Goes out: a text that is another one after each boot. Next: `cgroups.marks`, `node.wiring`.
+Input: none. Output: a text that differs after each boot. Next: `cgroups.marks`, `node.wiring`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ FILE = Path("/proc/sys/kernel/random/boot_id")
 
 
 def boot_id(file: Path = FILE) -> str:
-    """Empty where the kernel does not tell."""
+    """Return the boot id, empty if the kernel does not provide it."""
     try:
         return file.read_text().strip()
     except OSError:

@@ -1,6 +1,6 @@
-"""The machine, read from the kernel.
+"""The machine's properties, read from the kernel.
 
-Comes in: the state folder. Goes out: facts. Answers to apimachinery's pkg/util/net/interface.go (ChooseHostInterface),
+Input: the state folder. Output: facts. Corresponds to apimachinery's pkg/util/net/interface.go (ChooseHostInterface),
 cadvisor's machine info.
 """
 
@@ -22,23 +22,23 @@ _CAPABILITIES = (  # by their numbers
     "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE "
     "MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE"
 )
-_SOMEWHERE_ELSE = ("192.0.2.1", 9)  # set aside for documentation: a route is looked up, nothing is sent
+_SOMEWHERE_ELSE = ("192.0.2.1", 9)  # reserved for documentation: the route is looked up, nothing is sent
 
 
 _LOOPBACK = "127.0.0.1"
 _SIOCGIFADDR = 0x8915
 _IFREQ = struct.Struct("256s")
-_ADDRESS = slice(20, 24)  # of the struct sockaddr_in behind the interface's name
+_ADDRESS = slice(20, 24)  # the address within struct sockaddr_in, after the interface's name
 
 
 class LinuxHost:
-    """`ports.host.Host`."""
+    """`ports.machine.host.Host`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def address(self) -> str:
-        """The address from which the machine reaches others, else any of its own, else the loopback's."""
+        """The address from which the machine reaches others, else any other own address, else the loopback address."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             try:
                 asked.connect(_SOMEWHERE_ELSE)
@@ -80,7 +80,7 @@ class LinuxHost:
 
 
 def _address_by_name() -> str:
-    """Of a machine without a way out: what its own name stands for, if that is an address of its own."""
+    """For a machine without a default route: the address of its own host name, if that is a local address."""
     try:
         found = socket.gethostbyname(socket.gethostname())
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
@@ -91,10 +91,10 @@ def _address_by_name() -> str:
 
 
 def _address_by_interface() -> str:
-    """The first IPv4 address that an interface has, other than the loopback's."""
+    """The first IPv4 address of an interface other than the loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         for _, name in socket.if_nameindex():
-            with suppress(OSError):  # it has none
+            with suppress(OSError):  # the interface has no address
                 answer = fcntl.ioctl(asked, _SIOCGIFADDR, _IFREQ.pack(name.encode()))
                 found = socket.inet_ntoa(answer[_ADDRESS])
                 if not found.startswith("127."):

@@ -1,10 +1,10 @@
-"""A bell that rings when something in a folder changed. Linux only, by inotify.
+"""Wake up when something in a folder changes. Linux only, by inotify.
 
-Comes in: a folder. Goes out: a wake-up; what changed is for the caller to see. Next: `manifest_folder`.
+Input: a folder. Output: a wake-up; the caller looks up what changed. Next: `watched_folder`, `watcher`.
 
-Libraries that watch files look at their list of changes every few milliseconds: to react within 2 ms they cost more
-processor time a minute than this whole agent may, and with idle costs that can be paid they react after 60 ms. A bell
-that sleeps in the kernel costs nothing and rings at once, and nothing else of such a library is needed here.
+File-watching libraries poll their list of changes every few milliseconds: to react within 2 ms they use more processor
+time than this whole agent may, and at an acceptable idle cost they react after 60 ms. Sleeping in the kernel costs
+nothing and reacts immediately, and no other feature of such a library is needed here.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _READ_BYTES = 65536
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Bell:
-    """Watches one folder, without what lies in its subfolders. OSError if it cannot be watched."""
+class FolderNotifier:
+    """Watches one folder, not its subfolders. OSError if it cannot be watched."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._descriptor = _checked(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK), folder)
         self.moved_in: set[str] = set()
-        """Names that were given to files written elsewhere, as far as the caller has not taken them out."""
+        """Names of files that were moved in, until the caller removes them."""
         self.standing = True
-        """False once the folder itself has gone: another of its name needs another bell."""
+        """False once the folder itself has gone: a new folder of that name needs a new FolderNotifier."""
         try:
             _checked(_libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _WATCHED), folder)
         except OSError:
@@ -58,16 +58,16 @@ class Bell:
         self._poll.register(self._descriptor, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
-        """True as soon as something changed that is worth a look; False after that time."""
-        return bool(self._poll.poll(seconds * 1000)) and self._rung()
+        """Return True as soon as a relevant change happens, False after `seconds`."""
+        return bool(self._poll.poll(seconds * 1000)) and self._has_change()
 
     def close(self) -> None:
         os.close(self._descriptor)
         self.standing = False
 
-    def _rung(self) -> bool:
+    def _has_change(self) -> bool:
         data = os.read(self._descriptor, _READ_BYTES)
-        rung, offset = False, 0
+        changed, offset = False, 0
         while offset < len(data):
             _, mask, _, length = _HEAD.unpack_from(data, offset)
             offset += _HEAD.size
@@ -77,11 +77,13 @@ class Bell:
                 self.moved_in.add(os.fsdecode(name))
             if mask & _GONE:
                 self.standing = False
-            rung = rung or not mask & _CREATE or self._complete(name)
-        return rung
+            changed = changed or not mask & _CREATE or self._complete(name)
+        return changed
 
     def _complete(self, name: bytes) -> bool:
-        """Whether what was created is all there: a link and a socket are, a fresh file is to be written and closed."""
+        """Whether a created entry is complete: a link or a socket is, a regular file must be written
+        and closed first.
+        """
         try:
             found = os.lstat(os.fsencode(self._folder) + b"/" + name)
         except OSError:

@@ -1,9 +1,9 @@
-"""The kernel's log, for one of its lines: which cgroup had a process killed for memory.
+"""Read the kernel's log to find the containers that had a process killed by the OOM killer.
 
-Comes in: /dev/kmsg. Goes out: `ports.kernel_log.Kills`. Next: `pod`'s effects. A runtime hears of such a kill by a
-counter of the container's own cgroup, which goes with it: where that went too soon this line is what is left. The line
-is written before the process dies, and stays until the log's ring is full. Source: mm/oom_kill.c (dump_oom_victim),
-Documentation/ABI/testing/dev-kmsg.
+Input: /dev/kmsg. Output: `ports.machine.kernel_log.Kills`. Next: `pod`'s effects. A runtime detects such a kill by a
+counter of the container's cgroup, which is removed with the container; if it goes too soon, only this log line is left.
+The line is written before the process dies, and stays until the log's ring is full. Source: mm/oom_kill.c
+(dump_oom_victim), Documentation/ABI/testing/dev-kmsg.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import re
 import threading
 
 _RECORD_BYTES = 1 << 13
-"""More than a record has. Each read gives one."""
+"""Larger than any record. Each read returns one."""
 _MOST = 10_000
 _VICTIM = re.compile(rb";oom-kill:.*\btask_memcg=[^,]*?([0-9a-f]{64})")
 
 
 class KernelLog:
-    """Usable from any thread. Where the log may not be read, nothing is ever found."""
+    """Thread-safe. If the log may not be read, nothing is ever found."""
 
     def __init__(self, path: str = "/dev/kmsg") -> None:
         self._path = path
@@ -45,7 +45,7 @@ class KernelLog:
         return ""
 
     def close(self) -> None:
-        """Whoever asks again begins with the oldest record that there is."""
+        """Close the log; the next read starts with the oldest record."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -59,7 +59,7 @@ class KernelLog:
             except BlockingIOError:
                 return
             except BrokenPipeError:
-                continue  # what was next is overwritten already: on with the oldest
+                continue  # the next record was overwritten: continue with the oldest
             if not record:
                 return
             self._note(record)
@@ -73,6 +73,6 @@ class KernelLog:
 
 
 def victim(record: bytes) -> str:
-    """The id of the container whose process a record says was killed; empty if it says no such thing."""
+    """Return the id of the container whose process was killed according to this record; empty for other records."""
     found = _VICTIM.search(record)
     return found[1].decode() if found else ""

@@ -1,6 +1,6 @@
 """The network interfaces of a process, from /proc/<pid>/net/dev.
 
-Comes in: the file. Goes out: `Interface`s. Next: `machine`, `node.stats`.
+Input: the file. Output: `Interface`s. Next: `usage`, `node.stats`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from pathlib import Path
 from chronolet.ports.machine.usage import Interface
 
 _IGNORED = ("lo", "veth", "docker")
-"""Interfaces that lead to containers on this machine only, as cAdvisor leaves them out."""
+"""Interfaces that connect only containers of this machine; cAdvisor omits them too."""
 _COLUMNS = 16
 
 
 def interfaces(path: Path) -> tuple[Interface, ...]:
-    """What has gone through each. OSError, ValueError where the file is none."""
+    """Read the traffic counters of each interface. OSError, or ValueError if the file is malformed."""
     return parsed(path.read_text())
 
 
 def parsed(text: str) -> tuple[Interface, ...]:
-    """The same of the file's text."""
+    """Parse the file's text."""
     found = []
     for line in text.splitlines()[2:]:
         name, _, rest = line.strip().partition(":")

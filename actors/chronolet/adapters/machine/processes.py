@@ -1,7 +1,7 @@
-"""Containers' processes, by way of the kernel: their ends, which the runtime reports only after tidying up, and
-signals, for each of which the runtime starts a program.
+"""Watch and signal containers' processes through the kernel: the runtime reports an exit only after its clean-up, and
+starts a program for each signal.
 
-Comes in: pids as the runtime gives them. Goes out: calls. Next: `pod`'s workers, by the port. Source: pidfd_open(2),
+Input: pids from the runtime. Output: calls. Next: `pod`'s workers, through the port. Source: pidfd_open(2),
 pidfd_send_signal(2).
 """
 
@@ -18,18 +18,18 @@ from pathlib import Path
 from chronolet.ports.runtime.processes import NoProcesses, Processes
 
 _NEEDED = ((os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal"))
-"""Python has what the system that it was built on has: `pidfd_open` with kernel headers from 5.3 on."""
+"""Python offers what its build system had: `pidfd_open` needs kernel headers from 5.3 on."""
 
 _SIGNALS = {one.name.removeprefix("SIG"): one for one in signal.Signals}
 
 
 def host_processes() -> Processes:
-    """Those of this machine, or none where this Python cannot watch them."""
+    """Return the processes of this machine, or none if this Python cannot watch them."""
     return HostProcesses() if all(hasattr(module, name) for module, name in _NEEDED) else NoProcesses()
 
 
 class HostProcesses:
-    """`ports.processes.Processes`, for an agent that shares the runtime's machine and pid namespace."""
+    """`ports.runtime.processes.Processes`, for an agent that shares the runtime's machine and pid namespace."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
@@ -38,12 +38,12 @@ class HostProcesses:
     def watched(self, pid: int, container_id: str, ended: Callable[[], None]) -> Iterator[None]:
         """See `Processes`."""
         with ExitStack() as stack:
-            with suppress(OSError, RuntimeError):  # gone already, no more descriptors or threads: the runtime tells it
+            with suppress(OSError, RuntimeError):  # gone, or out of descriptors or threads: the runtime reports the end
                 self._watch(stack, pid, container_id, ended)
             yield
 
     def signal(self, pid: int, container_id: str, name: str) -> bool:
-        """See `Processes`. One of the real-time signals that have no name of their own (`RTMIN+3`) is not sent."""
+        """See `Processes`. Real-time signals without a name of their own (`RTMIN+3`) are not sent."""
         number = _SIGNALS.get(name.removeprefix("SIG"))
         with ExitStack() as stack, suppress(OSError):
             process = self._opened(stack, pid, container_id)
@@ -53,12 +53,12 @@ class HostProcesses:
         return False
 
     def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:
-        """The process's descriptor, None if it is not the container's. OSError if there is no such process."""
+        """Return the process's descriptor, None if it is not the container's. OSError if there is no such process."""
         if not pid:
             return None
         process = os.pidfd_open(pid)
         stack.callback(os.close, process)
-        # Opened first: should the pid have become somebody else's by now, so has the descriptor.
+        # Open first: if the pid was reused, the descriptor belongs to the new process and this check fails.
         return process if container_id in (self._proc / str(pid) / "cgroup").read_text() else None
 
     def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
-"""What the machine itself uses, from /proc.
+"""The machine's own resource usage, from /proc.
 
-Comes in: nothing. Goes out: `Machine`. Next: the page /stats/summary. Answers to cAdvisor's root container and
-machine information, as the kubelet's summary shows them.
+Input: none. Output: `Machine`. Next: the page /stats/summary. Corresponds to cAdvisor's root container and machine
+information, as the kubelet's summary shows them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chronolet.ports.machine.usage import Limits, Pressure, Pressures, Usage
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """The node at a moment. Times in milliseconds."""
+    """Usage of the node at one moment. Times in milliseconds."""
 
     usage: Usage
     booted_at: int
@@ -28,12 +28,12 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     available_bytes: int
     inodes: int
     inodes_free: int
-    """These four of the file system that the state folder is on."""
+    """The previous four fields describe the file system of the state folder."""
     processors: int = 0
 
 
 def look(folder: Path, proc: Path = Path("/proc")) -> Machine:
-    """Now. OSError where /proc is not as expected."""
+    """Measure now. OSError if /proc is not as expected."""
     disk = os.statvfs(folder)
     return Machine(
         usage=_usage(proc),
@@ -69,7 +69,7 @@ def _usage(proc: Path) -> Usage:
 
 
 def _pressure(proc: Path, resource: str) -> Pressure | None:
-    """None where the kernel keeps no figures."""
+    """Pressure figures of a resource; None if the kernel keeps none."""
     try:
         return pressure((proc / "pressure" / resource).read_bytes())
     except OSError:
@@ -82,7 +82,7 @@ def _busy_nanoseconds(proc: Path) -> int:
 
 
 def _default_interface(proc: Path) -> str:
-    """The one that leads out; empty if none does."""
+    """The interface of the default route; empty if there is none."""
     routes = (line.split() for line in _lines(proc / "net/route")[1:])
     return next((words[0] for words in routes if words[1] == "00000000"), "")
 

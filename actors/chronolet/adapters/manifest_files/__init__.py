@@ -1,7 +1,8 @@
-"""Reading Pod manifests: bytes of a file in, pods or errors out. No I/O: who calls has read the file.
+"""Parse Pod manifests: bytes of a file in, pods or errors out. No I/O: the caller has read the file.
 
-Comes in: YAML (several documents), JSON or KYAML with Pods and Lists of them. Goes out: `Parsed`. Next: the `manifests`
-actor's folder watch and the CLI's `apply`. Answers to: pkg/kubelet/config/common.go (tryDecodeSinglePod and its list).
+Input: YAML (several documents), JSON or KYAML with Pods and Lists of them. Output: `Parsed`. Next: the `manifests`
+actor's folder watch and the CLI's `apply`. Corresponds to pkg/kubelet/config/common.go (tryDecodeSinglePod and its
+list).
 """
 
 from chronolet.adapters.manifest_files.reader import MAX_BYTES, Parsed, read_documents

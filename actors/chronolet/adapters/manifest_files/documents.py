@@ -1,8 +1,8 @@
-"""The documents of a manifest file as plain data, built from the YAML parser's events.
+"""Build the documents of a manifest file as plain data from the YAML parser's events.
 
-Comes in: text. Goes out: maps, lists and scalars, with the problems that only the text shows: duplicate keys, too deep
-nesting, aliases that expand beyond all measure, tags. Nothing here recurses deeper than `MAX_DEPTH`, and nothing built
-can be larger than `MAX_NODES` and `MAX_CHARACTERS`, aliases counted as if written out. Next: `reader`.
+Input: text. Output: maps, lists and scalars, with the problems that only the text shows: duplicate keys, too deep
+nesting, exploding aliases, tags. Recursion is limited to `MAX_DEPTH`, and the result to `MAX_NODES` and
+`MAX_CHARACTERS` with aliases expanded. Next: `reader`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _SHOWN = 60
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _JSON_BEGINS = re.compile(r"\s*\{\s*[\"}]")
 _JSON_NODE = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"?|[\[{]|[^\s\[\]{},:\"]++", re.DOTALL)
-"""A key, a scalar, or the begin of a list or map. Never looks back: what it has read of a string stays read."""
+"""A key, a scalar, or the start of a list or map. Possessive, hence without backtracking into strings."""
 
 
 class Document(NamedTuple):
-    """One document; `value` is None where it is empty."""
+    """One document; `value` is None if it is empty."""
 
     value: Any
     problems: tuple[Problem, ...]
 
 
 class NotReadableError(Exception):
-    """The text breaks off here: no further document can be read. The message says where and why."""
+    """Parsing cannot continue: no further document can be read. The message says where and why."""
 
 
 def _too_many() -> NotReadableError:
@@ -55,7 +55,7 @@ class _Anchored(NamedTuple):
 
 
 def documents(text: str) -> Iterator[Document]:
-    """The documents in order. Raises NotReadableError after the last one that could be read."""
+    """Yield the documents in order. Raises NotReadableError after the last readable one."""
     if text.lstrip().startswith("{"):
         found = _json_documents(text)
         if found is not None:
@@ -77,9 +77,9 @@ def documents(text: str) -> Iterator[Document]:
 
 
 def _json_documents(text: str) -> list[Document] | None:
-    """JSON values one after the other, or None if the text is not JSON (it may be YAML in braces then).
+    """Parse a sequence of JSON values; None if the text is not JSON (it may be YAML in braces then).
 
-    The parser builds everything at once, so nodes are counted before it begins.
+    The JSON parser builds everything in one go, so nodes are counted before it starts.
     """
     if _JSON_BEGINS.match(text) and any(True for _ in itertools.islice(_JSON_NODE.finditer(text), MAX_NODES, None)):
         raise NotReadableError(f"more than {MAX_NODES} values")
@@ -117,7 +117,7 @@ def _most_repeated(pairs: list[tuple[str, Any]]) -> str:
 
 
 def _checked(value: Any, path: str, problems: list[Problem], depth: int = 0) -> Any:
-    """A JSON value with its scalars in order; what is wrong with them is added to `problems`."""
+    """Sanitize a JSON value's scalars; problems are appended to `problems`."""
     if depth > MAX_DEPTH:
         problems.append(Problem(path, f"nested deeper than {MAX_DEPTH} levels"))
         return None
@@ -132,20 +132,20 @@ def _checked(value: Any, path: str, problems: list[Problem], depth: int = 0) -> 
 
 
 def _scalar(value: Scalar, path: str, problems: list[Problem]) -> Scalar:
-    """The scalar itself, or an empty one where Kubernetes or Redis could not carry it."""
+    """Return the scalar, or an empty one if Kubernetes or Redis could not carry it."""
     if isinstance(value, float):
         if math.isfinite(value):
             return whole(value)
-        problems.append(Problem(path, f"{value} is no finite number"))
+        problems.append(Problem(path, f"{value} is not a finite number"))
         return None
     if isinstance(value, str) and not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            problems.append(Problem(path, "holds half of a surrogate pair, expected valid Unicode"))
+            problems.append(Problem(path, "contains an unpaired surrogate, expected valid Unicode"))
             return ""
     if isinstance(value, str) and "\0" in value:
-        problems.append(Problem(path, "holds a NUL character"))
+        problems.append(Problem(path, "contains a NUL character"))
         return value.replace("\0", "")
     return value
 
@@ -155,7 +155,7 @@ def _child(path: str, key: str) -> str:
 
 
 class _Builder:
-    """Builds documents from the events of one text; knows its size so far and the current document's anchors."""
+    """Builds documents from the events of one text; tracks its size so far and the current document's anchors."""
 
     def __init__(self, text: str) -> None:
         self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
@@ -166,11 +166,11 @@ class _Builder:
         self._start()
 
     def more(self) -> bool:
-        """Whether another document begins here."""
+        """Whether another document follows."""
         return isinstance(self._event, yaml.DocumentStartEvent)
 
     def document(self) -> Document:
-        """The next document."""
+        """Return the next document."""
         self._start()
         self._advance()
         value = self._node("", 0)
@@ -195,12 +195,12 @@ class _Builder:
         self._nodes += nodes
         self._characters += characters
         if self._nodes > MAX_NODES:
-            raise self._fail(f"more than {MAX_NODES} values, aliases written out")
+            raise self._fail(f"more than {MAX_NODES} values with aliases expanded")
         if self._characters > MAX_CHARACTERS:
-            raise self._fail(f"more than {MAX_CHARACTERS} characters, aliases written out")
+            raise self._fail(f"more than {MAX_CHARACTERS} characters with aliases expanded")
 
     def _node(self, path: str, depth: int) -> Any:
-        """The value that begins with the current event; leaves the event after it current."""
+        """Return the value that starts with the current event, and advance to the event after it."""
         if depth > MAX_DEPTH:
             raise self._fail(f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(self._event, yaml.AliasEvent):
@@ -212,7 +212,7 @@ class _Builder:
         return value
 
     def _new(self, path: str, depth: int) -> Any:
-        """The same for what is written out here, not an alias."""
+        """Like `_node`, for a value that is not an alias."""
         event = self._event
         self._count(1, 0)
         self._advance()
@@ -274,17 +274,17 @@ class _Builder:
         return isinstance(event, yaml.ScalarEvent) and event.value == _MERGE and bool(event.implicit[0])
 
     def _merge(self, merged: dict[str, Any], value: Any, path: str) -> None:
-        """What `<<` brings in: the first of several maps wins over the later ones."""
+        """Merge what `<<` refers to: of several maps the first wins."""
         for source in value if isinstance(value, list) else [value]:
             if isinstance(source, dict):
                 merged.update({key: held for key, held in source.items() if key not in merged})
             else:
-                self._problems.append(Problem(_child(path, _MERGE), "merges what is no map"))
+                self._problems.append(Problem(_child(path, _MERGE), "merged value is not a map"))
 
     def _key(self, path: str, depth: int) -> str | None:
         line = self._line()
         key = self._node(path, depth + 1)
         text = None if isinstance(key, dict | list) else key_text(key)
         if text is None:
-            self._problems.append(Problem(path, f"the key in line {line} is no text"))
+            self._problems.append(Problem(path, f"the key in line {line} is not text"))
         return text

@@ -1,8 +1,8 @@
-"""One object of a manifest as a pod or a Secret, or what is wrong with it.
+"""Convert one object of a manifest to a pod or a Secret, or report what is wrong with it.
 
-Comes in: the plain value of a document. Goes out: the objects in it (a List holds several), each read by itself: a
-defaulted pod or a Secret, problems, findings. Next: `reader`, which puts a file together from them.
-Answers to: pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
+Input: the plain value of a document. Output: its objects (a List holds several), each converted separately: a defaulted
+pod or a Secret, problems, findings. Next: `reader`, which assembles the file from them. Corresponds to
+pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _SHOWN = 60
 _SEPARATOR = re.compile(r"[.\[]")
 
 
-class Found(NamedTuple):
-    """One object: at which path of its document, and the kind that its list gives it if it names none."""
+class Item(NamedTuple):
+    """One object, its path in the document, and the kind implied by its list if it names none."""
 
     path: str
     value: Any
     kind: str | None = None
 
 
-class Read(NamedTuple):
-    """What became of one object. A pod with problems is handed on for its name only."""
+class Converted(NamedTuple):
+    """Result of converting one object. A pod with problems is passed on only for its name."""
 
     pod: Pod | None = None
     secret: Secret | None = None
@@ -46,37 +46,37 @@ class Read(NamedTuple):
     findings: tuple[Finding, ...] = ()
 
 
-def objects(found: Found) -> Iterator[Found]:
-    """The object itself, or the items of a List, however deep."""
+def objects(found: Item) -> Iterator[Item]:
+    """Yield the object itself, or the items of a List, recursively."""
     kind = _kind(found)
     items = found.value.get("items") or [] if kind in _LISTS else None
     if kind is None or not isinstance(items, list):
         yield found
         return
     for index, item in enumerate(items):
-        yield from objects(Found(below(found.path, f"items[{index}]"), item, _LISTS[kind]))
+        yield from objects(Item(below(found.path, f"items[{index}]"), item, _LISTS[kind]))
 
 
-def read(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
-    """The object as a pod or a Secret. `known` is what its document's text already showed to be wrong."""
+def read(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
+    """Convert the object to a pod or a Secret. `known` are the problems already found in its document's text."""
     if not isinstance(found.value, dict):
         message = f"{described(found.value)}, expected a map with apiVersion, kind and metadata"
-        return Read(problems=(Problem(found.path, message),))
+        return Converted(problems=(Problem(found.path, message),))
     kind = _kind(found)
     wrong = tuple(_type_problems(found, kind))
     if wrong:
-        return Read(problems=wrong)
+        return Converted(problems=wrong)
     if kind in _LATER:
         finding = Finding(
-            path=below(found.path, "kind"), severity=WARNING, message=f"{kind}s are not honoured yet, it is passed over"
+            path=below(found.path, "kind"), severity=WARNING, message=f"{kind}s are not supported yet and are ignored"
         )
-        return Read(findings=(finding,))
+        return Converted(findings=(finding,))
     return _secret(found, namespace) if kind == "Secret" else _pod(found, namespace, known)
 
 
-def _secret(found: Found, namespace: str) -> Read:
+def _secret(found: Item, namespace: str) -> Converted:
     taken = read_secret(found.value, namespace)
-    return Read(
+    return Converted(
         secret=taken.secret,
         problems=tuple(Problem(below(found.path, one.path), one.message) for one in taken.problems),
         findings=tuple(
@@ -87,17 +87,17 @@ def _secret(found: Found, namespace: str) -> Read:
 
 
 def below(path: str, rest: str) -> str:
-    """The path of a field of what stands at `path`."""
+    """Join a path and the path of a field below it."""
     return f"{path}.{rest}" if path and rest else path or rest
 
 
-def _kind(found: Found) -> str | None:
-    """What the object says it is, else what its list says."""
+def _kind(found: Item) -> str | None:
+    """The object's own kind, else the one implied by its list."""
     kind = found.value.get("kind") if isinstance(found.value, dict) else None
     return kind if isinstance(kind, str) and kind else None if kind else found.kind
 
 
-def _type_problems(found: Found, kind: str | None) -> Iterator[Problem]:
+def _type_problems(found: Item, kind: str | None) -> Iterator[Problem]:
     version, given = found.value.get("apiVersion"), found.value.get("kind")
     if version or not found.kind:
         yield from _unless("v1", version, below(found.path, "apiVersion"), ("v1",))
@@ -116,10 +116,10 @@ def _unless(expected: str, value: Any, path: str, allowed: tuple[str, ...]) -> I
         yield Problem(path, f"{value[:_SHOWN]!r} is not supported, expected {expected}")
 
 
-def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
+def _pod(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
     too_many = tuple(Problem(below(found.path, one.path), one.message) for one in counts.problems(found.value))
     if too_many:
-        return Read(problems=too_many)
+        return Converted(problems=too_many)
     content = {**found.value, "apiVersion": "v1", "kind": "Pod"}
     status = content.pop("status", None)
     fitted = fit(content, Pod)
@@ -131,7 +131,7 @@ def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
     placed = tuple(_by_themselves((Problem(below(found.path, one.path), one.message) for one in wrong), known, volumes))
     refused = [Problem(below(found.path, one.path), one.message) for one in validate(pod)]
     unknown = [Finding(path=one.path, severity=WARNING, message=one.message, pod=pod.key) for one in fitted.unknown]
-    return Read(
+    return Converted(
         pod=pod,
         problems=(*placed, *_by_themselves(refused, (*placed, *known), volumes)),
         findings=tuple(
@@ -142,7 +142,7 @@ def _pod(found: Found, namespace: str, known: Iterable[Problem]) -> Read:
 
 
 def _by_themselves(found: Iterable[Problem], wrong: Iterable[Problem], volumes: str) -> Iterator[Problem]:
-    """Without what only follows from a value that was wrong already and therefore left out."""
+    """Drop problems that merely follow from a value that was already wrong and therefore omitted."""
     paths = frozenset(problem.path for problem in wrong)
     some_volume = any(path.startswith(volumes) for path in paths)
     for problem in found:
@@ -153,7 +153,7 @@ def _by_themselves(found: Iterable[Problem], wrong: Iterable[Problem], volumes: 
 
 
 def _and_above(path: str) -> Iterator[str]:
-    """The path and those above it; of an endless one only the upper part."""
+    """Yield the path and its parents; of an extremely long path only the upper ones."""
     yield path
     for found in itertools.islice(_SEPARATOR.finditer(path), MAX_DEPTH):
         yield path[: found.start()]

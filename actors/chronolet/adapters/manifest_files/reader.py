@@ -1,7 +1,7 @@
-"""A manifest file as pods and Secrets: everything that is wrong with it, or all that it holds.
+"""Parse a manifest file: all its errors, or all its pods and Secrets.
 
-Comes in: a file's content and name. Goes out: `Parsed`: defaulted pods, or errors (then no pods: a file is taken whole
-or not at all), and findings about what is not honoured. Next: the `manifests` actor and `apply`.
+Input: a file's content and name. Output: `Parsed`: defaulted pods, or errors (then no pods: a file is accepted as a
+whole or not at all), and findings about fields that are not honoured. Next: the `manifests` actor and `apply`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from chronolet.adapters.manifest_files.documents import NotReadableError, documents
-from chronolet.adapters.manifest_files.objects import Found, Read, below, objects, read
+from chronolet.adapters.manifest_files.objects import Converted, Item, below, objects, read
 from chronolet.ports.pods.secrets import Secret
 from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import DEFAULT_NAMESPACE, WARNING, Finding, ManifestError, Pod
 
 MAX_BYTES = 3 * 1024 * 1024
-"""What an API server takes in one request."""
+"""An API server's limit for one request."""
 
 MAX_REPORTED = 100
-"""So many errors, and so many findings, of one file are told; the rest is a number."""
+"""Maximum number of errors, and of findings, reported per file; the rest is only counted."""
 
 _PATH_SHOWN = 300
 
@@ -29,7 +29,7 @@ _One = TypeVar("_One", Finding, ManifestError)
 
 
 class Parsed(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file holds. There are pods and Secrets only where there is no error."""
+    """Content of a file. It has pods and Secrets only if there is no error."""
 
     pods: tuple[Pod, ...] = ()
     secrets: tuple[Secret, ...] = ()
@@ -40,10 +40,10 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
 def read_documents(
     content: bytes | str, name: str, *, namespace: str = DEFAULT_NAMESPACE, strict: bool = False
 ) -> Parsed:
-    """The pods of a file called `name`; `namespace` is for pods that name none. With `strict`, findings are errors."""
+    """Parse the file `name`; `namespace` is for pods that name none. With `strict`, findings become errors."""
     file = _File(name, namespace)
     if len(content) > MAX_BYTES:
-        file.refuse(f"holds more than {MAX_BYTES} bytes, the most that is read")
+        file.refuse(f"is larger than the limit of {MAX_BYTES} bytes")
         return file.parsed(strict=strict)
     try:
         file.read(_text(content))
@@ -53,15 +53,15 @@ def read_documents(
 
 
 def _text(content: bytes | str) -> str:
-    """UTF-8, with or without a byte order mark. Raises UnicodeError for anything else."""
+    """Decode UTF-8, with or without a byte order mark. Raises UnicodeError for anything else."""
     if isinstance(content, bytes):
         return content.decode("utf-8-sig")
     content.encode()
     return content.removeprefix("\ufeff")
 
 
-class _Told(Generic[_One]):
-    """A list that keeps its beginning and counts the rest."""
+class _Capped(Generic[_One]):
+    """A list that keeps its first items and counts the rest."""
 
     def __init__(self) -> None:
         self.kept: list[_One] = []
@@ -73,13 +73,13 @@ class _Told(Generic[_One]):
         else:
             self.left_out += 1
 
-    def told(self, *, numbered: bool) -> list[_One]:
-        """What was kept; without document numbers where there is one document only."""
+    def items(self, *, numbered: bool) -> list[_One]:
+        """Return the kept items, without document numbers if there is only one document."""
         return self.kept if numbered else [msgspec.structs.replace(one, document=0) for one in self.kept]
 
 
 class _File:
-    """All that was found in one file so far."""
+    """Everything found in one file so far."""
 
     def __init__(self, name: str, namespace: str) -> None:
         self._name = name
@@ -88,11 +88,11 @@ class _File:
         self._pods: dict[str, Pod] = {}
         self._secrets: dict[str, Secret] = {}
         self._first: dict[str, str] = {}
-        self._errors: _Told[ManifestError] = _Told()
-        self._findings: _Told[Finding] = _Told()
+        self._errors: _Capped[ManifestError] = _Capped()
+        self._findings: _Capped[Finding] = _Capped()
 
     def read(self, text: str) -> None:
-        """Takes in all documents, up to where the text can no longer be read."""
+        """Read all documents, up to the first unreadable text."""
         try:
             for document in documents(text):
                 if document.value is not None or document.problems:
@@ -105,15 +105,15 @@ class _File:
             self.refuse("holds no object, expected a v1 Pod")
 
     def refuse(self, message: str) -> None:
-        """Notes that the file, from the current document on, cannot be read at all."""
+        """Record that the file cannot be read from the current document on."""
         self._errors.add(
             ManifestError(file=self._name, path="", message=message, document=self._documents), always=True
         )
 
     def parsed(self, *, strict: bool) -> Parsed:
-        """The whole file's result."""
+        """Return the result for the whole file."""
         numbered = self._documents > 1
-        errors, findings = self._errors.told(numbered=numbered), self._findings.told(numbered=numbered)
+        errors, findings = self._errors.items(numbered=numbered), self._findings.items(numbered=numbered)
         if self._errors.left_out:
             errors.append(ManifestError(file=self._name, path="", message=f"{self._errors.left_out} more errors"))
         if self._findings.left_out:
@@ -133,10 +133,10 @@ class _File:
 
     def _document(self, value: Any, known: tuple[Problem, ...]) -> None:
         self._refuse_all(known)
-        for found in objects(Found("", value)):
+        for found in objects(Item("", value)):
             self._take(found, read(found, self._namespace, known))
 
-    def _take(self, found: Found, taken: Read) -> None:
+    def _take(self, found: Item, taken: Converted) -> None:
         self._refuse_all(taken.problems)
         for finding in taken.findings:
             self._findings.add(msgspec.structs.replace(finding, document=self._documents))
@@ -145,14 +145,14 @@ class _File:
         if taken.pod is not None and taken.pod.metadata.name and self._is_first(f"pod {taken.pod.key}", found):
             self._pods[taken.pod.key] = taken.pod
 
-    def _is_first(self, what: str, found: Found) -> bool:
-        """Whether this is the first of its name; a second one is refused."""
+    def _is_first(self, what: str, found: Item) -> bool:
+        """Whether this is the first object of its name; a second one is an error."""
         here = f"document {self._documents}" + (f" at {found.path}" if found.path else "")
         first = self._first.setdefault(what, here)
         if first is here:
             return True
         place = below(found.path, "metadata.name")
-        self._refuse_all([Problem(place, f"{what} stands twice in this file, first in {first}")])
+        self._refuse_all([Problem(place, f"{what} is defined twice in this file, first in {first}")])
         return False
 
     def _refuse_all(self, problems: Iterable[Problem]) -> None:
@@ -163,6 +163,6 @@ class _File:
 
 
 def _printable(path: str) -> str:
-    """A path that a terminal and a log line can show: keys of maps are a stranger's text."""
+    """Make a path printable on terminals and log lines: keys of maps are untrusted text."""
     shown = path if path.isprintable() else repr(path)[1:-1]
     return shown if len(shown) <= _PATH_SHOWN else shown[:_PATH_SHOWN] + "..."

@@ -1,7 +1,7 @@
-"""What a plain YAML scalar means, as the YAML library of Kubernetes takes it. Pure.
+"""Resolve plain YAML scalars like the YAML library of Kubernetes. Pure.
 
-Comes in: the text of an unquoted scalar. Goes out: null, boolean, whole number, float or the text itself. Dates and
-times of day stay text. Answers to: sigs.k8s.io/yaml (resolve.go of its YAML 1.1 parser), then a trip through JSON.
+Input: the text of an unquoted scalar. Output: null, boolean, whole number, float or the text itself. Dates and times
+stay text. Corresponds to sigs.k8s.io/yaml (resolve.go of its YAML 1.1 parser), followed by a round trip through JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TEXT_TAGS: Final = frozenset({"tag:yaml.org,2002:str", "!"})
 
 
 def resolve(text: str) -> Scalar:
-    """The value of an unquoted scalar."""
+    """Return the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":
@@ -46,12 +46,12 @@ def resolve(text: str) -> Scalar:
 
 
 def whole(number: float) -> int | float:
-    """A float without a fraction as an integer, which is what it becomes on its way through JSON."""
+    """Convert a float without a fraction to an integer, as the round trip through JSON does."""
     return int(number) if number.is_integer() and abs(number) < 2**63 else number
 
 
 def key_text(key: Scalar) -> str | None:
-    """A map's key as JSON has it; None for null, which is no key."""
+    """Return a map's key as in JSON; None for null, which cannot be a key."""
     if isinstance(key, bool):
         return "true" if key else "false"
     return None if key is None else str(key)

@@ -1,7 +1,7 @@
-"""One object of a manifest as a Secret with the credentials of registries, or what is wrong with it.
+"""Convert one object of a manifest to a Secret with registry credentials, or report what is wrong with it.
 
-Comes in: the plain value of a document. Goes out: `Secret`, problems, findings. Next: `objects`. Answers to:
-pkg/apis/core/validation (ValidateSecret). What a Secret holds stands in no message: paths and types only.
+Input: the plain value of a document. Output: `Secret`, problems, findings. Next: `objects`. Corresponds to
+pkg/apis/core/validation (ValidateSecret). Messages name only paths and types, never a Secret's content.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHOWN = 60
 
 
 class ReadSecret(NamedTuple):
-    """What became of one object."""
+    """Result of converting one object."""
 
     secret: Secret | None
     problems: tuple[Problem, ...]
@@ -31,7 +31,7 @@ class ReadSecret(NamedTuple):
 
 
 def read_secret(value: Mapping[str, Any], namespace: str) -> ReadSecret:
-    """The object as a Secret; paths are its own."""
+    """Convert the object to a Secret; paths are relative to the object."""
     problems: list[Problem] = []
     metadata = value.get("metadata")
     named = _named(metadata if isinstance(metadata, dict) else {}, namespace, problems)
@@ -42,7 +42,7 @@ def read_secret(value: Mapping[str, Any], namespace: str) -> ReadSecret:
     if isinstance(type_, str) and type_ in SECRETS:
         problems += tuple(_content_problems(type_, data, problems))
     else:
-        shown = repr(type_[:_SHOWN]) if isinstance(type_, str) else "what is no text"
+        shown = repr(type_[:_SHOWN]) if isinstance(type_, str) else "a value that is not text"
         problems.insert(0, Problem("type", f"{shown} is not supported yet, expected {_EXPECTED}"))
     findings = (
         Finding(path=field, severity=WARNING, message="unknown field") for field in value if field not in _FIELDS
@@ -52,16 +52,16 @@ def read_secret(value: Mapping[str, Any], namespace: str) -> ReadSecret:
 
 
 def _named(metadata: Mapping[str, Any], namespace: str, problems: list[Problem]) -> tuple[str, str]:
-    """Namespace and name."""
+    """Return namespace and name."""
     found = (metadata.get("namespace") or namespace, metadata.get("name"))
     checks = (("metadata.namespace", names.label_problem), ("metadata.name", names.subdomain_problem))
     for (path, check), text in zip(checks, found, strict=True):
         if not text:
             problems.append(Problem(path, "missing, expected a name"))
         elif not isinstance(text, str):
-            problems.append(Problem(path, "is no text, expected a name"))
-        elif said := check(text):
-            problems.append(Problem(path, said))
+            problems.append(Problem(path, "is not text, expected a name"))
+        elif problem := check(text):
+            problems.append(Problem(path, problem))
     return str(found[0]), str(found[1])
 
 
@@ -69,7 +69,7 @@ def _data(value: Any, problems: list[Problem]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for key, text in _entries("data", value, problems):
         try:
-            # As Go reads it: line breaks within do not matter.
+            # Like Go, ignore line breaks.
             found[key] = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
         except ValueError:
             problems.append(Problem(f"data[{key}]", "is not base64"))
@@ -82,7 +82,7 @@ def _string_data(value: Any, problems: list[Problem]) -> dict[str, bytes]:
 
 def _entries(field: str, value: Any, problems: list[Problem]) -> Iterator[tuple[str, str]]:
     if value is not None and not isinstance(value, dict):
-        problems.append(Problem(field, "is no map, expected names and values"))
+        problems.append(Problem(field, "is not a map, expected names and values"))
         return
     for key, text in (value or {}).items():
         if text is None:
@@ -90,11 +90,11 @@ def _entries(field: str, value: Any, problems: list[Problem]) -> Iterator[tuple[
         elif isinstance(text, str):
             yield str(key), text
         else:
-            problems.append(Problem(f"{field}[{key}]", "is no text, expected it in quotes"))
+            problems.append(Problem(f"{field}[{key}]", "is not text, expected it in quotes"))
 
 
 def _content_problems(type_: str, data: Mapping[str, bytes], known: list[Problem]) -> Iterator[Problem]:
-    """A field that was wrong already has been told of."""
+    """Check the credentials, unless their field already has a problem."""
     field = SECRETS[type_][0]
     path = f"data[{field}]"
     if any(problem.path in (path, f"stringData[{field}]", "data", "stringData") for problem in known):

@@ -1,7 +1,7 @@
-"""Plain data against the types of a Pod: every wrong type by its path, every unknown field.
+"""Check plain data against the types of a Pod: report every wrong type by its path, and every unknown field.
 
-Comes in: the plain value of a document. Goes out: the same value fit for msgspec.convert, without what was wrong, and
-what was wrong with it. All of it is found in one pass, where converting would stop at the first error. Next: `reader`.
+Input: the plain value of a document. Output: the value fit for msgspec.convert, without its wrong parts, and the
+problems. One pass finds them all, whereas converting would stop at the first error. Next: `reader`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HINTS = 20
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that converts, the problems it had, and the paths of unknown fields with a hint each."""
+    """A convertible value, its problems, and the unknown fields, each with a hint."""
 
     value: Any
     problems: tuple[Problem, ...]
@@ -34,7 +34,7 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fit(value: Any, part: type[Part], path: str = "") -> Fitted:
-    """`value` as `part` would have it. A wrong field is left out, a wrong item of a list becomes an empty one."""
+    """Fit `value` to `part`. A wrong field is dropped; a wrong list item becomes an empty one."""
     fitter = _Fitter()
     fitted = fitter.fit(value, _info(part), path)
     return Fitted(
@@ -63,7 +63,7 @@ class _Fitter:
         self.unknown: list[Problem] = []
 
     def fit(self, value: Any, info: inspect.Type, path: str) -> Any:
-        """The value as `info` wants it, or `_ABSENT` after a problem was noted."""
+        """Return the value fit for `info`, or `_ABSENT` after recording a problem."""
         rule: _Rule = _FITS.get(type(info), _Fitter.loose)
         return rule(self, value, info, path)
 
@@ -72,7 +72,7 @@ class _Fitter:
         return _ABSENT
 
     def union(self, value: Any, info: inspect.UnionType, path: str) -> Any:
-        """Optional types, and numbers that may be names."""
+        """Fit optional types, and numbers that may be names."""
         kinds = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)]
         if len(kinds) == 1:
             return self.fit(value, kinds[0], path)
@@ -97,13 +97,15 @@ class _Fitter:
         return {key: held for key, held in fitted.items() if held is not _ABSENT}
 
     def _unknown(self, key: str, fields: dict[str, inspect.Type], path: str) -> None:
-        # Looking for what was meant is slow: a file full of unknown fields gets a few hints only.
+        # Finding similar names is slow, so a file full of unknown fields gets only a few hints.
         near = difflib.get_close_matches(key[:_SHOWN], fields, n=1) if len(self.unknown) < _HINTS else []
         hint = f", did you mean {near[0]}?" if near else ""
         self.unknown.append(Problem(path, f"unknown field{hint}"))
 
     def items(self, value: Any, info: inspect.VarTupleType, path: str) -> Any:
-        """A wrong item leaves an empty object in its place where items are objects: the others keep their numbers."""
+        """Fit a list. A wrong item becomes an empty object if items are objects, so that the others
+        keep their indices.
+        """
         if not isinstance(value, list):
             return self._wrong(value, "a list", path)
         items = [self.fit(held, info.item_type, f"{path}[{index}]") for index, held in enumerate(value)]
@@ -112,7 +114,7 @@ class _Fitter:
         return [item for item in kept if item is not _ABSENT]
 
     def map(self, value: Any, info: inspect.DictType, path: str) -> Any:
-        """Null as a text is the empty text, as Go has it; as anything else it is as if not written."""
+        """Fit a map. Null becomes the empty text for text values, as in Go; otherwise the key is dropped."""
         if not isinstance(value, dict):
             return self._wrong(value, "a map", path)
         null = "" if isinstance(info.value_type, inspect.StrType) else _ABSENT
@@ -142,7 +144,7 @@ class _Fitter:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
     def literal(self, value: Any, info: inspect.LiteralType, path: str) -> Any:
-        """One of a few words; the empty text means that none was given."""
+        """Fit one of a few words; empty text means not given."""
         if value in info.values and isinstance(value, str):
             return value
         if value == "":
@@ -154,13 +156,13 @@ class _Fitter:
         return _ABSENT
 
     def quantity(self, value: Any, _info: inspect.Metadata, path: str) -> Any:
-        """Types with a note are quantities; a number becomes the text that it was."""
+        """Fit a quantity, the only type with metadata; a number becomes its text."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         return value if isinstance(value, str) else self._wrong(value, "a quantity such as 100m or 64Mi", path)
 
     def loose(self, value: Any, info: inspect.Type, path: str) -> Any:
-        """What nobody looks into: only made safe to travel. Nulls are left out."""
+        """Fit an untyped value: make it safe to serialize and drop nulls."""
         if isinstance(value, dict):
             fitted = {key: self.loose(held, info, f"{path}.{key}") for key, held in value.items() if held is not None}
             return {key: held for key, held in fitted.items() if held is not _ABSENT}
@@ -186,7 +188,7 @@ _FITS: dict[type[inspect.Type], _Rule] = {
 
 
 def described(value: Any) -> str:
-    """A value and its type in words, for messages."""
+    """Describe a value and its type, for messages."""
     match value:
         case bool():
             return f"{str(value).lower()} is a boolean"

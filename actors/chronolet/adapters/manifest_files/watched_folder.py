@@ -1,10 +1,10 @@
-"""The manifest folder on disk: what is in it, and what changes, as soon as it does.
+"""Watch the manifest folder: report its content, and changes as soon as they happen.
 
-Comes in: the folder's path (or that of one file). Goes out: `FolderNews` with the content of files. Next: the manifests
-actor's effect. Answers to pkg/kubelet/config/file.go (listConfig) and file_linux.go (doWatch).
+Input: the folder's path (or that of one file). Output: `FolderNews` with the content of files. Next: the manifests
+actor's effect. Corresponds to pkg/kubelet/config/file.go (listConfig) and file_linux.go (doWatch).
 
-A notification only makes it look; what it goes by is each file's time, size and inode, looked at every
-`rescan_seconds` in any case: a folder on a network file system notifies of nothing.
+A notification only triggers a scan, which compares each file's time, size and inode. Scans also run every
+`rescan_seconds`, since a network file system sends no notifications.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from chronolet.adapters.machine.inotify import Bell
+from chronolet.adapters.machine.inotify import FolderNotifier
 from chronolet.ports.pods.manifests import FolderNews, ManifestFile
 
 SUFFIXES = (".yaml", ".yml", ".json", ".kyaml")
 _MOST_BYTES = 16 * 1024 * 1024
-"""More than any manifest may have: enough to say that it is too large."""
+"""Larger than any valid manifest, so that an oversized one is reported as such."""
 _TICK_NANOSECONDS = 20_000_000
 _SLICE_SECONDS = 1.0
-"""How long a wait lasts before it looks whether it is still wanted, and whether an unreadable folder can be read."""
+"""Interval at which a wait checks for cancellation, and at which an unreadable folder is retried."""
 
 
-class _Seen(NamedTuple):
-    """What tells one content of a file from another without reading it.
+class _Fingerprint(NamedTuple):
+    """Distinguishes versions of a file without reading it.
 
-    `changed_at` is the inode's time, which a change of rights moves as well. It moves in ticks of a few milliseconds:
-    a file that was written in this very tick may be written in it once more, so `settled` says that it was not.
-    `fresh`: its content is of this tick, so that more of it may be on its way.
+    `changed_at` is the inode's ctime, which a change of permissions updates too. It has a resolution of a few
+    milliseconds: a file written in the current tick may be written again in the same tick. `settled`: that is ruled
+    out. `fresh`: the content was written in the current tick, so more may follow.
     """
 
     changed_at: int
@@ -45,12 +45,12 @@ class _Seen(NamedTuple):
     fresh: bool
 
 
-_BLIND = _Seen(0, 0, 0, settled=False, fresh=False)
-"""Of an entry that cannot be looked at, and so is read at every look."""
+_BLIND = _Fingerprint(0, 0, 0, settled=False, fresh=False)
+"""Fingerprint of an entry that cannot be inspected and is therefore read in every scan."""
 
 
 class ManifestFolder:
-    """`ports.manifests.Folder`."""
+    """`ports.pods.manifests.Folder`."""
 
     def __init__(self, path: str | Path, rescan_seconds: float = 20.0) -> None:
         self._path = Path(path).absolute()
@@ -65,7 +65,7 @@ class ManifestFolder:
 
 
 class NoFolder:
-    """A `Folder` for a node that watches none: nothing is in it, and nothing changes."""
+    """A `Folder` for a node that watches none: always empty."""
 
     path = ""
 
@@ -81,72 +81,72 @@ class _Watch:
         self._path = path
         self._rescan_seconds = rescan_seconds
         self._stop = stop
-        self._seen: dict[str, _Seen] | None = None
-        self._told: dict[str, int] = {}
+        self._seen: dict[str, _Fingerprint] | None = None
+        self._reported: dict[str, int] = {}
         self._error = ""
         self._unread = False
-        """Whether a file was left for a tick, until it is whole."""
-        self._bell: Bell | None = None
+        """Whether a file that may still be incomplete was postponed by a tick."""
+        self._notifier: FolderNotifier | None = None
         self._where = (0, 0)
-        """The device and inode of the folder that the bell hangs in: its path may come to mean another one."""
+        """Device and inode of the watched folder: its path may later refer to another one."""
 
     def news(self) -> Iterator[FolderNews]:
         try:
             while not self._stop.is_set():
-                # The bell first: what changes while the folder is being read rings it.
-                self._hang_bell()
+                # Watch first, so that changes during the scan are noticed.
+                self._start_notifier()
                 found = self._look()
                 if found is not None:
                     yield found
                 self._wait()
         finally:
-            self._take_bell_down()
+            self._stop_notifier()
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def _hang_bell(self) -> None:
-        # Without one (the folder is missing, or the machine's watches are used up) the rescan has to do.
+    def _start_notifier(self) -> None:
+        # Without a notifier (missing folder, or out of inotify watches) only rescans find changes.
         with contextlib.suppress(OSError):
             folder = self._path if self._path.is_dir() else self._path.parent
             status = folder.stat()
             where = (status.st_dev, status.st_ino)
-            if self._bell is not None and self._bell.standing and where == self._where:
+            if self._notifier is not None and self._notifier.standing and where == self._where:
                 return
-            self._take_bell_down()
-            self._bell, self._where = Bell(folder), where
+            self._stop_notifier()
+            self._notifier, self._where = FolderNotifier(folder), where
 
-    def _take_bell_down(self) -> None:
-        if self._bell is not None:
-            self._bell.close()
-            self._bell = None
+    def _stop_notifier(self) -> None:
+        if self._notifier is not None:
+            self._notifier.close()
+            self._notifier = None
 
     def _wait(self) -> None:
-        """Until it rings, the rescan is due, or it is no longer wanted."""
-        bell = self._bell
-        patience = _SLICE_SECONDS if self._error or bell is None else self._rescan_seconds
+        """Wait for a change, the next rescan, or cancellation."""
+        notifier = self._notifier
+        patience = _SLICE_SECONDS if self._error or notifier is None else self._rescan_seconds
         if self._unread:
             patience = min(patience, _TICK_NANOSECONDS / 1e9)
         until = time.monotonic() + patience
         while not self._stop.is_set() and (left := until - time.monotonic()) > 0:
-            if bell is None:
+            if notifier is None:
                 self._stop.wait(min(left, _SLICE_SECONDS))
-            elif bell.wait(min(left, _SLICE_SECONDS)) or not bell.standing:
+            elif notifier.wait(min(left, _SLICE_SECONDS)) or not notifier.standing:
                 return
 
-    # -- looking ---------------------------------------------------------------------------------------------------
+    # -- scanning --------------------------------------------------------------------------------------------------
 
     def _look(self) -> FolderNews | None:
         try:
             found = self._fingerprints()
             if self._seen is None and any(seen.fresh for seen in found.values()):
-                self._stop.wait(_TICK_NANOSECONDS / 1e9)  # the first news tells of all that is there
+                self._stop.wait(_TICK_NANOSECONDS / 1e9)  # the first news must be complete
                 found = self._fingerprints()
         except OSError as error:
             return self._unreadable(error)
         self._leave_fresh(found)
         before, self._seen, self._error = self._seen, found, ""
         if before is None:
-            self._told.clear()
+            self._reported.clear()
         suspects = [name for name, seen in found.items() if before is None or _differs(before.get(name), seen)]
         suspects = [name for name in suspects if not found[name].fresh]
         try:
@@ -154,9 +154,9 @@ class _Watch:
         except OSError as error:
             return self._unreadable(error)
         # A file that came and went within a tick was never reported, so its removal is not reported either.
-        gone = [name for name in before or {} if name not in found and name in self._told]
+        gone = [name for name in before or {} if name not in found and name in self._reported]
         for name in gone:
-            del self._told[name]
+            del self._reported[name]
         if before is not None and not changed and not gone:
             return None
         return FolderNews(
@@ -166,10 +166,10 @@ class _Watch:
             complete=before is None,
         )
 
-    def _changed(self, suspects: Sequence[str], found: dict[str, _Seen]) -> Iterator[ManifestFile]:
-        """The files whose content is new. One that disappeared before it could be read leaves `found`: it was removed.
+    def _changed(self, suspects: Sequence[str], found: dict[str, _Fingerprint]) -> Iterator[ManifestFile]:
+        """Yield the files whose content is new. A file that disappeared before it was read is removed from `found`.
 
-        OSError if the folder itself is gone: that is no removal of its files.
+        OSError if the folder itself is gone: that does not count as removal of its files.
         """
         folder = _inode(self._path)
         for name in suspects:
@@ -181,41 +181,41 @@ class _Watch:
             elif self._is_new(name, file):
                 yield file
 
-    def _leave_fresh(self, found: dict[str, _Seen]) -> None:
-        """Keep for the next look what may be half written; not what was written elsewhere and moved in."""
+    def _leave_fresh(self, found: dict[str, _Fingerprint]) -> None:
+        """Postpone files that may be incomplete to the next scan, except those that were moved in."""
         moved_in: set[str] = set()
-        if self._bell is not None:
-            moved_in, self._bell.moved_in = self._bell.moved_in, set()
+        if self._notifier is not None:
+            moved_in, self._notifier.moved_in = self._notifier.moved_in, set()
         for name, seen in found.items():
             if seen.fresh:
                 found[name] = seen._replace(settled=False, fresh=name not in moved_in)
         self._unread = any(seen.fresh for seen in found.values())
 
     def _is_new(self, name: str, file: ManifestFile) -> bool:
-        """Whether this is another content than the one that was told last."""
+        """Whether the content differs from the last reported one."""
         content = hash((file.content, file.error))
-        if self._told.get(name) == content:
+        if self._reported.get(name) == content:
             return False
-        self._told[name] = content
+        self._reported[name] = content
         return True
 
     def _unreadable(self, error: OSError) -> FolderNews | None:
-        said = error.strerror or str(error)
+        text = error.strerror or str(error)
         self._seen = None
-        if said == self._error:
+        if text == self._error:
             return None
-        self._error = said
-        return FolderNews(error=said)
+        self._error = text
+        return FolderNews(error=text)
 
-    def _fingerprints(self) -> dict[str, _Seen]:
-        """All manifest files by name, in order of their names."""
+    def _fingerprints(self) -> dict[str, _Fingerprint]:
+        """The fingerprints of all manifest files, sorted by name."""
         if not self._path.is_dir():
             return {self._path.name: _fingerprint(self._path.stat())}
         with os.scandir(self._path) as entries:
             names = sorted(entry.name for entry in entries if _is_manifest(entry.name))
-        found: dict[str, _Seen] = {}
+        found: dict[str, _Fingerprint] = {}
         for name in names:
-            # Gone by now, or a link to nowhere: as if it were not there.
+            # Gone by now, or a dangling link: treat as absent.
             with contextlib.suppress(FileNotFoundError):
                 seen = _looked_at(self._path / name)
                 if seen is not None:
@@ -229,7 +229,7 @@ class _Watch:
         return _text(str(self._file(name)))
 
     def _read(self, name: str) -> ManifestFile | None:
-        """The file's content, or why it cannot be read; None if it is not there any more."""
+        """Return the file's content, or why it cannot be read; None if it is gone."""
         path, content, error = self._file(name), b"", ""
         try:
             content = _content(path)
@@ -241,17 +241,19 @@ class _Watch:
 
 
 def _is_manifest(name: str) -> bool:
-    """Hidden files are none, nor what editors leave: `web.yaml~`, `#web.yaml#`, `.web.yaml.swp`, `4913`."""
+    """Whether this is a manifest: not hidden, nor an editor's temporary file such as `web.yaml~`, `.web.yaml.swp`,
+    `4913`.
+    """
     return name.endswith(SUFFIXES) and not name.startswith(".")
 
 
-def _differs(before: _Seen | None, now: _Seen) -> bool:
+def _differs(before: _Fingerprint | None, now: _Fingerprint) -> bool:
     return before is None or not before.settled or before[:3] != now[:3]
 
 
-def _looked_at(path: Path) -> _Seen | None:
-    """The fingerprint of one entry, None of a folder. What cannot be looked at (a link to itself, or into a folder
-    without the right to enter it) is a file whose reading tells why: the others are not to suffer from it.
+def _looked_at(path: Path) -> _Fingerprint | None:
+    """Return the fingerprint of one entry, None for a folder. An entry that cannot be inspected (a link to itself, or
+    into an inaccessible folder) counts as a file whose reading reports the error, so that other files are unaffected.
     """
     try:
         status = path.stat()
@@ -262,28 +264,28 @@ def _looked_at(path: Path) -> _Seen | None:
     return None if stat.S_ISDIR(status.st_mode) else _fingerprint(status)
 
 
-def _fingerprint(status: os.stat_result) -> _Seen:
+def _fingerprint(status: os.stat_result) -> _Fingerprint:
     now = time.time_ns()
     settled = now - status.st_ctime_ns > _TICK_NANOSECONDS
-    # What has a time of the future is not fresh: it would be left until then.
+    # A time in the future is not fresh: the file would be postponed until then.
     fresh = 0 <= now - status.st_mtime_ns <= _TICK_NANOSECONDS
-    return _Seen(status.st_ctime_ns, status.st_size, status.st_ino, settled, fresh)
+    return _Fingerprint(status.st_ctime_ns, status.st_size, status.st_ino, settled, fresh)
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    """Device and inode that the path leads to. OSError."""
+    """Device and inode of the path's target. OSError."""
     status = path.stat()
     return status.st_dev, status.st_ino
 
 
 def _content(path: Path) -> bytes:
-    # Non-blocking: a pipe that nobody writes to would hold the watch for ever.
+    # Non-blocking: opening a pipe without a writer would hang the watch.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(f"{path.name} is no regular file")
+            raise OSError(f"{path.name} is not a regular file")
         return file.read(_MOST_BYTES)
 
 
 def _text(name: str) -> str:
-    """A file's name that can be written as UTF-8, whatever bytes it has."""
+    """Make any file name encodable as UTF-8."""
     return name.encode("utf-8", "backslashreplace").decode()

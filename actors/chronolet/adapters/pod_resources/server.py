@@ -1,6 +1,6 @@
-"""PodResources v1 on a unix socket, and v1alpha1 for agents of before 2021.
+"""PodResources v1 on a unix socket, and v1alpha1 for agents from before 2021.
 
-Comes in: a view of the node. Goes out: a server. Next: `pod_resources_service`, which answers monitoring agents.
+Input: a view of the node. Output: a server. Next: `service`, which answers monitoring agents.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = "kubelet.sock"
 
 
 class GrpcPodResources:
-    """See `ports.pod_resources.PodResourcesServer`. `view` is asked for each call."""
+    """See `ports.devices.pod_resources.PodResourcesServer`. `view` is called for each request."""
 
     def __init__(self, folder: Path, view: Callable[[], NodeResources], counted: Counted) -> None:
         self._socket = folder.absolute() / NAME
@@ -32,9 +32,9 @@ class GrpcPodResources:
         self._counted = counted
 
     def serve(self, stop: threading.Event) -> None:
-        """Until `stop`. SocketError."""
-        said = lambda: log.info("PodResources can be read", socket=str(self._socket))  # noqa: E731 - a line
-        unix_sockets.serve(self._socket, self._handlers, said, stop)
+        """Serve until `stop`. SocketError."""
+        opened = lambda: log.info("serving PodResources", socket=str(self._socket))  # noqa: E731 - a line
+        unix_sockets.serve(self._socket, self._handlers, opened, stop)
 
     def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
         from chronolet.adapters.pod_resources.service import Service  # noqa: PLC0415 - loads grpc

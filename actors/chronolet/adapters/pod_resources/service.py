@@ -1,11 +1,11 @@
 """The methods of PodResources.
 
-Comes in: a view of the node. Goes out: answers to List, Get and GetAllocatableResources. Next: `pod_resources`, which
-loads this at the first connection. Answers to pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go. Importing
-it loads grpc.
+Input: a view of the node. Output: responses to List, Get and GetAllocatableResources. Next: `server`, which
+imports this at the first connection. Corresponds to pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go.
+Importing it loads grpc.
 
-As the kubelet does it, a device has an entry of its own, and one for each of its NUMA nodes. Processors and memory are
-told only where they are a container's alone, which they never are here.
+As in the kubelet, each device has one entry per NUMA node. Processors and memory are reported only if exclusive to a
+container, which they never are here.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SERVICE = "PodResourcesLister"
 
 
 class Service:
-    """`view` is asked for each call; `counted` is told of it."""
+    """The service. `view` is called for each request, and `counted` after it."""
 
     def __init__(self, view: Callable[[], NodeResources], counted: Counted) -> None:
         self._view = view
         self._counted = counted
 
     def handlers(self) -> Sequence[grpc.GenericRpcHandler]:
-        """Both versions."""
+        """Return the handlers of both versions."""
         methods = {
             "List": self._method("v1", "list", api.ListPodResourcesRequest, self._list),
             "Get": self._method("v1", "get", api.GetPodResourcesRequest, self._get),
@@ -46,18 +46,20 @@ class Service:
                 "v1", "get_allocatable", api.AllocatableResourcesRequest, self._allocatable
             ),
         }
-        # The messages of v1alpha1 have fewer fields, and those by the same numbers.
+        # The messages of v1alpha1 are a subset with the same field numbers.
         older = {"List": self._method("v1alpha1", "list", api.ListPodResourcesRequest, self._list_all)}
         return (
             grpc.method_handlers_generic_handler(f"v1.{_SERVICE}", methods),
             grpc.method_handlers_generic_handler(f"v1alpha1.{_SERVICE}", older),
         )
 
-    def _method(self, version: Version, name: Method, asked: Any, answer: Callable[[Any, NodeResources], Any]) -> Any:
+    def _method(
+        self, version: Version, name: Method, request_type: Any, respond: Callable[[Any, NodeResources], Any]
+    ) -> Any:
         def handle(request: Any, context: grpc.ServicerContext) -> Any:
             failed = True
             try:
-                found = answer(request, self._view())
+                found = respond(request, self._view())
                 failed = False
             except LookupError as error:
                 context.abort(grpc.StatusCode.NOT_FOUND, str(error.args[0]))
@@ -67,7 +69,9 @@ class Service:
                 self._counted(version, name, failed)
             return found
 
-        return grpc.unary_unary_rpc_method_handler(handle, asked.FromString, lambda said: said.SerializeToString())
+        return grpc.unary_unary_rpc_method_handler(
+            handle, request_type.FromString, lambda found: found.SerializeToString()
+        )
 
     def _list(self, _: api.ListPodResourcesRequest, view: NodeResources) -> api.ListPodResourcesResponse:
         return api.ListPodResourcesResponse(pod_resources=(_pod(one) for one in view.pods if one.active))

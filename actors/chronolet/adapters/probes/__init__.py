@@ -1,4 +1,4 @@
-"""Probes of all four sorts, on one thread of their own. See `ports.probes`."""
+"""Probes of all four types, on their own thread. See `ports.pods.probes`."""
 
 from chronolet.adapters.probes.probing import Probing
 

@@ -1,10 +1,10 @@
-"""One HTTP/1.x answer, read without any I/O.
+"""Parse one HTTP/1.x response without I/O.
 
-Comes in: bytes as they come, and the end of them. Goes out: status, redirect, the beginning of the body. Next: `http`.
-Answers to Go's net/http/response.go and transfer.go, whose words the errors are.
+Input: bytes as they arrive, and the end of the stream. Output: status, redirect, the start of the body. Next: `http`.
+Corresponds to Go's net/http/response.go and transfer.go, whose error texts are used.
 
     head -> body by length | by chunks | to the end of the connection -> complete
-    an interim answer (1xx) goes back to head
+    an interim response (1xx) goes back to head
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 from chronolet.ports.pods.probes import OUTPUT_LIMIT
 
 HEAD_LIMIT = 256 * 1024
-"""How much of heads is read at most. Go would take 10 MiB; no server that is well sends that."""
+"""Maximum size of all heads together. Go accepts 10 MiB; no healthy server sends that much."""
 _CHUNK_LINE_LIMIT = 4096
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?$")
 _LINE_END = re.compile(rb"\r?\n")
@@ -30,12 +30,12 @@ _SHOWN = 80
 _BROKEN = "net/http: HTTP/1.x transport connection broken"
 
 
-class Malformed(Exception):  # noqa: N818 - what a server said, foreseen
-    """No HTTP, or too much of it; the message is one line."""
+class Malformed(Exception):  # noqa: N818 - an expected server error
+    """Not HTTP, or too large; the message is one line."""
 
 
-class Answer:
-    """Feed it until it is `complete`. `body` is decoded and cut; the rest of a longer one is not waited for."""
+class ResponseParser:
+    """Feed it until it is `complete`. `body` is decoded and truncated; the rest of a longer body is not awaited."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -44,29 +44,29 @@ class Answer:
         self._body = bytearray()
         self._rest = bytearray()
         self._searched = 0
-        self._first_is_well = False
+        self._first_line_ok = False
         self._read = 0
         self._framing: Literal["head", "length", "chunk line", "chunk", "chunk end", "to the end"] = "head"
         self._left = 0
 
     @property
     def body(self) -> bytes:
-        """As far as it has come and is kept."""
+        """The received body, as far as it is kept."""
         return bytes(self._body)
 
     @property
     def begun(self) -> bool:
-        """Whether the head has come whole."""
+        """Whether the head is complete."""
         return self._framing != "head"
 
     def feed(self, data: bytes) -> None:
-        """The next bytes. Raises `Malformed`."""
+        """Process the next bytes. Raises `Malformed`."""
         self._rest += data
         while not self.complete and self._step():
             pass
 
     def end(self) -> None:
-        """The server has closed the connection. Raises `Malformed` if that was too early."""
+        """Process the end of the connection. Raises `Malformed` if it came too early."""
         if self.complete:
             return
         if self._framing == "to the end":
@@ -77,7 +77,7 @@ class Answer:
             raise Malformed("unexpected EOF")
 
     def _step(self) -> bool:
-        """One piece; False if more has to come first."""
+        """Parse one piece; return False if more bytes are needed."""
         match self._framing:
             case "head":
                 return self._head()
@@ -91,7 +91,7 @@ class Answer:
     # -- head --------------------------------------------------------------------------------------------------------
 
     def _head(self) -> bool:
-        end = _HEAD_END.search(self._rest, max(self._searched - 3, 0))  # its first three bytes may have come before
+        end = _HEAD_END.search(self._rest, max(self._searched - 3, 0))  # its first three bytes may have come earlier
         size = len(self._rest) if end is None else end.end()
         if self._read + size > HEAD_LIMIT:
             raise Malformed(f"net/http: server response headers exceeded {HEAD_LIMIT} bytes; aborted")
@@ -102,22 +102,22 @@ class Answer:
         lines = _LINE_END.split(bytes(self._rest[: end.start()]))
         self._take(size)
         self._read += size
-        self._searched, self._first_is_well = 0, False
+        self._searched, self._first_line_ok = 0, False
         self.status = _status(lines[0])
-        if self.status >= 200 or self.status == 101:  # noqa: PLR2004 - below are interim answers
+        if self.status >= 200 or self.status == 101:  # noqa: PLR2004 - lower ones are interim responses
             self._begin_body(_fields(lines[1:]))
         return True
 
     def _check_first_line(self) -> None:
-        """What has come cannot become a head any more. Like the search for its end only where nobody has looked yet,
-        for a server may send it byte by byte.
+        """Raise `Malformed` if the bytes so far cannot become a head. Like the search for the head's end, this scans
+        only new bytes, since a server may send single bytes.
         """
-        if self._first_is_well:
+        if self._first_line_ok:
             return
         end = self._rest.find(b"\n", self._searched)
         if end >= 0:
             _status(bytes(self._rest[:end]).rstrip(b"\r"))
-            self._first_is_well = True
+            self._first_line_ok = True
         elif not b"HTTP/1.".startswith(self._rest[:7]):
             _status(bytes(self._rest[:_SHOWN]))
 
@@ -158,7 +158,7 @@ class Answer:
         line = self._take(end + 1)
         self._left = _chunk_length(line.partition(b";")[0].strip())
         self._framing = "chunk"
-        self.complete = not self._left  # what may follow the last chunk is of no interest
+        self.complete = not self._left  # trailers after the last chunk are ignored
         return True
 
     def _chunk_end(self) -> bool:
@@ -171,7 +171,7 @@ class Answer:
         return True
 
     def _take(self, size: int) -> bytes:
-        """So much of what has come is done with."""
+        """Consume and return the first `size` bytes."""
         taken = bytes(self._rest[:size])
         del self._rest[:size]
         return taken
@@ -185,7 +185,7 @@ def _status(line: bytes) -> int:
 
 
 def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
-    """Those of `_NAMES`, the first of equal ones: a second means nothing good."""
+    """Parse the headers in `_NAMES`; of duplicates the first wins."""
     found: dict[bytes, bytes] = {}
     for line in lines:
         name, colon, value = line.partition(b":")
@@ -198,7 +198,7 @@ def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
 
 
 def _length(text: bytes) -> int:
-    """Of so few digits that Python reads them, and Go."""
+    """Parse a Content-Length, limited to what Go accepts."""
     digits = text.lstrip(b"0")
     if not text.isdigit() or len(digits) > _MOST_DIGITS or int(digits or b"0") > _LONGEST:
         raise Malformed(f'{_BROKEN}: bad Content-Length "{_shown(text)}"')
@@ -213,5 +213,5 @@ def _chunk_length(text: bytes) -> int:
     return int(text, 16)
 
 
-def _shown(said: bytes) -> str:
-    return said[:_SHOWN].decode("latin-1").encode("unicode_escape").decode().replace('"', '\\"')
+def _shown(raw: bytes) -> str:
+    return raw[:_SHOWN].decode("latin-1").encode("unicode_escape").decode().replace('"', '\\"')

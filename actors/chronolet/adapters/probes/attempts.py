@@ -1,6 +1,6 @@
-"""What every attempt on the loop shares: it ends once, within its time, and gives back what it holds.
+"""Common part of all attempts on the loop: each ends once, in time, and releases what it holds.
 
-Comes in: a time, whom to tell. Goes out: one `Reading`. Next: `http`, `tcp`.
+Input: a time-out, a callback. Output: one `Reading`. Next: `http`, `tcp`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Done = Callable[[Reading], None]
 
 
 class LoopAttempt(ABC):
-    """`ports.probes.Attempt`, all of it on the loop's thread."""
+    """`ports.pods.probes.Attempt`, entirely on the loop's thread."""
 
     began = True
 
@@ -28,7 +28,7 @@ class LoopAttempt(ABC):
         self._deadline = loop.at(self._started + timeout_seconds, self._expire)
 
     def cancel(self) -> None:
-        """See `ports.probes.Attempt`."""
+        """See `ports.pods.probes.Attempt`."""
         self._done = None
         self._deadline.cancel()
         self._let_go()
@@ -46,19 +46,19 @@ class LoopAttempt(ABC):
         )
 
     def _is_over(self) -> bool:
-        """To be asked before each call: whether there may be none."""
+        """Check before each call whether this process may still act; if not, end the attempt."""
         if self._may():
             return False
         self._end("error", MAY_NOT)
         return True
 
     def _expire(self) -> None:
-        self._end("failure", self._said_late(), timed_out=True)
+        self._end("failure", self._late_text(), timed_out=True)
 
     @abstractmethod
-    def _said_late(self) -> str:
-        """What is said when the time is over."""
+    def _late_text(self) -> str:
+        """The output of a timed-out attempt."""
 
     @abstractmethod
     def _let_go(self) -> None:
-        """Give back sockets. May be called twice."""
+        """Release sockets. May be called twice."""

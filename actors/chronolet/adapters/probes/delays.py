@@ -1,11 +1,11 @@
-"""How much the agent and the machine were delayed: while one attempt ran, and over the last seconds.
+"""Measure how much the agent and the machine were delayed, during one attempt and over the last seconds.
 
-Comes in: a heartbeat on the probes' thread, `pressure`. Goes out: a `Delay` for each attempt; what the machine is short
-of. Next: `probing` puts the delay into readings, the prober's worker asks for shortages. What a delay means is decided
-in `rules.judgement`.
+Input: a heartbeat on the probes' thread, `pressure`. Output: a `Delay` for each attempt; the machine's shortages. Next:
+`probing` adds the delay to readings, the prober's worker asks for shortages. `rules.probes.judgement` interprets
+delays.
 
-The heart beats while attempts are made, and rests after a while without any. A beat that comes late is time in which
-the probes' thread did not run, whatever kept it: other threads, the processor, a stopped process.
+The heart beats while attempts are made, and stops after a while without any. A late beat is time in which the probes'
+thread did not run, for any reason: other threads, the processor, a stopped process.
 """
 
 from __future__ import annotations
@@ -23,30 +23,32 @@ from chronolet_schemas.prober import Shortage
 BEAT_SECONDS = 0.2
 HISTORY_SECONDS = 10.0
 LEAST_HISTORY_SECONDS = 1.0
-"""Less says nothing of the machine."""
+"""A shorter history is not meaningful."""
 REST_AFTER_SECONDS = 60.0
 _IN_TIME_SECONDS = 0.02
-"""A beat within this is not late."""
+"""A beat that is later by at most this counts as on time."""
 _GRACE_SECONDS = 0.11
-"""An attempt may end so long after its time without a delay: `threads.GRACE_SECONDS`, and a moment."""
+"""An attempt may end this long after its time-out without counting as delayed:
+`threads.GRACE_SECONDS`, plus a margin.
+"""
 
 
-class Loop(Protocol):
-    """`loop.Loop`, as far as the heart needs it."""
+class Scheduler(Protocol):
+    """The part of `loop.Loop` that the heartbeat needs."""
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
-        """Call it at a time of the clock."""
+        """Call an action at a time of the clock."""
 
 
 class Source(Protocol):
-    """`pressure.Pressure`."""
+    """The part of `pressure.Pressure` that the heartbeat needs."""
 
     def waited(self) -> Waited:
-        """The totals now."""
+        """The current totals."""
 
 
 class Sample(NamedTuple):
-    """Totals at a time, in seconds; `late` sums up the lateness of all beats."""
+    """Totals at a time, in seconds; `late` is the summed lateness of all beats."""
 
     at: float
     late: float
@@ -54,7 +56,7 @@ class Sample(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """When an attempt began."""
+    """The start of an attempt."""
 
     at: float
     sample: Sample
@@ -63,7 +65,7 @@ class Mark(NamedTuple):
 class Delays:
     """Used on the probes' thread, except for `mark`."""
 
-    def __init__(self, loop: Loop, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, loop: Scheduler, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
         self._loop = loop
         self._source = source
         self._clock = clock
@@ -75,7 +77,7 @@ class Delays:
         self._history: deque[Sample] = deque()
 
     def wake(self) -> None:
-        """An attempt is about to be made: the heart beats from now on."""
+        """Start the heartbeat before an attempt."""
         self._used_at = self._clock()
         if not self._beats:
             self._beats = True
@@ -84,12 +86,12 @@ class Delays:
             self._next()
 
     def mark(self) -> Mark:
-        """Now. From any thread."""
+        """Return a mark for the current time. Thread-safe."""
         return Mark(self._clock(), self._last)
 
     def since(self, mark: Mark, reading: Reading, timeout_seconds: float) -> Delay:
-        """What delayed an attempt that has just ended. The pressure files are read for a time-out only: it is the one
-        thing that a delay may explain.
+        """Return the delay of an attempt that has just ended. The pressure files are read only after a time-out, which
+        is the only outcome that a delay may explain.
         """
         now, before = self._clock(), mark.sample
         overdue = self._overdue(now)
@@ -108,7 +110,7 @@ class Delays:
         )
 
     def short_of(self) -> tuple[Shortage, ...]:
-        """What the machine was short of in the last seconds."""
+        """Return what the machine was short of in the last seconds."""
         now = self._clock()
         if not self._beats or now - self._history[0].at < LEAST_HISTORY_SECONDS:
             return ()
@@ -118,7 +120,7 @@ class Delays:
         late = (self._late + self._overdue(now) - first.late) / passed
         return short_of(Shares(agent=max(late, queue), cpu=cpu, memory=memory, io=io))
 
-    # -- the heart ---------------------------------------------------------------------------------------------------
+    # -- heartbeat ---------------------------------------------------------------------------------------------------
 
     def _next(self) -> None:
         self._due = self._clock() + BEAT_SECONDS
@@ -134,14 +136,14 @@ class Delays:
         self._next()
 
     def _overdue(self, now: float) -> float:
-        """How late the next beat is already."""
+        """How late the next beat already is, in seconds."""
         late = now - self._due if self._beats else 0.0
         return late if late > _IN_TIME_SECONDS else 0.0
 
     def _note(self) -> None:
         self._last = Sample(self._clock(), self._late, self._source.waited())
         self._history.append(self._last)
-        # One that is older stays: a process that was stopped for longer than all of them has no other to look back to.
+        # Keep one older sample: a process that was stopped for long has nothing else to compare with.
         while len(self._history) > 1 and self._last.at - self._history[1].at > HISTORY_SECONDS:
             self._history.popleft()
 

@@ -1,7 +1,7 @@
-"""Connecting without waiting: name, then each of its addresses in turn.
+"""Connect without blocking: resolve the name, then try each address in turn.
 
-Comes in: host and port. Goes out: a connected socket, or the last error. Next: `http`, `tcp`. Bounded by whoever
-dials: it lets go when its time is over.
+Input: host and port. Output: a connected socket, or the last error. Next: `http`, `tcp`. The caller bounds the time by
+calling `let_go`.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _OURS = (
 _NOT_YET = (errno.EALREADY, errno.EINPROGRESS)
 
 _AT_ONCE = struct.pack("ii", 1, 0)
-"""Closing forgets the connection, with a reset. Else the machine would remember each for a minute (TIME_WAIT), some
-20,000 of them. The kubelet lets it linger for a second, which spares Linux nothing and may keep the closer waiting.
+"""Closing resets the connection, so that the machine keeps no TIME_WAIT entry for a minute (there may be some 20,000).
+The kubelet lets it linger for a second, which saves nothing on Linux and may block the closer.
 """
 
 
 def judged(error: OSError) -> Result:
-    """What it says of the container that there was no connection: nothing, where this machine has run short
-    or has no network. The kubelet counts the latter as a failure.
+    """Classify a failed connection: "error" if this machine is short of resources or has no network, else "failure".
+    The kubelet counts a missing network as a failure.
     """
     return "error" if error.errno in _OURS else "failure"
 
 
 class Dial:
-    """One connection in the making. Exactly one of the two is called, never after `let_go`."""
+    """One connection attempt. Exactly one of the two callbacks is called, and neither after `let_go`."""
 
     def __init__(
         self, loop: Loop, *, connected: Callable[[socket.socket], None], failed: Callable[[OSError], None]
@@ -56,15 +56,15 @@ class Dial:
         self._over = False
 
     def begin(self, names: Names, host: str, port: int) -> None:
-        """Separate from the making: both calls may come before this returns."""
+        """Start connecting. Separate from construction because either callback may come before this returns."""
         names.find(host, port, self._found)
 
     def let_go(self) -> None:
-        """Stop; a socket that was handed over is its receiver's. Whoever dials knows it and is known to it: it forgets
-        him, so that neither waits for the garbage collector.
+        """Stop; a connected socket already belongs to the caller. Callbacks are dropped to break the reference cycle
+        with the caller, so that neither waits for the garbage collector.
         """
         self._over = True
-        self._connected = self._failed = _nobody
+        self._connected = self._failed = _ignore
         self._drop()
 
     def _found(self, found: Sequence[Address] | OSError) -> None:
@@ -77,17 +77,17 @@ class Dial:
         self._next(None)
 
     def _next(self, error: OSError | None) -> None:
-        """The next address; with none left that was the last error."""
+        """Try the next address; if none is left, fail with the last error."""
         self._drop()
         for family, address in self._addresses:
             try:
                 raw = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
                 raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-            except OSError as refused:  # no such family here, or no descriptor left
+            except OSError as refused:  # unsupported address family, or out of descriptors
                 error = refused
                 continue
             self._raw = raw
-            number = raw.connect_ex(address) and raw.connect_ex(address)  # one on this machine has answered meanwhile
+            number = raw.connect_ex(address) and raw.connect_ex(address)  # a local server may have accepted meanwhile
             if number in _NOT_YET:
                 self._loop.watch(raw.fileno(), WRITABLE, self._ready)
                 return
@@ -109,7 +109,7 @@ class Dial:
             self._hand_over(raw)
 
     def _hand_over(self, raw: socket.socket) -> None:
-        """Still watched, if it was: what it is watched for next is its receiver's business."""
+        """Hand over the socket, still watched if it was: the receiver decides what to watch for next."""
         self._raw, self._over = None, True
         self._connected(raw)
 
@@ -125,9 +125,9 @@ class Dial:
 
 
 def closed(raw: socket.socket) -> None:
-    """Close it. An error of closing says nothing of the container, and the descriptor is free all the same."""
+    """Close a socket. An error on close says nothing about the container, and frees the descriptor all the same."""
     with contextlib.suppress(OSError):
         raw.close()
 
 
-def _nobody(_: object) -> None: ...
+def _ignore(_: object) -> None: ...

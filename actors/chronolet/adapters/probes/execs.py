@@ -1,7 +1,7 @@
-"""A command in the container that is to end with 0, or is killed when its time is up.
+"""Exec probes: a command in the container must exit with 0; it is killed when its time is up.
 
-Comes in: `ExecTarget`. Goes out: a `Reading`; afterwards the command does not run any more. Next: the prober's worker.
-Answers to pkg/probe/exec/exec.go, pkg/kubelet/cri/remote (ExecSync).
+Input: `ExecTarget`. Output: a `Reading`; the command no longer runs afterwards. Next: the prober's worker. Corresponds
+to pkg/probe/exec/exec.go, pkg/kubelet/cri/remote (ExecSync).
 """
 
 from __future__ import annotations
@@ -12,30 +12,29 @@ from collections.abc import Callable
 
 import structlog
 
-from chronolet.adapters.probes.threads import Asking, Said, Work
+from chronolet.adapters.probes.threads import AttemptHandle, Outcome, Work
 from chronolet.ports.pods.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget, May
 from chronolet.ports.runtime.runtime import Refusal, Runtime
 
 log = structlog.get_logger("chronolet.probes")
 
 MARK = "CHRONOLET_PROBE"
-"""What names a command's asker in its environment, so that a later process knows it again."""
+"""Environment variable that names the probe of a command, so that a later process recognizes the command."""
 
 _KILL_SECONDS = 10.0
-"""For so long it is tried to end a command whose time is up, and looked whether it has ended."""
+"""How long to keep trying to kill a timed-out command and to check that it has ended."""
 _LOOK_SECONDS = 0.05
 _BUSY_SHARE = 0.5
-"""Of the time that a command has run: one that used less of the processor, or waited less for it, waits for something
-else."""
+"""Share of its run time: a command that used less processor time than this is waiting for something else."""
 
 
 def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float, who: str) -> Work:
-    """What a lane runs."""
-    return lambda asking: _run(runtime, target, timeout_seconds, asking, who)
+    """Build the work of an exec probe for a lane."""
+    return lambda attempt: _run(runtime, target, timeout_seconds, attempt, who)
 
 
 def clearing(runtime: Runtime, target: ExecTarget, who: str, may: May) -> Callable[[], None]:
-    """What comes before the first attempts: a process that was killed leaves its commands behind."""
+    """Build the clean-up before the first attempt: kill commands left behind by a killed agent process."""
 
     def clear() -> None:
         if not may():
@@ -43,65 +42,65 @@ def clearing(runtime: Runtime, target: ExecTarget, who: str, may: May) -> Callab
         try:
             found = runtime.find_execs(target.container_id, (MARK, who))
         except Refusal:
-            return  # what comes next says it
+            return  # the attempt itself will report it
         for exec_id in found:
-            log.warning("a probe's command was left behind by another process; it is killed", exec=exec_id, who=who)
+            log.warning("killing a probe command left behind by another process", exec=exec_id, who=who)
             _end(runtime, exec_id)
 
     return clear
 
 
-def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, asking: Asking, who: str) -> None:
+def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, attempt: AttemptHandle, who: str) -> None:
     late = f"command {json.dumps(' '.join(target.command))} timed out"
     until = time.monotonic() + timeout_seconds
-    if not asking.may():
-        asking.tell(Said("error", MAY_NOT))
+    if not attempt.may():
+        attempt.report(Outcome("error", MAY_NOT))
         return
     try:
         exec_id = runtime.create_exec(target.container_id, target.command, env={MARK: who} if who else {})
     except Refusal as refusal:
-        asking.tell(Said("error", str(refusal)))
+        attempt.report(Outcome("error", str(refusal)))
         return
     left = until - time.monotonic()
-    if left <= 0 or asking.cancelled.is_set():
-        asking.tell(Said("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command"))
-        return  # never started: it goes with its container
-    if not asking.may():
-        asking.tell(Said("error", MAY_NOT))
+    if left <= 0 or attempt.cancelled.is_set():
+        attempt.report(Outcome("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command"))
+        return  # never started: it is removed with its container
+    if not attempt.may():
+        attempt.report(Outcome("error", MAY_NOT))
         return
-    look = _Look(runtime, exec_id, asking, late)
+    look = _Look(runtime, exec_id, attempt, late)
     try:
-        result = runtime.run_exec(exec_id, left, cancelled=asking.cancelled, meanwhile=look)
+        result = runtime.run_exec(exec_id, left, cancelled=attempt.cancelled, meanwhile=look)
     except Refusal as refusal:
         if refusal.kind != "timeout" and time.monotonic() < until:
-            asking.tell(Said("error", str(refusal)))
+            attempt.report(Outcome("error", str(refusal)))
         elif look.sees_it_run():
-            asking.asks_engine()
+            attempt.asks_engine()
             unanswered = 0.0 if look.engine_answers() else timeout_seconds
-            asking.tell(Said("failure", late, timed_out=True, engine_seconds=unanswered))
+            attempt.report(Outcome("failure", late, timed_out=True, engine_seconds=unanswered))
         else:
-            asking.tell(Said("error", f"the runtime took more than {timeout_seconds:g}s to begin the command"))
+            attempt.report(Outcome("error", f"the runtime took more than {timeout_seconds:g}s to begin the command"))
         if refusal.kind in ("timeout", "unavailable", "failed"):
             _end(runtime, exec_id)
         return
     output = result.output[:OUTPUT_LIMIT].decode("utf-8", "replace")
-    asking.tell(Said("failure" if result.exit_code else "success", output, result.exit_code))
+    attempt.report(Outcome("failure" if result.exit_code else "success", output, result.exit_code))
 
 
 class _Look:
-    """Called now and then while a command runs: whether it has begun, and whether it works or only waits."""
+    """Called periodically while a command runs: detects whether it has started, and whether it works or only waits."""
 
-    def __init__(self, runtime: Runtime, exec_id: str, asking: Asking, late: str) -> None:
+    def __init__(self, runtime: Runtime, exec_id: str, attempt: AttemptHandle, late: str) -> None:
         self._runtime = runtime
         self._exec_id = exec_id
-        self._asking = asking
+        self._attempt = attempt
         self._late = late
         self._since = time.monotonic()
         self._runs = False
         self._waits = False
 
     def __call__(self) -> None:
-        """From the first look on that sees it run, it is the container's fault if it takes too long."""
+        """Check the command. Once it is seen running, taking too long is the container's failure."""
         if self._waits:
             return
         try:
@@ -112,19 +111,19 @@ class _Look:
             return
         if not self._runs:
             self._runs = True
-            self._asking.begun(self._late)
+            self._attempt.begun(self._late)
         if used < _BUSY_SHARE * (time.monotonic() - self._since):
             self._waits = True
-            self._asking.waits()
+            self._attempt.waits()
 
     def sees_it_run(self) -> bool:
-        """Now, or before."""
+        """Whether the command runs, or was seen running."""
         if not self._runs:
             self()
         return self._runs
 
     def engine_answers(self) -> bool:
-        """One that does not answer may not have said, either, that the command has ended."""
+        """Whether the engine responds. If not, it may also have failed to report the command's end."""
         try:
             self._runtime.inspect_exec(self._exec_id)
         except Refusal as refusal:
@@ -133,16 +132,16 @@ class _Look:
 
 
 def _end(runtime: Runtime, exec_id: str) -> None:
-    """Kill it until the runtime says that it has ended, and so was reaped. What has not begun yet may begin still."""
+    """Kill the command until the runtime reports its exit, hence that it was reaped. A command may also start late."""
     until = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < until:
         try:
             runtime.kill_exec(exec_id)
             found = runtime.inspect_exec(exec_id)
         except Refusal as refusal:
-            log.warning("a probe's command may still run; trying again", exec=exec_id, error=str(refusal))
+            log.warning("cannot kill a probe command; retrying", exec=exec_id, error=str(refusal))
         else:
             if found is None or found.exit_code is not None:
                 return
         time.sleep(_LOOK_SECONDS)
-    log.warning("a probe's command still runs", exec=exec_id)
+    log.warning("probe command still runs", exec=exec_id)

@@ -1,8 +1,8 @@
-"""gRPC's own health check, `grpc.health.v1.Health/Check`.
+"""gRPC health checks, `grpc.health.v1.Health/Check`.
 
-Comes in: `GrpcTarget`. Goes out: a `Reading`; the connection is closed by then. Next: the prober's worker. Answers to
-pkg/probe/grpc/grpc.go. grpc is imported by the first probe that needs it: it takes ten MiB. A connection of its own for
-each probe, as the kubelet has it: one that is kept would hide for a while that a server has gone, or come back.
+Input: `GrpcTarget`. Output: a `Reading`; the connection is closed by then. Next: the prober's worker. Corresponds to
+pkg/probe/grpc/grpc.go. The first probe that needs grpc imports it, since it takes ten MiB. Like the kubelet, each probe
+opens its own connection: a shared one would briefly hide that a server has gone or come back.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 from contextlib import closing
 
 from chronolet.adapters.http import texts
-from chronolet.adapters.probes.threads import Asking, Said, Work
+from chronolet.adapters.probes.threads import AttemptHandle, Outcome, Work
 from chronolet.ports.pods.probes import MAY_NOT, GrpcTarget, Result
 from chronolet.rules.names.durations import go_duration
 
 _OPTIONS = (
     ("grpc.primary_user_agent", f"kube-probe/{texts.VERSION}"),
-    ("grpc.use_local_subchannel_pool", 1),  # or a later channel would wait, too, after a refused connection
+    ("grpc.use_local_subchannel_pool", 1),  # else a later channel inherits the back-off of a refused connection
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -29,27 +29,27 @@ _OPTIONS = (
 _PAUSE_SECONDS = 0.1
 _LEAST_SECONDS = 0.01
 _NO_CONNECTION = ("failed to connect to all addresses", "DNS resolution failed")
-"""How gRPC's own words begin."""
+"""Beginnings of gRPC's own error texts."""
 
 
 def prepare() -> None:
-    """What the first probe waits for, before its time begins."""
+    """Import what the first probe needs, before its time begins."""
     import grpc_health.v1.health_pb2_grpc  # noqa: F401, PLC0415 - see above
 
 
 def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
-    """What a lane runs."""
+    """Build the work of a gRPC probe for a lane."""
 
-    def work(asking: Asking) -> None:
-        asking.begun(_refused("DEADLINE_EXCEEDED", "", timeout_seconds))
-        result, output, timed_out = _checked(target, timeout_seconds, asking)
-        asking.tell(Said(result, output, timed_out=timed_out))
+    def work(attempt: AttemptHandle) -> None:
+        attempt.begun(_refused("DEADLINE_EXCEEDED", "", timeout_seconds))
+        result, output, timed_out = _checked(target, timeout_seconds, attempt)
+        attempt.report(Outcome(result, output, timed_out=timed_out))
 
     return work
 
 
-def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tuple[Result, str, bool]:
-    """Result, output, and whether there was no answer in time."""
+def _checked(target: GrpcTarget, timeout_seconds: float, attempt: AttemptHandle) -> tuple[Result, str, bool]:
+    """Return result, output, and whether it timed out."""
     import grpc  # noqa: PLC0415 - see above
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 
@@ -58,9 +58,9 @@ def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tupl
     with closing(grpc.insecure_channel(address, options=_OPTIONS)) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         request = health_pb2.HealthCheckRequest(service=target.service)
-        while asking.may():
+        while attempt.may():
             call = stub.Check.future(request, timeout=max(until - time.monotonic(), _LEAST_SECONDS))
-            asking.if_cancelled(call.cancel)
+            attempt.if_cancelled(call.cancel)
             try:
                 answer = call.result()
             except grpc.FutureCancelledError:
@@ -70,7 +70,7 @@ def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tupl
                 if not _unconnected(code, details):
                     return "failure", _refused(code, details, timeout_seconds), code == "DEADLINE_EXCEEDED"
                 left = until - time.monotonic() - _PAUSE_SECONDS
-                if left <= 0 or asking.cancelled.wait(_PAUSE_SECONDS):
+                if left <= 0 or attempt.cancelled.wait(_PAUSE_SECONDS):
                     late = "refused" not in details.lower()
                     return "failure", _not_connected(address, details, timeout_seconds), late
             else:
@@ -82,18 +82,18 @@ def _checked(target: GrpcTarget, timeout_seconds: float, asking: Asking) -> tupl
 
 
 def _unconnected(code: str, details: str) -> bool:
-    """Whether there was no server to ask. One that says itself that it is unavailable has answered."""
+    """Whether there was no server to ask. A server that itself reports UNAVAILABLE has answered."""
     return code == "UNAVAILABLE" and details.startswith(_NO_CONNECTION)
 
 
 def _not_connected(address: str, details: str, timeout_seconds: float) -> str:
-    """The kubelet, too, goes on trying to connect until its time is up."""
+    """Format the error after connecting failed until the time was up; the kubelet, too, keeps trying until then."""
     within = go_duration(round(timeout_seconds * 1000))
     return f"timeout: failed to connect service {json.dumps(address)} within {within}: {details}"
 
 
 def _refused(code: str, details: str, timeout_seconds: float) -> str:
-    """In the kubelet's words, and Go's names for codes."""
+    """Format an error in the kubelet's words, with Go's names for codes."""
     within = go_duration(round(timeout_seconds * 1000))
     match code:
         case "UNIMPLEMENTED":

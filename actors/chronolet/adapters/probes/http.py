@@ -1,9 +1,9 @@
-"""An HTTP GET on the loop: connected, asked, answered, redirected within the same host.
+"""HTTP GET probes on the loop: connect, request, read, follow redirects within the same host.
 
-Comes in: `HttpTarget`. Goes out: a `Reading`. Next: the prober's worker. Answers to pkg/probe/http/http.go and
-request.go. One connection a request, no certificate is checked; every trouble on the way is a failure.
+Input: `HttpTarget`. Output: a `Reading`. Next: the prober's worker. Corresponds to pkg/probe/http/http.go and
+request.go. One connection per request; certificates are not verified; any error on the way is a failure.
 
-    dialling -> (TLS hand-shake) -> asking -> reading -> redirected: dialling again | ended
+    dialling -> (TLS hand-shake) -> sending -> reading -> redirected: dialling again | ended
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import socket
 import ssl
 
 from chronolet.adapters.http import texts
-from chronolet.adapters.probes.answer import Answer, Malformed
+from chronolet.adapters.probes.answer import Malformed, ResponseParser
 from chronolet.adapters.probes.attempts import Done, LoopAttempt
 from chronolet.adapters.probes.dial import Dial, closed, judged
 from chronolet.adapters.probes.loop import READABLE, WRITABLE, Loop
@@ -26,7 +26,7 @@ USER_AGENT = f"kube-probe/{texts.VERSION}"
 
 _READ = 16 * 1024
 _READS_AT_ONCE = 8
-"""Then others have their turn: a server may send for ever."""
+"""Then other attempts get a turn, as a server may send forever."""
 _IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 
 
@@ -45,11 +45,11 @@ class HttpAttempt(LoopAttempt):
         self._unsent = b""
         self._ask()
 
-    # -- the way there -----------------------------------------------------------------------------------------------
+    # -- connecting --------------------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         self._requests += 1
-        self._answer = Answer()
+        self._answer = ResponseParser()
         self._secured = self._request.scheme == "http"
         self._dial = Dial(self._loop, connected=self._connected, failed=self._not_connected)
         try:
@@ -62,11 +62,11 @@ class HttpAttempt(LoopAttempt):
 
     def _connected(self, raw: socket.socket) -> None:
         if not self._secured:
-            self._loop.unwatch(raw.fileno())  # the descriptor goes over to what wraps it
+            self._loop.unwatch(raw.fileno())  # the TLS wrapper takes over the descriptor
             name = self._request.host if not _is_address(self._request.host) else None
             try:
                 raw = _tls().wrap_socket(raw, do_handshake_on_connect=False, server_hostname=name)
-            except (OSError, ValueError) as error:  # gone again already, or a name that TLS cannot have
+            except (OSError, ValueError) as error:  # already disconnected, or a name that TLS does not accept
                 closed(raw)
                 self._fail(self._broken(error) if isinstance(error, OSError) else f"tls: {error}")
                 return
@@ -81,7 +81,7 @@ class HttpAttempt(LoopAttempt):
     # -- on the connection -------------------------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """As far as it goes without waiting."""
+        """Advance as far as possible without blocking."""
         raw = self._raw
         if raw is None:
             return
@@ -110,7 +110,7 @@ class HttpAttempt(LoopAttempt):
         self._secured = True
 
     def _read(self, raw: socket.socket) -> bool:
-        """Whether the answer is complete; False if more is there already, too."""
+        """Read; return whether the response is complete. False also if more data is available already."""
         for _ in range(_READS_AT_ONCE):
             data = raw.recv(_READ)
             if data:
@@ -119,7 +119,7 @@ class HttpAttempt(LoopAttempt):
                 self._answer.end()
             if self._answer.complete:
                 return True
-        self._loop.soon(self._go_on)  # what a TLS layer holds already makes no descriptor readable
+        self._loop.soon(self._go_on)  # data buffered by TLS does not make the descriptor readable
         return False
 
     def _broken(self, error: OSError | Malformed) -> str:
@@ -131,7 +131,7 @@ class HttpAttempt(LoopAttempt):
         where = texts.address(self._request.host, self._request.port)
         return f"{what} tcp {where}: {what}: {str(error.strerror or error).lower()}"
 
-    # -- what it means -----------------------------------------------------------------------------------------------
+    # -- judging the response ----------------------------------------------------------------------------------------
 
     def _answered(self) -> None:
         answer = self._answer
@@ -150,19 +150,19 @@ class HttpAttempt(LoopAttempt):
             self._request = elsewhere
             self._ask()
 
-    def _judge(self, answer: Answer) -> None:
-        said = answer.body.decode("utf-8", "replace")
+    def _judge(self, answer: ResponseParser) -> None:
+        body = answer.body.decode("utf-8", "replace")
         if 200 <= answer.status < 300:  # noqa: PLR2004
-            self._end("success", said, answer.status)
+            self._end("success", body, answer.status)
         elif 300 <= answer.status < 400:  # noqa: PLR2004
-            self._end("warning", f"Probe terminated redirects, Response body: {said}", answer.status)
+            self._end("warning", f"Probe terminated redirects, Response body: {body}", answer.status)
         else:
             self._end("failure", f"HTTP probe failed with statuscode: {answer.status}", answer.status)
 
     def _fail(self, why: str) -> None:
         self._end("failure", texts.failed(self._request, why))
 
-    def _said_late(self) -> str:
+    def _late_text(self) -> str:
         return texts.failed(self._request, _IN_BODY if self._answer.begun else texts.TIMED_OUT)
 
     def _let_go(self) -> None:
@@ -175,8 +175,8 @@ class HttpAttempt(LoopAttempt):
 
 @functools.lru_cache(maxsize=4096)
 def head(request: Request) -> bytes:
-    """The request's bytes. What a manifest gives of Host, User-Agent and Accept replaces ours; an empty one of these
-    is how it says that there shall be none. `Malformed` for what cannot stand in a head.
+    """Build the request's bytes. A manifest's Host, User-Agent and Accept replace the defaults; an empty value
+    suppresses the header. `Malformed` for invalid header fields.
     """
     for name, value in request.headers:
         if not _FIELD.fullmatch(f"{name}:{value}"):
@@ -199,13 +199,13 @@ _OURS = ("Host", "User-Agent", "Accept", "Connection")
 
 
 def _canonical(name: str) -> str:
-    """As Go writes the names of headers."""
+    """Spell a header name as Go does."""
     return "-".join(word.capitalize() for word in name.split("-"))
 
 
 @functools.lru_cache(maxsize=1)
 def _tls() -> ssl.SSLContext:
-    """Made by the first that needs it: it takes a while, and most pods speak in the clear."""
+    """Created on first use: it is slow, and most pods do not use TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

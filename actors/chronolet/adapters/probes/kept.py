@@ -1,6 +1,6 @@
-"""The raw outcomes that the stream `probe_results` still holds.
+"""Read the raw outcomes that the stream `probe_results` still holds.
 
-Comes in: a server, a node. Goes out: `RawResult`s, the newest first. Next: `describe`.
+Input: a server, a node. Output: `RawResult`s, newest first. Next: `describe`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _TIMEOUT_SECONDS = 5.0
 
 
 def kept_results(url: str, node: str) -> Iterator[RawResult]:
-    """Read in parts, as far as they are asked for. StoreUnreachable if the server does not answer; entries that
-    somebody else put there are passed over.
+    """Read lazily, page by page. StoreUnreachable if the server does not answer; malformed entries, written by others,
+    are skipped.
     """
     channel = Channel(Address(url), _TIMEOUT_SECONDS)
     key, end = Keys(node).probe_results, "+"

@@ -1,7 +1,7 @@
-"""Addresses of hosts: those that are addresses already at once, names by a thread that waits for the resolver.
+"""Resolve hosts: numeric addresses immediately, names on a thread that waits for the resolver.
 
-Comes in: a host, a port. Goes out: socket addresses on the loop's thread. Next: `dial`. One thread a name at a time,
-however many ask for it; it ends when the resolver has answered or given up.
+Input: a host, a port. Output: socket addresses on the loop's thread. Next: `dial`. Concurrent look-ups of one name
+share a thread; it ends when the resolver has answered or given up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.niceness import go_with_all
+from chronolet.adapters.probes.niceness import reset_priority
 
 Address = tuple[socket.AddressFamily, Any]
 Answered = Callable[[Sequence[Address] | OSError], None]
@@ -29,7 +29,7 @@ class Names:
         self._asked: dict[tuple[str, int], list[Answered]] = {}
 
     def find(self, host: str, port: int, answered: Answered) -> None:
-        """`answered` is called at once, or later on the loop's thread."""
+        """Look up a host. `answered` is called immediately, or later on the loop's thread."""
         found = _numeric(host, port)
         if found:
             answered(found)
@@ -42,15 +42,15 @@ class Names:
     def _begin(self, host: str, port: int) -> None:
         try:
             threading.Thread(target=self._ask, args=(host, port), name=f"lookup {host}", daemon=True).start()
-        except RuntimeError:  # no more threads, or no memory for one
+        except RuntimeError:  # out of threads or memory
             self._tell(host, port, OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
 
     def _ask(self, host: str, port: int) -> None:
-        go_with_all()
+        reset_priority()
         found: Sequence[Address] | OSError
         try:
             found = _looked_up(host, port, 0)
-        except UnicodeError:  # no name that could be asked for
+        except UnicodeError:  # not a valid host name
             found = socket.gaierror(socket.EAI_NONAME, "no such host")
         except OSError as error:
             found = error
@@ -63,7 +63,7 @@ class Names:
 
 @functools.lru_cache(maxsize=4096)
 def _numeric(host: str, port: int) -> Sequence[Address]:
-    """Empty for what is no address."""
+    """Parse a numeric address; empty if it is none."""
     try:
         return _looked_up(host, port, socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):

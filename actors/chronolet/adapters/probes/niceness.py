@@ -1,7 +1,7 @@
-"""Who goes first where the machine is busy: the probes' thread, and none of those that it starts.
+"""Scheduling priority on a busy machine: raised for the probe thread, but not for threads that it starts.
 
-Comes in: the thread that calls. Goes out: its niceness, of which on Linux each thread has one of its own, and gives it
-to those that it starts. Next: `loop`, and whoever starts threads from the loop.
+Input: the calling thread. Output: its niceness, which Linux keeps per thread and new threads inherit. Next: `loop`, and
+code that starts threads from the loop.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import threading
 _FIRST = -10
 
 
-def go_first() -> None:
-    """Who is late himself takes others for late. Where it is not allowed, all goes on as it is."""
+def raise_priority() -> None:
+    """Raise the calling thread's priority: if it is late, containers seem late. Without permission, do nothing."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST)
 
 
-def go_with_all() -> None:
-    """As the process's main thread does, by whomever this one was started."""
+def reset_priority() -> None:
+    """Reset the calling thread to the priority of the process's main thread."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, os.getpid()))

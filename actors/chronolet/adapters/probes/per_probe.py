@@ -1,6 +1,6 @@
-"""Which entries of the stream `probe_results` are whose: each probe keeps its last ones, however many the others have.
+"""Track the entries of each probe in the stream `probe_results`: each keeps its last ones, however many others add.
 
-Comes in: ids of entries. Goes out: those that are too many. Next: `results`, which deletes them.
+Input: ids of entries. Output: ids of excess entries. Next: `results`, which deletes them.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import deque
 
 MOST_PROBES = 4_000
-"""So many are known; the entries of one that was not heard of for longest are left to the cap of the whole stream."""
+"""Maximum number of tracked probes. Beyond it, the one with the oldest activity is forgotten, and its entries are left
+to the cap of the whole stream.
+"""
 
-Who = tuple[bytes, ...]
+ProbeKey = tuple[bytes, ...]
 """A probe: pod, container and name."""
 
 
@@ -18,13 +20,13 @@ class PerProbe:
     """Used on one thread."""
 
     def __init__(self, most: int) -> None:
-        """Keep so many entries of each probe."""
+        """Keep `most` entries of each probe."""
         self._most = most
-        self._ids: dict[Who, deque[bytes]] = {}
+        self._ids: dict[ProbeKey, deque[bytes]] = {}
         self._too_many: list[bytes] = []
 
-    def added(self, who: Who, entry_id: bytes) -> None:
-        """The probe has an entry more, the newest."""
+    def added(self, who: ProbeKey, entry_id: bytes) -> None:
+        """Record a new entry of a probe."""
         ids = self._ids.pop(who, None) or deque[bytes]()
         self._ids[who] = ids
         ids.append(entry_id)
@@ -34,9 +36,9 @@ class PerProbe:
             del self._ids[next(iter(self._ids))]
 
     def too_many(self) -> list[bytes]:
-        """What is to be deleted."""
+        """Return the ids to delete."""
         return self._too_many
 
     def deleted(self) -> None:
-        """All of that is."""
+        """Record that all ids from `too_many` are deleted."""
         self._too_many = []

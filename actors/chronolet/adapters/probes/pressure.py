@@ -1,8 +1,8 @@
-"""For how long this machine's tasks have waited, as Linux counts it.
+"""How long tasks on this machine have waited for resources, as counted by Linux.
 
-Comes in: nothing. Goes out: `Waited`, totals that only grow. Next: `delays`. Sources: /proc/pressure (pressure stall
-information), where that is missing the same files of cgroup v2's root; without either, the number of tasks that can run
-stands for CPU. /proc/self/task/<tid>/schedstat has the time that a thread waited in the run queue.
+Input: none. Output: `Waited`, totals that only grow. Next: `delays`. Sources: /proc/pressure (pressure stall
+information), else the same files of cgroup v2's root; without either, the number of runnable tasks stands for CPU.
+/proc/self/task/<tid>/schedstat has the time that a thread waited in the run queue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _READ = 256
 
 
 class Waited(NamedTuple):
-    """Seconds since some moment: the calling thread in its run queue, and at least one task for each resource."""
+    """Seconds since an arbitrary moment: the calling thread in its run queue, and at least one task
+    for each resource.
+    """
 
     queue: float = 0.0
     cpu: float = 0.0
@@ -37,7 +39,7 @@ class Waited(NamedTuple):
 
 
 class Pressure:
-    """Used on one thread: the first call decides whose run queue is looked at."""
+    """Used on one thread: the first call decides whose run queue is read."""
 
     def __init__(self, folders: Sequence[Path] = _FOLDERS, clock: Callable[[], float] = time.monotonic) -> None:
         self._folders = folders
@@ -48,13 +50,13 @@ class Pressure:
         self._last = Waited()
 
     def waited(self) -> Waited:
-        """The totals now. What cannot be opened stays 0; while one cannot be read or understood, all stay as they were,
-        for no probe may be lost for it.
+        """Return the current totals. A file that cannot be opened counts as 0. If one cannot be read or parsed, the
+        last totals are returned, since no probe may be lost for it.
         """
         try:
             self._last = self._read()
         except (OSError, ValueError, IndexError):
-            log.debug("pressure files cannot be read; the last totals are used", exc_info=True)
+            log.debug("cannot read pressure files; using the last totals", exc_info=True)
         return self._last
 
     def _read(self) -> Waited:
@@ -65,7 +67,7 @@ class Pressure:
         return Waited(_queue_seconds(files["queue"]) if "queue" in files else 0.0, *stalls)
 
     def close(self) -> None:
-        """Nothing is asked any more."""
+        """Close all files."""
         files, self._files = self._files or {}, {}
         for descriptor in files.values():
             os.close(descriptor)
@@ -81,7 +83,7 @@ class Pressure:
         return {name: descriptor for name, descriptor in found.items() if descriptor is not None}
 
     def _crowd_seconds(self, descriptor: int) -> float:
-        """Of the time since the last look, the part for which tasks that could run had no processor."""
+        """Accumulate the share of time in which runnable tasks had no processor."""
         now = self._clock()
         runnable = int(os.pread(descriptor, _READ, 0).split()[3].partition(b"/")[0])
         short = max(1 - (os.cpu_count() or 1) / max(runnable, 1), 0.0)
@@ -91,7 +93,7 @@ class Pressure:
 
 
 def _opened(paths: Sequence[Path]) -> int | None:
-    """The first that can be opened and read: a kernel without pressure stall information may have the files."""
+    """Open the first readable path; a kernel without pressure stall information may have unreadable files."""
     for path in paths:
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

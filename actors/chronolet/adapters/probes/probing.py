@@ -1,6 +1,6 @@
-"""All probing of one process: the loop, and the lanes beside it for what would block it.
+"""All probing of one process: the loop, and lanes of threads for blocking probes.
 
-Comes in: targets. Goes out: readings. Next: the prober's workers. Implements `ports.probes.Prober`.
+Input: targets. Output: readings. Next: the prober's workers. Implements `ports.pods.probes.Prober`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.prober import Shortage
 
 EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)
-"""More than the machine can run make each of them slow, until healthy ones run out of time: the others wait."""
+"""Concurrency limit: more commands than the machine can run slow each other down until healthy ones time out."""
 EXEC_LONGEST_SECONDS = 2.0
-"""A command that computes for longer, or an engine that takes longer to begin one, does not hold up the others."""
+"""A command that computes for longer, or an engine that takes longer to start one, gives up its slot."""
 GRPCS_AT_ONCE = 32
 GRPC_LONGEST_SECONDS = 0.25
-"""Most of it is waiting for a server."""
+"""Most of a gRPC probe is waiting for a server."""
 STOP_SECONDS = 0.6
-"""For so long the end waits for commands to be killed. What is left then the next process finds, and ends."""
+"""How long `stop` waits for commands to be killed. The next process finds and kills the remaining ones."""
 
 
 class Probing:
-    """`ports.probes.Prober`."""
+    """`ports.pods.probes.Prober`."""
 
     def __init__(self, runtime: Runtime, execs_at_once: int = EXECS_AT_ONCE) -> None:
         self._runtime = runtime
@@ -109,7 +109,7 @@ class Probing:
     def stop(self) -> None:
         until = time.monotonic() + STOP_SECONDS
         ended = threading.Event()
-        with contextlib.suppress(RuntimeError):  # no thread can begin: then there was none, and nothing is at work
+        with contextlib.suppress(RuntimeError):  # the thread cannot start: then nothing is running
             for end in (self._execs.end, self._grpcs.end, ended.set):
                 self._loop.soon(end)
             ended.wait(STOP_SECONDS)
@@ -120,7 +120,7 @@ class Probing:
 
 
 class _Began:
-    """When an attempt began: one that waits for its turn does so later."""
+    """When an attempt began; a queued attempt begins later."""
 
     def __init__(self, mark: Mark) -> None:
         self.mark = mark

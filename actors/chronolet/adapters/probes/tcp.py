@@ -1,6 +1,6 @@
-"""A connection that only has to open. Answers to pkg/probe/tcp/tcp.go.
+"""TCP probes: a connection that only has to open. Corresponds to pkg/probe/tcp/tcp.go.
 
-Comes in: `TcpTarget`. Goes out: a `Reading`. Next: the prober's worker.
+Input: `TcpTarget`. Output: a `Reading`. Next: the prober's worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet.ports.pods.probes import May, TcpTarget
 
 
 class TcpAttempt(LoopAttempt):
-    """Closed as soon as it stands; that closing fails is no news."""
+    """Closes the connection as soon as it is established; errors on close are ignored."""
 
     def __init__(
         self, loop: Loop, names: Names, target: TcpTarget, timeout_seconds: float, done: Done, *, may: May
@@ -36,7 +36,7 @@ class TcpAttempt(LoopAttempt):
         text = texts.dial_failed(self._target.host, self._target.port, error)
         self._end(judged(error), text, timed_out=isinstance(error, TimeoutError))
 
-    def _said_late(self) -> str:
+    def _late_text(self) -> str:
         return texts.dial_failed(self._target.host, self._target.port, TimeoutError())
 
     def _let_go(self) -> None:

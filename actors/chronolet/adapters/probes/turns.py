@@ -1,8 +1,8 @@
-"""Whose turn it is where places are few: everybody has as much of them, whatever others do with theirs. Pure.
+"""Fair queueing for scarce slots: every probe gets an equal share, whatever the others do. Pure.
 
-Comes in: who waits, and how long each kept a place. Goes out: who is next. Next: `threads`. Fair queueing by start
-tags: `now` is a clock that counts use, not time. Who has used little is served at once, who keeps places for long waits
-until all others have had as much; nobody waits for ever.
+Input: the waiting probes, and how long each held a slot. Output: the next one. Next: `threads`. Start-time fair
+queueing: `now` is a virtual clock that counts use. A probe that has used little is served immediately; one that holds
+slots for long waits until all others have had as much. None starves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _tag_of = itemgetter(0, 1)
 
 
 class Turns(Generic[T]):
-    """Those that wait. Who asks twice is one and the same asker; an empty name is like no other."""
+    """The waiting items. Items with the same `who` share one account; an empty name has none."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -34,25 +34,25 @@ class Turns(Generic[T]):
 
     @property
     def known(self) -> int:
-        """Of how many it is remembered what they used."""
+        """Number of probes whose use is remembered."""
         return len(self._used)
 
     def add(self, who: str, item: T) -> None:
-        """It waits from now on."""
+        """Enqueue an item."""
         entry = (self._tag(who), next(self._serial), who, item)
         bisect.insort(self._waiting, entry, key=_tag_of)
 
     def drop(self, item: T) -> None:
-        """It waits no more, if it did."""
+        """Remove an item, if it waits."""
         self._waiting = [one for one in self._waiting if one[3] is not item]
 
     def clear(self) -> Sequence[T]:
-        """Nobody waits any more; who did."""
+        """Remove and return all waiting items."""
         waited, self._waiting = self._waiting, []
         return [one[3] for one in waited]
 
     def take(self, may: Callable[[str], bool]) -> T | None:
-        """The next of those that may have a place now."""
+        """Remove and return the next item that may have a slot now."""
         for number, (tag, _, who, item) in enumerate(self._waiting):
             if may(who):
                 del self._waiting[number]
@@ -61,14 +61,14 @@ class Turns(Generic[T]):
         return None
 
     def used(self, who: str, seconds: float) -> None:
-        """Somebody has had a place for so long."""
+        """Record how long a probe held a slot."""
         if who:
             self._used[who] = self._tag(who) + seconds
         if len(self._used) > _MOST_KNOWN:
             self._used = {one: tag for one, tag in self._used.items() if tag > self._now}
 
     def rest(self) -> None:
-        """Nobody waits and all places are free: there is nothing to be made up for."""
+        """Reset the accounts: nothing waits and all slots are free."""
         self._now = 0.0
         self._used.clear()
 

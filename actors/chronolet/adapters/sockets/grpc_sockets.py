@@ -1,7 +1,7 @@
-"""gRPC on unix sockets: a server at a path, and channels that keep nothing of who served a path before.
+"""gRPC on unix sockets: a server at a path, and channels that keep no state of a path's earlier server.
 
-Comes in: a path, handlers. Goes out: a server until its stop, a channel; `SocketError`. Next: `device_plugins`,
-`pod_resources`; `unix_sockets`, which loads this at the first connection. Importing it loads grpc: 25 MiB, 0.1 s.
+Input: a path, handlers. Output: a server that runs until stopped, a channel; `SocketError`. Next: `device_plugins`,
+`pod_resources`; `unix_sockets`, which imports this at the first connection. The import loads grpc: 25 MiB, 0.1 s.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import grpc.aio
 from chronolet.adapters.sockets.unix_sockets import SLICE_SECONDS, SocketError, check_length
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Of one message: a list of more than a hundred thousand devices."""
+"""Maximum size of a message: a list of more than a hundred thousand devices."""
 _ALIVE_SECONDS = 5.0
-"""For a server that has no CPU to answer by; where nobody listens, nothing is waited for."""
+"""Time for a server that is starved of CPU to answer; a path without a listener fails immediately."""
 _AT_ONCE = 8
 
 _SERVER_OPTIONS: Final = (
-    ("grpc.so_reuseport", 0),  # two servers must never share a path in silence
+    ("grpc.so_reuseport", 0),  # two servers must never silently share a path
     ("grpc.max_receive_message_length", MOST_BYTES),
 )
 _CHANNEL_OPTIONS: Final = (
-    # Servers of the first days know no authority that is a path.
+    # Old gRPC servers reject an authority that is a path.
     ("grpc.default_authority", "localhost"),
     ("grpc.enable_http_proxy", 0),
-    # A plugin that comes back at the same path is another one, and is not to wait for the failures of the one before.
+    # A plugin that returns at the same path is a new one and must not inherit the back-off of its predecessor.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
@@ -41,7 +41,7 @@ _CHANNEL_OPTIONS: Final = (
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """A connection of its own. SocketError where the path cannot be a socket's."""
+    """Open a separate connection. SocketError if the path cannot be a socket's."""
     check_length(socket)
     with grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened
@@ -49,15 +49,15 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 @asynccontextmanager
 async def async_channel(socket: str) -> AsyncIterator[grpc.aio.Channel]:
-    """The same for the event loop that this runs in."""
+    """`channel` for the running event loop."""
     check_length(socket)
     async with grpc.aio.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened
 
 
 def started(socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls: int) -> Callable[[], None]:
-    """Serve the path, which is free; the end of that. `_AT_ONCE` calls are handled at a time, others wait; more than
-    `most_calls` in all are refused. SocketError.
+    """Serve a free path; return the function that stops the server. `_AT_ONCE` calls run concurrently, others wait;
+    more than `most_calls` in all are refused. SocketError.
     """
     pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=socket.name)
     server = grpc.server(pool, options=_SERVER_OPTIONS, maximum_concurrent_rpcs=most_calls)
@@ -65,7 +65,7 @@ def started(socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls
     try:
         server.add_insecure_port(f"unix:{socket}")
     except RuntimeError as error:
-        raise SocketError(f"{socket}: cannot listen there: {error}") from error
+        raise SocketError(f"{socket}: cannot listen: {error}") from error
     server.start()
 
     def stop() -> None:
@@ -75,7 +75,7 @@ def started(socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls
 
 
 def answers(socket: str) -> bool:
-    """Whether a gRPC server is alive behind a path at which somebody listens: one that was stopped accepts at most."""
+    """Whether a live gRPC server is behind a path with a listener: a stopped server at most accepts connections."""
     with channel(socket) as opened:
         try:
             grpc.channel_ready_future(opened).result(timeout=_ALIVE_SECONDS)

@@ -1,7 +1,7 @@
-"""Waiting for bytes on one socket.
+"""Wait for bytes on one socket.
 
-Comes in: a socket. Goes out: whether there is something to read. Not by `select`, which knows no descriptor above 1023:
-a process with many files open would take every such socket for one that has something.
+Input: a socket. Output: whether there is something to read. Uses `poll` because `select` cannot handle descriptors
+above 1023: in a process with many open files it would report every such socket as readable.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import socket
 
 
 def readable(raw: socket.socket, seconds: float) -> bool:
-    """Whether a read would not wait, within so long: there are bytes, or it has ended. ValueError if it is closed."""
+    """Whether a read would return without waiting within `seconds`: there are bytes, or end of file. ValueError if
+    closed.
+    """
     watch = select.poll()
     watch.register(raw, select.POLLIN)
     return bool(watch.poll(max(seconds, 0.0) * 1000))

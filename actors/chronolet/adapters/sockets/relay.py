@@ -1,9 +1,9 @@
-"""Connections to a socket, passed on byte by byte to a server that is started when the first one comes.
+"""Relay connections on a socket, byte by byte, to a server that is started at the first connection.
 
-Comes in: a socket that listens, the path of the server, how it is started. Goes out: bytes, both ways. Next:
+Input: a listening socket, the path of the server, a function that starts it. Output: bytes, both ways. Next:
 `unix_sockets`.
 
-Whoever connects while the server is being started waits in the socket's queue; nobody is turned away.
+Clients that connect while the server starts wait in the socket's queue; none is refused.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from socket import socket as stream_socket
 from typing import Self
 
 BACKLOG = 1024
-"""Connections that wait while the server is being started: one process may register hundreds of resources at once."""
+"""Connections that may wait while the server starts: one process may register hundreds of resources in a burst."""
 _CHUNK_BYTES = 65_536
 
 
 class Relay:
-    """Runs on a thread of its own while it is entered. `started` starts the server and returns what stops it."""
+    """Runs on its own thread while entered. `started` starts the server and returns the function that stops it."""
 
     def __init__(self, listener: stream_socket, server: Path, started: Callable[[], Callable[[], None]]) -> None:
         self.failed: Exception | None = None
-        """Why connections cannot be taken, or the server could not be started or reached."""
+        """Why connections cannot be accepted, or why the server could not be started or reached."""
         self._listener = listener
         self._server = str(server)
         self._started = started
@@ -35,7 +35,9 @@ class Relay:
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._meetings: set[object] = set()
-        """The tasks of all connections. asyncio itself lets go of one whose client has sent everything."""
+        """The tasks of all connections. asyncio itself keeps no reference to a task whose client has
+        sent everything.
+        """
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
 
     def __enter__(self) -> Self:
@@ -51,7 +53,7 @@ class Relay:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             try:
                 runner.run(self._serve())
-            except Exception as error:  # noqa: BLE001 - told to whoever runs this
+            except Exception as error:  # noqa: BLE001 - reported through `failed`
                 self.failed = error
 
     async def _serve(self) -> None:
@@ -70,14 +72,14 @@ class Relay:
             self._meetings.discard(task)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection, until the server ends it or is gone."""
+        """Relay one connection until the server ends it or is gone."""
         with contextlib.suppress(OSError), contextlib.closing(writer):
             if not await self._serves():
                 return
             try:
                 answers, requests = await asyncio.open_unix_connection(self._server)
             except OSError as error:
-                if not self._over.is_set():  # the server is gone by then, as it should be
+                if not self._over.is_set():  # after the stop the server is expected to be gone
                     self.failed = error
                 return
             with contextlib.closing(requests):
@@ -91,19 +93,19 @@ class Relay:
         self._stop_server = self._started()
 
     async def _serves(self) -> bool:
-        """Whether the server is there; the first to ask starts it."""
+        """Whether the server is running; the first call starts it."""
         if self._starting is None:
             self._starting = self._loop.run_in_executor(None, self._start)
         try:
             await asyncio.shield(self._starting)
-        except Exception as error:  # noqa: BLE001 - told to whoever runs this
+        except Exception as error:  # noqa: BLE001 - reported through `failed`
             self.failed = error
             return False
         return True
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """All bytes, and then their end, also where the source is cut off: the target must not wait for more."""
+    """Copy all bytes, then the end of file, even if the source was cut off: the target must not wait for more."""
     with contextlib.suppress(OSError):
         while chunk := await source.read(_CHUNK_BYTES):
             target.write(chunk)

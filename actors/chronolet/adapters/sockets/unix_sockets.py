@@ -1,10 +1,10 @@
-"""Unix sockets whose paths are ours, and gRPC servers behind them that are loaded when somebody connects.
+"""Listen on unix sockets, and load the gRPC servers behind them when a client connects.
 
-Comes in: a path, and what makes handlers. Goes out: a server until its stop; `SocketError`. Next: `device_plugins`,
-`pod_resources`; `relay`, which takes the connections; `grpc_sockets`, which answers them.
+Input: a path, and a factory for handlers. Output: a server that runs until stopped; `SocketError`. Next:
+`device_plugins`, `pod_resources`; `relay`, which accepts the connections; `grpc_sockets`, which answers them.
 
-Most nodes have no device plugin, and grpc takes 25 MiB and a tenth of a second of CPU. So the path is listened at
-without it. The socket stays the same when it is loaded, for plugins take a new one for a new kubelet.
+Most nodes have no device plugin, and grpc takes 25 MiB and a tenth of a second of CPU, so the path is served without it
+until needed. The socket stays the same when grpc is loaded, since plugins take a new socket for a restarted kubelet.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 SLICE_SECONDS = 1.0
 _LONGEST_PATH = 107
 _INNER_NAME = ".grpc"
-"""Next to the path: where the gRPC server itself listens."""
+"""Name next to the path, where the gRPC server itself listens."""
 _NEW_PREFIX = ".new-"
-"""Next to the path, with the process's number: the socket until it listens."""
+"""Name next to the path, followed by the process id, of a socket that does not listen yet."""
 
 Identity = tuple[int, int, int]
-"""Device, inode and birth: numbers of inodes are soon used again."""
+"""Device, inode and modification time: inode numbers alone are soon reused."""
 
 
 class SocketError(Exception):
-    """A socket cannot be had; the message names it and says why."""
+    """A socket cannot be created or used; the message names it and the reason."""
 
 
 def identity(path: str | os.PathLike[str]) -> Identity | None:
-    """Of the socket at this path; None if there is none."""
+    """Return the identity of the socket at this path; None if there is none."""
     try:
         found = os.lstat(path)
     except OSError:
         return None
-    # Not the time of change, which a change of rights moves too.
+    # Not ctime, which a change of permissions updates too.
     return (found.st_dev, found.st_ino, found.st_mtime_ns) if stat.S_ISSOCK(found.st_mode) else None
 
 
@@ -59,16 +59,16 @@ def serve(
     prepare: Callable[[], None] = lambda: None,
     most_calls: int = 64,
 ) -> None:
-    """Make the socket anew and serve it until `stop`; `opened` is called each time that it listens, before the first
-    call of anybody is handled, and `prepare` each time before the socket is made. More than `most_calls` at a time are
-    refused. `handlers` is called at the first connection.
+    """Recreate the socket and serve it until `stop`. `opened` is called each time it listens, before the first call is
+    handled, and `prepare` each time before it is created. More than `most_calls` concurrent calls are refused.
+    `handlers` is called at the first connection.
 
-    It is also made anew if another process removes it, and removed at the end. SocketError if it cannot be made,
-    or a living process serves it already: what a dead one left is removed.
+    The socket is also recreated if another process removes it, and removed at the end. SocketError if it cannot be
+    created or a live process already serves it; the leftovers of dead processes are removed.
     """
     inner = socket.with_name(_INNER_NAME)
 
-    def behind() -> Callable[[], None]:
+    def start_server() -> Callable[[], None]:
         from chronolet.adapters.sockets import grpc_sockets  # noqa: PLC0415 - loads grpc
 
         inner.unlink(missing_ok=True)
@@ -79,19 +79,19 @@ def serve(
         prepare()
         with _listening(socket) as (listener, made):
             opened()
-            with Relay(listener, inner, behind) as relay:
+            with Relay(listener, inner, start_server) as relay:
                 while identity(socket) == made and not relay.failed and not stop.wait(SLICE_SECONDS):
                     pass
         if relay.failed:
-            raise SocketError(f"{socket}: nobody can be answered there: {relay.failed}") from relay.failed
+            raise SocketError(f"{socket}: cannot serve connections: {relay.failed}") from relay.failed
 
 
 @contextmanager
 def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
-    """The listening socket and its identity. Removed at the end, unless another process has replaced it.
+    """Yield the listening socket and its identity. Removed at the end, unless another process has replaced it.
 
-    It appears at the path when it listens, for plugins connect as soon as they see it. A link, unlike a rename, fails
-    where another process has been faster.
+    It appears at the path only once it listens, because plugins connect as soon as they see it. Unlike a rename, a link
+    fails if another process was faster.
     """
     new = socket.with_name(f"{_NEW_PREFIX}{os.getpid()}")
     with stream_socket(AF_UNIX) as listener:
@@ -104,7 +104,7 @@ def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
             finally:
                 new.unlink(missing_ok=True)
         except OSError as error:
-            raise SocketError(f"{socket}: cannot listen there: {error.strerror or error}") from error
+            raise SocketError(f"{socket}: cannot listen: {error.strerror or error}") from error
         made = identity(socket)
         try:
             yield listener, made
@@ -115,14 +115,14 @@ def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
 
 
 def make_room(socket: Path) -> None:
-    """The socket's folder is there, and its path is free. SocketError."""
+    """Create the socket's folder and free its path. SocketError."""
     check_length(str(socket))
     try:
         socket.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         if identity(socket) and _answers(socket):
             raise SocketError(f"{socket}: another process serves it; end it, or choose another folder")
         socket.unlink(missing_ok=True)
-        for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # by a process that was killed before it listened
+        for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # from a process that was killed before it listened
             if not _is_taken(left):
                 left.unlink(missing_ok=True)
     except OSError as error:
@@ -130,7 +130,7 @@ def make_room(socket: Path) -> None:
 
 
 def _answers(socket: Path) -> bool:
-    """Whether a gRPC server is alive behind it: one that was stopped, or is dead, accepts at most."""
+    """Whether a live gRPC server is behind the socket: a stopped or dead one at most accepts connections."""
     if not _is_taken(socket):
         return False
     from chronolet.adapters.sockets import grpc_sockets  # noqa: PLC0415 - loads grpc
@@ -139,14 +139,14 @@ def _answers(socket: Path) -> bool:
 
 
 def _is_taken(socket: Path) -> bool:
-    """Whether a process listens there."""
+    """Whether a process listens on the socket."""
     with stream_socket(AF_UNIX) as probe:
-        # Not to wait at a full queue, which a living process has.
+        # Do not wait at a full queue: it belongs to a live process.
         probe.setblocking(False)
         return probe.connect_ex(str(socket)) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
 def check_length(socket: str) -> None:
-    """SocketError where no socket can have that path."""
+    """Raise SocketError if the path is too long for a socket."""
     if len(os.fsencode(socket)) > _LONGEST_PATH:
-        raise SocketError(f"{socket}: the path is longer than the {_LONGEST_PATH} bytes of a socket's")
+        raise SocketError(f"{socket}: the path exceeds the {_LONGEST_PATH} bytes allowed for a socket")

@@ -1,7 +1,7 @@
-"""The folder of pods' logs, and the folder of links beside it.
+"""The folder of pods' logs, and the folder of links next to it.
 
-Comes in: where they are. Goes out: what lies there, links, removals. Answers to the port `pod_logs`. Nothing outside of
-the two folders is touched: names with a path in them are refused, links are never followed.
+Input: their paths. Output: their content, links, removals. Implements the port `pod_logs`. Nothing outside the two
+folders is touched: names that contain a path are rejected, and links are never followed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_NAME = 255
 
 
 class PodLogFolders:
-    """`ports.pod_logs.PodLogs`: pods' folders in `folder`, links in its neighbour `containers`."""
+    """`ports.pods.pod_logs.PodLogs`: pods' folders in `folder`, links in the sibling folder `containers`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -99,7 +99,7 @@ def _refusals(path: Path) -> Iterator[None]:
 
 
 def _lead(path: Path, target: str) -> None:
-    """A link to the target, whatever link there was; what is no link stays, and that is an OSError."""
+    """Create or replace a link. OSError if the path exists and is not a link."""
     if path.is_symlink():
         if str(path.readlink()) == target:
             return
@@ -108,7 +108,7 @@ def _lead(path: Path, target: str) -> None:
 
 
 def _link_name(log: ContainerLog) -> str:
-    """No longer than a file's name may be, as the kubelet has it: then the end of the id is missing."""
+    """The link's name; like the kubelet's, it is truncated to the maximum length at the end of the id."""
     namespace, _, name = log.pod.partition("/")
     return f"{name}_{namespace}_{log.container}-{log.id}"[: _LONGEST_NAME - len(_SUFFIX)] + _SUFFIX
 

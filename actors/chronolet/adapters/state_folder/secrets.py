@@ -1,10 +1,10 @@
-"""Secrets as files `secrets/<digest>` below the state folder, readable for its owner only.
+"""Secrets as files `secrets/<digest>` below the state folder, readable only by its owner.
 
-Comes in: Secrets. Goes out: files, each complete or not there, and what they hold. Next: `node.wiring`, `cli.services`.
+Input: Secrets. Output: files, written atomically, and their content. Next: `node.wiring`, `cli.services`.
 
-The digest is made with a key that lies beside the files: in the log it is no use to anybody who would guess a password.
-A file is written before the log hears of it, and removed only once the log names it no more, so a crash in between
-leaves a file too many, never one too few. What was written just now may be about to be named.
+The digest uses a key stored next to the files, so that a digest in the log is useless for guessing passwords. A file is
+written before the log refers to it, and removed only when the log no longer does: a crash in between leaves an extra
+file, never a missing one. Recent files are kept because the log may be about to refer to them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _NODE = "node"
 _KEY_BYTES = 32
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _OURS = re.compile(r"[0-9a-f]{32}|\.[0-9a-f]{32}-\w+")
-"""What is kept, and what a writer that was killed left unfinished."""
+"""Stored Secrets, and unfinished files of killed writers."""
 YOUNG_SECONDS = 60.0
-"""How old a file must be to be removed: so long its writer may need to tell the log of it."""
+"""Minimum age for removal: the time a writer may need to record a file in the log."""
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ _decode = msgspec.json.Decoder(_File).decode
 
 
 class SecretFiles:
-    """`ports.secrets.Secrets` in a state folder of this node. Who is not its agent makes nothing but files."""
+    """`ports.pods.secrets.Secrets` in this node's state folder. Processes other than the agent only create files."""
 
     def __init__(self, root: Path, node: str, young_seconds: float = YOUNG_SECONDS) -> None:
         self._folder = root / _FOLDER
@@ -56,14 +56,14 @@ class SecretFiles:
         self._young_seconds = young_seconds
 
     def prepare(self) -> None:
-        """By the node's agent: the folder with its key. Raises OSError."""
+        """Create the folder and its key; called by the node's agent. Raises OSError."""
         self._folder.mkdir(0o700, parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         key = self._folder / _KEY
         if not key.exists():
             made = self._folder / f".{_KEY}-{os.getpid()}"
             write_whole(made, secrets.token_bytes(_KEY_BYTES))
-            with contextlib.suppress(FileExistsError):  # another process of the node was faster
+            with contextlib.suppress(FileExistsError):  # another process of the node created it first
                 os.link(made, key)
             made.unlink()
         node = self._folder / _NODE
@@ -87,15 +87,17 @@ class SecretFiles:
             write_whole(self._folder / digest, content, like_folder=True)
         except OSError as error:
             raise SecretRefusal(
-                f"Secret {secret.key} cannot be kept in {self._folder}: {error.strerror or error}; it is to be applied "
-                f"on the machine of node {self._node}, by a user who may write there, with the agent's own --root-dir"
+                f"Secret {secret.key} cannot be stored in {self._folder}: {error.strerror or error}; apply it "
+                f"on the machine of node {self._node}, as a user with write access, with the agent's own --root-dir"
             ) from error
         return digest
 
     def _check_node(self) -> None:
         found = (self._folder / _NODE).read_text()
         if found != self._node:
-            raise SecretRefusal(f"{self._folder} is of node {found}, expected {self._node}: name its own --root-dir")
+            raise SecretRefusal(
+                f"{self._folder} belongs to node {found}, expected {self._node}: use that node's own --root-dir"
+            )
 
     def read(self, digest: str) -> Secret | None:
         found = self._file(digest) if _DIGEST.fullmatch(digest) else None
@@ -111,7 +113,7 @@ class SecretFiles:
         ]
 
     def unused(self, used: Collection[str]) -> Sequence[str]:
-        # An age below zero is a clock that was put back: as good as old.
+        # A negative age means that the clock was set back; treat it as old.
         ages = ((digest, time.time() - changed) for digest, changed in self._named(_OURS) if digest not in used)
         return [digest for digest, age in ages if not 0 <= age < self._young_seconds]
 
@@ -129,7 +131,7 @@ class SecretFiles:
         return hmac.new(key, content, hashlib.sha256).hexdigest()[:32]
 
     def _named(self, names: re.Pattern[str]) -> list[tuple[str, float]]:
-        """What has such a name, and when it was written last."""
+        """Files with matching names, and their modification times."""
         found: list[tuple[str, float]] = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:

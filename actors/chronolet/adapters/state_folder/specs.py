@@ -1,7 +1,7 @@
-"""Specs as JSON files `pods/<uid>/pod.json` below the state folder, and `end.json` beside it for a pod whose end has
-begun; readable for its owner only.
+"""Specs as JSON files `pods/<uid>/pod.json` below the state folder, plus `end.json` for a pod that has begun to end;
+readable only by its owner.
 
-Comes in: specs. Goes out: files, each complete or not there, and what they hold. Next: `node.adoption` reads them.
+Input: specs. Output: files, written atomically, and their content. Next: `node.adoption` reads them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FOLDER_MODE = 0o750
 
 
 class SpecFiles:
-    """`ports.specs.Specs` in a state folder."""
+    """`ports.pods.specs.Specs` in a state folder."""
 
     def __init__(self, root: Path) -> None:
         self._pods = root / "pods"
@@ -36,7 +36,7 @@ class SpecFiles:
     def _folder(self, uid: str) -> Path:
         folder = self._pods / uid
         if folder.parent != self._pods or folder.name in ("", ".."):
-            raise SpecRefusal(f"{uid!r}: is no name of a folder")
+            raise SpecRefusal(f"{uid!r}: is not a valid folder name")
         return folder
 
     def all(self) -> KeptSpecs:
@@ -44,7 +44,7 @@ class SpecFiles:
         for path in sorted(self._pods.glob(f"*/{NAME}")):
             try:
                 specs.append(_read(path))
-                path = path.with_name(END)  # noqa: PLW2901 - whatever fails from here on is about this file
+                path = path.with_name(END)  # noqa: PLW2901 - later errors refer to this file
                 if ending := _ending(path):
                     endings[specs[-1].uid] = ending
             except FileNotFoundError:
@@ -79,5 +79,5 @@ def _ending(path: Path) -> Ending | None:
 def _read(path: Path) -> KeptSpec:
     spec = msgspec.json.decode(path.read_bytes(), type=KeptSpec)
     if spec.uid != path.parent.name or spec.pod != spec.manifest.key:
-        raise ValueError(f"is about {spec.pod} with uid {spec.uid}, which is not what its folder and manifest say")
+        raise ValueError(f"names pod {spec.pod} with uid {spec.uid}, which does not match its folder and manifest")
     return spec

@@ -1,6 +1,6 @@
-"""Files that are the new one or the old one, whatever is killed, and are on the disk when the call is over.
+"""Atomic, durable file writes: after a crash the file is either the old or the new one.
 
-Comes in: a path and its content. Goes out: the file, readable for its owner only. Next: what is kept beside the log.
+Input: a path and its content. Output: the file, readable only by its owner. Next: data stored outside the log.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes, *, like_folder: bool = False) -> None:
-    """After this the file is the new one on the disk too; a crash before leaves the old one. Raises OSError.
+    """Replace the file atomically and flush it to disk; a crash before leaves the old one. Raises OSError.
 
-    `like_folder` gives it to the folder's owner: root may write for an agent that is somebody else.
+    `like_folder` gives it the folder's owner: root may write for an agent that runs as another user.
     """
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # 0600
     try:
@@ -27,7 +27,7 @@ def write_whole(path: Path, content: bytes, *, like_folder: bool = False) -> Non
     except BaseException:
         Path(unfinished).unlink()
         raise
-    for folder in (path.parent, path.parent.parent):  # the second: it may be new itself
+    for folder in (path.parent, path.parent.parent):  # the parent's parent too, as the parent may be new
         sync_folder(folder)
 
 
@@ -38,7 +38,7 @@ def _give(handle: int, folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Names that came or went in this folder are on the disk."""
+    """Flush created and removed names of this folder to disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -1,8 +1,9 @@
-"""Volumes on the host: emptyDir folders below the state folder (on the disk or in memory), hostPath as it is or as its
-type wants it made, files about the pod itself.
+"""Volumes on the host: emptyDir folders below the state folder (on disk or in memory), hostPath as it is or created as
+its type demands, and files about the pod itself.
 
-Comes in: volumes and a pod's uid. Goes out: paths; what was made is removed again. Next: binds of containers.
-Answers to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go, pkg/volume/downwardapi/downwardapi.go.
+Input: volumes and a pod's uid. Output: paths; everything created is removed again. Next: binds of containers.
+Corresponds to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go,
+pkg/volume/downwardapi/downwardapi.go.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chronolet.adapters.volumes.removal import remove_tree
 from chronolet.ports.pods.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
 from chronolet_schemas.podspec import EmptyDir, HostPath, Volume
 
-_EMPTY_DIR_MODE = 0o777  # any user of any container of the pod may write, as in the kubelet's
+_EMPTY_DIR_MODE = 0o777  # any user in any container of the pod may write, as in the kubelet
 _PODS_MODE = 0o750
 _ANYONES_FILE_MODE = 0o666
 _MADE_FOLDER_MODE = 0o755
@@ -40,13 +41,13 @@ _IS: Mapping[str, tuple[Callable[[int], bool], str]] = {
 
 
 class HostVolumes:
-    """`ports.volumes.Volumes` with its folders below `root/pods/<uid>`."""
+    """`ports.pods.volumes.Volumes` with folders below `root/pods/<uid>`."""
 
     def __init__(self, root: Path) -> None:
         self._pods = root / "pods"
-        # Containers of a pod may start side by side: what is looked for and then mounted is done by one at a time.
+        # Containers of a pod may start concurrently: checking for a mount and mounting must be atomic.
         self._mounting = threading.Lock()
-        # Files are replaced by one at a time: a name that is left of a write that was cut off is then used again.
+        # One writer at a time: the temporary name of an interrupted write is reused.
         self._writing = threading.Lock()
 
     def prepare(self, wanted: PodVolumes) -> Mapping[str, str]:
@@ -57,29 +58,27 @@ class HostVolumes:
         place = own / _SUBPATHS / _part(part.volume) / _part(part.container) / str(part.index)
         try:
             with self._mounting:
-                # In the pod's own volumes only containers can have made one; a hostPath shows what the host has.
+                # In the pod's own volumes only a container can have made a special file; in a hostPath the host did.
                 subpaths.shown(source, part.path, place, special=not source.is_relative_to(own))
         except subpaths.Escapes as error:
             raise VolumeRefusal(f"{part.path!r} leads out of the volume") from error
         except subpaths.Special as error:
             raise VolumeRefusal(f"{part.path!r} is a {error}, expected a directory or a regular file") from error
         except PermissionError as error:
-            raise VolumeRefusal(
-                f"a part of a volume is shown by a mount, which takes CAP_SYS_ADMIN: {_said(error)}"
-            ) from error
+            raise VolumeRefusal(f"mounting a subPath requires CAP_SYS_ADMIN: {_text(error)}") from error
         except OSError as error:
-            raise VolumeRefusal(_said(error)) from error
+            raise VolumeRefusal(_text(error)) from error
         return str(place)
 
     def remove(self, uid: str) -> None:
         folder = self._folder(uid)
         try:
-            # First of all, and all of it: what is mounted here may be somebody's, and is only to vanish from here.
+            # Unmount everything first: mounted content may belong to others and must only disappear from here.
             for point in mounts.below(folder):
                 mounts.unmount(point)
             remove_tree(folder)
         except OSError as error:
-            raise VolumeRefusal(f"{folder}: cannot be removed: {_said(error)}") from error
+            raise VolumeRefusal(f"{folder}: cannot be removed: {_text(error)}") from error
 
     def last_words_file(self, uid: str, container: str, attempt: int) -> str:
         path = self._last_words(uid, container, attempt)
@@ -91,7 +90,7 @@ class HostVolumes:
             finally:
                 os.close(made)
         except OSError as error:
-            raise VolumeRefusal(_said(error)) from error
+            raise VolumeRefusal(_text(error)) from error
         return str(path)
 
     def last_words(self, uid: str, container: str, attempt: int, limit: int) -> bytes:
@@ -101,7 +100,7 @@ class HostVolumes:
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise VolumeRefusal(_said(error)) from error
+            raise VolumeRefusal(_text(error)) from error
 
     def pod_file(self, uid: str, name: str, content: str | None) -> str:
         path = self._folder(uid) / _part(name)
@@ -109,7 +108,7 @@ class HostVolumes:
             return str(path)
         try:
             path.parent.mkdir(_PODS_MODE, parents=True, exist_ok=True)
-            # In place: a container has this very file mounted, not the name.
+            # In place: a container has this inode mounted, not the name.
             opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
             with os.fdopen(opened, "r+", encoding="utf-8", newline="") as file:
                 if file.read() != content:
@@ -118,7 +117,7 @@ class HostVolumes:
                     file.truncate()
                 os.fchmod(opened, _MADE_FILE_MODE)
         except OSError as error:
-            raise VolumeRefusal(_said(error)) from error
+            raise VolumeRefusal(_text(error)) from error
         return str(path)
 
     def _last_words(self, uid: str, container: str, attempt: int) -> Path:
@@ -133,10 +132,10 @@ class HostVolumes:
             if volume.name in wanted.files:
                 return str(self._files(wanted, volume.name))
         except OSError as error:
-            raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}" : {_said(error)}') from error
+            raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}" : {_text(error)}') from error
         except VolumeRefusal as refusal:
             raise VolumeRefusal(f'MountVolume.SetUp failed for volume "{volume.name}" : {refusal}') from refusal
-        raise VolumeRefusal(f'volume "{volume.name}": of a kind that is not supported')
+        raise VolumeRefusal(f'volume "{volume.name}": its type is not supported')
 
     def _empty_dir(self, wanted: PodVolumes, name: str, volume: EmptyDir) -> Path:
         folder = self._folder(wanted.uid) / "volumes" / "emptydir" / _part(name)
@@ -149,7 +148,7 @@ class HostVolumes:
         return folder
 
     def _files(self, wanted: PodVolumes, name: str) -> Path:
-        """Files that say what they are to say. Each is replaced as a whole, for containers may be reading."""
+        """Write the volume's files. Each is replaced atomically, because containers may be reading it."""
         folder = self._folder(wanted.uid) / "volumes" / "downward-api" / _part(name)
         folder.mkdir(_PODS_MODE, parents=True, exist_ok=True)
         with self._writing:
@@ -163,14 +162,14 @@ class HostVolumes:
 
 
 def _give(folder: Path, mode: int, group: int | None) -> None:
-    """Mode and group, where they are not so already; what is made in the folder later gets its group."""
+    """Set mode and group if they differ; files created in the folder later inherit its group."""
     found = folder.stat()
     if group is not None:
         mode |= _SETGID
         if found.st_gid != group:
             os.chown(folder, -1, group)
     if stat.S_IMODE(found.st_mode) != mode or group is not None:
-        folder.chmod(mode)  # mkdir's is cut by the umask, chown takes the group's bit away
+        folder.chmod(mode)  # mkdir applies the umask, chown clears the setgid bit
 
 
 def _write(folder: Path, file: VolumeFile, group: int | None) -> None:
@@ -185,7 +184,7 @@ def _write(folder: Path, file: VolumeFile, group: int | None) -> None:
 
 
 def _tail(path: Path, limit: int) -> bytes:
-    """The last bytes of a file that a container wrote: nothing that it put there may make us wait."""
+    """Return the last bytes of a file that a container wrote; whatever it is, reading it never blocks."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         size = os.fstat(opened).st_size
@@ -195,9 +194,9 @@ def _tail(path: Path, limit: int) -> bytes:
 
 
 def _part(name: str) -> str:
-    """A name that is one part of a path, whoever wrote it."""
+    """Check that a name, possibly hostile, is a single path component."""
     if not name or "/" in name or "\0" in name or name in (".", ".."):
-        raise VolumeRefusal(f"{name!r}: is no name of a folder")
+        raise VolumeRefusal(f"{name!r}: is not a valid folder name")
     return name
 
 
@@ -208,7 +207,7 @@ def _host_path(volume: HostPath) -> str:
     if kind == "DirectoryOrCreate" and not Path(path).exists():
         Path(path).mkdir(_MADE_FOLDER_MODE, parents=True, exist_ok=True)
     elif kind == "FileOrCreate" and not Path(path).exists():
-        # Its folder must be there already, as the kubelet has it.
+        # Its folder must be there already, as with the kubelet.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MADE_FILE_MODE))
     fits, word = _IS[kind]
     if not Path(path).exists() or not fits(Path(path).stat().st_mode):
@@ -216,6 +215,6 @@ def _host_path(volume: HostPath) -> str:
     return path
 
 
-def _said(error: OSError) -> str:
-    said = error.strerror or str(error)
-    return f"{error.filename}: {said}" if error.filename else said
+def _text(error: OSError) -> str:
+    text = error.strerror or str(error)
+    return f"{error.filename}: {text}" if error.filename else text

@@ -1,7 +1,6 @@
-"""Mounts of our own: file systems in memory, folders seen at a second place.
+"""Mounts made by the agent: in-memory file systems and bind mounts.
 
-Comes in: paths. Goes out: what the kernel has mounted, or OSError. Next: `folders`, `subpaths`. Answers to
-k8s.io/mount-utils.
+Input: paths. Output: the kernel's mounts, or OSError. Next: `folders`, `subpaths`. Corresponds to k8s.io/mount-utils.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def memory(target: Path, size_bytes: int) -> None:
-    """A file system in memory at a folder; 0 bytes: as large as the kernel lets it be."""
+    """Mount an in-memory file system at a folder; 0 bytes means the kernel's default size."""
     _mount("tmpfs", str(target), "tmpfs", 0, f"size={size_bytes}" if size_bytes else "")
 
 
 def bind(descriptor: int, target: Path) -> None:
-    """What a descriptor stands for, and nothing that a name could have been turned into since, at another place."""
+    """Bind-mount a descriptor's file at another place; unlike a name, a descriptor cannot be swapped meanwhile."""
     _mount(f"/proc/self/fd/{descriptor}", str(target), "", _BIND, "")
 
 
 def unmount(target: Path) -> None:
-    """Let go of what is mounted there, in use or not."""
+    """Detach the mount at this place, even if in use."""
     if _libc.umount2(os.fsencode(target), _DETACH | _NOFOLLOW):
         raise _error(str(target))
 
 
 def below(folder: Path) -> list[Path]:
-    """What is mounted at a folder and below it, the last mounted first."""
+    """Return the mount points at and below a folder, most recent first."""
     resolved = str(folder.resolve())
     points = (_point(line) for line in Path("/proc/self/mountinfo").read_text().splitlines())
     found = [Path(point) for point in points if point == resolved or point.startswith(f"{resolved}/")]
@@ -44,7 +43,7 @@ def below(folder: Path) -> list[Path]:
 
 
 def is_mounted(target: Path) -> bool:
-    """Whether something is mounted right there."""
+    """Whether something is mounted exactly there."""
     return target.resolve() in below(target)
 
 

@@ -1,6 +1,6 @@
-"""Removing a folder that containers wrote into.
+"""Remove a folder that containers wrote into.
 
-Comes in: a folder. Goes out: nothing is left of it. Next: `folders`. Answers to the kubelet's removeall
+Input: a folder. Output: nothing is left of it. Next: `folders`. Corresponds to the kubelet's removeall
 (pkg/util/removeall), without its recursion.
 """
 
@@ -12,17 +12,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# A name that is taken. (An empty folder of the name is replaced: it was to be removed, too.)
+# The name is taken. (An empty folder of that name is replaced, as it is due for removal too.)
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all it holds; nothing happens if it is not there. Never leaves it by a symbolic link.
+    """Remove a folder with all its content, if it exists. Never follows a symbolic link.
 
-    What a container wrote may be thousands of folders deep. So nothing is walked: each round lifts grandchildren up
-    into the folder and removes the children that became empty, with two open folders at any depth.
+    Containers may nest folders thousands of levels deep, so the tree is not walked: each round moves grandchildren up
+    into the folder and removes the emptied children, with only two folders open at any depth.
     """
     try:
         top = os.open(folder, _FOLDER)

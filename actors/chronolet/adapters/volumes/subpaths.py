@@ -1,11 +1,11 @@
-"""A part of a volume as a mount of its own, without ever leaving the volume.
+"""Mount a part of a volume without ever leaving the volume.
 
-Comes in: a volume's folder and a path in it, which containers may be changing meanwhile. Goes out: a place that shows
-that part. Next: `mounts`. Answers to pkg/volume/util/subpath/subpath_linux.go.
+Input: a volume's folder and a path in it, both of which containers may be changing meanwhile. Output: a mount point
+that shows that part. Next: `mounts`. Corresponds to pkg/volume/util/subpath/subpath_linux.go.
 
-The path is resolved by the kernel beneath the volume: a symbolic link, a `..` or a change at the wrong moment can end
-it with an error, never outside. What was found is mounted by its descriptor at a place that no container can reach, and
-that place is what the runtime is told.
+The kernel resolves the path beneath the volume: a symbolic link, a `..` or a badly timed change can cause an error but
+never lead outside. The result is mounted by descriptor at a place that no container can reach, and the runtime gets
+that place.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ _KINDS = (
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Escapes(Exception):  # noqa: N818 - an answer
+class Escapes(Exception):  # noqa: N818 - a result
     """The path leads out of its volume."""
 
 
-class Special(Exception):  # noqa: N818 - an answer
-    """The path is neither a folder nor a plain file; the message names what it is."""
+class Special(Exception):  # noqa: N818 - a result
+    """The path is neither a folder nor a regular file; the message names its type."""
 
 
 def shown(volume: Path, path: str, place: Path, *, special: bool) -> None:
-    """See that `place` shows the part `path` of `volume`, which becomes a folder if there is nothing. `special`: FIFOs,
-    sockets and devices, too.
+    """Ensure that `place` shows the part `path` of `volume`; a missing part is created as a folder. `special`: FIFOs,
+    sockets and devices are allowed too.
 
     Raises Escapes, Special, OSError.
     """
     with ExitStack() as opened:
         base = _kept(opened, os.open(volume, os.O_PATH | os.O_CLOEXEC))
         part = _part(opened, base, path)
-        # What is judged here is what is mounted below: a descriptor cannot be exchanged in between.
+        # The file checked here is the one mounted below: a descriptor cannot be swapped in between.
         if not special and (kind := _special(os.fstat(part).st_mode)):
             raise Special(kind)
         if mounts.is_mounted(place):
@@ -65,7 +65,7 @@ def shown(volume: Path, path: str, place: Path, *, special: bool) -> None:
 
 
 def _part(opened: ExitStack, base: int, path: str) -> int:
-    """The part's descriptor. Each folder that is missing is made in the one before it, as open as the volume is."""
+    """Return the part's descriptor. Missing folders are created one by one with the volume's permissions."""
     mode = os.fstat(base).st_mode & _PERMISSIONS
     names = [name for name in path.split("/") if name not in ("", ".")]
     current = base
@@ -76,7 +76,7 @@ def _part(opened: ExitStack, base: int, path: str) -> int:
         except FileNotFoundError:
             os.mkdir(name, mode, dir_fd=current)
             made = _kept(opened, os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=current))
-            os.fchmod(made, mode)  # mkdir's is cut by the umask
+            os.fchmod(made, mode)  # mkdir applies the umask
             current = _kept(opened, _open_beneath(base, walked))
     return current
 
@@ -99,7 +99,7 @@ def _open_beneath(base: int, path: str) -> int:
 
 
 def _open_without_links(base: int, path: str) -> int:
-    """For kernels before 5.6: no symbolic link is followed at all."""
+    """Fallback for kernels before 5.6: follows no symbolic link at all."""
     with ExitStack() as opened:
         current = base
         for name in path.split("/"):

@@ -13,8 +13,8 @@ from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import signals, wanted
 from chronolet.devices.decider import DECIDER
-from chronolet.devices.desk import Desk
 from chronolet.devices.effects import Outside, jobs
+from chronolet.devices.registrar import Registrar
 from chronolet.ports.devices.plugins import Registering
 from chronolet.ports.devices.pod_resources import NodeResources
 from chronolet_schemas import devices
@@ -38,10 +38,10 @@ def told(context: Context) -> list[devices.RegistrationRefused]:
 
 
 def test_many_at_once_are_numbered_in_the_order_in_which_they_are_told() -> None:
-    desk, context = Desk(), Context(entity="node", cause="")
-    desk.opened(context)
+    registrar, context = Registrar(), Context(entity="node", cause="")
+    registrar.opened(context)
     with ThreadPoolExecutor(8) as several:
-        answers = set(several.map(lambda asked: desk.register(context, asked), [OLD, ODD] * 1000))
+        answers = set(several.map(lambda asked: registrar.register(context, asked), [OLD, ODD] * 1000))
     assert len(answers) == 2
     for resource in ("a.test/x", "cpu"):
         mine = [(one.times, one.calls) for one in told(context) if one.resource == resource]
@@ -49,12 +49,12 @@ def test_many_at_once_are_numbered_in_the_order_in_which_they_are_told() -> None
 
 
 def test_one_that_registers_and_a_new_socket_begin_anew() -> None:
-    desk, context = Desk(), Context(entity="node", cause="")
+    registrar, context = Registrar(), Context(entity="node", cause="")
     for step in (OLD, OLD, ODD, GOOD, OLD, None, ODD):
         if step is None:
-            desk.opened(context)
+            registrar.opened(context)
         else:
-            assert bool(desk.register(context, step)) == (step is not GOOD)
+            assert bool(registrar.register(context, step)) == (step is not GOOD)
     numbers = [one.times for one, _ in context.sent if isinstance(one, signals.PluginRegistering)]
     assert numbers == [1, 2, 1, 1, 1, 1]
     assert [one.times for one in told(context)] == [1, 2, 1, 1, 1]
@@ -66,55 +66,57 @@ def named(resource: str) -> Registering:
 
 def test_resources_are_counted_until_the_decider_forgets_them() -> None:
     now = [0.0]
-    desk, context = Desk(most=2, clock=lambda: now[0]), Context(entity="node", cause="")
-    assert not desk.register(context, named("a.test/a"))
-    assert not desk.register(context, named("a.test/b"))
-    assert "2 device plugins are registered" in desk.register(context, named("a.test/c"))
-    assert not desk.register(context, named("a.test/a")), "one that registers again is no more than it was"
-    desk.stopped("a.test/a", desk.following("a.test/a"))
-    desk.stopped("a.test/unknown", desk.following("a.test/unknown"))
+    registrar, context = Registrar(most=2, clock=lambda: now[0]), Context(entity="node", cause="")
+    assert not registrar.register(context, named("a.test/a"))
+    assert not registrar.register(context, named("a.test/b"))
+    assert "2 device plugins are registered" in registrar.register(context, named("a.test/c"))
+    assert not registrar.register(context, named("a.test/a")), "one that registers again is no more than it was"
+    registrar.stopped("a.test/a", registrar.following("a.test/a"))
+    registrar.stopped("a.test/unknown", registrar.following("a.test/unknown"))
     now[0] = 299.0
-    assert desk.register(context, named("a.test/c")), "a stopped plugin is kept for five minutes"
+    assert registrar.register(context, named("a.test/c")), "a stopped plugin is kept for five minutes"
     now[0] = 301.0
-    assert not desk.register(context, named("a.test/c"))
-    desk.left(context, "b.sock")
+    assert not registrar.register(context, named("a.test/c"))
+    registrar.left(context, "b.sock")
     now[0] = 602.0
-    assert not desk.register(context, named("a.test/d"))
-    desk.opened(context)
-    assert not desk.register(context, named("a.test/e"))
-    assert not desk.register(context, named("a.test/f"))
+    assert not registrar.register(context, named("a.test/d"))
+    registrar.opened(context)
+    assert not registrar.register(context, named("a.test/e"))
+    assert not registrar.register(context, named("a.test/f"))
     limits = [one.limit for one, _ in context.sent if isinstance(one, signals.PluginRegistering)]
     assert limits == [0, 0, 2, 0, 2, 0, 0, 0, 0]
 
 
 def test_the_end_of_a_stream_that_was_replaced_stops_nothing() -> None:
     now = [0.0]
-    desk, context = Desk(most=1, clock=lambda: now[0]), Context(entity="node", cause="")
-    assert not desk.register(context, named("a.test/a"))
-    before = desk.following("a.test/a")
-    assert not desk.register(context, named("a.test/a")), "the plugin has begun anew"
-    desk.following("a.test/a")
-    desk.stopped("a.test/a", before)
+    registrar, context = Registrar(most=1, clock=lambda: now[0]), Context(entity="node", cause="")
+    assert not registrar.register(context, named("a.test/a"))
+    before = registrar.following("a.test/a")
+    assert not registrar.register(context, named("a.test/a")), "the plugin has begun anew"
+    registrar.following("a.test/a")
+    registrar.stopped("a.test/a", before)
     now[0] = 301.0
-    assert desk.register(context, named("a.test/b")), "the plugin of a.test/a still serves"
+    assert registrar.register(context, named("a.test/b")), "the plugin of a.test/a still serves"
 
 
 @dataclass
 class Hasty:
-    """A plugin that registers without end, at a desk whose clock and timer are turned by hand."""
+    """A plugin that registers without end, at a registrar whose clock and timer are turned by hand."""
 
     now: float = 0.0
     due: list[Callable[[], None]] = field(default_factory=list)
     context: Context = field(default_factory=lambda: Context(entity="node", cause=""))
 
     def __post_init__(self) -> None:
-        self.desk = Desk(clock=lambda: self.now, later=lambda _, call: self.due.append(call))
+        self.registrar = Registrar(clock=lambda: self.now, later=lambda _, call: self.due.append(call))
 
     def registers(self, times: int, resource: str = "a.test/a") -> list[signals.PluginRegistering]:
         """What the decider is sent of so many."""
         before = len(self.context.sent)
         for number in range(times):
-            assert not self.desk.register(self.context, structs.replace(named(resource), endpoint=f"{number}.sock"))
+            assert not self.registrar.register(
+                self.context, structs.replace(named(resource), endpoint=f"{number}.sock")
+            )
         return self.since(before)
 
     def looks(self, after: float) -> list[signals.PluginRegistering]:
@@ -138,7 +140,7 @@ def test_of_registrations_without_end_the_newest_counts_now_and_then() -> None:
     assert (sent.endpoint, sent.skipped) == ("999.sock", 989)
     assert not plugin.due, "nothing is held any more"
     assert plugin.registers(2) == []
-    plugin.desk.opened(plugin.context)
+    plugin.registrar.opened(plugin.context)
     assert plugin.looks(60.0) == [], "plugins register anew with the socket"
     assert len(plugin.registers(11)) == 10
     plugin.context.cancelled.set()
@@ -148,15 +150,15 @@ def test_of_registrations_without_end_the_newest_counts_now_and_then() -> None:
 def test_a_plugin_that_left_registers_no_more() -> None:
     plugin = Hasty()
     plugin.registers(12)
-    plugin.desk.left(plugin.context, "11.sock")
+    plugin.registrar.left(plugin.context, "11.sock")
     assert plugin.looks(60.0) == []
 
 
 def test_what_waits_is_sent_by_a_timer() -> None:
     now = [0.0]
-    desk, context = Desk(clock=lambda: now[0]), Context(entity="node", cause="")
+    registrar, context = Registrar(clock=lambda: now[0]), Context(entity="node", cause="")
     for _ in range(12):
-        desk.register(context, GOOD)
+        registrar.register(context, GOOD)
     now[0] = 30.0
     scratch.wait_until(lambda: len(context.sent) == 11, "the registration that waits")
 

@@ -1,7 +1,7 @@
-"""Where plugins register: the answer to each, and which registrations the decider is sent.
+"""Answer each registering plugin and limit the registrations that reach the decider.
 
-Comes in: registrations, the beginnings and ends of streams. Goes out: answers, `signals.PluginRegistering`. Next:
-`decider`, which comes to the same result. Used by `effects`.
+Input: registrations, starts and ends of streams. Output: answers, `signals.PluginRegistering`. Next: `decider`, which
+reaches the same verdict. Used by `effects`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = structlog.get_logger("chronolet.devices")
 _LOOK_SECONDS = 1.0
 
 Later = Callable[[float, Callable[[], None]], object]
-"""Calls something once, after so many seconds, on another thread."""
+"""Calls a function once, after the given number of seconds, on another thread."""
 
 
 def _later(seconds: float, call: Callable[[], None]) -> None:
@@ -35,8 +35,8 @@ def _later(seconds: float, call: Callable[[], None]) -> None:
 
 
 class _Pace(Struct):
-    """How often a resource registers: `left` registrations may pass at once, as of `at`. `held` is the newest one that
-    has to wait until then.
+    """Token bucket for one resource's registrations: `left` tokens as of `at`. `held` is the newest registration that
+    waits for a token.
     """
 
     left: float
@@ -52,15 +52,15 @@ class _Pace(Struct):
         return True
 
 
-class Desk:
-    """Where plugins register. What they are told is what the decider finds too.
+class Registrar:
+    """Answers registering plugins with the verdict that the decider reaches too.
 
-    Refusals are numbered here: one that is no news leaves no trace in the log, and so cannot be counted there. So are
-    resources, for the plugin gets its answer before the decider sees the call. One whose plugin has stopped counts for
-    as long as the decider keeps it.
+    Refusals are counted here, since a repeated one leaves no trace in the log and cannot be counted there. So are
+    resources, since the plugin gets its answer before the decider sees the call. A stopped plugin counts for as long as
+    the decider keeps its resource.
 
-    A newer registration makes those before it worthless. Of a plugin that registers without end, as some do while
-    another resource of theirs is refused, the newest one is sent every PAUSE_SECONDS, with the number of the others.
+    A newer registration supersedes earlier ones. Some plugins register endlessly while another resource of theirs is
+    refused; of these, the newest registration is sent every PAUSE_SECONDS, with the number of skipped ones.
     """
 
     def __init__(self, most: int = 256, clock: Callable[[], float] = time.monotonic, later: Later = _later) -> None:
@@ -72,14 +72,14 @@ class Desk:
         self._stopped: dict[str, float | None] = {}
         """When the plugin of each registered resource stopped, None while it serves."""
         self._endpoints: dict[str, str] = {}
-        """Where each resource's plugin serves, as it said."""
+        """The endpoint of each resource's plugin, as registered."""
         self._streams: dict[str, int] = {}
-        """The number of each resource's newest stream."""
+        """Number of each resource's newest stream."""
         self._paces: dict[str, _Pace] = {}
         self._looking = False
 
     def opened(self, context: EffectContext) -> None:
-        """The registration socket is new."""
+        """Reset all counts: the registration socket is new."""
         with self._lock:
             self._refused.clear()
             self._stopped.clear()
@@ -88,8 +88,8 @@ class Desk:
             context.send(signals.RegistryOpened())
 
     def register(self, context: EffectContext, asked: Registering) -> str:
-        """What is wrong with a plugin, or nothing."""
-        with self._lock:  # they are told in the order of their numbers
+        """Return why a plugin is refused, or an empty string."""
+        with self._lock:  # signals must be sent in the order of their counts
             limit = self._limit(asked.resource)
             refused = registration.refusal(
                 versions=asked.versions,
@@ -116,7 +116,7 @@ class Desk:
         return ""
 
     def following(self, resource: str) -> int:
-        """A stream to the resource's newest plugin begins; the number is for its end."""
+        """Note that a stream to the resource's newest plugin begins; pass the returned number to `stopped`."""
         with self._lock:
             self._streams[resource] = self._streams.get(resource, 0) + 1
             if resource in self._stopped:
@@ -124,13 +124,13 @@ class Desk:
             return self._streams[resource]
 
     def stopped(self, resource: str, stream: int) -> None:
-        """A stream of the resource's ended. One that was replaced says nothing of the plugin that is there now."""
+        """Note the end of a resource's stream. The end of a replaced stream says nothing about the current plugin."""
         with self._lock:
             if resource in self._stopped and stream == self._streams.get(resource):
                 self._stopped[resource] = self._clock()
 
     def left(self, context: EffectContext, endpoint: str) -> None:
-        """The socket of a plugin that was found by it is gone."""
+        """Note that the socket of a discovered plugin is gone."""
         with self._lock:
             for resource in [name for name, one in self._endpoints.items() if one == endpoint]:
                 self._stopped[resource] = self._clock()
@@ -140,7 +140,7 @@ class Desk:
     # -- with the lock held --------------------------------------------------------------------------------------
 
     def _limit(self, resource: str) -> int:
-        """The largest number of plugins if one more of this resource would exceed it, else 0."""
+        """The maximum number of plugins if this resource would exceed it, else 0."""
         kept_since = self._clock() - STOP_GRACE_MILLISECONDS / 1000
         for name, at in list(self._stopped.items()):
             if at is not None and at < kept_since:
@@ -169,7 +169,7 @@ class Desk:
             context.send(signal)
             return
         log.warning(
-            "a device plugin registers again and again; its newest registration counts later",
+            "device plugin registers too often; deferring its newest registration",
             resource=signal.resource,
             endpoint=signal.endpoint,
             in_seconds=round((1 - pace.left) * PAUSE_SECONDS),
@@ -183,7 +183,7 @@ class Desk:
             self._later(_LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        """Send what was held for long enough."""
+        """Send the held registrations whose wait is over."""
         with self._lock:
             self._looking = False
             now = self._clock()
