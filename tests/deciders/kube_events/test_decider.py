@@ -31,8 +31,8 @@ def answered(one: Scene, sink: str = "web", **what: Any) -> signals.SinkAnswered
     return signals.SinkAnswered(subject=effect.subject, intent=effect.intent, **what)
 
 
-def refused(*names: str) -> tuple[signals.Refused, ...]:
-    return tuple(signals.Refused(name=name, error="no") for name in names)
+def refused(*names: str) -> tuple[signals.RejectedPost, ...]:
+    return tuple(signals.RejectedPost(name=name, error="no") for name in names)
 
 
 def test_a_sink_that_is_new_begins_with_what_comes_first() -> None:

@@ -148,7 +148,7 @@ def test_who_had_the_name_first_has_it() -> None:
     (refused,) = scene.said
     assert isinstance(refused, manifests.SecretRefused)
     assert refused.reason == (
-        f"Secret {KEY} is wanted by file:{A} already; apply cannot have a Secret of the same name"
+        f"Secret {KEY} is already defined by file:{A}; apply cannot define a Secret of the same name"
     )
     (refused,) = scene.when(delete(KEY)).said
     assert isinstance(refused, manifests.SecretRefused)
