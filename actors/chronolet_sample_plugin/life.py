@@ -1,6 +1,6 @@
-"""The life of a fake plugin: it serves its socket, registers, and does both again whenever the node made its own anew.
+"""Life cycle of a fake plugin: serve its socket and register; repeat both whenever the node recreates its own socket.
 
-Comes in: a service, folders. Goes out: sockets. Next: `main`.
+Input: a service, folders. Output: sockets. Next: `main`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _PATIENCE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Manner:
-    """How a plugin comes to be known. `watched`: it lies in a folder that the node watches, and does not register."""
+    """How a plugin is discovered. `watched`: the node finds its socket in a watched folder; it does not register."""
 
     folder: Path
     socket: str
     watched: bool = False
     version: str = "v1beta1"
     endpoint: str = ""
-    """What it names as its socket, where that is to be another one."""
+    """The socket name to register, if it differs from the real one."""
     sends_options: bool = True
 
 
 class Life:
-    """One resource's plugin."""
+    """The plugin of one resource."""
 
     def __init__(self, service: Service, manner: Manner) -> None:
         self._service = service
@@ -47,10 +47,10 @@ class Life:
         self.over = threading.Event()
 
     def run(self) -> str:
-        """Until `over`; why it was refused, if it was."""
+        """Run until `over`; return why the node refused the plugin, or an empty string."""
         try:
             while not self._manner.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
-                pass  # no node has run here yet
+                pass  # no kubelet has run here yet
             while not self.over.is_set():
                 seen = _identity(self._node)
                 self._serve()
@@ -80,7 +80,7 @@ class Life:
             self._server = None
 
     def _register(self) -> str:
-        """Why not; empty if it may. A node that does not answer is tried again."""
+        """Return why the node refused the plugin; empty if it accepted. Retries while the node is unavailable."""
         manner, service = self._manner, self._service
         request = api.RegisterRequest(
             version=manner.version,
@@ -109,7 +109,7 @@ class Life:
         return ""
 
     def _wait_for_another(self, seen: tuple[int, int] | None) -> None:
-        """Until the node's socket is another one than that."""
+        """Wait until the node's socket has been replaced."""
         while not self.over.wait(_LOOK_SECONDS):
             found = _identity(self._node)
             if found is not None and found != seen:
@@ -118,7 +118,7 @@ class Life:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file the path means; the number of an inode alone is soon used again."""
+    """Identify the file behind a path; an inode number alone may soon be reused."""
     try:
         found = os.lstat(path)
     except OSError:

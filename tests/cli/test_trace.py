@@ -41,7 +41,7 @@ def test_each_step_wait_and_call_has_a_line_under_what_took_longest() -> None:
         "  +   0.000 s     0.000 s    0 %    turn",
         "  +   0.001 s     0.060 s   20 %    docker.create",
         "  +   0.062 s     0.130 s   42 %    docker.start",
-        "  +   0.200 s     0.005 s    2 %  getting image busybox:1 for container app  (was there)",
+        "  +   0.200 s     0.005 s    2 %  getting image busybox:1 for container app  (was present)",
         "  +   0.206 s     0.100 s   33 %  starting container app",
     ]
 

@@ -98,7 +98,7 @@ def test_a_slow_pull_and_the_pull_that_waits_behind_it(own_node: Node, slow: Reg
     said = trace(node, "pod/quick")
     first, *steps = said.out.splitlines()
     assert "waiting for a turn before getting image" in first
-    assert f"s of waiting for its turn behind the pull of {slow.reference}" in first
+    assert f"s of waiting in the queue behind the pull of {slow.reference}" in first
     assert [one for one in steps if one.endswith("starting the sandbox")]
 
 
@@ -165,9 +165,9 @@ def test_a_probe_that_is_late_for_the_agent_stood_still(own_node: Node) -> None:
         with stopped([node.pid]):
             time.sleep(STALL_SECONDS)
         time.sleep(STALL_SECONDS)  # results are written once a second
-    line = traced_with(node, "pod/probed", "agent or machine stood still for ")
+    line = traced_with(node, "pod/probed", "agent or machine stalled for ")
     assert "default/probed: the liveness probe of container app began " in line
-    assert " s late: agent or machine stood still for " in line
+    assert " s late: agent or machine stalled for " in line
 
 
 def test_a_probe_that_is_late_for_others_are_at_work(own_node: Node) -> None:

@@ -56,7 +56,7 @@ def test_a_pull_that_waited_for_less_time_than_it_took(start: Started) -> None:
     start.container()
     assert first_line(start) == (
         "default/web took 11.301 s to start, 11.000 s of it (97 %) getting image busybox:1 for container app: "
-        f"pulled in 8.0 s, after 3.0 s of waiting for its turn behind the pull of {SLOW}"
+        f"pulled in 8.0 s, after 3.0 s of waiting in the queue behind the pull of {SLOW}"
     )
 
 
@@ -71,7 +71,7 @@ def test_a_pull_that_mostly_waited_by_the_log_alone(start: Started) -> None:
     start.container()
     assert start.said().out.splitlines()[0] == (
         "default/web took 9.501 s to start, 9.000 s of it (95 %) waiting for a turn before getting image busybox:1 "
-        f"for container app: pulled in 0.2 s, after 9.0 s of waiting for its turn behind the pull of {SLOW}"
+        f"for container app: pulled in 0.2 s, after 9.0 s of waiting in the queue behind the pull of {SLOW}"
     )
 
 
@@ -91,7 +91,7 @@ def test_a_pull_that_goes_on_tells_how_far_it_is(start: Started) -> None:
     start.asks_image()
     start.after(5_000, pod.ImagePullProgress(**FIRST, image=IMAGE, done_bytes=2_500_000, total_bytes=40_000_000))
     start.node.now += 1_000
-    assert first_line(start).endswith("getting image busybox:1 for container app: 2.5 of 40.0 MB have come")
+    assert first_line(start).endswith("getting image busybox:1 for container app: 2.5 of 40.0 MB pulled")
 
 
 def test_a_pull_that_goes_on_tells_for_how_long(start: Started) -> None:
@@ -246,7 +246,7 @@ def test_a_start_that_failed_and_is_tried_again(start: Started) -> None:
     start.after(5, pod.ContainerStartFailed(**FIRST, **failed))
     start.node.now += 8_000
     assert first_line(start) == (
-        "default/web has been starting for 8.211 s, 8.000 s of it (97 %) waiting for the next try to start container "
+        "default/web has been starting for 8.211 s, 8.000 s of it (97 %) waiting to retry starting container "
         "app: FailedMount: no such folder"
     )
 
@@ -260,7 +260,7 @@ def test_a_sandbox_that_failed_and_is_tried_again(start: Started) -> None:
     start.container()
     lines = start.traced()
     assert lines[0] == (
-        "default/web took 8.306 s to start, 8.000 s of it (96 %) waiting for the next try to start the sandbox: "
+        "default/web took 8.306 s to start, 8.000 s of it (96 %) waiting to retry starting the sandbox: "
         "no network"
     )
     assert lines[1].endswith("starting the sandbox  (failed: no network)")
@@ -393,7 +393,7 @@ def test_a_pod_that_was_told_to_end_in_the_middle_of_its_start(start: Started) -
     start.node.now += 60_000
     assert start.traced()[0] == (
         "default/web was told to end 3.200 s after its start began, 3.000 s of it (94 %) getting image busybox:1 for "
-        "container app: given up: the pod is to end"
+        "container app: given up: the pod is ending"
     )
 
 
@@ -428,7 +428,7 @@ def test_a_probe_that_a_stall_made_late(start: Started) -> None:
     ]
     assert first_line(start) == (
         "default/web: the liveness probe of container app began 2.300 s late: "
-        "agent or machine stood still for 2.100 s meanwhile"
+        "agent or machine stalled for 2.100 s"
     )
 
 
@@ -443,14 +443,14 @@ def test_a_probe_that_others_made_late(start: Started) -> None:
         result(at=NOON + 1_000, name="default/before", uid="b", took=900.0),
     ]
     assert first_line(start) == (
-        "default/web: the liveness probe of container app began 4.000 s late: 2 other probes were at work meanwhile, "
+        "default/web: the liveness probe of container app began 4.000 s late: 2 other probes were running meanwhile, "
         "default/hog: the liveness probe of container app for 4.200 s"
     )
 
 
 @pytest.mark.parametrize(
     ("agent", "why"),
-    [(0, "other probes were at work"), (6_000, "agent or machine stood still for 6.000 s meanwhile")],
+    [(0, "other probes were running"), (6_000, "agent or machine stalled for 6.000 s")],
 )
 def test_a_late_probe_of_which_the_log_alone_knows(start: Started, agent: int, why: str) -> None:
     start.whole()
@@ -467,7 +467,7 @@ def test_what_the_log_rounds_up_is_no_other_probe(start: Started) -> None:
         result(at=NOON + 4_500, name="default/hog", uid="h", took=4_200.0),
     ]
     start.delayed(4_001)
-    assert "1 other probe was at work meanwhile, default/hog" in first_line(start)
+    assert "1 other probe was running meanwhile, default/hog" in first_line(start)
 
 
 def test_a_slow_start_and_a_late_probe_are_both_named(start: Started) -> None:

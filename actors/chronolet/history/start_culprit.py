@@ -1,6 +1,6 @@
-"""One sentence about a pod's start: what took longest, and why; or why it does not go on. Pure.
+"""One sentence about a pod's start: which step took longest and why, or why the start is stuck. Pure.
 
-Comes in: `Start`, now. Goes out: the sentence. Next: `start_trace`.
+Input: `Start`, the current time. Output: the sentence. Next: `start_trace`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from chronolet.kernel.observer import Queue
 from chronolet.ports.spans import PULL_TURN, TURN, Span
 
 _PULL = "docker.pull"
-"""What a pull's own note says better."""
+"""The call whose duration the pull's own note describes better."""
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """A sentence, and how many milliseconds went to what it names."""
+    """A sentence, and the milliseconds spent on what it names."""
 
     words: str
     milliseconds: float
 
 
 def culprit(name: str, start: Start, now: int) -> Culprit:
-    """Of the start of the pod `name` (namespace/name)."""
+    """The culprit of the start of the pod `name` (namespace/name)."""
     if start.next_at and not start.gone_at:
         waited = now - start.next_at
         return Culprit(f"{name} has waited for {seconds(waited)} for the pod before it to end", waited)
@@ -38,7 +38,7 @@ def culprit(name: str, start: Start, now: int) -> Culprit:
 
 
 def _stuck(start: Start) -> str:
-    """Why it does not go on; empty if it does, did, or was told to end."""
+    """Why the start is stuck; empty if it progresses, is done, or the pod is to end."""
     if start.ending_at or start.refusal:
         return "" if start.ending_at else start.refusal
     if not start.lacking or any(not one.ended for one in start.steps):
@@ -77,7 +77,7 @@ def _slowest(name: str, start: Start, now: int) -> Culprit:
 
 
 def _idle(start: Start) -> Sequence[Step]:
-    """The time in which a start that is not over has stood still, as if it were a step."""
+    """The time in which an unfinished start has made no progress, as a step."""
     if start.over or any(not one.ended for one in start.steps):
         return ()
     since = max(one.ended for one in start.steps)
@@ -85,14 +85,14 @@ def _idle(start: Start) -> Sequence[Step]:
 
 
 def whole_milliseconds(start: Start, now: int) -> int:
-    """From the beginning of the first step to the end of the last, or to now; 1 at least."""
+    """From the beginning of the first step to the end of the last one, or to now; at least 1."""
     began = min(one.began for one in start.steps)
     ended = max(one.ended for one in start.steps) if start.over else now
     return max(ended - began, 1)
 
 
 def _what(steps: Sequence[Step], now: int) -> tuple[str, float, str]:
-    """What took most of the time of these steps of one name, how long, and why."""
+    """What took most of the time of these steps with the same name, how long, and why."""
     name, took = steps[0].name, float(sum(one.milliseconds(now) for one in steps))
     spans = [span for one in steps for span in one.spans]
     turns = [span for span in spans if span.what in (TURN, PULL_TURN)]
@@ -124,7 +124,7 @@ def _queue(queue: Queue, what: str) -> str:
 
 
 def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
-    """The call to the engine that took most of it, if one did."""
+    """The engine call that took more than half of the time, if any."""
     longest = max(spans, key=lambda one: one.took(now), default=None)
     if longest is None or longest.took(now) <= took / 2 or (longest.over and longest.what == _PULL):
         return ""

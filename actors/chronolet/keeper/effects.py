@@ -83,7 +83,7 @@ class Keeping(Struct, frozen=True):
         return min(head.log_cursor, snapshot.position) if snapshot else START
 
     def write(self, effect: wanted.WriteArchive, context: EffectContext) -> Signal:
-        """Write one archive file. Idempotent: a repeat finds the file of the first attempt by its name and rewrites it."""
+        """Write one archive file. Idempotent: a repeat rewrites the file of the first attempt."""
         context.fence("archive.write")
         after, upto = Position.parse(effect.after), Position.parse(effect.upto)
         try:

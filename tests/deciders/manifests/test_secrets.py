@@ -89,7 +89,7 @@ def test_a_secret_comes_changes_and_goes() -> None:
 def test_of_two_of_one_name_in_one_call_the_first_is_taken() -> None:
     refused = after(apply(secrets=(kept("d1"), kept("d2")))).said[1]
     assert isinstance(refused, manifests.SecretRefused)
-    assert "wanted by apply already" in refused.reason
+    assert "already defined by apply" in refused.reason
 
 
 def test_neither_pods_nor_secrets_are_refused() -> None:
