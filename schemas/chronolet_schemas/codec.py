@@ -24,7 +24,7 @@ _readers: dict[type, dict[str, Callable[[bytes], Any]]] = defaultdict(dict)
 
 
 class Undecodable(Exception):  # noqa: N818 - a fact about an entry
-    """This release cannot read an entry or mail: unknown type, newer version, or bytes that do not match."""
+    """An entry or mail that this release cannot read: unknown type, newer version, or bytes that do not match."""
 
 
 def encode(message: Event | Command) -> bytes:

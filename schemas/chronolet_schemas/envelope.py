@@ -12,7 +12,7 @@ import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of everything that a decider receives. Values are text, booleans, integers below 2^53, floats, lists, maps."""
+    """Base of everything a decider receives. Values are text, booleans, integers below 2^53, floats, lists, maps."""
 
 
 class Event(Message, frozen=True, kw_only=True, omit_defaults=True):

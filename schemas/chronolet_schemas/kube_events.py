@@ -63,7 +63,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that differ only in their messages: digests of distinct messages, oldest first, and the time of the last."""
+    """Events that differ only in their messages: digests of the messages, oldest first, and the last time."""
 
     last: int
     messages: tuple[str, ...]
