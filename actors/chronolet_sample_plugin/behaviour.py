@@ -22,7 +22,7 @@ class Behaviour:
 
     preferred: bool = False
     pre_start: bool = False
-    tells_options: bool = True
+    sends_options_on_request: bool = True
     slow: dict[str, float] = field(default_factory=dict)
     fail: dict[str, str] = field(default_factory=dict)
     crash: set[str] = field(default_factory=set)
@@ -71,7 +71,7 @@ def _method(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Gift:
+class AllocateTemplate:
     """What a container gets with its devices. Texts as on the command line; `{id}` in them stands for the id of each
     device.
     """

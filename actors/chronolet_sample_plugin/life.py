@@ -15,7 +15,7 @@ from typing import Any
 
 import grpc
 
-from chronolet_sample_plugin.service import Service, say
+from chronolet_sample_plugin.service import Service, print_line
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as registration
 
@@ -24,7 +24,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Manner:
+class Discovery:
     """How a plugin is discovered. `watched`: the node finds its socket in a watched folder; it does not register."""
 
     folder: Path
@@ -39,22 +39,22 @@ class Manner:
 class Life:
     """The plugin of one resource."""
 
-    def __init__(self, service: Service, manner: Manner) -> None:
+    def __init__(self, service: Service, discovery: Discovery) -> None:
         self._service = service
-        self._manner = manner
-        self._node = manner.folder / "kubelet.sock"
+        self._discovery = discovery
+        self._node = discovery.folder / "kubelet.sock"
         self._server: grpc.Server | None = None
         self.over = threading.Event()
 
     def run(self) -> str:
         """Run until `over`; return why the node refused the plugin, or an empty string."""
         try:
-            while not self._manner.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
+            while not self._discovery.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
                 pass  # no kubelet has run here yet
             while not self.over.is_set():
                 seen = _identity(self._node)
                 self._serve()
-                if self._manner.watched:
+                if self._discovery.watched:
                     self.over.wait()
                 elif seen is not None and (refused := self._register()):
                     return refused
@@ -65,14 +65,14 @@ class Life:
 
     def _serve(self) -> None:
         self._stop()
-        path = self._manner.folder / self._manner.socket
+        path = self._discovery.folder / self._discovery.socket
         path.unlink(missing_ok=True)
         server = grpc.server(ThreadPoolExecutor(16))
         server.add_generic_rpc_handlers(_handlers(self._service))
         server.add_insecure_port(f"unix:{path}")
         server.start()
         self._server = server
-        say(self._service.resource, "serves", path)
+        print_line(self._service.resource, "serves", path)
 
     def _stop(self) -> None:
         if self._server is not None:
@@ -81,12 +81,12 @@ class Life:
 
     def _register(self) -> str:
         """Return why the node refused the plugin; empty if it accepted. Retries while the node is unavailable."""
-        manner, service = self._manner, self._service
+        discovery, service = self._discovery, self._service
         request = api.RegisterRequest(
-            version=manner.version,
-            endpoint=manner.endpoint or manner.socket,
+            version=discovery.version,
+            endpoint=discovery.endpoint or discovery.socket,
             resource_name=service.resource,
-            options=service.behaviour.options() if manner.sends_options else None,
+            options=service.behaviour.options() if discovery.sends_options else None,
         )
         until = time.monotonic() + _PATIENCE_SECONDS
         with grpc.insecure_channel(f"unix:{self._node}") as channel:
@@ -100,11 +100,11 @@ class Life:
                     code = error.code() if isinstance(error, grpc.Call) else None
                     if code is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > until:
                         details = error.details() if isinstance(error, grpc.Call) else error
-                        say(service.resource, "refused:", details)
+                        print_line(service.resource, "refused:", details)
                         return str(details)
                     self.over.wait(_LOOK_SECONDS)
                 else:
-                    say(service.resource, "registered")
+                    print_line(service.resource, "registered")
                     return ""
         return ""
 
@@ -113,7 +113,7 @@ class Life:
         while not self.over.wait(_LOOK_SECONDS):
             found = _identity(self._node)
             if found is not None and found != seen:
-                say(self._service.resource, "sees a new kubelet.sock")
+                print_line(self._service.resource, "sees a new kubelet.sock")
                 return
 
 

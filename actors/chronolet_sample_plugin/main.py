@@ -14,10 +14,10 @@ from typing import TextIO
 
 import click
 
-from chronolet_sample_plugin.behaviour import Behaviour, Gift
+from chronolet_sample_plugin.behaviour import AllocateTemplate, Behaviour
 from chronolet_sample_plugin.devices import HEALTHY, UNHEALTHY, Devices
-from chronolet_sample_plugin.life import Life, Manner
-from chronolet_sample_plugin.service import Service, say
+from chronolet_sample_plugin.life import Discovery, Life
+from chronolet_sample_plugin.service import Service, print_line
 
 FOLDER, WATCHED = "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry"
 LONGEST_LINE = 65_536
@@ -94,13 +94,13 @@ def main(  # noqa: PLR0917 - one for each option
     commands: Sequence[str],
 ) -> None:
     """A device plugin with fake devices. {id} in --device-node, --mount and --cdi stands for the id of each device."""
-    gift = Gift(nodes=nodes, mounts=mounts, envs=envs, annotations=annotations, cdi=cdi)
+    template = AllocateTemplate(nodes=nodes, mounts=mounts, envs=envs, annotations=annotations, cdi=cdi)
     services = [
         Service(
             resource,
             Devices(prefix or resource.rpartition("/")[2], count, numa_nodes=numa, first_twice=first_twice),
-            Behaviour(preferred=preferred, pre_start=pre_start, tells_options=not no_options),
-            gift,
+            Behaviour(preferred=preferred, pre_start=pre_start, sends_options_on_request=not no_options),
+            template,
             versions=(api_version,),
         )
         for resource in resources
@@ -108,7 +108,7 @@ def main(  # noqa: PLR0917 - one for each option
     lives = [
         Life(
             service,
-            Manner(
+            Discovery(
                 folder=folder or Path(WATCHED if watched else FOLDER),
                 socket=socket or service.variable.lower() + ".sock",
                 watched=watched,
@@ -120,12 +120,12 @@ def main(  # noqa: PLR0917 - one for each option
         for service in services
     ]
     for command in commands:
-        _obey(command, services, lives)
+        _execute(command, services, lives)
     threading.Thread(target=_listen, args=(sys.stdin, services, lives), daemon=True).start()
-    sys.exit(_live(lives))
+    sys.exit(_run_all(lives))
 
 
-def _live(lives: Sequence[Life]) -> int:
+def _run_all(lives: Sequence[Life]) -> int:
     """Run until all plugins have ended; return 1 if one was refused."""
     outcomes: list[str] = []
     threads = [threading.Thread(target=lambda life=life: outcomes.append(life.run())) for life in lives]
@@ -146,7 +146,7 @@ def _end(lives: Iterable[Life]) -> None:
 def _listen(lines: TextIO, services: Sequence[Service], lives: Sequence[Life]) -> None:
     for line in _bounded(lines):
         if line.strip():
-            _obey(line, services, lives)
+            _execute(line, services, lives)
 
 
 def _bounded(lines: TextIO) -> Iterator[str]:
@@ -157,11 +157,11 @@ def _bounded(lines: TextIO) -> Iterator[str]:
         if whole and not dropping:
             yield line
         elif not dropping:
-            say(f"command dropped: longer than {LONGEST_LINE} characters")
+            print_line(f"command dropped: longer than {LONGEST_LINE} characters")
         dropping = not whole
 
 
-def _obey(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None:
+def _execute(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None:
     """Execute one command; only report an invalid one."""
     word, *rest = line.split()
     try:
@@ -170,9 +170,9 @@ def _obey(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None
         if word == "stop":
             _end(lives)
     except (LookupError, ValueError) as error:
-        say(f"command {line.strip()!r} failed: {error or 'unknown command'}")
+        print_line(f"command {line.strip()!r} failed: {error or 'unknown command'}")
     else:
-        say("did", line.strip())
+        print_line("did", line.strip())
 
 
 def _do(service: Service, word: str, rest: list[str]) -> None:

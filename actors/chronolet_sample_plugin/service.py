@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import grpc
 
-from chronolet_sample_plugin.behaviour import Behaviour, Gift
+from chronolet_sample_plugin.behaviour import AllocateTemplate, Behaviour
 from chronolet_sample_plugin.devices import Devices, preferred
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as registration
@@ -23,7 +23,7 @@ from chronolet_schemas.protos import pluginregistration_pb2 as registration
 _SLICE_SECONDS = 0.2
 
 
-def say(*words: object) -> None:
+def print_line(*words: object) -> None:
     """Write one line to standard output, unbuffered."""
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
@@ -35,7 +35,7 @@ class Service:
     resource: str
     devices: Devices
     behaviour: Behaviour
-    gift: Gift
+    template: AllocateTemplate
     versions: tuple[str, ...] = ("v1beta1",)
     status_known: threading.Event = field(default_factory=threading.Event)
     refused: str = ""
@@ -57,13 +57,13 @@ class Service:
     def GetDevicePluginOptions(self, _: api.Empty, context: Any) -> api.DevicePluginOptions:  # noqa: N802
         """Which optional calls the node should make."""
         self._begin("options", context)
-        if not self.behaviour.tells_options:
+        if not self.behaviour.sends_options_on_request:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetDevicePluginOptions")
         return self.behaviour.options()
 
     def ListAndWatch(self, _: api.Empty, context: Any) -> Iterator[api.ListAndWatchResponse]:  # noqa: N802
         """Send the list, and again after each change, until the node or the plugin ends the call."""
-        context.add_callback(lambda: say(self.resource, "list is over"))
+        context.add_callback(lambda: print_line(self.resource, "list is over"))
         self._begin("list", context)
         sent = -1
         while context.is_active():
@@ -93,7 +93,7 @@ class Service:
         """What the container gets with its devices."""
         ids = [name for one in request.container_requests for name in one.devices_ids]
         self._begin("allocate", context, *ids)
-        answers = [self.gift.answer(self.variable, list(one.devices_ids)) for one in request.container_requests]
+        answers = [self.template.answer(self.variable, list(one.devices_ids)) for one in request.container_requests]
         answers = (answers * max(self.behaviour.answers, 1))[: self.behaviour.answers * len(answers)]
         self._end("allocate", *ids)
         return api.AllocateResponse(container_responses=answers)
@@ -108,7 +108,7 @@ class Service:
 
     def GetInfo(self, _: registration.InfoRequest, context: Any) -> registration.PluginInfo:  # noqa: N802, ARG002
         """Identify the plugin to a node that discovered its socket."""
-        say(self.resource, "info")
+        print_line(self.resource, "info")
         return registration.PluginInfo(
             type="DevicePlugin", name=self.resource, supported_versions=self.versions, endpoint=""
         )
@@ -120,14 +120,14 @@ class Service:
     ) -> registration.RegistrationStatusResponse:
         """Whether the node accepted the plugin."""
         self.refused = "" if request.plugin_registered else request.error or "refused"
-        say(self.resource, f"refused: {self.refused}" if self.refused else "registered")
+        print_line(self.resource, f"refused: {self.refused}" if self.refused else "registered")
         self.status_known.set()
         return registration.RegistrationStatusResponse()
 
-    # -- manners ---------------------------------------------------------------------------------------------------
+    # -- misbehaviour ----------------------------------------------------------------------------------------------
 
     def _begin(self, method: str, context: Any, *about: object) -> None:
-        say(self.resource, method, *about)
+        print_line(self.resource, method, *about)
         behaviour = self.behaviour
         if method in behaviour.crash:
             _die(self.resource, method)
@@ -140,7 +140,7 @@ class Service:
     def _end(self, method: str, *about: object) -> None:
         if method in self.behaviour.crash_late:
             _die(self.resource, method)
-        say(self.resource, f"{method}d", *about)
+        print_line(self.resource, f"{method}d", *about)
 
     def _flooding(self, count: int) -> Iterator[api.ListAndWatchResponse]:
         usual = self.devices.listing()
@@ -150,5 +150,5 @@ class Service:
 
 
 def _die(resource: str, method: str) -> NoReturn:
-    say(resource, "crashes at", method)
+    print_line(resource, "crashes at", method)
     os._exit(3)

@@ -292,7 +292,7 @@ class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
 class DevicesRefused(ClaimEvent, frozen=True, kw_only=True):
     """The request was refused. Devices already chosen for it are free again.
 
-    `reason` is one of allocation's words, `message` is the kubelet's.
+    `reason` is a code of the allocation, `message` is the kubelet's text.
     """
 
     resource: str

@@ -138,7 +138,7 @@ class RelistWorking(Event, frozen=True, kw_only=True):
 
 @registered
 class Unhealthy(Event, frozen=True, kw_only=True):
-    """No listing has succeeded for too long; `message` in the kubelet's words. Holds until one succeeds."""
+    """No listing has succeeded for too long; `message` is the kubelet's text. Holds until one succeeds."""
 
     message: str
 

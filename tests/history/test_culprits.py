@@ -371,7 +371,7 @@ def test_a_pod_that_was_wanted_for_a_while(start: Started) -> None:
     start.node.now += 5_000
     start.node.write("manifests/node-1", manifests.PodWithdrawn(pod="default/later", uid="l", source="apply"))
     said = start.node.run("trace", "later")
-    assert said.out == "default/later was told to end before anything of its start had begun\n"
+    assert said.out == "default/later began to terminate before the first step of its start\n"
     assert said.err.startswith("note: default/later is gone since 0.000 s")
 
 
@@ -392,7 +392,7 @@ def test_a_pod_that_was_told_to_end_in_the_middle_of_its_start(start: Started) -
     start.after(3_000, terminated("Deleted"))
     start.node.now += 60_000
     assert start.traced()[0] == (
-        "default/web was told to end 3.200 s after its start began, 3.000 s of it (94 %) getting image busybox:1 for "
+        "default/web began to terminate 3.200 s after its start began, 3.000 s of it (94 %) getting image busybox:1 for "
         "container app: given up: the pod is ending"
     )
 

@@ -36,8 +36,8 @@ def latest(
     name: str, uid: str, since: int, results: Iterable[RawResult], delays: Sequence[ProbeDelayed]
 ) -> Culprit | None:
     """The most delayed probe of the pod `name` (namespace/name) with this uid since `since`; None if none was late."""
-    made = [_attempt(one) for one in results]
-    late = [one for one in made if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]
+    attempts = [_attempt(one) for one in results]
+    late = [one for one in attempts if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]
     worst = max(late, key=lambda one: one.late, default=None)
     logged = max(delays, key=lambda one: one.late_milliseconds, default=None)
     if logged is not None and (worst is None or logged.late_milliseconds > worst.late + ROUNDED_MILLISECONDS):
@@ -45,7 +45,7 @@ def latest(
         because = _stall(logged.agent_late_milliseconds, late_by) or ": other probes were running"
     elif worst is not None:
         late_by, probe = worst.late, worst.name.partition(": ")[2]
-        because = _because(worst, made)
+        because = _because(worst, attempts)
     else:
         return None
     return Culprit(f"{name}: {probe} began {seconds(late_by)} late{because}", late_by)
@@ -70,10 +70,10 @@ def _stall(stalled: float, late: float) -> str:
     return f": agent or machine stalled for {seconds(stalled)}" if stalled >= STALL_SHARE * late else ""
 
 
-def _because(worst: _Attempt, made: Sequence[_Attempt]) -> str:
+def _because(worst: _Attempt, attempts: Sequence[_Attempt]) -> str:
     if stall := _stall(worst.stalled, worst.late):
         return stall
-    concurrent = [one for one in made if one.at < worst.at and one.at + one.took > worst.at - worst.late]
+    concurrent = [one for one in attempts if one.at < worst.at and one.at + one.took > worst.at - worst.late]
     others = [one for one in concurrent if (one.uid, one.name) != (worst.uid, worst.name)]
     if not others:
         return ""

@@ -51,7 +51,7 @@ def _stuck(start: Start) -> str:
 def _without_steps(name: str, start: Start, now: int) -> Culprit:
     since = now - start.since
     if start.ending_at:
-        return Culprit(f"{name} was told to end before anything of its start had begun", 0)
+        return Culprit(f"{name} began to terminate before the first step of its start", 0)
     if start.adopted:
         return Culprit(f"{name} ran already when this log began, {seconds(since)} ago: its start is not in it", 0)
     return Culprit(f"{name}: nothing of its start has begun for {seconds(since)}", since)
@@ -67,7 +67,7 @@ def _slowest(name: str, start: Start, now: int) -> Culprit:
     what, took, reason = _what(worst, now)
     times = f", {len(worst)} times" if len(worst) > 1 else ""
     if start.ending_at and start.lacking:
-        how = f"was told to end {seconds(whole)} after its start began"
+        how = f"began to terminate {seconds(whole)} after its start began"
     elif start.over:
         how = f"took {seconds(whole)} to start"
     else:

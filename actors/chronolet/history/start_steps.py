@@ -151,8 +151,8 @@ class _Reading:
         at = position.milliseconds
         self._live(event, at)
         self._restart(event, at)
-        self._answer(event, at)
-        self._ask(event, position)
+        self._outcome(event, at)
+        self._begin_step(event, position)
 
     def _begin(self, uid: str, at: int, spec: PodSpec | None = None) -> None:
         self.uid, self._since, self._adopted, self._accepted = uid, at, spec is None, False
@@ -249,41 +249,41 @@ class _Reading:
         self._stopped.update(containers)
         self._started.difference_update(containers)
 
-    def _answer(self, event: Event, at: int) -> None:
+    def _outcome(self, event: Event, at: int) -> None:
         note = step_events.note(event)
         if note is not None and note.key in self._open:
             self._open[note.key] = msgspec.structs.replace(self._open[note.key], note=note.words)
-        for answer in step_events.ended(event):
-            self._end(answer, event, at)
+        for ended in step_events.ended(event):
+            self._end(ended, event, at)
 
-    def _end(self, answer: step_events.StepEnded, event: Event, at: int) -> None:
-        step = self._open.pop(answer.key, None)
+    def _end(self, outcome: step_events.StepEnded, event: Event, at: int) -> None:
+        step = self._open.pop(outcome.key, None)
         if step is None:
             return
         waited = event.waited_milliseconds if isinstance(event, pod.ImageReady) else 0
-        words = answer.words + (self._behind(event, at) if isinstance(event, pod.ImageReady) else "")
-        ended = msgspec.structs.replace(step, ended=at, note=words or step.note, failed=answer.failed, waited=waited)
+        words = outcome.words + (self._behind(event, at) if isinstance(event, pod.ImageReady) else "")
+        ended = msgspec.structs.replace(step, ended=at, note=words or step.note, failed=outcome.failed, waited=waited)
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
         """The pull that it waited for longest; its own is not in the list yet."""
         began = at - event.milliseconds
-        asked = began - event.waited_milliseconds
+        queued = began - event.waited_milliseconds
         before = [
-            (ended - max(asked, ended - one.milliseconds), one.image)
+            (ended - max(queued, ended - one.milliseconds), one.image)
             for ended, one in self.pulls
-            if ended > asked and ended - one.milliseconds < began
+            if ended > queued and ended - one.milliseconds < began
         ]
         return f" behind the pull of {max(before)[1]}" if event.waited_milliseconds and before else ""
 
-    def _ask(self, event: Event, position: Position) -> None:
-        asked = step_events.begun(event, self._inits)
-        if asked is None or self._ending_at:
+    def _begin_step(self, event: Event, position: Position) -> None:
+        begun = step_events.begun(event, self._inits)
+        if begun is None or self._ending_at:
             return
         if isinstance(event, pod.HookRequested) and event.hook == "PreStop" and event.container not in self._stopped:
             return
-        note = asked.note
+        note = begun.note
         if isinstance(event, pod.RestartScheduled | pod.ImageBackOffBegan):
             note = self._ends.get(event.container, "")
         spans = self._spans.get(str(position), ())
-        self._open[asked.key] = Step(name=asked.words, began=position.milliseconds, note=note, spans=spans)
+        self._open[begun.key] = Step(name=begun.words, began=position.milliseconds, note=note, spans=spans)

@@ -31,7 +31,7 @@ def kind(effects: Mapping[type[Effect], Job] | None = None, policy: Policy | Non
         format=1,
         decider=decider(policy or Policy()),
         subscribes={kube_events.Recorded: _node},
-        gathers={kube_events.Recorded: signals.heard},
+        gathers={kube_events.Recorded: signals.batch},
         at_start=(NODE,),
         effects=effects or {},
     )

@@ -1,6 +1,6 @@
 """The delivery of KubeEvents from the log to the sinks. Pure.
 
-Input: `signals.Heard`, delivery results of sinks, Due. Output: events of kube_events. Next: `effects`, through
+Input: `signals.RecordedBatch`, delivery results of sinks, Due. Output: events of kube_events. Next: `effects`, through
 `outstanding`. Source: client-go's tools/record/event.go (recordToSink, recordEvent).
 
 Each sink advances through the posts independently:
@@ -29,7 +29,7 @@ from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.kube_events import Post
 
-Message = signals.Heard | signals.SinkAnswered | EffectFailed | Due
+Message = signals.RecordedBatch | signals.DeliveryResult | EffectFailed | Due
 """Every message that kube_events decides."""
 
 
@@ -43,14 +43,14 @@ def decide(policy: Policy, state: State, message: Message, now: int) -> Sequence
 
 def _decided(policy: Policy, state: State, message: Message, now: int) -> Iterator[Event]:
     match message:
-        case signals.Heard():
+        case signals.RecordedBatch():
             yield from _correlated(policy, state, message)
             # A pause longer than the configured one means that the clock was set back: end it.
             yield from _resumed(state, lambda name, sink: sink.retry_at > now + policy.sinks[name].pause)
-        case signals.SinkAnswered():
+        case signals.DeliveryResult():
             yield from _delivery_ended(policy, state, message, now)
         case EffectFailed():
-            failed = signals.SinkAnswered(subject=message.subject, intent=message.intent, failure=message.error)
+            failed = signals.DeliveryResult(subject=message.subject, intent=message.intent, failure=message.error)
             yield from _delivery_ended(policy, state, failed, now)
         case Due():
             yield from _resumed(state, lambda _, sink: 0 < sink.retry_at <= message.at)
@@ -78,7 +78,7 @@ def _sinks_changed(policy: Policy, state: State) -> Iterator[Event]:
 
 
 # -- posts and backlog -------------------------------------------------------------------------------------------------
-def _correlated(policy: Policy, state: State, message: signals.Heard) -> Iterator[Event]:
+def _correlated(policy: Policy, state: State, message: signals.RecordedBatch) -> Iterator[Event]:
     work = Correlation(state.caches, policy.options)
     found = [work.take(at, event) for at, event in message.events]
     posts = tuple(post for post in found if post is not None)
@@ -106,7 +106,7 @@ def _overflow(policy: Policy, state: State, head: int) -> Iterator[Event]:
 
 
 # -- delivery results --------------------------------------------------------------------------------------------------
-def _delivery_ended(policy: Policy, state: State, result: signals.SinkAnswered, now: int) -> Iterator[Event]:
+def _delivery_ended(policy: Policy, state: State, result: signals.DeliveryResult, now: int) -> Iterator[Event]:
     name = result.subject.removeprefix(_SUBJECT)
     sink = state.sinks.get(name)
     if sink is None or result.intent != _intent(name, sink):

@@ -1,6 +1,6 @@
 """Effect worker that delivers posts to sinks.
 
-Input: `wanted.Deliver`. Output: `signals.SinkAnswered`. Next: `decider`. Each call is fenced by the lease. Delivery is
+Input: `wanted.Deliver`. Output: `signals.DeliveryResult`. Next: `decider`. Each call is fenced by the lease. Delivery is
 at least once: a repeat sends the same posts, which a sink recognizes by name and count.
 """
 
@@ -26,12 +26,12 @@ class Delivery(Struct, frozen=True):
 
     sinks: Mapping[str, Sink]
 
-    def deliver(self, effect: wanted.Deliver, context: EffectContext) -> signals.SinkAnswered:
+    def deliver(self, effect: wanted.Deliver, context: EffectContext) -> signals.DeliveryResult:
         """Deliver posts until all are settled, one fails, or the time budget is spent."""
         outcome = Outcome(failure="no sink of this name is configured in this process")
         if effect.sink in self.sinks:
             outcome = _delivered(self.sinks[effect.sink], effect, context)
-        return signals.SinkAnswered(
+        return signals.DeliveryResult(
             subject=effect.subject,
             intent=effect.intent,
             delivered=outcome.delivered,

@@ -1,6 +1,6 @@
 """In-memory messages to the kube_events actor: batches of KubeEvents from the log, and delivery results.
 
-Input: entries (`heard`), results of `effects`. Output: Signal Structs. Next: `decider`.
+Input: entries (`batch`), results of `effects`. Output: Signal Structs. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from chronolet_schemas.envelope import Position, Signal
 from chronolet_schemas.kube_events import Recorded
 
 
-class Heard(Signal, frozen=True, kw_only=True):
+class RecordedBatch(Signal, frozen=True, kw_only=True):
     """A batch of consecutive `kube_events.Recorded` with their positions, oldest first; at least one."""
 
     events: tuple[tuple[Position, Recorded], ...]
@@ -24,7 +24,7 @@ class RejectedPost(Signal, frozen=True, kw_only=True):
     error: str
 
 
-class SinkAnswered(Signal, frozen=True, kw_only=True):
+class DeliveryResult(Signal, frozen=True, kw_only=True):
     """Result of a `Deliver`: what became of its first posts, in their order.
 
     The first `delivered + known + len(refused)` posts are settled. With a `failure`, the attempt to deliver the next
@@ -39,6 +39,6 @@ class SinkAnswered(Signal, frozen=True, kw_only=True):
     known: int = 0
 
 
-def heard(events: Sequence[tuple[Position, Recorded]]) -> Heard:
+def batch(events: Sequence[tuple[Position, Recorded]]) -> RecordedBatch:
     """Build a batch; see `Kind.gathers`."""
-    return Heard(events=tuple(events))
+    return RecordedBatch(events=tuple(events))

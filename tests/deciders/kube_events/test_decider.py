@@ -26,9 +26,9 @@ def deliver(one: Scene, sink: str = "web") -> wanted.Deliver:
     return effect
 
 
-def answered(one: Scene, sink: str = "web", **what: Any) -> signals.SinkAnswered:
+def answered(one: Scene, sink: str = "web", **what: Any) -> signals.DeliveryResult:
     effect = deliver(one, sink)
-    return signals.SinkAnswered(subject=effect.subject, intent=effect.intent, **what)
+    return signals.DeliveryResult(subject=effect.subject, intent=effect.intent, **what)
 
 
 def refused(*names: str) -> tuple[signals.RejectedPost, ...]:
@@ -139,7 +139,7 @@ def test_an_answer_to_what_is_no_longer_open_is_ignored() -> None:
     one = scene("web").when(heard(recorded()))
     late = answered(one, delivered=1)
     one.when(late).when(late).then()
-    one.when(signals.SinkAnswered(subject="sink/other", intent="other/1/0", delivered=1)).then()
+    one.when(signals.DeliveryResult(subject="sink/other", intent="other/1/0", delivered=1)).then()
 
 
 def test_what_waits_beyond_the_bound_is_given_up_but_not_what_may_be_under_way() -> None:
