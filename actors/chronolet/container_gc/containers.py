@@ -51,7 +51,7 @@ def _exempt(one: RuntimeObject, pods: Pods, policy: Policy, now: int) -> Rule | 
 
 
 def _of_pods_given_up(units: dict[tuple[str, str], Unit], pods: Pods) -> Iterator[Verdict]:
-    """Remove everything of deleted pods, once all sources were read and the set of pods is complete."""
+    """Remove everything of deleted pods, on a full disk also of finished ones, once all sources were read."""
     if not pods.sources_ready:
         return
     for key in list(units):

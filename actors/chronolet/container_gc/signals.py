@@ -46,7 +46,7 @@ class Link(Message, frozen=True, kw_only=True):
 
 
 class CollectorSettings(Signal, frozen=True, kw_only=True):
-    """The settings in force where a look was made. `intent` is empty for a periodic look.
+    """The settings of the process that made a look. `intent` is empty for a periodic look.
 
     `parallel` limits concurrent removals.
     """

@@ -1,7 +1,7 @@
 """Effect worker that delivers posts to sinks.
 
-Input: `wanted.Deliver`. Output: `signals.DeliveryResult`. Next: `decider`. Each call is fenced by the lease. Delivery is
-at least once: a repeat sends the same posts, which a sink recognizes by name and count.
+Input: `wanted.Deliver`. Output: `signals.DeliveryResult`. Next: `decider`. Each call is fenced by the lease. Delivery
+is at least once: a repeat sends the same posts, which a sink recognizes by name and count.
 """
 
 from __future__ import annotations

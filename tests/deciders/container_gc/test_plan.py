@@ -113,7 +113,9 @@ def test_the_oldest_of_all_go_where_even_one_of_each_is_too_many() -> None:
     assert found == {"b": (True, "total_limit"), "c": (True, "total_limit"), "a": (False, "within_limits")}
 
 
-def sandbox_rules(*found: signals.RuntimeObject, pods: Pods = PODS, occupied: frozenset[str] = frozenset()) -> dict[str, str]:
+def sandbox_rules(
+    *found: signals.RuntimeObject, pods: Pods = PODS, occupied: frozenset[str] = frozenset()
+) -> dict[str, str]:
     return {one.id: one.rule for one in sandboxes.judged(found, occupied, pods, NOW)}
 
 
