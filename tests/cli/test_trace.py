@@ -95,7 +95,7 @@ def test_both_spellings_and_a_namespace() -> None:
     start.whole()
     start.node.write("pod/data/db", accepted("db", "data"))
     assert start.node.run("trace", "web").out == start.node.run("trace", "pod/web").out
-    assert start.node.run("trace", "db", "-n", "data").out.startswith("data/db: nothing of its start has begun")
+    assert start.node.run("trace", "db", "-n", "data").out.startswith("data/db: no step of its start has begun")
 
 
 def test_a_removed_pod_shows_its_last_start_and_says_that_it_is_gone() -> None:

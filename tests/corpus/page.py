@@ -39,8 +39,8 @@ A container without a seccomp profile runs under Docker's default filter, as und
 
 A container with `privileged: true` is privileged. A node that lacks a capability itself cannot grant it: without
 `CAP_SYS_RESOURCE`, as in many sandboxes, Docker does not start the container. It shows `RunContainerError`, then
-`CrashLoopBackOff`, and its message ends with the missing capability. That is a limit of the machine, not a field that is not
-honoured.
+`CrashLoopBackOff`, and its message ends with the missing capability. That is a limit of the machine, not a field that
+is not honoured.
 """
 
 

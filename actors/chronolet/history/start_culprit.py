@@ -28,7 +28,7 @@ def culprit(name: str, start: Start, now: int) -> Culprit:
     """The culprit of the start of the pod `name` (namespace/name)."""
     if start.next_at and not start.gone_at:
         waited = now - start.next_at
-        return Culprit(f"{name} has waited for {seconds(waited)} for the pod before it to end", waited)
+        return Culprit(f"{name} has waited {seconds(waited)} for its predecessor to end", waited)
     stuck = _stuck(start)
     if stuck:
         return Culprit(f"{name} has not started: {stuck}", 0)
@@ -53,8 +53,8 @@ def _without_steps(name: str, start: Start, now: int) -> Culprit:
     if start.ending_at:
         return Culprit(f"{name} began to terminate before the first step of its start", 0)
     if start.adopted:
-        return Culprit(f"{name} ran already when this log began, {seconds(since)} ago: its start is not in it", 0)
-    return Culprit(f"{name}: nothing of its start has begun for {seconds(since)}", since)
+        return Culprit(f"{name} already ran when this log began, {seconds(since)} ago; its start is not recorded", 0)
+    return Culprit(f"{name}: no step of its start has begun for {seconds(since)}", since)
 
 
 def _slowest(name: str, start: Start, now: int) -> Culprit:
@@ -81,7 +81,7 @@ def _idle(start: Start) -> Sequence[Step]:
     if start.over or any(not one.ended for one in start.steps):
         return ()
     since = max(one.ended for one in start.steps)
-    return (Step(name=f"with nothing under way for container {', '.join(start.lacking)}", began=since),)
+    return (Step(name=f"without progress for container {', '.join(start.lacking)}", began=since),)
 
 
 def whole_milliseconds(start: Start, now: int) -> int:
@@ -101,15 +101,15 @@ def _what(steps: Sequence[Step], now: int) -> tuple[str, float, str]:
     if waited <= took / 2:
         return name, took, reason or _longest_call(spans, took, now)
     longest = max(turns, key=lambda one: one.took(now), default=None)
-    return f"waiting for a turn before {name}", waited, _queue_words(longest) or reason
+    return f"queued before {name}", waited, _queue_words(longest) or reason
 
 
 def _queue_words(turn: Span | None) -> str:
-    """`1 of at most 1 was at work (default/first), 2 waited before it`."""
+    """`1 of at most 1 start was running (default/first), and 2 more came before it`."""
     if turn is None:
         return ""
     if turn.queue is None:
-        return "as many as the engine carries were at work"
+        return "the engine was at its measured limit"
     return _queue(turn.queue, "pull" if turn.what == PULL_TURN else "start")
 
 
@@ -119,8 +119,8 @@ def _queue(queue: Queue, what: str) -> str:
     were = "was" if queue.at_work == 1 else "were"
     allowed = f"{queue.allowed} {what}{'' if queue.allowed == 1 else 's'}"
     ahead = f", and {queue.ahead} more came before it" if queue.ahead else ""
-    alone = "" if queue.at_work >= queue.allowed else ", the first of a batch by itself"
-    return f"{queue.at_work} of at most {allowed} {were} at work{alone} ({holders}){ahead}"
+    alone = "" if queue.at_work >= queue.allowed else " alone, as the first of a batch"
+    return f"{queue.at_work} of at most {allowed} {were} running{alone} ({holders}){ahead}"
 
 
 def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
@@ -132,9 +132,9 @@ def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
     if longest.over:
         return f"{longest.what} took {so_long}"
     return (
-        f"its pull has gone on for {so_long}"
+        f"its pull has been running for {so_long}"
         if longest.what == _PULL
-        else f"{longest.what} is unanswered for {so_long}"
+        else f"{longest.what} has not answered for {so_long}"
     )
 
 

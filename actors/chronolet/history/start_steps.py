@@ -72,7 +72,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether everything runs, or nothing will."""
+        """Whether all containers have started and no step is open, or the start was refused or the pod is to end."""
         going_on = any(not one.ended for one in self.steps)
         return bool(self.refusal or self.ending_at) or not (going_on or self.lacking)
 
@@ -266,7 +266,7 @@ class _Reading:
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
-        """The pull that it waited for longest; its own is not in the list yet."""
+        """Name the pull that it waited for longest; its own is not in the list yet."""
         began = at - event.milliseconds
         queued = began - event.waited_milliseconds
         before = [

@@ -71,7 +71,7 @@ def _given_up(sink: Sink, event: kube_events.GivenUp) -> Sink:
 
 
 def _settled(sink: Sink, upto: int) -> Sink:
-    """Move the cursor; every post before it is settled. A gap that the cursor reaches is skipped."""
+    """Move the cursor to `upto`; all posts up to it are settled. A gap that the cursor reaches is skipped."""
     moved = replace(sink, cursor=max(sink.cursor, upto), tries=0, retry_at=0, error="")
     if moved.gap_first and moved.cursor + 1 >= moved.gap_first:
         return replace(moved, cursor=max(moved.cursor, moved.gap_last), gap_first=0, gap_last=0)

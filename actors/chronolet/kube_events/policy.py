@@ -22,7 +22,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The correlator's parameters. Times in milliseconds."""
 
     burst: int = 25
-    """Events of one object that may come in a burst."""
+    """Maximum burst of events of one object."""
     refill: int = 300_000
     """Time after which an object regains one event."""
     max_events: int = 10
