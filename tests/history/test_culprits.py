@@ -393,8 +393,8 @@ def test_a_pod_that_was_told_to_end_in_the_middle_of_its_start(start: Started) -
     start.after(3_000, terminated("Deleted"))
     start.node.now += 60_000
     assert start.traced()[0] == (
-        "default/web began to terminate 3.200 s after its start began, 3.000 s of it (94 %) getting image busybox:1 for "
-        "container app: given up: the pod is ending"
+        "default/web began to terminate 3.200 s after its start began, 3.000 s of it (94 %) getting image busybox:1 "
+        "for container app: given up: the pod is ending"
     )
 
 
