@@ -65,8 +65,8 @@ class AdoptedSecret(KeptSecret, frozen=True, kw_only=True):
 class AdoptPods(Command, frozen=True, kw_only=True):
     """The log is new: these pods stay desired as they were. Sent by the node itself, before any source is read.
 
-    `left_alone` are lines about running containers or stored pods that could not be recognized as pods. `end_lost`: the
-    log is not new, but has lost its end; these pods replace those that it knows under their names.
+    `left_alone` are lines about running containers and stored manifests that could not be identified as a pod.
+    `end_lost`: the log is not new, but has lost its end; these pods replace those that it knows under their names.
     """
 
     pods: tuple[AdoptedPod, ...]
