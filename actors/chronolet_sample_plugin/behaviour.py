@@ -1,6 +1,6 @@
-"""What a fake plugin answers, and how badly it behaves.
+"""What a fake plugin answers, and how it misbehaves.
 
-Comes in: options of the command line, commands. Goes out: plain data. Next: `service`.
+Input: command-line options, commands. Output: plain data. Next: `service`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ METHODS = ("options", "list", "preferred", "allocate", "prestart")
 
 @dataclass
 class Behaviour:
-    """By names of METHODS: `slow` in seconds, `fail` with words, `crash` at once, `crash_late` its work
-    done but unanswered, `hang` for ever. `answers` is how many containers Allocate answers for.
+    """Misbehaviour per method of METHODS: `slow` in seconds, `fail` with a text, `crash` immediately, `crash_late`
+    after the work but before the answer, `hang` indefinitely. `answers` is the number of containers that Allocate
+    answers for.
     """
 
     preferred: bool = False
     pre_start: bool = False
-    tells_options: bool = True
+    sends_options_on_request: bool = True
     slow: dict[str, float] = field(default_factory=dict)
     fail: dict[str, str] = field(default_factory=dict)
     crash: set[str] = field(default_factory=set)
@@ -30,18 +31,18 @@ class Behaviour:
     answers: int = 1
 
     def options(self) -> api.DevicePluginOptions:
-        """What it wants to be asked."""
+        """The options that the plugin announces."""
         return api.DevicePluginOptions(
             pre_start_required=self.pre_start, get_preferred_allocation_available=self.preferred
         )
 
-    def told(self, word: str, rest: Sequence[str]) -> None:
-        """A command about manners. LookupError, ValueError."""
+    def apply(self, word: str, rest: Sequence[str]) -> None:
+        """Apply a command. Raises LookupError, ValueError."""
         match word, rest:
             case "slow", [method, seconds]:
                 self.slow[_method(method)] = float(seconds)
             case "fail", [method, *words]:
-                self.fail[_method(method)] = " ".join(words) or "as it was told to"
+                self.fail[_method(method)] = " ".join(words) or "failure requested by command"
             case "hang", [method]:
                 self.hang.add(_method(method))
             case "crash", [method]:
@@ -70,8 +71,10 @@ def _method(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Gift:
-    """What a container gets with its devices. Text as on the command line; `{id}` in it stands for a device's id."""
+class AllocateTemplate:
+    """What a container gets with its devices. Texts as on the command line; `{id}` in them stands for the id of each
+    device.
+    """
 
     nodes: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
@@ -80,7 +83,7 @@ class Gift:
     cdi: tuple[str, ...] = ()
 
     def answer(self, variable: str, ids: list[str]) -> api.ContainerAllocateResponse:
-        """For one container."""
+        """The answer for one container."""
         answer = api.ContainerAllocateResponse(envs={variable: ",".join(ids), **_pairs(self.envs)})
         for text in _each(self.nodes, ids):
             host, container, permissions = _parts(text, "rw")
@@ -95,12 +98,12 @@ class Gift:
 
 
 def _each(texts: tuple[str, ...], ids: list[str]) -> list[str]:
-    """One for each device where the text names it, else one for all."""
+    """One text per device if it contains `{id}`, else one for all."""
     return list(dict.fromkeys(text.replace("{id}", one) for text in texts for one in ids))
 
 
 def _parts(text: str, usual: str) -> tuple[str, str, str]:
-    """`HOST[:CONTAINER[:HOW]]`; without a path in the container it is the host's."""
+    """Split `HOST[:CONTAINER[:HOW]]`; the path in the container defaults to that of the host."""
     host, _, rest = text.partition(":")
     container, _, how = rest.partition(":")
     return host, container or host, how or usual

@@ -1,6 +1,6 @@
-"""The fake devices of one resource, and what is said of them.
+"""The fake devices of one resource, and their list.
 
-Comes in: commands. Goes out: lists, and a wake-up for who sends them. Next: `service`.
+Input: commands. Output: lists, and a wake-up for the thread that sends them. Next: `service`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 @dataclass
 class Devices:
-    """Ids in their order, each with its health. `numa_nodes`: over how many nodes they are spread, 0 for none."""
+    """Ids in order, each with its health. `numa_nodes`: number of NUMA nodes to spread them over, 0 for none."""
 
     prefix: str
     count: int
@@ -26,14 +26,14 @@ class Devices:
     first_twice: bool = False
     health: dict[str, str] = field(default_factory=dict)
     changes: int = 0
-    """How often something has changed: who has sent the list of this number has sent the newest."""
+    """Number of changes; identifies the newest list."""
     news: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
         self.health = {f"{self.prefix}-{number}": HEALTHY for number in range(self.count)}
 
     def set(self, health: str, ids: Sequence[str]) -> None:
-        """Devices turn healthy or unhealthy; unknown ones are added. No ids stand for all."""
+        """Set the health of devices; unknown ones are added. Without ids: all devices."""
         with self.news:
             changed = self.health | dict.fromkeys(ids or list(self.health), health)
             if len(changed) > MOST_DEVICES:
@@ -42,19 +42,19 @@ class Devices:
             self._changed()
 
     def remove(self, ids: Sequence[str]) -> None:
-        """Devices are not there any more."""
+        """Remove devices."""
         with self.news:
             for one in ids:
                 self.health.pop(one, None)
             self._changed()
 
     def again(self) -> None:
-        """The same list once more."""
+        """Send the same list again."""
         with self.news:
             self._changed()
 
     def listing(self) -> api.ListAndWatchResponse:
-        """All of them, now."""
+        """The current list."""
         with self.news:
             ids = list(self.health)
             return api.ListAndWatchResponse(devices=[self._device(one) for one in ids[: self.first_twice] + ids])
@@ -71,12 +71,12 @@ class Devices:
 
 
 def number(name: str) -> int:
-    """The number at the end of an id; those without one are all the same."""
+    """The number at the end of an id; ids without one are all equal."""
     found = re.search(r"\d+$", name)
     return int(found[0]) if found else 0
 
 
 def preferred(available: Sequence[str], must_include: Sequence[str], size: int) -> list[str]:
-    """What is preferred: the highest numbers. A kubelet by itself would take any."""
+    """The preferred devices: the highest numbers, which a kubelet would not choose by itself."""
     rest = sorted((one for one in available if one not in must_include), key=number, reverse=True)
     return [*must_include, *rest][:size]

@@ -1,6 +1,6 @@
-"""The life of a fake plugin: it serves its socket, registers, and does both again whenever the node made its own anew.
+"""Life cycle of a fake plugin: serve its socket and register; repeat both whenever the node recreates its own socket.
 
-Comes in: a service, folders. Goes out: sockets. Next: `main`.
+Input: a service, folders. Output: sockets. Next: `main`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import grpc
 
-from chronolet_sample_plugin.service import Service, say
+from chronolet_sample_plugin.service import Service, print_line
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as registration
 
@@ -24,37 +24,37 @@ _PATIENCE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How a plugin comes to be known. `watched`: it lies in a folder that the node watches, and does not register."""
+class Discovery:
+    """How a plugin is discovered. `watched`: the node finds its socket in a watched folder; it does not register."""
 
     folder: Path
     socket: str
     watched: bool = False
     version: str = "v1beta1"
     endpoint: str = ""
-    """What it names as its socket, where that is to be another one."""
+    """The socket name to register, if it differs from the real one."""
     sends_options: bool = True
 
 
 class Life:
-    """One resource's plugin."""
+    """The plugin of one resource."""
 
-    def __init__(self, service: Service, manner: Manner) -> None:
+    def __init__(self, service: Service, discovery: Discovery) -> None:
         self._service = service
-        self._manner = manner
-        self._node = manner.folder / "kubelet.sock"
+        self._discovery = discovery
+        self._node = discovery.folder / "kubelet.sock"
         self._server: grpc.Server | None = None
         self.over = threading.Event()
 
     def run(self) -> str:
-        """Until `over`; why it was refused, if it was."""
+        """Run until `over`; return why the node refused the plugin, or an empty string."""
         try:
-            while not self._manner.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
-                pass  # no node has run here yet
+            while not self._discovery.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
+                pass  # no kubelet has run here yet
             while not self.over.is_set():
                 seen = _identity(self._node)
                 self._serve()
-                if self._manner.watched:
+                if self._discovery.watched:
                     self.over.wait()
                 elif seen is not None and (refused := self._register()):
                     return refused
@@ -65,14 +65,14 @@ class Life:
 
     def _serve(self) -> None:
         self._stop()
-        path = self._manner.folder / self._manner.socket
+        path = self._discovery.folder / self._discovery.socket
         path.unlink(missing_ok=True)
         server = grpc.server(ThreadPoolExecutor(16))
         server.add_generic_rpc_handlers(_handlers(self._service))
         server.add_insecure_port(f"unix:{path}")
         server.start()
         self._server = server
-        say(self._service.resource, "serves", path)
+        print_line(self._service.resource, "serves", path)
 
     def _stop(self) -> None:
         if self._server is not None:
@@ -80,13 +80,13 @@ class Life:
             self._server = None
 
     def _register(self) -> str:
-        """Why not; empty if it may. A node that does not answer is tried again."""
-        manner, service = self._manner, self._service
+        """Return why the node refused the plugin; empty if it accepted. Retries while the node is unavailable."""
+        discovery, service = self._discovery, self._service
         request = api.RegisterRequest(
-            version=manner.version,
-            endpoint=manner.endpoint or manner.socket,
+            version=discovery.version,
+            endpoint=discovery.endpoint or discovery.socket,
             resource_name=service.resource,
-            options=service.behaviour.options() if manner.sends_options else None,
+            options=service.behaviour.options() if discovery.sends_options else None,
         )
         until = time.monotonic() + _PATIENCE_SECONDS
         with grpc.insecure_channel(f"unix:{self._node}") as channel:
@@ -100,25 +100,25 @@ class Life:
                     code = error.code() if isinstance(error, grpc.Call) else None
                     if code is not grpc.StatusCode.UNAVAILABLE or time.monotonic() > until:
                         details = error.details() if isinstance(error, grpc.Call) else error
-                        say(service.resource, "refused:", details)
+                        print_line(service.resource, "refused:", details)
                         return str(details)
                     self.over.wait(_LOOK_SECONDS)
                 else:
-                    say(service.resource, "registered")
+                    print_line(service.resource, "registered")
                     return ""
         return ""
 
     def _wait_for_another(self, seen: tuple[int, int] | None) -> None:
-        """Until the node's socket is another one than that."""
+        """Wait until the node's socket has been replaced."""
         while not self.over.wait(_LOOK_SECONDS):
             found = _identity(self._node)
             if found is not None and found != seen:
-                say(self._service.resource, "sees a new kubelet.sock")
+                print_line(self._service.resource, "sees a new kubelet.sock")
                 return
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file the path means; the number of an inode alone is soon used again."""
+    """Identify the file behind a path; an inode number alone may soon be reused."""
     try:
         found = os.lstat(path)
     except OSError:

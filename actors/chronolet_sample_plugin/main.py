@@ -1,6 +1,6 @@
-"""The fake plugin's command line, and what it is told on standard input.
+"""Command line of the fake plugin, and its commands on standard input.
 
-Comes in: options, lines. Goes out: a plugin for each resource. Next: nobody.
+Input: options, lines. Output: a plugin for each resource.
 """
 
 from __future__ import annotations
@@ -14,57 +14,63 @@ from typing import TextIO
 
 import click
 
-from chronolet_sample_plugin.behaviour import Behaviour, Gift
+from chronolet_sample_plugin.behaviour import AllocateTemplate, Behaviour
 from chronolet_sample_plugin.devices import HEALTHY, UNHEALTHY, Devices
-from chronolet_sample_plugin.life import Life, Manner
-from chronolet_sample_plugin.service import Service, say
+from chronolet_sample_plugin.life import Discovery, Life
+from chronolet_sample_plugin.service import Service, print_line
 
 FOLDER, WATCHED = "/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry"
 LONGEST_LINE = 65_536
-"""Characters of a command on standard input."""
+"""Maximum length of a command on standard input, in characters."""
 COMMANDS = """
-Commands, a line each on standard input:
+Commands on standard input, one per line:
 
 \b
   healthy [ID...]            these devices (or all) turn healthy; new ids are added
-  unhealthy [ID...]          ... unhealthy
-  remove ID...               these devices are gone
+  unhealthy [ID...]          these devices (or all) turn unhealthy; new ids are added
+  remove ID...               remove these devices
   list                       send the same list again
-  flood COUNT                send so many lists as fast as they go
-  slow METHOD SECONDS        take so long for each call
-  fail METHOD [TEXT]         refuse each call
+  flood COUNT                send COUNT lists as fast as possible
+  slow METHOD SECONDS        delay each call by SECONDS
+  fail METHOD [TEXT]         fail each call
   hang METHOD                never answer
-  crash METHOD               end the process at the next call
-  crash-late METHOD          ... with the work done, before the answer
-  answers COUNT              answer Allocate for so many containers
-  usual                      behave well again
-  stop                       end
+  crash METHOD               exit at the next call
+  crash-late METHOD          exit after the work, before the answer
+  answers COUNT              answer Allocate for COUNT containers
+  usual                      behave normally again
+  stop                       exit
 
-METHOD is options, list, preferred, allocate or prestart. With several resources a command is for all of them.
+METHOD is options, list, preferred, allocate or prestart. With several resources a command applies to all of them.
 """
 
 
 @click.command(epilog=COMMANDS)
 @click.option("--resource", "resources", multiple=True, default=["example.com/thing"], show_default=True)
-@click.option("--devices", "count", default=4, show_default=True, help="how many devices each resource has")
-@click.option("--prefix", default="", help="what their ids begin with [default: the resource's last part]")
-@click.option("--folder", type=click.Path(path_type=Path), help=f"folder of device plugins [default: {FOLDER}]")
-@click.option("--watched", is_flag=True, help=f"wait to be found instead of registering [default folder: {WATCHED}]")
-@click.option("--socket", default="", help="file name of the socket [default: made of the resource's name]")
-@click.option("--device-node", "nodes", multiple=True, metavar="HOST[:CONTAINER[:RWM]]", help="a device file to give")
-@click.option("--mount", "mounts", multiple=True, metavar="HOST[:CONTAINER[:ro|rw]]", help="a path to give")
-@click.option("--env", "envs", multiple=True, metavar="NAME=VALUE", help="a variable to give")
-@click.option("--annotation", "annotations", multiple=True, metavar="NAME=VALUE", help="an annotation to give")
-@click.option("--cdi", multiple=True, metavar="VENDOR/CLASS=NAME", help="a CDI device to give")
-@click.option("--numa", default=0, help="spread the devices over so many NUMA nodes")
-@click.option("--preferred", is_flag=True, help="offer a preference: the highest numbers")
-@click.option("--pre-start", is_flag=True, help="ask to be told of each start")
-@click.option("--no-options", is_flag=True, help="send no options, and know no GetDevicePluginOptions")
-@click.option("--options-when-asked", is_flag=True, help="send no options, and wait for GetDevicePluginOptions")
+@click.option("--devices", "count", default=4, show_default=True, help="number of devices per resource")
+@click.option("--prefix", default="", help="prefix of device ids [default: last part of the resource name]")
+@click.option("--folder", type=click.Path(path_type=Path), help=f"device plugin folder [default: {FOLDER}]")
+@click.option("--watched", is_flag=True, help=f"wait for discovery instead of registering [default folder: {WATCHED}]")
+@click.option("--socket", default="", help="file name of the socket [default: from the resource name]")
+@click.option(
+    "--device-node", "nodes", multiple=True, metavar="HOST[:CONTAINER[:RWM]]", help="device file for the container"
+)
+@click.option("--mount", "mounts", multiple=True, metavar="HOST[:CONTAINER[:ro|rw]]", help="mount for the container")
+@click.option("--env", "envs", multiple=True, metavar="NAME=VALUE", help="environment variable for the container")
+@click.option("--annotation", "annotations", multiple=True, metavar="NAME=VALUE", help="annotation for the container")
+@click.option("--cdi", multiple=True, metavar="VENDOR/CLASS=NAME", help="CDI device for the container")
+@click.option("--numa", default=0, help="number of NUMA nodes to spread the devices over")
+@click.option("--preferred", is_flag=True, help="offer GetPreferredAllocation: the highest numbers")
+@click.option("--pre-start", is_flag=True, help="require PreStartContainer")
+@click.option(
+    "--no-options", is_flag=True, help="register without options, and do not implement GetDevicePluginOptions"
+)
+@click.option(
+    "--options-when-asked", is_flag=True, help="register without options, and wait for GetDevicePluginOptions"
+)
 @click.option("--first-twice", is_flag=True, help="list the first device twice")
 @click.option("--api-version", default="v1beta1", show_default=True)
-@click.option("--endpoint", default="", help="name another socket than one's own")
-@click.option("--do", "commands", multiple=True, metavar="COMMAND", help="a command to begin with, see below")
+@click.option("--endpoint", default="", help="socket name to register instead of the real one")
+@click.option("--do", "commands", multiple=True, metavar="COMMAND", help="command to run at the start, see below")
 def main(  # noqa: PLR0917 - one for each option
     resources: Sequence[str],
     count: int,
@@ -87,14 +93,14 @@ def main(  # noqa: PLR0917 - one for each option
     endpoint: str,
     commands: Sequence[str],
 ) -> None:
-    """A device plugin with fake devices. {id} in --device-node, --mount and --cdi stands for each device's id."""
-    gift = Gift(nodes=nodes, mounts=mounts, envs=envs, annotations=annotations, cdi=cdi)
+    """A device plugin with fake devices. {id} in --device-node, --mount and --cdi stands for the id of each device."""
+    template = AllocateTemplate(nodes=nodes, mounts=mounts, envs=envs, annotations=annotations, cdi=cdi)
     services = [
         Service(
             resource,
             Devices(prefix or resource.rpartition("/")[2], count, numa_nodes=numa, first_twice=first_twice),
-            Behaviour(preferred=preferred, pre_start=pre_start, tells_options=not no_options),
-            gift,
+            Behaviour(preferred=preferred, pre_start=pre_start, sends_options_on_request=not no_options),
+            template,
             versions=(api_version,),
         )
         for resource in resources
@@ -102,7 +108,7 @@ def main(  # noqa: PLR0917 - one for each option
     lives = [
         Life(
             service,
-            Manner(
+            Discovery(
                 folder=folder or Path(WATCHED if watched else FOLDER),
                 socket=socket or service.variable.lower() + ".sock",
                 watched=watched,
@@ -114,13 +120,13 @@ def main(  # noqa: PLR0917 - one for each option
         for service in services
     ]
     for command in commands:
-        _obey(command, services, lives)
+        _execute(command, services, lives)
     threading.Thread(target=_listen, args=(sys.stdin, services, lives), daemon=True).start()
-    sys.exit(_live(lives))
+    sys.exit(_run_all(lives))
 
 
-def _live(lives: Sequence[Life]) -> int:
-    """Until all are over; 1 if one was refused."""
+def _run_all(lives: Sequence[Life]) -> int:
+    """Run until all plugins have ended; return 1 if one was refused."""
     outcomes: list[str] = []
     threads = [threading.Thread(target=lambda life=life: outcomes.append(life.run())) for life in lives]
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -140,23 +146,23 @@ def _end(lives: Iterable[Life]) -> None:
 def _listen(lines: TextIO, services: Sequence[Service], lives: Sequence[Life]) -> None:
     for line in _bounded(lines):
         if line.strip():
-            _obey(line, services, lives)
+            _execute(line, services, lives)
 
 
 def _bounded(lines: TextIO) -> Iterator[str]:
-    """The lines of standard input; one that is too long is dropped and reported, whatever its length."""
+    """Yield the lines of standard input; a line that is too long is dropped and reported, whatever its length."""
     dropping = False
     while line := lines.readline(LONGEST_LINE):
         whole = line.endswith("\n") or len(line) < LONGEST_LINE
         if whole and not dropping:
             yield line
         elif not dropping:
-            say(f"cannot do a command of more than {LONGEST_LINE} characters: it was dropped")
+            print_line(f"command dropped: longer than {LONGEST_LINE} characters")
         dropping = not whole
 
 
-def _obey(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None:
-    """One command; a wrong one is told, and nothing more."""
+def _execute(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None:
+    """Execute one command; only report an invalid one."""
     word, *rest = line.split()
     try:
         for service in services:
@@ -164,9 +170,9 @@ def _obey(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None
         if word == "stop":
             _end(lives)
     except (LookupError, ValueError) as error:
-        say(f"cannot do {line.strip()!r}: {error or 'unknown'}")
+        print_line(f"command {line.strip()!r} failed: {error or 'unknown command'}")
     else:
-        say("did", line.strip())
+        print_line("did", line.strip())
 
 
 def _do(service: Service, word: str, rest: list[str]) -> None:
@@ -184,4 +190,4 @@ def _do(service: Service, word: str, rest: list[str]) -> None:
         case "stop", []:
             pass
         case _:
-            service.behaviour.told(word, rest)
+            service.behaviour.apply(word, rest)

@@ -1,6 +1,6 @@
 """The gRPC service of one resource.
 
-Comes in: calls of a node. Goes out: answers, and a line of standard output for each call. Next: `life`.
+Input: calls of a node. Output: answers, and a line on standard output for each call. Next: `life`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import grpc
 
-from chronolet_sample_plugin.behaviour import Behaviour, Gift
+from chronolet_sample_plugin.behaviour import AllocateTemplate, Behaviour
 from chronolet_sample_plugin.devices import Devices, preferred
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as registration
@@ -23,21 +23,21 @@ from chronolet_schemas.protos import pluginregistration_pb2 as registration
 _SLICE_SECONDS = 0.2
 
 
-def say(*words: object) -> None:
-    """One line, at once."""
+def print_line(*words: object) -> None:
+    """Write one line to standard output, unbuffered."""
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
 @dataclass
 class Service:
-    """One resource. `told` is set with what the node said of a plugin that it found by its socket."""
+    """One resource. `status_known` is set when the node has reported the registration status of a discovered plugin."""
 
     resource: str
     devices: Devices
     behaviour: Behaviour
-    gift: Gift
+    template: AllocateTemplate
     versions: tuple[str, ...] = ("v1beta1",)
-    told: threading.Event = field(default_factory=threading.Event)
+    status_known: threading.Event = field(default_factory=threading.Event)
     refused: str = ""
     _flood: int = 0
 
@@ -47,7 +47,7 @@ class Service:
         return re.sub(r"[^A-Z0-9]+", "_", self.resource.upper())
 
     def flood(self, count: int) -> None:
-        """Send so many lists, each another one than the one before, as fast as they go."""
+        """Send `count` lists as fast as possible, each different from the one before."""
         with self.devices.news:
             self._flood += count
             self.devices.news.notify_all()
@@ -55,15 +55,15 @@ class Service:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def GetDevicePluginOptions(self, _: api.Empty, context: Any) -> api.DevicePluginOptions:  # noqa: N802
-        """What to ask for."""
+        """Which optional calls the node should make."""
         self._begin("options", context)
-        if not self.behaviour.tells_options:
+        if not self.behaviour.sends_options_on_request:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetDevicePluginOptions")
         return self.behaviour.options()
 
     def ListAndWatch(self, _: api.Empty, context: Any) -> Iterator[api.ListAndWatchResponse]:  # noqa: N802
-        """The list, and again after each change. It ends when the node, or the plugin, wants it to."""
-        context.add_callback(lambda: say(self.resource, "list is over"))
+        """Send the list, and again after each change, until the node or the plugin ends the call."""
+        context.add_callback(lambda: print_line(self.resource, "list is over"))
         self._begin("list", context)
         sent = -1
         while context.is_active():
@@ -78,7 +78,7 @@ class Service:
     def GetPreferredAllocation(  # noqa: N802
         self, request: api.PreferredAllocationRequest, context: Any
     ) -> api.PreferredAllocationResponse:
-        """The highest numbers."""
+        """Prefer the devices with the highest numbers."""
         asked = request.container_requests
         self._begin("preferred", context, *(one.allocation_size for one in asked))
         answers = [
@@ -90,10 +90,10 @@ class Service:
         return api.PreferredAllocationResponse(container_responses=answers)
 
     def Allocate(self, request: api.AllocateRequest, context: Any) -> api.AllocateResponse:  # noqa: N802
-        """What the container is to get."""
+        """What the container gets with its devices."""
         ids = [name for one in request.container_requests for name in one.devices_ids]
         self._begin("allocate", context, *ids)
-        answers = [self.gift.answer(self.variable, list(one.devices_ids)) for one in request.container_requests]
+        answers = [self.template.answer(self.variable, list(one.devices_ids)) for one in request.container_requests]
         answers = (answers * max(self.behaviour.answers, 1))[: self.behaviour.answers * len(answers)]
         self._end("allocate", *ids)
         return api.AllocateResponse(container_responses=answers)
@@ -101,14 +101,14 @@ class Service:
     def PreStartContainer(  # noqa: N802
         self, request: api.PreStartContainerRequest, context: Any
     ) -> api.PreStartContainerResponse:
-        """The container is about to start."""
+        """Called before each start of the container."""
         self._begin("prestart", context, *request.devices_ids)
         self._end("prestart", *request.devices_ids)
         return api.PreStartContainerResponse()
 
     def GetInfo(self, _: registration.InfoRequest, context: Any) -> registration.PluginInfo:  # noqa: N802, ARG002
-        """Who this is, for a node that found the socket."""
-        say(self.resource, "info")
+        """Identify the plugin to a node that discovered its socket."""
+        print_line(self.resource, "info")
         return registration.PluginInfo(
             type="DevicePlugin", name=self.resource, supported_versions=self.versions, endpoint=""
         )
@@ -118,16 +118,16 @@ class Service:
         request: registration.RegistrationStatus,
         context: Any,  # noqa: ARG002
     ) -> registration.RegistrationStatusResponse:
-        """Whether it may be a plugin of that node."""
+        """Whether the node accepted the plugin."""
         self.refused = "" if request.plugin_registered else request.error or "refused"
-        say(self.resource, f"refused: {self.refused}" if self.refused else "registered")
-        self.told.set()
+        print_line(self.resource, f"refused: {self.refused}" if self.refused else "registered")
+        self.status_known.set()
         return registration.RegistrationStatusResponse()
 
-    # -- manners ---------------------------------------------------------------------------------------------------
+    # -- misbehaviour ----------------------------------------------------------------------------------------------
 
     def _begin(self, method: str, context: Any, *about: object) -> None:
-        say(self.resource, method, *about)
+        print_line(self.resource, method, *about)
         behaviour = self.behaviour
         if method in behaviour.crash:
             _die(self.resource, method)
@@ -140,7 +140,7 @@ class Service:
     def _end(self, method: str, *about: object) -> None:
         if method in self.behaviour.crash_late:
             _die(self.resource, method)
-        say(self.resource, f"{method}d", *about)
+        print_line(self.resource, f"{method}d", *about)
 
     def _flooding(self, count: int) -> Iterator[api.ListAndWatchResponse]:
         usual = self.devices.listing()
@@ -150,5 +150,5 @@ class Service:
 
 
 def _die(resource: str, method: str) -> NoReturn:
-    say(resource, "crashes at", method)
+    print_line(resource, "crashes at", method)
     os._exit(3)

@@ -1,4 +1,4 @@
-"""chronolet's messages: everything that stands in Redis, for us and for others who read our streams.
+"""chronolet's messages: everything stored in Redis, for chronolet and for third-party readers of its streams.
 
 Depends on msgpack and msgspec only.
 """

@@ -1,7 +1,7 @@
-"""Bytes of messages: plain msgpack, by msgspec.
+"""Encode and decode messages: plain msgpack, by msgspec.
 
-Comes in: a registered Struct, or a type name with bytes. Goes out: bytes, or a Struct. What this release cannot read
-is `Undecodable` with the reason: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's store,
+Input: a registered Struct, or a type name with bytes. Output: bytes, or a Struct. Raises `Undecodable` with the reason
+for what this release cannot read: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's store,
 `history`, `cli`.
 """
 
@@ -20,20 +20,20 @@ _M = TypeVar("_M", bound=Event | Command)
 
 _encoder = msgspec.msgpack.Encoder()
 _readers: dict[type, dict[str, Callable[[bytes], Any]]] = defaultdict(dict)
-"""By the base that was asked for and type name: what is here was seen to be of that base."""
+"""Decoders by base class and type name; each type here is known to be a subclass of that base."""
 
 
-class Undecodable(Exception):  # noqa: N818 - a fact about an entry, in the words of DESIGN 3
-    """An entry or mail that this release cannot read: unknown type, newer version, or bytes that do not fit."""
+class Undecodable(Exception):  # noqa: N818 - a fact about an entry
+    """An entry or mail that this release cannot read: unknown type, newer version, or bytes that do not match."""
 
 
 def encode(message: Event | Command) -> bytes:
-    """The msgpack map of a message's own fields."""
+    """Encode a message as the msgpack map of its own fields."""
     return _encoder.encode(message)
 
 
 def split_type(type_name: str) -> tuple[str, int]:
-    """`pod.ContainerStarted@1` -> (`pod.ContainerStarted`, 1). Undecodable if it is not of that form."""
+    """`pod.ContainerStarted@1` -> (`pod.ContainerStarted`, 1). Raises Undecodable for any other form."""
     name, _, version = type_name.partition("@")
     if not version.isdigit():
         raise Undecodable(f"type {type_name!r}: expected <kind>.<Name>@<version>")
@@ -41,10 +41,10 @@ def split_type(type_name: str) -> tuple[str, int]:
 
 
 def decode(type_name: str, data: bytes, base: type[_M]) -> _M:
-    """The message that `data` holds, upcast to the newest version. `base` is Event or Command."""
+    """Decode `data` and upcast it to the newest version. `base` is Event or Command. Raises Undecodable."""
     read = _readers[base].get(type_name)
     try:
-        if read is not None:  # nearly always: this decides how fast a log is folded
+        if read is not None:  # the common case; determines how fast a log is folded
             return read(data)  # type: ignore[no-any-return]
         message = _decode_slowly(type_name, data, base)
     except (msgspec.ValidationError, msgspec.DecodeError, KeyError) as error:

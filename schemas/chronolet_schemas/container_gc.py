@@ -1,7 +1,7 @@
-"""The collection of dead containers, dead sandboxes and left-over log folders. Source: kuberuntime_gc.go.
+"""Collection of dead containers, dead sandboxes and left-over log folders. Source: kuberuntime_gc.go.
 
-A run is begun by its period, by a request, or by a full disk. It says what it is going to remove and by which rule,
-what became of each of these, and at its end how it went; a run that has nothing to remove only says the last.
+A run is triggered by its period, a request or a full disk. It records what it will remove and by which rule, the
+outcome of each removal, and a summary; a run with nothing to remove only records the summary.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ Rule = Literal[
     "sources_not_ready",
     "not_dangling",
 ]
-"""What decided over an object, in one word."""
+"""The rule that decided on an object."""
 
 
 class Policy(Message, frozen=True, kw_only=True):
-    """What the settings say. A negative number of containers is no limit."""
+    """The settings. A negative number of containers means no limit."""
 
     min_age_milliseconds: int = 0
     """Counted from a container's creation."""
@@ -53,9 +53,9 @@ class Policy(Message, frozen=True, kw_only=True):
 
 
 class Victim(Message, frozen=True, kw_only=True):
-    """Something that is to go. `name` is what people know it by; `stop` says that it has to be stopped first.
+    """An object to remove. `name` is shown to people; `stop`: it must be stopped first.
 
-    `container` is its name within its pod, `sandbox_id` is the sandbox that a container joined.
+    `container` is its name within its pod, `sandbox_id` the sandbox that a container joined.
     """
 
     what: What
@@ -71,9 +71,9 @@ class Victim(Message, frozen=True, kw_only=True):
 
 @registered
 class CollectContainers(Command, frozen=True, kw_only=True):
-    """`gc run`: begin a run now, or as soon as the present one is over.
+    """`gc run`: start a run now, or as soon as the current one has finished.
 
-    `left_alone`: the run removes what was made for a log that was lost, and nothing else.
+    `left_alone`: the run removes only objects created for a lost log.
     """
 
     left_alone: bool = False
@@ -81,8 +81,9 @@ class CollectContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class PolicySet(Event, frozen=True, kw_only=True):
-    """From now on these settings hold, on the node of that name. `log_folder` is where its pods' logs lie; `log_run`
-    is this log, as its containers are labelled.
+    """These settings of the named node are in force from now on.
+
+    `log_folder` contains the logs of its pods; `log_run` is this log's run, by which its containers are labelled.
     """
 
     node: str
@@ -92,7 +93,7 @@ class PolicySet(Event, frozen=True, kw_only=True):
 
 
 class PodEvent(Event, frozen=True, kw_only=True):
-    """What is known of a pod."""
+    """About one pod."""
 
     pod: str
     uid: str
@@ -103,27 +104,27 @@ class PodEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class PodNoted(PodEvent, frozen=True, kw_only=True):
-    """A pod lives, for the first time or again: its dead containers are kept as far as the limits allow."""
+    """A pod exists, for the first time or again: its dead containers are kept as far as the limits allow."""
 
 
 @registered
 class PodFinished(PodEvent, frozen=True, kw_only=True):
-    """A pod is over. Until it is forgotten it can be looked at, but a full disk takes its dead containers."""
+    """A pod has finished. It can be inspected until it is forgotten, but a full disk removes its dead containers."""
 
 
 @registered
 class PodForgotten(PodEvent, frozen=True, kw_only=True):
-    """A pod's life is over: whatever is left of it may go."""
+    """A pod is gone: everything left of it may be removed."""
 
 
 @registered
 class SourcesReady(Event, frozen=True, kw_only=True):
-    """All sources of pods have been read once: a pod that is not known from now on is one that nobody wants."""
+    """All sources of pods were read once: from now on an unknown pod is one that no source requests."""
 
 
 @registered
 class RunRequested(Event, frozen=True, kw_only=True):
-    """A run beside the periodic ones is to begin; `request` is the command's id, empty where nobody asked.
+    """A run in addition to the periodic ones was requested; `request` is the id of the command, empty without one.
 
     `left_alone` as in CollectContainers.
     """
@@ -134,7 +135,7 @@ class RunRequested(Event, frozen=True, kw_only=True):
 
 
 class RunEvent(Event, frozen=True, kw_only=True):
-    """About one run; they are numbered."""
+    """About one run; runs are numbered."""
 
     run: int
 
@@ -144,10 +145,10 @@ class RunEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class RunStarted(RunEvent, frozen=True, kw_only=True):
-    """Intent: these go, and nothing else. `kept` counts what stays, by rule; `at` in milliseconds.
+    """Intent: remove these objects, and nothing else. `kept` counts the others, by rule; `at` in milliseconds.
 
-    They are begun in this order, `parallel` at a time; containers come before sandboxes, and these before logs. `error`
-    tells which part of the node could not be looked at.
+    Removals start in this order, `parallel` at a time; containers precede sandboxes, and these precede logs. `error`
+    names the part of the node that could not be listed.
     """
 
     trigger: Trigger
@@ -160,7 +161,7 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
 
 
 class VictimEvent(RunEvent, frozen=True, kw_only=True):
-    """What became of one object of the run."""
+    """Outcome of one removal."""
 
     what: What
     id: str
@@ -172,12 +173,12 @@ class VictimEvent(RunEvent, frozen=True, kw_only=True):
 
 @registered
 class Removed(VictimEvent, frozen=True, kw_only=True):
-    """It is gone."""
+    """The object is gone."""
 
 
 @registered
 class NotRemoved(VictimEvent, frozen=True, kw_only=True):
-    """It stays: the runtime refused, or what it depends on stayed. The next run looks again."""
+    """The object stays: the runtime refused, or an object that it depends on stayed. The next run looks again."""
 
     error: str
 

@@ -1,8 +1,8 @@
 """Device plugins, their devices, and which container holds which. Source: pkg/kubelet/cm/devicemanager.
 
-A resource is what plugins call `vendor-domain/type`. Its plugin registers again and again; `generation` counts that.
-Times are milliseconds by the agent's clock, 0 where unknown or never. A claim is one container's wish for devices, its
-id is `<uid>/<container>`.
+A resource is what plugins call `vendor-domain/type`. Its plugin registers repeatedly; `generation` counts that. Times
+are milliseconds by the agent's clock, 0 if unknown or never. A claim is one container's request for devices; its id is
+`<uid>/<container>`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chronolet_schemas.envelope import Event, Message
 from chronolet_schemas.registry import registered
 
 Role = Literal["init", "sidecar", "app"]
-"""What a container is to its pod: plain init containers leave their devices to those that come after them."""
+"""A container's role in its pod: plain init containers leave their devices to the containers after them."""
 
 HEALTHY = "Healthy"
 UNHEALTHY = "Unhealthy"
-"""What plugins say of a device. Any other word than the first counts as the second."""
+"""Health as reported by plugins. Any value other than `Healthy` counts as `Unhealthy`."""
 
 
 class DeviceInfo(Message, frozen=True, kw_only=True):
-    """A device as its plugin lists it. `nodes` are the NUMA nodes it says it is near to."""
+    """A device as its plugin lists it. `nodes` are the NUMA nodes near it, according to the plugin."""
 
     id: str
     health: str
@@ -31,14 +31,14 @@ class DeviceInfo(Message, frozen=True, kw_only=True):
 
 
 class PluginOptions(Message, frozen=True, kw_only=True):
-    """What a plugin wants to be asked beside Allocate."""
+    """The optional calls that a plugin wants in addition to Allocate."""
 
     pre_start_required: bool = False
     preferred_allocation: bool = False
 
 
 class Mount(Message, frozen=True, kw_only=True):
-    """A path of the host that a plugin wants in the container."""
+    """A host path that a plugin adds to the container."""
 
     container_path: str
     host_path: str
@@ -46,7 +46,7 @@ class Mount(Message, frozen=True, kw_only=True):
 
 
 class DeviceNode(Message, frozen=True, kw_only=True):
-    """A device file of the host that a plugin wants in the container. `permissions` are of r, w, m."""
+    """A device file of the host that a plugin adds to the container. `permissions` are of r, w, m."""
 
     container_path: str
     host_path: str
@@ -54,7 +54,7 @@ class DeviceNode(Message, frozen=True, kw_only=True):
 
 
 class Answer(Message, frozen=True, kw_only=True):
-    """What a plugin's Allocate said about one container: its ContainerAllocateResponse.
+    """A plugin's answer to Allocate for one container: its ContainerAllocateResponse.
 
     `cdi_devices` are fully qualified names, `vendor/class=name`.
     """
@@ -67,7 +67,7 @@ class Answer(Message, frozen=True, kw_only=True):
 
 
 class Allocation(Message, frozen=True, kw_only=True):
-    """Devices of one resource, with what the plugin said to them. `pre_start`: it wants to be told of each start."""
+    """Devices of one resource, with the plugin's answer. `pre_start`: it wants to be notified of each start."""
 
     devices: tuple[str, ...]
     answer: Answer = Answer()
@@ -85,9 +85,9 @@ class ResourceEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class RegistryOpened(Event, frozen=True, kw_only=True):
-    """The registration socket was made anew: every plugin is expected to register again.
+    """The registration socket was recreated: every plugin is expected to register again.
 
-    Until it has, its resource has no capacity; what is allocated stays so.
+    Until it has, its resource has no capacity; allocations stay.
     """
 
     opened_at: int
@@ -95,9 +95,9 @@ class RegistryOpened(Event, frozen=True, kw_only=True):
 
 @registered
 class PluginRegistered(ResourceEvent, frozen=True, kw_only=True):
-    """A plugin offers the resource at `socket`, an absolute path; one that did so before is replaced.
+    """A plugin offers the resource at `socket`, an absolute path; it replaces any earlier plugin of the resource.
 
-    `options` is null until they are known: a plugin that did not say them is asked.
+    `options` is null until they are known: a plugin that did not send them is asked.
     """
 
     generation: int
@@ -109,10 +109,10 @@ class PluginRegistered(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
-    """A plugin wanted to register and may not; `message` is what it was told.
+    """A registration was refused; `message` is what the plugin was told.
 
-    One that tries again and again is told each time, but not told of: `times` is how often the resource has been
-    refused for this reason since the registration socket was made, `calls` how many of them this event stands for.
+    A plugin that retries is told each time, but not every refusal is recorded: `times` is how often the resource was
+    refused for this reason since the registration socket was created, `calls` how many refusals this event stands for.
     """
 
     endpoint: str
@@ -126,9 +126,9 @@ class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class PluginOptionsKnown(ResourceEvent, frozen=True, kw_only=True):
-    """What the plugin wants to be asked. With an `error` it did not say: nothing then.
+    """The optional calls that the plugin wants; none if it answered with an `error`.
 
-    `deaths` is how many times in a row plugins of the resource were gone before they had answered this.
+    `deaths` is how many consecutive plugins of the resource died before they answered this.
     """
 
     generation: int
@@ -139,7 +139,7 @@ class PluginOptionsKnown(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class PluginSilent(ResourceEvent, frozen=True, kw_only=True):
-    """The plugin has registered, and listed nothing for a while. It is still waited for."""
+    """The plugin has registered, but has not sent a list for a while. The agent keeps waiting."""
 
     generation: int
     said_at: int
@@ -147,10 +147,10 @@ class PluginSilent(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
-    """What is new in a listing of the plugin: devices that are new or changed, and ids that are not there any more.
+    """Differences in a list of the plugin: new or changed devices, and ids that are gone.
 
-    The first listing of a generation is told even if nothing is new. `count` is how many devices the listing had,
-    `skipped` how many listings before it came too fast and were not looked at.
+    The first list of a generation is recorded even without differences. `count` is the number of devices in the list,
+    `skipped` the number of earlier lists that came too fast and were ignored.
     """
 
     generation: int
@@ -162,7 +162,7 @@ class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class ListingRefused(ResourceEvent, frozen=True, kw_only=True):
-    """A listing made no sense, and the one before it held. Written by releases before ListingCorrected only."""
+    """A list was invalid, and the previous one stayed in force. Written only by releases before ListingCorrected."""
 
     generation: int
     message: str
@@ -170,10 +170,10 @@ class ListingRefused(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class ListingCorrected(ResourceEvent, frozen=True, kw_only=True):
-    """A list had entries that cannot be used as they are; all other entries count.
+    """A list had unusable entries; all other entries count.
 
     Each finding is reported once per registration. `twice` are ids listed more than once, of which the last entry
-    counts. `unnamed` is the number of entries without an id, which were dropped; 0 if that was reported before.
+    counts. `unnamed` is the number of dropped entries without an id; 0 if that was reported before.
     """
 
     generation: int
@@ -184,7 +184,7 @@ class ListingCorrected(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class PluginStopped(ResourceEvent, frozen=True, kw_only=True):
-    """The plugin cannot be heard any more: its devices count as unhealthy. Its allocations stay. `deaths` as for
+    """The connection to the plugin ended: its devices count as unhealthy. Its allocations stay. `deaths` as in
     PluginOptionsKnown.
     """
 
@@ -196,7 +196,7 @@ class PluginStopped(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class ResourceRemoved(ResourceEvent, frozen=True, kw_only=True):
-    """The plugin did not come back in time: the resource is none of the node's any more."""
+    """The plugin did not return in time: the node no longer has the resource."""
 
     removed_at: int
 
@@ -213,7 +213,8 @@ class ClaimEvent(Event, frozen=True, kw_only=True):
 
 
 class WishEvent(ClaimEvent, frozen=True, kw_only=True):
-    """The first of these about a container says what it wants: `wants` is how many devices of each resource.
+    """About an open request. The first one for a container states it: `wants` is the number of devices of each
+    resource.
 
     `at` is when it was decided.
     """
@@ -225,9 +226,9 @@ class WishEvent(ClaimEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesPending(WishEvent, frozen=True, kw_only=True):
-    """Not yet: the wish waits. `reason` is what stands in the way, `resource` where; `message` is for people.
+    """The request waits. `reason` is the obstacle, `resource` where it is; `message` is for people.
 
-    It is looked at again when something of the resource changes, or at `retry_at`.
+    Reconsidered when the resource changes, or at `retry_at`.
     """
 
     resource: str
@@ -238,9 +239,9 @@ class DevicesPending(WishEvent, frozen=True, kw_only=True):
 
 @registered
 class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
-    """Intent: ask the plugin which devices it would give. `size` devices, those of `must_include` among them.
+    """Intent: ask the plugin which devices it prefers. `size` devices, including those of `must_include`.
 
-    `near`: only from the devices near to these NUMA nodes; empty: from all.
+    `near`: choose only among devices near these NUMA nodes; empty: among all.
     """
 
     resource: str
@@ -251,7 +252,7 @@ class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesChosen(WishEvent, frozen=True, kw_only=True):
-    """Intent: these devices are the container's from now on, and the plugin is told to Allocate them."""
+    """Intent: these devices belong to the container from now on; call Allocate of the plugin for them."""
 
     resource: str
     devices: tuple[str, ...]
@@ -259,8 +260,9 @@ class DevicesChosen(WishEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
-    """The log is new, and the container holds these devices: ids by resource. The plugin is asked what it says to them
-    as soon as it is there.
+    """The log is new, and the container holds these devices: ids by resource.
+
+    The plugin is asked to Allocate them as soon as it has registered.
     """
 
     devices: dict[str, tuple[str, ...]]
@@ -270,9 +272,9 @@ class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
 class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     """The plugin has allocated the chosen devices of `resource`.
 
-    `complete`: the container has all that it wants; `earlier` holds what it got of other resources, by their names.
-    `milliseconds` is how long the plugin took. Without an `allocation` nothing was allocated now: what the container
-    holds is said again to who asks again.
+    `complete`: the container has everything that it requested; `earlier` holds the allocations of other resources, by
+    name. `milliseconds` is the duration of the call. Without an `allocation` nothing new was allocated: the answer to a
+    repeated request.
     """
 
     resource: str = ""
@@ -282,15 +284,15 @@ class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     milliseconds: int = 0
 
     def allocations(self) -> dict[str, Allocation]:
-        """All of them, by resource."""
+        """All allocations, by resource."""
         return self.earlier if self.allocation is None else {**self.earlier, self.resource: self.allocation}
 
 
 @registered
 class DevicesRefused(ClaimEvent, frozen=True, kw_only=True):
-    """The container cannot have what it wants. What it was given for this wish is free again.
+    """The request was refused. Devices already chosen for it are free again.
 
-    `reason` is one of allocation's words, `message` is the kubelet's.
+    `reason` is a code of the allocation, `message` is the kubelet's text.
     """
 
     resource: str
@@ -300,9 +302,9 @@ class DevicesRefused(ClaimEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesFreed(Event, frozen=True, kw_only=True):
-    """What the pod's containers held is free: ids by resource, by container.
+    """The devices of the pod's containers are free: ids by resource, by container.
 
-    `PodGone`: nobody released them, but no pod of this uid lives.
+    `PodGone`: they were not released, but no pod of this uid exists.
     """
 
     pod: str
@@ -316,21 +318,21 @@ class DevicesFreed(Event, frozen=True, kw_only=True):
 
 @registered
 class PreStartAsked(ClaimEvent, frozen=True, kw_only=True):
-    """Intent: tell the plugins that the container is about to start; `attempt` as in the pod's own events."""
+    """Intent: notify the plugins that the container is about to start; `attempt` as in the pod's own events."""
 
     attempt: int
 
 
 @registered
 class PreStartDone(ClaimEvent, frozen=True, kw_only=True):
-    """The plugins know that this attempt starts."""
+    """The plugins have been notified of the start of this attempt."""
 
     attempt: int
 
 
 @registered
 class PreStartFailed(ClaimEvent, frozen=True, kw_only=True):
-    """A plugin says that this attempt may not start."""
+    """A plugin rejected the start of this attempt."""
 
     attempt: int
     message: str

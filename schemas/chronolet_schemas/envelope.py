@@ -1,7 +1,7 @@
-"""What every message of the node looks like: events in the log, commands in mailboxes, and the entry around an event.
+"""Base classes of all messages: events in the log, commands in mailboxes, and the entry that wraps an event.
 
-Comes in: nothing. Goes out: the base classes that the modules of the actors build on, and `Entry`, one line of the log.
-Next: `registry` (which class a type name means) and `codec` (bytes).
+Input: none. Output: the base classes that the modules of the actors build on, and `Entry`, one line of the log. Next:
+`registry` (the class of a type name) and `codec` (bytes).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all that a decider is told. Values are text, booleans, integers below 2^53, floats, lists, maps."""
+    """Base of everything a decider receives. Values are text, booleans, integers below 2^53, floats, lists, maps."""
 
 
 class Event(Message, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,7 +21,7 @@ class Event(Message, frozen=True, kw_only=True, omit_defaults=True):
     VERSION: ClassVar[int] = 1
 
     def subject(self) -> str:
-        """What within the entity this is about, such as `container/app`; empty for the entity as a whole."""
+        """The part of the entity that this is about, such as `container/app`; empty for the entity as a whole."""
         return ""
 
 
@@ -34,7 +34,7 @@ class Command(Message, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Signal(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """What reaches a host in memory only: effect results, notices, relists, timers. Can always be asked for again."""
+    """An in-memory message to a host: effect result, notice, relist, timer. Can always be requested again."""
 
 
 class Position(NamedTuple):
@@ -48,7 +48,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Position:
-        """The position that `str(position)` spells; raises ValueError for anything else."""
+        """Parse the text of `str(position)`. Raises ValueError for anything else."""
         milliseconds, _, n = text.partition("-")
         return cls(int(milliseconds), int(n))
 
@@ -56,11 +56,11 @@ class Position(NamedTuple):
 START = Position(0, 0)
 
 FIELDS = ("type", "entity", "subject", "actor", "cause", "data")
-"""The fields of a log entry, in the order in which every entry carries them."""
+"""The fields of a log entry, in the order of every entry."""
 
 
 class Record(NamedTuple):
-    """One event on its way into the log: the entry's fields without a position."""
+    """An event to be appended to the log: the fields of an entry without a position."""
 
     type: str
     entity: str
@@ -71,9 +71,9 @@ class Record(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One event as it stands in the log. `data` is the msgpack map of the event's own fields.
+    """An event in the log. `data` is the msgpack map of its own fields.
 
-    `type` is `pod.ContainerStarted@1`; `entity` is `pod/default/web`; `actor` names who wrote it with its epoch,
+    `type` is `pod.ContainerStarted@1`; `entity` is `pod/default/web`; `actor` is the writer with its epoch,
     `prober/3#17`; `cause` is a position or the request id of a command.
     """
 
@@ -87,7 +87,7 @@ class Entry(NamedTuple):
 
 
 class Mail(NamedTuple):
-    """One command as it stands in a mailbox stream. `id` is the stream's own id and never leaves the kernel."""
+    """A command in a mailbox stream. `id` is the stream's own id and never leaves the kernel."""
 
     id: Position
     type: str

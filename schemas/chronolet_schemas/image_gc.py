@@ -1,7 +1,6 @@
-"""Images: since when they are known, when they were last used, and which go for want of room. Source:
-pkg/kubelet/images/image_gc_manager.go.
+"""Images: when they were first detected and last used, and which are removed for lack of space.
 
-Times in milliseconds, 0 for longer ago than anybody knows.
+Source: pkg/kubelet/images/image_gc_manager.go. Times in milliseconds, 0 if not known.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from chronolet_schemas.registry import registered
 Trigger = Literal["period", "request", "disk"]
 Operation = Literal["collect", "remove_unused"]
 Reason = Literal["age", "space", "unused"]
-"""Why an image goes: not used for too long, for want of room, or because all that is not used was to go."""
+"""Why an image is removed: unused for too long, lack of space, or a request to remove all unused images."""
 Kept = Literal["in_use", "pinned", "just_used", "young", "below_threshold", "enough_freed", "not_tried"]
-"""Why an image stays. Not tried: what was too old to stay could not be removed, and ended the run."""
+"""Why an image stays. `not_tried`: a too old image could not be removed, which ended the run."""
 
 
 class Policy(Message, frozen=True, kw_only=True):
-    """What the settings say. A maximum age of 0 is none; `pinned` are patterns of names."""
+    """The settings. A maximum age of 0 means none; `pinned` are patterns of names."""
 
     high_threshold_percent: int = 85
     low_threshold_percent: int = 80
@@ -32,7 +31,7 @@ class Policy(Message, frozen=True, kw_only=True):
 
 
 class Image(Message, frozen=True, kw_only=True):
-    """An image that is there. `users` are the first containers that have it, of `user_count`, dead ones too."""
+    """A present image. `users` are the first of the `user_count` containers that use it, dead ones included."""
 
     id: str
     size_bytes: int
@@ -43,7 +42,7 @@ class Image(Message, frozen=True, kw_only=True):
 
 
 class Candidate(Message, frozen=True, kw_only=True):
-    """An image that may go, and why."""
+    """An image that may be removed, and why."""
 
     id: str
     name: str
@@ -53,14 +52,14 @@ class Candidate(Message, frozen=True, kw_only=True):
 
 @registered
 class CollectImages(Command, frozen=True, kw_only=True):
-    """`gc run`: begin a run now, or as soon as the present one is over. `unused`: all that is not used goes."""
+    """`gc run`: start a run now, or as soon as the current one has finished. `unused`: remove all unused images."""
 
     unused: bool = False
 
 
 @registered
 class PolicySet(Event, frozen=True, kw_only=True):
-    """From now on these settings hold, on the node of that name."""
+    """These settings of the named node are in force from now on."""
 
     node: str
     policy: Policy
@@ -68,9 +67,9 @@ class PolicySet(Event, frozen=True, kw_only=True):
 
 @registered
 class ImagesChanged(Event, frozen=True, kw_only=True):
-    """What a look found that is new: images that came or are otherwise now, and images that went.
+    """Differences found by a look: new, changed and vanished images.
 
-    One that was in use before and is not in use in `seen` was last used at `used_until`.
+    An image that was in use before and is not in use in `seen` was last used at `used_until`.
     """
 
     at: int
@@ -81,14 +80,14 @@ class ImagesChanged(Event, frozen=True, kw_only=True):
 
 @registered
 class TimesClamped(Event, frozen=True, kw_only=True):
-    """The clock was set back: whatever was noted for a later time than this counts as of now."""
+    """The clock was set back: every recorded time later than this is replaced by it."""
 
     at: int
 
 
 @registered
 class RunRequested(Event, frozen=True, kw_only=True):
-    """A run beside the periodic ones is to begin; `request` is the command's id, empty where nobody asked."""
+    """A run in addition to the periodic ones was requested; `request` is the id of the command, empty without one."""
 
     operation: Operation
     trigger: Trigger
@@ -96,7 +95,7 @@ class RunRequested(Event, frozen=True, kw_only=True):
 
 
 class RunEvent(Event, frozen=True, kw_only=True):
-    """About one run; they are numbered."""
+    """About one run; runs are numbered."""
 
     run: int
 
@@ -106,12 +105,12 @@ class RunEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class RunStarted(RunEvent, frozen=True, kw_only=True):
-    """Intent: these go one after the other, until `wanted_bytes` are free (None: all of them). `kept` counts those
-    that stay whatever happens, by reason.
+    """Intent: remove these images in order until `wanted_bytes` are free (None: all of them). `kept` counts those that
+    stay in any case, by reason.
 
-    What is to go for its age goes first and in any case. `usage_percent` is the disk's before the run, rounded up.
-    `error` is why the disk could not be read. `read_again`: `candidates` go for their age only; what goes for want of
-    room is decided after them, by another look (DiskReadAgain), and `wanted_bytes` is an estimate until then.
+    Too old images go first and in any case. `usage_percent` is the disk usage before the run, rounded up. `error` is
+    why the disk could not be read. `read_again`: `candidates` are too old images only; what goes for lack of space is
+    decided after them, by another look (DiskReadAgain), and `wanted_bytes` is an estimate until then.
     """
 
     operation: Operation
@@ -130,8 +129,10 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
 
 @registered
 class DiskReadAgain(RunEvent, frozen=True, kw_only=True):
-    """What was too old has gone, and the disk was read again: `candidates` go for want of room, until `wanted_bytes`
-    are free. `kept`, `error` and the rest as in RunStarted.
+    """Too old images are gone, and the disk was read again: remove `candidates` for lack of space until `wanted_bytes`
+    are free.
+
+    `kept`, `error` and the rest as in RunStarted.
     """
 
     capacity_bytes: int = 0
@@ -144,7 +145,7 @@ class DiskReadAgain(RunEvent, frozen=True, kw_only=True):
 
 
 class ImageEvent(RunEvent, frozen=True, kw_only=True):
-    """What became of one image of the run."""
+    """Outcome of one removal."""
 
     id: str
     name: str
@@ -154,12 +155,12 @@ class ImageEvent(RunEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageRemoved(ImageEvent, frozen=True, kw_only=True):
-    """It is gone."""
+    """The image is gone."""
 
 
 @registered
 class ImageNotRemoved(ImageEvent, frozen=True, kw_only=True):
-    """The runtime refused: it stays, and the next one is tried."""
+    """The runtime refused: the image stays, and the run continues with the next one."""
 
     error: str
 

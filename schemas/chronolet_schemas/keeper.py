@@ -1,4 +1,4 @@
-"""The log's own upkeep: what was archived and trimmed."""
+"""Upkeep of the log itself: archiving and trimming."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class ArchiveRequested(Event, frozen=True, kw_only=True):
-    """The entries after `after` up to and with `upto` (positions) are to be archived."""
+    """The entries after `after` up to and including `upto` (positions) are to be archived."""
 
     after: str
     upto: str
@@ -28,7 +28,7 @@ class ArchiveWritten(Event, frozen=True, kw_only=True):
 
 @registered
 class ArchiveFailed(Event, frozen=True, kw_only=True):
-    """An archive file could not be written; tried again at `retry_at` (milliseconds)."""
+    """An archive file could not be written; retried at `retry_at` (milliseconds)."""
 
     error: str
     retry_at: int
@@ -36,14 +36,14 @@ class ArchiveFailed(Event, frozen=True, kw_only=True):
 
 @registered
 class TrimRequested(Event, frozen=True, kw_only=True):
-    """Entries up to and with `upto` may leave the stream: archived, and behind every cursor and snapshot."""
+    """Entries up to and including `upto` may leave the stream: archived, and before every cursor and snapshot."""
 
     upto: str
 
 
 @registered
 class LogTrimmed(Event, frozen=True, kw_only=True):
-    """The stream now begins after `upto`; `removed` entries went."""
+    """The stream now begins after `upto`; `removed` entries were removed."""
 
     upto: str
     removed: int
@@ -51,7 +51,7 @@ class LogTrimmed(Event, frozen=True, kw_only=True):
 
 @registered
 class TrimFailed(Event, frozen=True, kw_only=True):
-    """The stream could not be trimmed; tried again at `retry_at` (milliseconds)."""
+    """The stream could not be trimmed; retried at `retry_at` (milliseconds)."""
 
     error: str
     retry_at: int
@@ -59,7 +59,7 @@ class TrimFailed(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardLetGo(Event, frozen=True, kw_only=True):
-    """A shard without owner for seven days no longer holds back trimming; it will recover from the archive."""
+    """A shard without an owner for seven days no longer holds back trimming; it will recover from the archive."""
 
     shard: str
     unowned_since: int
@@ -67,6 +67,6 @@ class ShardLetGo(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardHeldAgain(Event, frozen=True, kw_only=True):
-    """A shard that was let go has an owner again, and holds back trimming as the others do."""
+    """A shard that was let go has an owner again, and holds back trimming like any other."""
 
     shard: str

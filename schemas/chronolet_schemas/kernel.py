@@ -1,5 +1,5 @@
-"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`, and no decider folds
-them; but for the ballast's, which are the keeper's own.
+"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`. No decider folds
+them, except those of the disk reserve, which belong to the keeper.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class LogStarted(Event, frozen=True, kw_only=True):
-    """The log's first event: the run that archives are filed by, and how many shards each kind has for ever."""
+    """The log's first event: the run by which archives are filed, and the permanent number of shards of each kind."""
 
     run: str
     node: str
@@ -27,14 +27,14 @@ class MessageDeadLettered(Event, frozen=True, kw_only=True):
     """Type name of the message."""
     source: Literal["log", "mailbox", "signal"]
     at: str
-    """Its position in the log, its request id, or what the signal was about."""
+    """Its position in the log, its request id, or the subject of the signal."""
     tries: int
     error: str
 
 
 @registered
 class EntryQuarantined(Event, frozen=True, kw_only=True):
-    """An entry of the log or a mailbox cannot be decoded; it was passed over and copied to the dead-letter stream."""
+    """An entry of the log or a mailbox cannot be decoded; it was skipped and copied to the dead-letter stream."""
 
     message: str
     source: Literal["log", "mailbox"]
@@ -44,7 +44,7 @@ class EntryQuarantined(Event, frozen=True, kw_only=True):
 
 @registered
 class TailLost(Event, frozen=True, kw_only=True):
-    """The server knows less than this shard's owner had committed: it was reloaded from what the server has."""
+    """The server lacks commits of this shard's owner, which reloaded its state from the server."""
 
     had_version: int
     found_version: int
@@ -52,25 +52,25 @@ class TailLost(Event, frozen=True, kw_only=True):
 
 @registered
 class LogLost(Event, frozen=True, kw_only=True):
-    """The server lacks entries that the state folder remembers: the whole of a former log, or the end of this one.
+    """The server lacks entries that the state folder remembers: a whole former log, or the end of this one.
 
-    What runs was not touched; what the log does not know of it is adopted.
+    Running containers were not touched; those unknown to the log are adopted.
     """
 
     node: str
     former_run: str
     """The run of the log that lost them."""
     had: str
-    """The position of the last entry that is remembered."""
+    """The position of the last remembered entry."""
     found: str
-    """The position of the last entry that was there; `0-0` if the whole log was gone."""
+    """The position of the last entry found; `0-0` if the whole log was gone."""
     entries: int
-    """How many are known to be missing."""
+    """Number of entries known to be missing."""
 
 
 @registered
 class ClockJumped(Event, frozen=True, kw_only=True):
-    """Wall clock and monotonic clock parted by more than a second. Positive: the wall clock went forward."""
+    """Wall clock and monotonic clock diverged by more than a second. Positive: the wall clock moved forward."""
 
     by_milliseconds: int
 
@@ -86,16 +86,16 @@ class ShardTakenOver(Event, frozen=True, kw_only=True):
 
 @registered
 class HostRestarted(Event, frozen=True, kw_only=True):
-    """A host failed; its supervisor restarted it, and it replayed."""
+    """A host failed; its supervisor restarted it, and it replayed the log."""
 
     error: str
     restarts: int
-    """How often in a row, since it last ran for a minute."""
+    """Consecutive restarts since it last ran for a minute."""
 
 
 @registered
 class EffectsFailing(Event, frozen=True, kw_only=True):
-    """A standing effect ended or failed and is started again with back-off."""
+    """A standing effect ended or failed and is restarted with back-off."""
 
     effect: str
     about: str
@@ -108,7 +108,7 @@ class EffectsFailing(Event, frozen=True, kw_only=True):
 
 @registered
 class BallastGivenUp(Event, frozen=True, kw_only=True):
-    """The disk of the state folder was full: the ballast file was deleted so that the log can go on."""
+    """The disk of the state folder was full: the file of the disk reserve was deleted so that the log can grow."""
 
     freed_bytes: int
     error: str
@@ -116,6 +116,6 @@ class BallastGivenUp(Event, frozen=True, kw_only=True):
 
 @registered
 class BallastRestored(Event, frozen=True, kw_only=True):
-    """There is room again: the ballast file was written anew."""
+    """Space is available again: the file of the disk reserve was recreated."""
 
     size_bytes: int

@@ -1,6 +1,7 @@
-"""The names of all Redis keys of one node (DESIGN 4). Nobody else spells a key.
+"""The names of all Redis keys of one node; they are defined nowhere else.
 
-All keys of a node share one hash tag: one Redis Function may touch them, and a Redis Cluster keeps them together.
+All keys of a node share one hash tag, so that a single Redis Function may access them and a Redis Cluster keeps them
+together.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ NODES = "chronolet:nodes"
 
 
 class Shard(msgspec.Struct, frozen=True, order=True):
-    """The unit of ownership: `pod/3`, or `pleg` where a kind has one shard only (`index` is None then).
+    """The unit of ownership: `pod/3`, or `pleg` for a kind with a single shard (`index` is None then).
 
-    Looked up for every entry of the log: a Struct's hash costs a tenth of a dataclass's.
+    Looked up for every log entry; hashing a Struct costs a tenth of hashing a dataclass.
     """
 
     kind: str
@@ -28,13 +29,13 @@ class Shard(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard that `str(shard)` names."""
+        """Parse the text of `str(shard)`."""
         kind, _, index = text.partition("/")
         return cls(kind, int(index) if index else None)
 
 
 def shards_of(kind: str, count: int) -> tuple[Shard, ...]:
-    """All shards of a kind; a kind with one shard has no number in its keys."""
+    """All shards of a kind; the shard of a kind with only one has no number in its keys."""
     return (Shard(kind),) if count == 1 else tuple(Shard(kind, index) for index in range(count))
 
 
@@ -77,7 +78,7 @@ class Keys(Struct, frozen=True):
         return f"{self.prefix}:mailbox:{shard}"
 
     def requests(self, shard: Shard) -> str:
-        """The newest request ids sent to a mailbox, a sorted set: a command sent twice is taken once."""
+        """The newest request ids sent to a mailbox, a sorted set that makes sending a command idempotent."""
         return f"{self.prefix}:requests:{shard}"
 
     def shard(self, shard: Shard) -> str:

@@ -1,6 +1,6 @@
-"""KubeEvents: the Kubernetes API object (type, reason, message) that people and their tools read.
+"""KubeEvents: the Kubernetes API object (type, reason, message) for people and their tools.
 
-Any decider emits `Recorded` in its own step, so that the event and the change it tells of are one commit.
+Any decider emits `Recorded` in its own step, so that the KubeEvent and the change that it reports are one commit.
 Reasons and texts are the kubelet's (pkg/kubelet/events/event.go).
 """
 
@@ -16,16 +16,16 @@ from chronolet_schemas.registry import registered
 
 @registered
 class Recorded(Event, frozen=True, kw_only=True):
-    """Something to tell about an object. The entry's entity is the entity that told it."""
+    """A KubeEvent about an object. The entry's entity is the one that recorded it."""
 
     object_kind: Literal["Pod", "Node"]
     namespace: str = ""
     name: str
     uid: str = ""
     field_path: str = ""
-    """`spec.containers{app}` where it is about one container."""
+    """`spec.containers{app}` if it is about one container."""
     severity: Literal["Normal", "Warning"]
-    """The KubeEvent's `type`; `type` alone would read as the entry's own."""
+    """The KubeEvent's `type`; a field `type` would read as the entry's own."""
     reason: str
     message: str
 
@@ -34,14 +34,14 @@ class Recorded(Event, frozen=True, kw_only=True):
 
 
 class Post(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A KubeEvent as sinks are to have it from now on: a new one (`count` 1), or one that they know, told again."""
+    """The current form of a KubeEvent for sinks: a new one (`count` 1), or an update of a known one."""
 
     at: str
-    """The position of the newest `Recorded` in it; its time is when it happened last."""
+    """The position of the newest `Recorded` in it; its time is the last occurrence."""
     name: str
-    """Of the Event object."""
+    """Name of the Event object."""
     first: int
-    """When it happened first, in milliseconds."""
+    """First occurrence, in milliseconds."""
     count: int = 1
     object_kind: str
     namespace: str = ""
@@ -51,11 +51,11 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     severity: Literal["Normal", "Warning"]
     reason: str
     message: str
-    """Cut off where it is very long: the log has the whole."""
+    """Truncated if very long; the log has the full text."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of events that are alike in every word: the object that they are counted in."""
+    """The Event object in which identical events are counted."""
 
     name: str
     first: int
@@ -63,7 +63,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that differ in their messages only: digests of different ones, oldest first, and when the last came."""
+    """Events that differ only in their messages: digests of the messages, oldest first, and the last time."""
 
     last: int
     messages: tuple[str, ...]
@@ -71,16 +71,16 @@ class Similar(msgspec.Struct, frozen=True, kw_only=True):
 
 @registered
 class Correlated(Event, frozen=True, kw_only=True):
-    """So many entries of the log were told to the correlator, in their order.
+    """A batch of log entries, correlated in their order; `heard` is their number.
 
-    `posts`, numbered from `first_number` on, is what the sinks are to have; `suppressed` is how many the spam filter
-    kept back. The rest is what the correlator remembers from now on, by digests of what makes events the same, the one
-    seen last at the end: counts, groups of similar messages, and when each object has all its tokens again.
+    `posts`, numbered from `first_number`, are for the sinks; `suppressed` counts those withheld by the spam filter. The
+    rest is what the correlator remembers from now on, by digests of event identities, most recent last: counts, groups
+    of similar messages, and when each object has all its tokens again.
     """
 
     heard: int
     upto: str
-    """Position of the last of them."""
+    """Position of the last entry."""
     suppressed: int = 0
     first_number: int
     posts: tuple[Post, ...] = ()
@@ -91,7 +91,7 @@ class Correlated(Event, frozen=True, kw_only=True):
 
 @registered
 class SinksChanged(Event, frozen=True, kw_only=True):
-    """The agent was told to deliver to these sinks. A new one begins with what is correlated from now on."""
+    """These sinks are configured now. A new one begins with what is correlated from now on."""
 
     sinks: tuple[str, ...]
 
@@ -107,7 +107,7 @@ class SinkEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class Delivered(SinkEvent, frozen=True, kw_only=True):
-    """The sink has answered for every post up to `upto`; `count` of those that it was not answered for it has taken."""
+    """Every post up to `upto` is settled; `count` of the newly settled ones were accepted."""
 
     upto: int
     count: int
@@ -115,7 +115,7 @@ class Delivered(SinkEvent, frozen=True, kw_only=True):
 
 @registered
 class DeliveryFailed(SinkEvent, frozen=True, kw_only=True):
-    """The sink could not be reached, or gave no answer that says anything: the post is tried again at `retry_at`."""
+    """The sink was unreachable, or gave no conclusive answer: the post is retried at `retry_at`."""
 
     number: int
     name: str
@@ -133,11 +133,11 @@ class DeliveryResumed(SinkEvent, frozen=True, kw_only=True):
 
 @registered
 class GivenUp(SinkEvent, frozen=True, kw_only=True):
-    """`count` posts of these numbers will not be delivered to the sink. The log keeps what they told of.
+    """`count` posts in this range of numbers will not be delivered to the sink. The log keeps their content.
 
-    `refused`: the sink has said no, for good. `known`: it has them by their names, from a try whose answer nobody heard
-    or lived to write down. `tries`: as many tries as there may be have failed. `backlog`: more were
-    waiting than may. `removed`: the agent was told to deliver there no longer.
+    `refused`: the sink rejected them permanently. `known`: it has them by name, from an attempt whose answer was lost.
+    `tries`: the maximum number of attempts failed. `backlog`: more posts were waiting than allowed. `removed`: the sink
+    is no longer configured.
     """
 
     first: int
@@ -145,5 +145,5 @@ class GivenUp(SinkEvent, frozen=True, kw_only=True):
     count: int
     reason: Literal["refused", "known", "tries", "backlog", "removed"]
     name: str = ""
-    """Of the last of them."""
+    """Name of the last of them."""
     error: str = ""

@@ -1,4 +1,4 @@
-"""What the sources want: commands from the CLI, and the events by which `manifests` tells the pods.
+"""What the sources define: commands from the CLI, and the events by which `manifests` notifies pods.
 
 Source: pkg/kubelet/config. A pod's key is `namespace/name`; a source is `file:<path>` or `apply`.
 """
@@ -13,7 +13,7 @@ from chronolet_schemas.registry import registered
 
 
 class KeptSecret(Message, frozen=True, kw_only=True):
-    """A Secret, `secret` its namespace/name. What it holds lies in the state folder under its digest, never here."""
+    """A Secret; `secret` is its namespace/name. Its data is in the state folder under its digest, never here."""
 
     secret: str
     type: str
@@ -22,8 +22,9 @@ class KeptSecret(Message, frozen=True, kw_only=True):
 
 @registered
 class ApplyPods(Command, frozen=True, kw_only=True):
-    """`apply -f`: all pods and Secrets of one call, decided in one step. Specs are defaulted and validated by the
-    sender, who has put into the state folder what the Secrets hold.
+    """`apply -f`: all pods and Secrets of one call, decided in one step.
+
+    The sender has defaulted and validated the specs, and written the data of the Secrets to the state folder.
     """
 
     pods: tuple[Pod, ...]
@@ -32,9 +33,10 @@ class ApplyPods(Command, frozen=True, kw_only=True):
 
 @registered
 class DeletePods(Command, frozen=True, kw_only=True):
-    """`delete`: pods and Secrets by key. `grace_period_seconds` None takes each pod's own.
+    """`delete`: pods and Secrets by key. Without `grace_period_seconds` each pod's own applies.
 
-    `ending` are the uids, by key, of those among them that the sender has seen end already: they may end sooner.
+    `ending` maps the key of each pod that the sender has seen ending already to its uid: its grace period may be
+    shortened.
     """
 
     pods: tuple[str, ...]
@@ -44,7 +46,7 @@ class DeletePods(Command, frozen=True, kw_only=True):
 
 
 class AdoptedPod(Message, frozen=True, kw_only=True):
-    """A pod that ran before the log began: what its source wanted of it last."""
+    """A pod that ran before the log began, as its source last defined it."""
 
     pod: str
     uid: str
@@ -54,17 +56,17 @@ class AdoptedPod(Message, frozen=True, kw_only=True):
 
 
 class AdoptedSecret(KeptSecret, frozen=True, kw_only=True):
-    """A Secret that was kept before the log began, and whose wish it was."""
+    """A Secret stored before the log began, with the source that defined it."""
 
     source: str
 
 
 @registered
 class AdoptPods(Command, frozen=True, kw_only=True):
-    """The log is new: these pods are wanted as they were. Sent by the node itself, before any source is read.
+    """The log is new: these pods stay desired as they were. Sent by the node itself, before any source is read.
 
-    `left_alone` are lines about what runs or was kept and could not be taken for a pod. `end_lost`: the log is not new,
-    but has lost its end; these pods are wanted in place of those that it knows under their names.
+    `left_alone` are lines about running containers and stored manifests that could not be identified as a pod.
+    `end_lost`: the log is not new, but has lost its end; these pods replace those that it knows under their names.
     """
 
     pods: tuple[AdoptedPod, ...]
@@ -75,7 +77,7 @@ class AdoptPods(Command, frozen=True, kw_only=True):
 
 @registered
 class PodAdopted(Event, frozen=True, kw_only=True):
-    """A pod is wanted as it was before the log began. Its spec stands in the `pod.PodAdopted` of the same uid.
+    """A pod stays desired as it was before the log began. Its spec is in the `pod.PodAdopted` of the same uid.
 
     `pull_secrets` are the names of its imagePullSecrets.
     """
@@ -92,7 +94,9 @@ class PodAdopted(Event, frozen=True, kw_only=True):
 
 @registered
 class AdoptionFinished(Event, frozen=True, kw_only=True):
-    """All that ran before the log began is known again: so many pods. `left_alone` was not touched, and will not be."""
+    """Everything that ran before the log began is known again: `pods` is the number of pods. `left_alone` was not
+    touched, and will not be.
+    """
 
     pods: int
     left_alone: tuple[str, ...] = ()
@@ -100,9 +104,9 @@ class AdoptionFinished(Event, frozen=True, kw_only=True):
 
 @registered
 class PodApplied(Event, frozen=True, kw_only=True):
-    """A source wants this pod as it stands here. The one place beside `pod.SpecAccepted` where the spec is written.
+    """A source requests this pod with this spec. Only this event and `pod.SpecAccepted` carry the spec.
 
-    `pull_secrets` are the digests, by name, of those of its imagePullSecrets that there are.
+    `pull_secrets` maps the name of each existing imagePullSecret to its digest.
     """
 
     pod: str
@@ -118,8 +122,9 @@ class PodApplied(Event, frozen=True, kw_only=True):
 
 @registered
 class PodWithdrawn(Event, frozen=True, kw_only=True):
-    """A source wants this pod no longer (`delete`, or its file is gone or holds another pod now); or, of one that is
-    wanted no longer anyway, sooner than it was asked for before.
+    """A source no longer requests this pod (`delete`, or its file is gone or now defines another pod).
+
+    For a pod that was withdrawn before: it is to end sooner than requested then.
     """
 
     pod: str
@@ -133,7 +138,7 @@ class PodWithdrawn(Event, frozen=True, kw_only=True):
 
 @registered
 class ApplyUnchanged(Event, frozen=True, kw_only=True):
-    """An `apply` asked for what is already wanted."""
+    """An `apply` requested what is already desired."""
 
     pod: str
 
@@ -143,7 +148,7 @@ class ApplyUnchanged(Event, frozen=True, kw_only=True):
 
 @registered
 class PodRefused(Event, frozen=True, kw_only=True):
-    """A source's wish for this pod was refused: another source has the name, or it is not there to be deleted."""
+    """A source's request for this pod was refused: another source owns the name, or there is no such pod to delete."""
 
     pod: str
     source: str
@@ -155,7 +160,7 @@ class PodRefused(Event, frozen=True, kw_only=True):
 
 @registered
 class PullSecretsChanged(Event, frozen=True, kw_only=True):
-    """Of the imagePullSecrets of this pod there are other ones now, or with other content: digests by name."""
+    """The imagePullSecrets of this pod changed: which of them exist, or their content. Digests by name."""
 
     pod: str
     uid: str
@@ -176,9 +181,9 @@ class SecretEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class SecretApplied(SecretEvent, frozen=True, kw_only=True):
-    """A source wants this Secret with this content; it lies in the state folder under the digest.
+    """A source defines this Secret with this content, which is in the state folder under the digest.
 
-    `replaces` is the digest that it had before, empty for a new one.
+    `replaces` is its former digest, empty for a new Secret.
     """
 
     type: str
@@ -189,7 +194,7 @@ class SecretApplied(SecretEvent, frozen=True, kw_only=True):
 
 @registered
 class SecretWithdrawn(SecretEvent, frozen=True, kw_only=True):
-    """A source wants this Secret no longer. What it held is removed from the state folder."""
+    """A source no longer defines this Secret. Its data is removed from the state folder."""
 
     digest: str
     source: str
@@ -197,12 +202,14 @@ class SecretWithdrawn(SecretEvent, frozen=True, kw_only=True):
 
 @registered
 class SecretUnchanged(SecretEvent, frozen=True, kw_only=True):
-    """An `apply` asked for a Secret that is already there with this content."""
+    """An `apply` requested a Secret that already exists with this content."""
 
 
 @registered
 class SecretRefused(SecretEvent, frozen=True, kw_only=True):
-    """A source's wish for this Secret was refused: another source has the name, or it is not there to be deleted."""
+    """A source's request for this Secret was refused: another source owns the name, or there is no such Secret to
+    delete.
+    """
 
     source: str
     reason: str
@@ -210,9 +217,10 @@ class SecretRefused(SecretEvent, frozen=True, kw_only=True):
 
 @registered
 class FileAccepted(Event, frozen=True, kw_only=True):
-    """A manifest file was read; the pods it holds now, key to uid. Findings name fields that are not honoured.
+    """A manifest file was read. `pods` maps the key of each pod in it to its uid; findings name fields that are not
+    honoured.
 
-    `secrets` are the Secrets it holds, key to digest.
+    `secrets` maps the key of each Secret in it to its digest.
     """
 
     path: str
@@ -227,7 +235,7 @@ class FileAccepted(Event, frozen=True, kw_only=True):
 
 @registered
 class FileRefused(Event, frozen=True, kw_only=True):
-    """A manifest file cannot be used: nothing of it is applied, what it held before stays."""
+    """A manifest file is unusable: nothing of it is applied, and its former content stays in force."""
 
     path: str
     digest: str
@@ -249,7 +257,7 @@ class FileVanished(Event, frozen=True, kw_only=True):
 
 @registered
 class FolderUnreadable(Event, frozen=True, kw_only=True):
-    """The manifest folder cannot be read; what runs is kept until it can."""
+    """The manifest folder cannot be read; running pods are kept until it can."""
 
     path: str
     error: str

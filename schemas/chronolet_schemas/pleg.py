@@ -1,7 +1,7 @@
-"""What runs, as the runtime says it. Source: pkg/kubelet/pleg. `container` is `POD` for the sandbox itself.
+"""What runs, according to the runtime. Source: pkg/kubelet/pleg. `container` is `POD` for the sandbox itself.
 
-Every event names pod (namespace/name) and uid, the container's name in its pod, the attempt, and the runtime's id.
-A container only moves created < running < exited < removed; a newer `started_at` is a new run of the same id.
+Every event names pod (namespace/name) and uid, the container's name in its pod, the attempt, and the runtime's id. A
+container only moves created < running < exited < removed; a newer `started_at` is a new run of the same id.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from chronolet_schemas.prober import ProbeName, Shortage
 from chronolet_schemas.registry import registered
 
 SANDBOX = "POD"
-"""The name that stands for a pod's sandbox where a container's name is asked for, as in the kubelet's Docker names."""
+"""The container name that stands for a pod's sandbox, as in the kubelet's Docker names."""
 
 
 class ContainerEvent(Event, frozen=True, kw_only=True):
@@ -29,17 +29,17 @@ class ContainerEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
-    """It runs. `started_at` in milliseconds, by the runtime's clock."""
+    """The container runs. `started_at` in milliseconds, by the runtime's clock."""
 
     started_at: int
 
 
 @registered
 class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
-    """It ran and is dead. `reason` is OOMKilled, Error or Completed; times in milliseconds, 0 where unknown.
+    """The container ran and is dead. `reason` is OOMKilled, Error or Completed; times in milliseconds, 0 if unknown.
 
-    Where nobody saw it end and the runtime no longer has it, `reason` is ContainerStatusUnknown and `exit_code` is the
-    137 that the kubelet puts there.
+    If its end was not observed and the runtime no longer has it, `reason` is ContainerStatusUnknown and `exit_code` is
+    137, as with the kubelet.
     """
 
     exit_code: int
@@ -50,12 +50,12 @@ class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
-    """The runtime no longer has it."""
+    """The runtime no longer has the container."""
 
 
 @registered
 class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
-    """Its state cannot be told (created, paused, or its inspect failed); lowers nothing that was known."""
+    """Its state is unclear (created, paused, or its inspect failed); earlier knowledge still holds."""
 
     state: str
 
@@ -73,7 +73,7 @@ class RunningContainer(Message, frozen=True, kw_only=True):
 
 @registered
 class AdoptContainers(Command, frozen=True, kw_only=True):
-    """The log is new, and these were seen to run before it: what is not there any more when all are listed, died.
+    """The log is new, and these containers ran before it: any that the first listing lacks has died.
 
     Sent by the node itself.
     """
@@ -83,45 +83,45 @@ class AdoptContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class ContainersAdopted(Event, frozen=True, kw_only=True):
-    """So many containers were told to a new log as running; of each that was news, a ContainerStarted says so."""
+    """A new log adopted this number of running containers; a ContainerStarted reports each one that was new."""
 
     running: int
 
 
 @registered
 class OutOfMemory(ContainerEvent, frozen=True, kw_only=True):
-    """The kernel killed a process of it for want of memory. If it dies of a KILL after this, that was why."""
+    """The kernel killed one of its processes for lack of memory. A later death by KILL is attributed to this."""
 
 
 @registered
 class StreamLost(Event, frozen=True, kw_only=True):
-    """The runtime's event stream broke. What happened meanwhile comes by the relist."""
+    """The runtime's event stream broke. A relist finds out what happened meanwhile."""
 
     error: str
 
 
 @registered
 class StreamFollowed(Event, frozen=True, kw_only=True):
-    """The runtime's event stream is being followed (again)."""
+    """The runtime's event stream is connected (again)."""
 
     server: str
     """Name and version of the engine."""
     first: bool = False
-    """The agent has just been started."""
+    """The agent has just started."""
     boot_id: str = ""
-    """Of the machine, from one boot to the next; empty where it is not known."""
+    """Identifies the current boot of the machine; empty if unknown."""
     endpoint: str = ""
-    """The engine's address as the agent was given it, such as unix:///var/run/docker.sock; empty in older logs."""
+    """The engine's address as configured, such as unix:///var/run/docker.sock; empty in older logs."""
     engine_id: str = ""
-    """The engine's own id; empty in older logs, and where the engine has none."""
+    """The engine's own id; empty in older logs, or if the engine has none."""
 
 
 @registered
 class RelistFailing(Event, frozen=True, kw_only=True):
-    """The runtime cannot be listed. Said once, until it can again.
+    """The runtime cannot be listed. Recorded once, until it can again.
 
-    `last_listed_at` is when the last listing that worked began (by the agent's clock), 0 if none has since the agent
-    started; when that is longer ago than `threshold_milliseconds`, pleg is unhealthy.
+    `last_listed_at` is when the last successful listing began (by the agent's clock), 0 if there was none since the
+    agent started; pleg is unhealthy once that is longer ago than `threshold_milliseconds`.
     """
 
     error: str
@@ -138,18 +138,18 @@ class RelistWorking(Event, frozen=True, kw_only=True):
 
 @registered
 class Unhealthy(Event, frozen=True, kw_only=True):
-    """No listing has worked for too long; `message` in the kubelet's words. Holds until one does."""
+    """No listing has succeeded for too long; `message` is the kubelet's text. Holds until one succeeds."""
 
     message: str
 
 
 @registered
 class Healthy(Event, frozen=True, kw_only=True):
-    """A listing worked again, after Unhealthy."""
+    """A listing succeeded again, after Unhealthy."""
 
 
 class PodEvent(Event, frozen=True, kw_only=True):
-    """About what can be told of one pod as a whole."""
+    """About a pod as a whole."""
 
     pod: str
     uid: str
@@ -160,7 +160,7 @@ class PodEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class PodUnreadable(PodEvent, frozen=True, kw_only=True):
-    """A container of the pod could not be inspected. Said once; it is tried again by each listing until it can."""
+    """A container of the pod could not be inspected. Recorded once; every listing retries."""
 
     error: str
 
@@ -169,8 +169,8 @@ class PodUnreadable(PodEvent, frozen=True, kw_only=True):
 class PodReadable(PodEvent, frozen=True, kw_only=True):
     """All containers of the pod can be inspected again, or it is gone.
 
-    `changed` says that events of the pod's containers come with this one. Without them it is what the kubelet calls a
-    sync: nothing is known to have happened, and what was unknown for a while is to be trusted again.
+    `changed`: events of the pod's containers accompany this one. Without them it is what the kubelet calls a sync:
+    nothing is known to have happened, and state that was uncertain can be trusted again.
     """
 
     changed: bool
@@ -178,14 +178,17 @@ class PodReadable(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class EventsPutOff(Event, frozen=True, kw_only=True):
-    """One listing told more than one step may say: so many events are left for the next one, which comes at once."""
+    """A listing yielded more events than one step may write: `count` of them are left to the next listing, which
+    follows immediately.
+    """
 
     count: int
 
 
 class ProbeKillEvent(Event, frozen=True, kw_only=True):
-    """About the stop of one run of a container that its liveness or startup probe calls for. `at` by the agent's clock,
-    in milliseconds.
+    """About a kill: stopping one run of a container because of its liveness or startup probe.
+
+    `at` in milliseconds by the agent's clock.
     """
 
     pod: str
@@ -202,8 +205,9 @@ class ProbeKillEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeTroubleNoted(Event, frozen=True, kw_only=True):
-    """A probe of this pod failed, or could not be judged, while the machine was short of something. Written at most
-    once in 10 s for a pod, and for all pods together while kills are held back.
+    """A probe of this pod failed, or could not be judged, while the machine was short of a resource.
+
+    Recorded at most once in 10 s per pod, and once in 10 s for all pods together while kills are held back.
     """
 
     pod: str
@@ -213,8 +217,9 @@ class ProbeTroubleNoted(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillsHeldBack(Event, frozen=True, kw_only=True):
-    """Probes of so many `pods` failed at about the same time while the machine was short of something: from now on
-    liveness and startup kills wait, and are limited to `kills_per_minute`.
+    """Probes of `pods` pods failed at about the same time while the machine was short of a resource.
+
+    From now on liveness and startup kills wait, and are limited to `kills_per_minute`.
     """
 
     at: int
@@ -225,7 +230,7 @@ class ProbeKillsHeldBack(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillsResumed(Event, frozen=True, kw_only=True):
-    """No probe has had trouble for a while and no kill waits: kills are carried out at once again."""
+    """No probe has had trouble for a while and no kill waits: kills are immediate again."""
 
     at: int
     released: int
@@ -234,16 +239,16 @@ class ProbeKillsResumed(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillHeld(ProbeKillEvent, frozen=True, kw_only=True):
-    """The kill waits for its turn."""
+    """The kill is queued."""
 
 
 @registered
 class ProbeKillReleased(ProbeKillEvent, frozen=True, kw_only=True):
-    """The container may be stopped, `held_milliseconds` after the kill was asked for."""
+    """The container may be stopped, `held_milliseconds` after the kill was requested."""
 
     held_milliseconds: int = 0
 
 
 @registered
 class ProbeKillDropped(ProbeKillEvent, frozen=True, kw_only=True):
-    """A kill that was held is not wanted any more: the container recovered or is gone."""
+    """A held kill is no longer needed: the container recovered or is gone."""

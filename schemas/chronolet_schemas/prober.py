@@ -1,8 +1,8 @@
-"""What probing found out. Source: pkg/kubelet/prober. An entity is one probe of one container: its key is
-`<namespace>/<name>/<container>/<Liveness|Readiness|Startup>`.
+"""Results of probing. Source: pkg/kubelet/prober.
 
-Times are milliseconds since the epoch by the agent's clock, unless said. `consecutive` counts equal results in a row
-and stops at `threshold`: what goes on beyond it is no event, except once in a while.
+An entity is one probe of one container: its key is `<namespace>/<name>/<container>/<Liveness|Readiness|Startup>`. Times
+are milliseconds since the epoch by the agent's clock, unless noted. `consecutive` counts equal results in a row and
+stops at `threshold`: results beyond it are recorded only once in a while.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from chronolet_schemas.registry import registered
 ProbeName = Literal["Liveness", "Readiness", "Startup"]
 
 ProbeResult = Literal["success", "failure", "unknown"]
-"""What counts for a container: a startup probe's is unknown until it has counted to one of its thresholds."""
+"""The state that counts for a container; that of a startup probe is unknown until it reaches one of its thresholds."""
 
 Outcome = Literal["success", "warning", "failure", "unknown", "error", "unjudged"]
-"""What one probe came to. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`: it
-could not be told (three tries), which counts as nothing. `unjudged`: it timed out while the agent or the machine was
-stalled, which counts as nothing either (docs/probes.md).
+"""The outcome of one probe. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`: it
+could not be made (three attempts), and does not count. `unjudged`: it timed out while the agent or the machine was
+stalled, and does not count either (docs/probes.md).
 """
 
 Shortage = Literal["agent", "cpu", "memory", "io"]
-"""What the machine was short of: `agent` means that the agent itself did not get to run in time."""
+"""What the machine was short of; `agent`: the agent itself was not scheduled in time."""
 
 
 class ProbeEvent(Event, frozen=True, kw_only=True):
@@ -39,10 +39,10 @@ class ProbeEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
-    """The probe is wanted, or is to be another one from now on: streaks and results stay.
+    """The probe is requested, or has a new definition from now on: streaks and results stay.
 
-    `definition` has numbers for ports and a command without references. `restarts` is the policy that holds for its
-    container, `field` the container's path in the spec. `change` counts the definitions of this probe.
+    `definition` has numeric ports and an expanded command. `restarts` is the container's restart policy, `field` its
+    path in the spec. `change` counts the definitions of this probe.
     """
 
     definition: Probe
@@ -54,10 +54,10 @@ class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingBegan(ProbeEvent, frozen=True, kw_only=True):
-    """Another container, or another run of it (`started_at` by the runtime's clock), is to be probed.
+    """Probe another container, or another run of it (`started_at` by the runtime's clock).
 
-    Not before `from_at`, and not before (Liveness, Readiness) or once (Startup) the container counts as `started`.
-    A streak goes on from the container before.
+    Not before `from_at`; liveness and readiness only after the container counts as `started`, startup only before. A
+    streak continues from the previous container.
     """
 
     attempt: int
@@ -70,16 +70,17 @@ class ProbingBegan(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class GateOpened(ProbeEvent, frozen=True, kw_only=True):
-    """The container counts as started: liveness and readiness are probed from `from_at` on, startup no more."""
+    """The container counts as started: liveness and readiness are probed from `from_at` on, startup no longer."""
 
     id: str
     from_at: int
 
 
 class ProbeCounted(ProbeEvent, frozen=True, kw_only=True):
-    """The outcome of a probe that began at `at`, and what it makes of the streak.
+    """The outcome of a probe that began at `at`, and its effect on the streak.
 
-    `code` is an exit code or an HTTP status. `held`: the threshold is reached, and this container is probed no more.
+    `code` is an exit code or an HTTP status. `held`: the threshold is reached, and this container is not probed any
+    more.
     """
 
     id: str
@@ -94,21 +95,21 @@ class ProbeCounted(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeSucceeded(ProbeCounted, frozen=True, kw_only=True):
-    """It succeeded. `warning`: with something to tell in `output`."""
+    """The probe succeeded. `warning`: with a warning in `output`."""
 
     warning: bool = False
 
 
 @registered
 class ProbeFailed(ProbeCounted, frozen=True, kw_only=True):
-    """It failed, or (`unknown`) came to nothing that can be called a success."""
+    """The probe failed, or (`unknown`) had no result that counts as success."""
 
     unknown: bool = False
 
 
 @registered
 class ProbeErrored(ProbeEvent, frozen=True, kw_only=True):
-    """Nothing could be told, tried three times: the streak is what it was. Said of the first in a row."""
+    """The probe could not be made in three attempts: the streak is unchanged. Recorded for the first in a row."""
 
     id: str
     at: int
@@ -118,9 +119,9 @@ class ProbeErrored(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
-    """The machine cannot run its probes in time: this one begins so late, and is not counted as a failure for it.
+    """The machine cannot run its probes in time: this one began late, which does not count as a failure.
 
-    `agent_late_milliseconds`: so much of it the agent did not run, in the rest others were at work.
+    `agent_late_milliseconds`: the part of the delay in which the agent did not run; in the rest other probes ran.
     """
 
     id: str
@@ -130,10 +131,10 @@ class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
-    """A probe timed out, and a measured stall explains it: streaks and results stay as they are.
+    """A probe timed out, and a measured stall explains it: streaks and results are unchanged.
 
-    Written for the first in a row and then every 15 s, until the probe succeeds. `consecutive` of them have passed in
-    `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds` by what `short_of` names.
+    Recorded for the first in a row and then every 15 s, until the probe succeeds. There were `consecutive` of them in
+    `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds` by a shortage of `short_of`.
     """
 
     id: str
@@ -147,7 +148,7 @@ class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
 
 
 class KillEvent(ProbeEvent, frozen=True, kw_only=True):
-    """About the stop of one run of a container that its liveness or startup probe calls for."""
+    """About a kill: stopping one run of a container because of its liveness or startup probe."""
 
     id: str
     started_at: int
@@ -155,8 +156,10 @@ class KillEvent(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class KillAsked(KillEvent, frozen=True, kw_only=True):
-    """A streak has reached the failure threshold while the machine is short of something: `pleg` decides when the
-    container may be stopped (`pleg.ProbeKillReleased`). Until then it is probed on.
+    """A streak reached the failure threshold while the machine is short of a resource: `pleg` decides when to stop the
+    container.
+
+    Probing continues until `pleg.ProbeKillReleased`.
     """
 
     attempt: int
@@ -169,16 +172,18 @@ class KillAsked(KillEvent, frozen=True, kw_only=True):
 
 @registered
 class KillWithdrawn(KillEvent, frozen=True, kw_only=True):
-    """The stop is not to be decided by `pleg` any more: the probe succeeded, the container is gone, or the machine is
-    not short of anything and the failure counts at once.
+    """`pleg` no longer needs to decide on the kill.
+
+    The probe succeeded, the container is gone, or the machine has recovered and the failure counts immediately.
     """
 
 
 @registered
 class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
-    """What counts for the run of container `id` that began at `started_at` changed: by a streak of `consecutive`
-    probes, the last of which said `output`; or (`consecutive` 0) because the container is another one, has ended, or
-    its pod is to end.
+    """The result for the run of container `id` that began at `started_at` changed.
+
+    Either by a streak of `consecutive` probes, the last of which returned `output`; or (`consecutive` 0) because the
+    container was replaced, has ended, or its pod is to end.
     """
 
     attempt: int
@@ -200,23 +205,23 @@ class ProbingPaused(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingEnded(ProbeEvent, frozen=True, kw_only=True):
-    """The container is not probed any more: it is being stopped, or has ended for good."""
+    """The container is no longer probed: it is being stopped, or has ended permanently."""
 
     id: str
 
 
 @registered
 class ProbeRemoved(ProbeEvent, frozen=True, kw_only=True):
-    """The probe is no longer wanted, or its pod is gone. The entity is gone."""
+    """The probe is no longer requested, or its pod is gone. The entity is gone."""
 
 
 class RawResult(Message, frozen=True, kw_only=True):
-    """One entry of the stream `probe_results`, in this order of fields; all are text there.
+    """One entry of the stream `probe_results`, with fields in this order; all values are text there.
 
-    `outcome` is an Outcome, `code` empty where there is none, `late_milliseconds` (with a fraction) how much later than
-    its time it began; `output` is cut to 1,024 characters. `read_late_milliseconds`: so late the agent noticed how it
-    ended; `stalled_milliseconds`: the longest delay of agent or machine meanwhile;
-    `agent_late_milliseconds`: so much of its lateness the agent did not run, in the rest others were at work.
+    `outcome` is an Outcome; `code` is empty if there is none; `late_milliseconds` (fractional) is its delay at the
+    start; `output` is truncated to 1,024 characters. `read_late_milliseconds`: how late the agent noticed its end;
+    `stalled_milliseconds`: the longest delay of agent or machine meanwhile; `agent_late_milliseconds`: the part of its
+    delay in which the agent did not run; in the rest other probes ran.
     """
 
     pod: str

@@ -1,7 +1,8 @@
-"""What the node has to give, who got of it, and the cgroups that hold them to it. Source: pkg/kubelet/cm, lifecycle.
+"""The resources of the node, which pods have which share, and the cgroups that enforce it. Source: pkg/kubelet/cm,
+lifecycle.
 
-Events about a pod name `pod` (namespace/name) and `uid`. A cgroup is named by its path in the kubelet's words, such as
-`kubepods/burstable/pod<uid>`, whatever the driver calls it.
+Events about a pod name `pod` (namespace/name) and `uid`. A cgroup is named by its path in the kubelet's notation, such
+as `kubepods/burstable/pod<uid>`, whatever the driver calls it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from chronolet_schemas.registry import registered
 from chronolet_schemas.resources import PodNeeds
 
 Driver = Literal["", "cgroupfs", "systemd"]
-"""Who makes cgroups, and how they are named; empty: there are none."""
+"""The cgroup driver, which determines names; empty: no cgroups."""
 
 
 NodeAffinity = Literal["warn", "enforce"]
-"""A pod that does not match the node's labels runs with a warning, or is rejected as the kubelet does."""
+"""What to do with a pod that does not match the node's labels: run it with a warning, or reject it as the kubelet does.
+"""
 
 
 class Amounts(Message, frozen=True, kw_only=True):
-    """So much of a node. `huge_pages` in bytes by resource name; 0 processes means any number."""
+    """Amounts of resources. `huge_pages` in bytes by resource name; `pids` 0 means unlimited."""
 
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -32,7 +34,7 @@ class Amounts(Message, frozen=True, kw_only=True):
 
 
 class System(Message, frozen=True, kw_only=True):
-    """What the machine and the container runtime call themselves; empty where unknown. Source: v1.NodeSystemInfo."""
+    """System and runtime information; empty if unknown. Source: v1.NodeSystemInfo."""
 
     machine_id: str = ""
     system_uuid: str = ""
@@ -49,17 +51,18 @@ class System(Message, frozen=True, kw_only=True):
 
 
 class Node(Message, frozen=True, kw_only=True):
-    """What the node is and how it is to be shared out: capacity, and all settings that the tree depends on.
+    """The node and how it is divided: capacity, and all settings that the cgroup tree depends on.
 
-    `enforced` is capacity less what is reserved: what all pods together may use. `allocatable` is less by the hard
-    eviction thresholds too: what their requests must fit in. Both as the kubelet reckons them.
-    `memory_throttling_factor` is a number as text, empty for none; `unlimited_memory_bytes` stands for the limit of a
-    container that has none, where its `memory.high` is reckoned.
-    `root` is the path of the topmost cgroup of ours. `lost` says what this machine cannot do.
+    `enforced` is capacity less what is reserved: the limit of all pods together. `allocatable` is further reduced by
+    the hard eviction thresholds: the limit of their requests. Both are calculated as in the kubelet.
 
-    What else decides on admission: `labels` of the node with `node_affinity`, which says what becomes of a pod that
-    they do not match; `allowed_unsafe_sysctls`; `wait_for_host_ports`, without which a pod whose ports are held is
-    rejected.
+    `memory_throttling_factor` is a number as text, empty for none; `unlimited_memory_bytes` replaces a missing limit in
+    the calculation of a container's `memory.high`.
+
+    `root` is the path of the topmost cgroup of the agent. `lost` lists what this machine cannot do.
+
+    Further admission settings: `labels` of the node; `node_affinity`, which decides on a pod that does not match them;
+    `allowed_unsafe_sysctls`; `wait_for_host_ports`, without which a pod is rejected if its ports are in use.
     """
 
     name: str = ""
@@ -73,7 +76,7 @@ class Node(Message, frozen=True, kw_only=True):
     enforce_cpu_limits: bool = True
     quota_period_us: int = 100_000
     pod_pids: int = 0
-    """How many processes a pod may have; 0: any number."""
+    """Process limit of a pod; 0: unlimited."""
     memory_reserved_percent: int | None = None
     memory_reservation: Literal["None", "TieredReservation"] = "None"
     memory_throttling_factor: str = ""
@@ -88,7 +91,7 @@ class Node(Message, frozen=True, kw_only=True):
 
 @registered
 class NodeDescribed(Event, frozen=True, kw_only=True):
-    """The node is found to be like this, for the first time or otherwise than before."""
+    """The properties of the node, recorded for the first time or after a change."""
 
     node: Node
 
@@ -105,7 +108,7 @@ class PodEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class PodAwaited(PodEvent, frozen=True, kw_only=True):
-    """The pod asked before anything was known of the node: it is answered when there is."""
+    """The pod requested its share before the node was known; it is answered once it is."""
 
     needs: PodNeeds
     running: bool = False
@@ -113,7 +116,7 @@ class PodAwaited(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodAdmitted(PodEvent, frozen=True, kw_only=True):
-    """Intent: the node has room for what the pod needs; its cgroup is to be made, or changed."""
+    """Intent: the node has room for the needs of the pod; create or change its cgroup."""
 
     needs: PodNeeds
 
@@ -130,8 +133,9 @@ class PodRefused(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class HostPortsAwaited(PodEvent, frozen=True, kw_only=True):
-    """Not yet: a port of the node that the pod needs is held by the pod `holder` (namespace/name). The pod waits, first
-    come first served by `asked_at`, and takes nothing meanwhile. Said again when `message` changes.
+    """The pod waits: a port of the node that it needs is in use by the pod `holder` (namespace/name).
+
+    First come, first served by `asked_at`; it has no share meanwhile. Repeated when `message` changes.
     """
 
     needs: PodNeeds
@@ -142,8 +146,8 @@ class HostPortsAwaited(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupReady(PodEvent, frozen=True, kw_only=True):
-    """The pod's cgroup has the values that it should have. Containers begin beneath `parent`; empty: wherever the
-    runtime puts them.
+    """The pod's cgroup has its desired values. Containers start beneath `parent`; empty: wherever the runtime puts
+    them.
     """
 
     parent: str = ""
@@ -151,13 +155,14 @@ class CgroupReady(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodReleased(PodEvent, frozen=True, kw_only=True):
-    """The pod takes nothing any more: its cgroup goes."""
+    """The pod gives up its share: its cgroup is removed."""
 
 
 @registered
 class ContainerKept(PodEvent, frozen=True, kw_only=True):
-    """Intent: the container `id` runs, and its own cgroup is to have what the runtime has no words for. Until its
-    successor runs, or the pod is released.
+    """Intent: the container `id` runs; its own cgroup gets the values that the runtime cannot set.
+
+    Holds until its successor runs, or the pod is released.
     """
 
     container: str
@@ -174,7 +179,7 @@ class CgroupEvent(Event, frozen=True, kw_only=True):
 
 
 class Change(Message, frozen=True, kw_only=True):
-    """One file of a cgroup: what it said and what it should say. Without a file: the cgroup itself was missing."""
+    """A file of a cgroup: its found and its desired value. Without a file: the cgroup itself was missing."""
 
     file: str = ""
     found: str = ""
@@ -183,25 +188,25 @@ class Change(Message, frozen=True, kw_only=True):
 
 @registered
 class CgroupRestored(CgroupEvent, frozen=True, kw_only=True):
-    """Somebody had changed or removed the cgroup; it is as it should be again."""
+    """The cgroup had been changed or removed by a third party; it has its desired state again."""
 
     changes: tuple[Change, ...]
 
 
 @registered
 class CgroupRemoved(CgroupEvent, frozen=True, kw_only=True):
-    """A cgroup that no pod has any more is gone; `killed` processes were in it."""
+    """A cgroup without a pod was removed; `killed` processes were in it."""
 
     killed: int = 0
 
 
 @registered
 class CgroupFailing(CgroupEvent, frozen=True, kw_only=True):
-    """The cgroup cannot be brought into its state. Said once for each error; tried again and again."""
+    """The cgroup cannot be brought to its desired state. Recorded once per error; retried continually."""
 
     error: str
 
 
 @registered
 class CgroupWorking(CgroupEvent, frozen=True, kw_only=True):
-    """The cgroup is as it should be, after CgroupFailing."""
+    """The cgroup has its desired state, after CgroupFailing."""

@@ -1,8 +1,8 @@
-"""Which class a type name in the log or a mailbox means.
+"""Maps type names in the log or a mailbox to classes.
 
-Each schema module registers its events and commands by `registered`; the kind is the module's name, or that of the
-folder it stands in; the type name is `<kind>.<Class>@<version>`. Comes in: classes at
-import. Goes out: lookups for `codec`. Next: `codec`, `upcasting`.
+Each schema module registers its events and commands with `registered`. The kind is the name of the module, or of the
+folder that contains it; the type name is `<kind>.<Class>@<version>`. Input: classes at import. Output: lookups for
+`codec`. Next: `codec`, `upcasting`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TypeVar
 from chronolet_schemas.envelope import Command, Event
 
 SCHEMA = 2
-"""Grows with every release that writes an event type or version the release before could not read.
+"""Incremented by every release that writes an event type or version that the previous release cannot read.
 
-A shard's hash keeps the newest number that wrote it; a process with an older one does not acquire it (DESIGN 3.8).
+A shard's hash stores the highest number that wrote to it; a process with a lower one does not acquire the shard.
 """
 
 _T = TypeVar("_T", bound=type[Event] | type[Command])
@@ -24,7 +24,7 @@ _tags: dict[type, str] = {}
 
 
 def registered(cls: _T) -> _T:
-    """Enter an event or command class under its type name; as a decorator."""
+    """Decorator that registers an event or command class under its type name. Raises ValueError for a duplicate."""
     name = f"{_kind(cls)}.{cls.__name__}"
     if name in _classes:
         message = f"{name} is registered twice: by {_classes[name]!r} and {cls!r}"
@@ -40,15 +40,15 @@ def _kind(cls: type) -> str:
 
 
 def type_of(cls: type[Event | Command]) -> str:
-    """The type name with version, `pod.ContainerStarted@1`; KeyError for a class that is not registered."""
+    """The type name with version, `pod.ContainerStarted@1`. Raises KeyError for an unregistered class."""
     return _tags[cls]
 
 
 def class_of(name: str) -> type[Event | Command] | None:
-    """The class of a type name without version, None if this release does not know it."""
+    """The class of a type name without version; None if this release does not know it."""
     return _classes.get(name)
 
 
 def all_classes() -> tuple[type[Event | Command], ...]:
-    """Every registered class, ordered by type name: for whoever has to go over all words, as the golden files do."""
+    """All registered classes, ordered by type name."""
     return tuple(_classes[name] for name in sorted(_classes))

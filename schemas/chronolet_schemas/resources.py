@@ -1,4 +1,4 @@
-"""What a pod takes of a node, as plain numbers that several kinds speak of."""
+"""What a pod requires of a node, as plain numbers used by several kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QosClass = Literal["Guaranteed", "Burstable", "BestEffort"]
 
 
 class ContainerNeeds(Message, frozen=True, kw_only=True):
-    """What one container asks for and may use of memory, 0 for nothing said; `huge_pages` as in `PodNeeds`."""
+    """Memory request and limit of one container, 0 if not set; `huge_pages` as in `PodNeeds`."""
 
     memory_request_bytes: int = 0
     memory_limit_bytes: int = 0
@@ -21,9 +21,9 @@ class ContainerNeeds(Message, frozen=True, kw_only=True):
 
 
 class HostPort(Message, frozen=True, kw_only=True):
-    """A port of the node that a container takes. `ip` 0.0.0.0 is every address."""
+    """A port of the node that a container uses. `ip` 0.0.0.0 means every address."""
 
-    ip: str = "0.0.0.0"  # noqa: S104 - written down, not listened on
+    ip: str = "0.0.0.0"  # noqa: S104 - data, not a listening address
     protocol: str = "TCP"
     port: int
 
@@ -32,10 +32,10 @@ class HostPort(Message, frozen=True, kw_only=True):
 
 
 class PodNeeds(Message, frozen=True, kw_only=True):
-    """What a pod asks for and may use. A limit is None where not all of its containers have one.
+    """Requests and limits of a pod. A limit is None unless all of its containers have one.
 
-    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`). `containers`, by name, are those that say
-    anything of memory. `host_ports` are those of its app containers and sidecars.
+    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`). `containers`, by name, are those with a memory
+    request or limit. `host_ports` are those of app containers and sidecars.
     """
 
     qos_class: QosClass

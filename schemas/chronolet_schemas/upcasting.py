@@ -1,7 +1,8 @@
-"""How data of an older version of a type becomes data of the next.
+"""Converts data of an older version of a type to the next version.
 
-A published event never changes. A new version comes with a function from the old version's plain map to the new one's,
-entered here, and a golden file that keeps the old bytes. Next: `codec`, which applies the chain before typed decoding.
+A published event never changes. A new version comes with a function from the plain map of the old version to that of
+the new one, registered here, and with a golden file that keeps the old bytes. Next: `codec`, which applies the chain
+before typed decoding.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
-"""(type name without version, old version) -> the step to the next version."""
+"""(type name without version, old version) -> conversion to the next version."""
 
 
 def upcast(
     name: str, version: int, newest: int, data: dict[str, Any], steps: Mapping[tuple[str, int], Upcaster] = UPCASTERS
 ) -> dict[str, Any]:
-    """`data` of `version` as data of `newest`. KeyError names a step that is missing."""
+    """Convert `data` from `version` to `newest`. Raises KeyError for a missing step."""
     for step in range(version, newest):
         data = steps[name, step](data)
     return data

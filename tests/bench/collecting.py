@@ -78,7 +78,7 @@ def _seconds(work: Callable[[], Any], rounds: int) -> float:
 def _container_look() -> container_signals.Looked:
     """Ten of each pod's container, one of which runs."""
     containers = tuple(
-        container_signals.Seen(
+        container_signals.RuntimeObject(
             id=f"{number:064x}",
             name=f"chrono_app_pod{number // 10}_default_u{number // 10}_{number % 10}",
             pod=f"default/pod{number // 10}",

@@ -41,7 +41,7 @@ def test_each_step_wait_and_call_has_a_line_under_what_took_longest() -> None:
         "  +   0.000 s     0.000 s    0 %    turn",
         "  +   0.001 s     0.060 s   20 %    docker.create",
         "  +   0.062 s     0.130 s   42 %    docker.start",
-        "  +   0.200 s     0.005 s    2 %  getting image busybox:1 for container app  (was there)",
+        "  +   0.200 s     0.005 s    2 %  getting image busybox:1 for container app  (was present)",
         "  +   0.206 s     0.100 s   33 %  starting container app",
     ]
 
@@ -95,7 +95,7 @@ def test_both_spellings_and_a_namespace() -> None:
     start.whole()
     start.node.write("pod/data/db", accepted("db", "data"))
     assert start.node.run("trace", "web").out == start.node.run("trace", "pod/web").out
-    assert start.node.run("trace", "db", "-n", "data").out.startswith("data/db: nothing of its start has begun")
+    assert start.node.run("trace", "db", "-n", "data").out.startswith("data/db: no step of its start has begun")
 
 
 def test_a_removed_pod_shows_its_last_start_and_says_that_it_is_gone() -> None:

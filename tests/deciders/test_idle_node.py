@@ -28,7 +28,7 @@ def written(scene: Scene, every: int, message: Any, hours: int = 1) -> list[str]
 
 
 def test_the_collector_of_containers_writes_nothing() -> None:
-    seen = containers.Seen(
+    seen = containers.RuntimeObject(
         id="k1", name="web", pod="default/web", uid="u1", container="app", created_at=T0 - HOUR, state="running"
     )
     look = containers.Looked(node="node", policy=container_gc.Policy(), containers=(seen,))

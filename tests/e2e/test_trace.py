@@ -77,12 +77,12 @@ def test_a_slow_pull_and_the_pull_that_waits_behind_it(own_node: Node, slow: Reg
     node.write("slow.yaml", pod("slow", shell("app", image=slow.reference)))
     assert slow.asked.wait(HANG_SECONDS)
     node.write("quick.yaml", pod("quick", shell("app", image=quick.reference)))
-    behind = f"1 of at most 1 pull was at work ({slow.reference})"
+    behind = f"1 of at most 1 pull was running ({slow.reference})"
     line = traced_with(node, "pod/quick", behind)
     assert "has been starting for" in line
-    assert f"waiting for a turn before getting image {quick.reference} for container app: {behind}" in line
+    assert f"queued before getting image {quick.reference} for container app: {behind}" in line
 
-    line = traced_with(node, "slow", "its pull has gone on for ")
+    line = traced_with(node, "slow", "its pull has been running for ")
     assert f"getting image {slow.reference} for container app: " in line
     slow.let_go.set()
     node.wait_until_running("slow", "quick")
@@ -90,7 +90,7 @@ def test_a_slow_pull_and_the_pull_that_waits_behind_it(own_node: Node, slow: Reg
     slowest, queued = first_line(node, "pod/slow"), first_line(node, "pod/quick")
     assert slowest.startswith("default/slow took ")
     assert f"getting image {slow.reference} for container app: pulled in " in slowest
-    assert f"waiting for a turn before getting image {quick.reference} for container app: {behind}" in queued
+    assert f"queued before getting image {quick.reference} for container app: {behind}" in queued
 
     node.kill9()
     started(node)
@@ -99,8 +99,8 @@ def test_a_slow_pull_and_the_pull_that_waits_behind_it(own_node: Node, slow: Reg
     )
     said = trace(node, "pod/quick")
     first, *steps = said.out.splitlines()
-    assert "waiting for a turn before getting image" in first
-    assert f"s of waiting for its turn behind the pull of {slow.reference}" in first
+    assert "queued before getting image" in first
+    assert f"s of waiting in the queue behind the pull of {slow.reference}" in first
     assert [one for one in steps if one.endswith("starting the sandbox")]
 
 
@@ -125,16 +125,16 @@ def test_a_full_queue_of_starts(own_node: Node, proxy: DockerProxy) -> None:
     node.write("first.yaml", pod("first"))
     wait_until(lambda: bool(held.met), "the start that hangs")
     node.write("second.yaml", pod("second"))
-    behind = "1 of at most 1 start was at work (default/first)"
+    behind = "1 of at most 1 start was running (default/first)"
     line = traced_with(node, "pod/second", behind)
     assert line.startswith("default/second has been starting for ")
-    assert f"waiting for a turn before starting the sandbox: {behind}" in line
-    hanging = traced_with(node, "first", "docker.start is unanswered for")
-    assert "starting the sandbox: docker.start is unanswered for" in hanging
+    assert f"queued before starting the sandbox: {behind}" in line
+    hanging = traced_with(node, "first", "docker.start has not answered for")
+    assert "starting the sandbox: docker.start has not answered for" in hanging
     held.lift()
     node.wait_until_running("first", "second")
     after = trace(node, "second")
-    assert f"waiting for a turn before starting the sandbox: {behind}" in after.out.splitlines()[0]
+    assert f"queued before starting the sandbox: {behind}" in after.out.splitlines()[0]
     assert after.err == ""
 
 
@@ -167,9 +167,9 @@ def test_a_probe_that_is_late_for_the_agent_stood_still(own_node: Node) -> None:
         with stopped([node.pid]):
             time.sleep(STALL_SECONDS)
         time.sleep(STALL_SECONDS)  # results are written once a second
-    line = traced_with(node, "pod/probed", "agent or machine stood still for ")
+    line = traced_with(node, "pod/probed", "agent or machine stalled for ")
     assert "default/probed: the liveness probe of container app began " in line
-    assert " s late: agent or machine stood still for " in line
+    assert " s late: agent or machine stalled for " in line
 
 
 def test_a_probe_that_is_late_for_others_are_at_work(own_node: Node) -> None:
@@ -185,7 +185,7 @@ def test_a_probe_that_is_late_for_others_are_at_work(own_node: Node) -> None:
         return next((name for name in names if (one := latest(node, name)) and not stalled(one)), "")
 
     name = node.journal.wait_for("a probe that waited for others", one_waited, 60)
-    line = traced_with(node, f"pod/{name}", "at work")
+    line = traced_with(node, f"pod/{name}", "running")
     assert f"default/{name}: the liveness probe of container app " in line
 
 

@@ -56,7 +56,7 @@ def test_a_pull_that_waited_for_less_time_than_it_took(start: Started) -> None:
     start.container()
     assert first_line(start) == (
         "default/web took 11.301 s to start, 11.000 s of it (97 %) getting image busybox:1 for container app: "
-        f"pulled in 8.0 s, after 3.0 s of waiting for its turn behind the pull of {SLOW}"
+        f"pulled in 8.0 s, after 3.0 s of waiting in the queue behind the pull of {SLOW}"
     )
 
 
@@ -70,8 +70,8 @@ def test_a_pull_that_mostly_waited_by_the_log_alone(start: Started) -> None:
     start.after(200, pod.ImageReady(**FIRST, **ready, milliseconds=200, waited_milliseconds=9_000))
     start.container()
     assert start.said().out.splitlines()[0] == (
-        "default/web took 9.501 s to start, 9.000 s of it (95 %) waiting for a turn before getting image busybox:1 "
-        f"for container app: pulled in 0.2 s, after 9.0 s of waiting for its turn behind the pull of {SLOW}"
+        "default/web took 9.501 s to start, 9.000 s of it (95 %) queued before getting image busybox:1 "
+        f"for container app: pulled in 0.2 s, after 9.0 s of waiting in the queue behind the pull of {SLOW}"
     )
 
 
@@ -81,8 +81,8 @@ def test_a_pull_that_waits_still(start: Started) -> None:
     start.waits(asked, PULL_TURN, at_work=1, allowed=1, ahead=2, holders=(SLOW,))
     start.node.now += 30_000
     assert first_line(start) == (
-        "default/web has been starting for 30.200 s, 30.000 s of it (99 %) waiting for a turn before getting image "
-        f"busybox:1 for container app: 1 of at most 1 pull was at work ({SLOW}), and 2 more came before it"
+        "default/web has been starting for 30.200 s, 30.000 s of it (99 %) queued before getting image "
+        f"busybox:1 for container app: 1 of at most 1 pull was running ({SLOW}), and 2 more came before it"
     )
 
 
@@ -91,14 +91,16 @@ def test_a_pull_that_goes_on_tells_how_far_it_is(start: Started) -> None:
     start.asks_image()
     start.after(5_000, pod.ImagePullProgress(**FIRST, image=IMAGE, done_bytes=2_500_000, total_bytes=40_000_000))
     start.node.now += 1_000
-    assert first_line(start).endswith("getting image busybox:1 for container app: 2.5 of 40.0 MB have come")
+    assert first_line(start).endswith("getting image busybox:1 for container app: 2.5 of 40.0 MB pulled")
 
 
 def test_a_pull_that_goes_on_tells_for_how_long(start: Started) -> None:
     start.sandbox()
     start.waits(start.asks_image(), "docker.pull")
     start.node.now += 6_000
-    assert first_line(start).endswith("getting image busybox:1 for container app: its pull has gone on for 6.000 s")
+    assert first_line(start).endswith(
+        "getting image busybox:1 for container app: its pull has been running for 6.000 s"
+    )
 
 
 # -- turns and calls --------------------------------------------------------------------------------------------------
@@ -110,8 +112,8 @@ def test_a_full_queue(start: Started) -> None:
     start.image()
     start.container()
     assert first_line(start) == (
-        "default/web took 9.106 s to start, 8.800 s of it (97 %) waiting for a turn before starting the sandbox: "
-        "4 of at most 4 starts were at work (default/a, default/b, default/c, 1 more), and 7 more came before it"
+        "default/web took 9.106 s to start, 8.800 s of it (97 %) queued before starting the sandbox: "
+        "4 of at most 4 starts were running (default/a, default/b, default/c, 1 more), and 7 more came before it"
     )
 
 
@@ -120,7 +122,7 @@ def test_a_queue_behind_the_first_of_a_batch(start: Started) -> None:
     start.image()
     start.container()
     assert first_line(start).endswith(
-        "1 of at most 2 starts was at work, the first of a batch by itself (default/first), and 4 more came before it"
+        "1 of at most 2 starts was running alone, as the first of a batch (default/first), and 4 more came before it"
     )
 
 
@@ -129,8 +131,8 @@ def test_a_full_queue_that_goes_on(start: Started) -> None:
     start.waits(asked, at_work=1, allowed=1, holders=("default/first",))
     start.node.now += 20_000
     assert first_line(start) == (
-        "default/web has been starting for 20.000 s, 20.000 s of it (100 %) waiting for a turn before starting the "
-        "sandbox: 1 of at most 1 start was at work (default/first)"
+        "default/web has been starting for 20.000 s, 20.000 s of it (100 %) queued before starting the "
+        "sandbox: 1 of at most 1 start was running (default/first)"
     )
 
 
@@ -138,14 +140,14 @@ def test_a_turn_of_which_nothing_more_is_known(start: Started) -> None:
     start.called(start.sandbox(9_000), TURN, 4, 8_800.0)
     start.image()
     start.container()
-    assert first_line(start).endswith("starting the sandbox: as many as the engine carries were at work")
+    assert first_line(start).endswith("starting the sandbox: the engine was at its measured limit")
 
 
 def test_a_call_that_the_engine_does_not_answer(start: Started) -> None:
     asked = start.after(4, pod.SandboxStartRequested(**SANDBOX, spec_hash="s", requested_at=NOON))
     start.waits(asked, "docker.start")
     start.node.now += 20_000
-    assert first_line(start).endswith("starting the sandbox: docker.start is unanswered for 20.000 s")
+    assert first_line(start).endswith("starting the sandbox: docker.start has not answered for 20.000 s")
 
 
 # -- back-offs and failures -------------------------------------------------------------------------------------------
@@ -246,7 +248,7 @@ def test_a_start_that_failed_and_is_tried_again(start: Started) -> None:
     start.after(5, pod.ContainerStartFailed(**FIRST, **failed))
     start.node.now += 8_000
     assert first_line(start) == (
-        "default/web has been starting for 8.211 s, 8.000 s of it (97 %) waiting for the next try to start container "
+        "default/web has been starting for 8.211 s, 8.000 s of it (97 %) waiting to retry starting container "
         "app: FailedMount: no such folder"
     )
 
@@ -260,8 +262,7 @@ def test_a_sandbox_that_failed_and_is_tried_again(start: Started) -> None:
     start.container()
     lines = start.traced()
     assert lines[0] == (
-        "default/web took 8.306 s to start, 8.000 s of it (96 %) waiting for the next try to start the sandbox: "
-        "no network"
+        "default/web took 8.306 s to start, 8.000 s of it (96 %) waiting to retry starting the sandbox: no network"
     )
     assert lines[1].endswith("starting the sandbox  (failed: no network)")
 
@@ -333,14 +334,14 @@ def test_an_init_container_that_takes_long() -> None:
 
 def test_nothing_begun(start: Started) -> None:
     start.node.now += 5_000
-    assert start.traced() == ["default/web: nothing of its start has begun for 5.000 s"]
+    assert start.traced() == ["default/web: no step of its start has begun for 5.000 s"]
 
 
 def test_nothing_under_way(start: Started) -> None:
     start.sandbox()
     start.node.now += 50_000
     assert first_line(start) == (
-        "default/web has been starting for 50.200 s, 50.000 s of it (100 %) with nothing under way for container app"
+        "default/web has been starting for 50.200 s, 50.000 s of it (100 %) without progress for container app"
     )
 
 
@@ -350,7 +351,7 @@ def test_no_agent_that_would_go_on() -> None:
     start.node.spans = {"manifests 127.0.0.1:10255": []}
     start.node.now += 5_000
     assert first_line(start) == (
-        "default/web: nothing of its start has begun for 5.000 s; no agent of the node runs pods now: "
+        "default/web: no step of its start has begun for 5.000 s; no agent of the node runs pods now: "
         "start it with `chronolet run`"
     )
 
@@ -363,7 +364,7 @@ def test_a_pod_that_is_wanted_and_not_accepted(start: Started) -> None:
     start.node.write("manifests/node-1", applied())
     start.node.now += 5_000
     said = start.node.run("trace", "later")
-    assert said.out == "default/later: nothing of its start has begun for 5.000 s\n"
+    assert said.out == "default/later: no step of its start has begun for 5.000 s\n"
 
 
 def test_a_pod_that_was_wanted_for_a_while(start: Started) -> None:
@@ -371,8 +372,8 @@ def test_a_pod_that_was_wanted_for_a_while(start: Started) -> None:
     start.node.now += 5_000
     start.node.write("manifests/node-1", manifests.PodWithdrawn(pod="default/later", uid="l", source="apply"))
     said = start.node.run("trace", "later")
-    assert said.out == "default/later was told to end before anything of its start had begun\n"
-    assert said.err.startswith("note: default/later was removed 0.000 s ago")
+    assert said.out == "default/later began to terminate before the first step of its start\n"
+    assert said.err.startswith("note: default/later is gone since 0.000 s")
 
 
 def terminated(reason: Any) -> pod.TerminationRequested:
@@ -383,7 +384,7 @@ def test_a_pod_whose_predecessor_ends_first(start: Started) -> None:
     start.whole()
     start.after(0, pod.SuccessorAwaits(**ABOUT, successor="next"), terminated("Replaced"))
     start.node.now += 4_000
-    assert first_line(start) == "default/web has waited for 4.000 s for the pod before it to end"
+    assert first_line(start) == "default/web has waited 4.000 s for its predecessor to end"
 
 
 def test_a_pod_that_was_told_to_end_in_the_middle_of_its_start(start: Started) -> None:
@@ -392,8 +393,8 @@ def test_a_pod_that_was_told_to_end_in_the_middle_of_its_start(start: Started) -
     start.after(3_000, terminated("Deleted"))
     start.node.now += 60_000
     assert start.traced()[0] == (
-        "default/web was told to end 3.200 s after its start began, 3.000 s of it (94 %) getting image busybox:1 for "
-        "container app: given up: the pod is to end"
+        "default/web began to terminate 3.200 s after its start began, 3.000 s of it (94 %) getting image busybox:1 "
+        "for container app: given up: the pod is ending"
     )
 
 
@@ -411,7 +412,7 @@ def test_a_pod_that_ran_when_the_log_began() -> None:
     )
     start.after(0, adopted)
     start.node.now += 3_000
-    assert start.traced() == ["default/web ran already when this log began, 3.000 s ago: its start is not in it"]
+    assert start.traced() == ["default/web already ran when this log began, 3.000 s ago; its start is not recorded"]
 
 
 # -- late probes ------------------------------------------------------------------------------------------------------
@@ -427,8 +428,7 @@ def test_a_probe_that_a_stall_made_late(start: Started) -> None:
         result(at=NOON - 4_000, late=9_000.0),
     ]
     assert first_line(start) == (
-        "default/web: the liveness probe of container app began 2.300 s late: "
-        "agent or machine stood still for 2.100 s meanwhile"
+        "default/web: the liveness probe of container app began 2.300 s late: agent or machine stalled for 2.100 s"
     )
 
 
@@ -443,14 +443,14 @@ def test_a_probe_that_others_made_late(start: Started) -> None:
         result(at=NOON + 1_000, name="default/before", uid="b", took=900.0),
     ]
     assert first_line(start) == (
-        "default/web: the liveness probe of container app began 4.000 s late: 2 other probes were at work meanwhile, "
+        "default/web: the liveness probe of container app began 4.000 s late: 2 other probes were running meanwhile, "
         "default/hog: the liveness probe of container app for 4.200 s"
     )
 
 
 @pytest.mark.parametrize(
     ("agent", "why"),
-    [(0, "other probes were at work"), (6_000, "agent or machine stood still for 6.000 s meanwhile")],
+    [(0, "other probes were running"), (6_000, "agent or machine stalled for 6.000 s")],
 )
 def test_a_late_probe_of_which_the_log_alone_knows(start: Started, agent: int, why: str) -> None:
     start.whole()
@@ -467,7 +467,7 @@ def test_what_the_log_rounds_up_is_no_other_probe(start: Started) -> None:
         result(at=NOON + 4_500, name="default/hog", uid="h", took=4_200.0),
     ]
     start.delayed(4_001)
-    assert "1 other probe was at work meanwhile, default/hog" in first_line(start)
+    assert "1 other probe was running meanwhile, default/hog" in first_line(start)
 
 
 def test_a_slow_start_and_a_late_probe_are_both_named(start: Started) -> None:

@@ -1,7 +1,7 @@
-"""Which dead containers go. Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictContainers).
+"""Decide which dead containers to remove. Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictContainers).
 
-Comes in: the containers of this node, the pods, the policy, now. Goes out: a verdict over each, those that go first and
-in the order in which they go. Next: `plan`.
+Input: the containers of this node, the pods, the policy, the current time. Output: one verdict per container; those to
+remove come first, in removal order. Next: `plan`.
 """
 
 from __future__ import annotations
@@ -9,38 +9,38 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from chronolet.container_gc.signals import Seen
+from chronolet.container_gc.signals import RuntimeObject
 from chronolet.container_gc.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet_schemas.container_gc import Policy, Rule
 
-Unit = list[Seen]
-"""The candidates of one container of one pod, the newest first."""
+Unit = list[RuntimeObject]
+"""The candidates of one container of one pod, newest first."""
 
 
-def judged(containers: Iterable[Seen], pods: Pods, policy: Policy, now: int) -> Sequence[Verdict]:
-    """A verdict over each container."""
-    going: list[Verdict] = []
-    staying: list[Verdict] = []
+def judged(containers: Iterable[RuntimeObject], pods: Pods, policy: Policy, now: int) -> Sequence[Verdict]:
+    """Return one verdict per container."""
+    removed: list[Verdict] = []
+    kept: list[Verdict] = []
     units: defaultdict[tuple[str, str], Unit] = defaultdict(list)
     for one in containers:
         rule = _exempt(one, pods, policy, now)
         if rule is not None:
-            staying.append(_verdict(one, rule))
+            kept.append(_verdict(one, rule))
         elif not one.pod:
-            going.append(_verdict(one, "unidentified", remove=True))
+            removed.append(_verdict(one, "unidentified", remove=True))
         else:
             units[one.uid, one.container].append(one)
     for unit in units.values():
-        # Docker's listing tells whole seconds: of two made in the same one the later attempt is the newer.
+        # Docker lists creation times in whole seconds; the attempt orders two containers of the same second.
         unit.sort(key=lambda one: (one.created_at, one.attempt), reverse=True)
-    going += _of_pods_given_up(units, pods)
-    going += _above_limits(units, policy)
-    staying += [_verdict(one, "within_limits") for unit in units.values() for one in unit]
-    return (*going, *staying)
+    removed += _of_pods_given_up(units, pods)
+    removed += _above_limits(units, policy)
+    kept += [_verdict(one, "within_limits") for unit in units.values() for one in unit]
+    return (*removed, *kept)
 
 
-def _exempt(one: Seen, pods: Pods, policy: Policy, now: int) -> Rule | None:
-    """Why a container is no candidate at all, if so."""
+def _exempt(one: RuntimeObject, pods: Pods, policy: Policy, now: int) -> Rule | None:
+    """Return the rule that exempts a container from collection; None for a candidate."""
     if one.state == "running":
         return "running"
     if one.state == "created" and now - one.created_at < BEING_MADE_MS:
@@ -51,7 +51,7 @@ def _exempt(one: Seen, pods: Pods, policy: Policy, now: int) -> Rule | None:
 
 
 def _of_pods_given_up(units: dict[tuple[str, str], Unit], pods: Pods) -> Iterator[Verdict]:
-    """All of deleted pods, once it is sure which those are."""
+    """Remove everything of deleted pods, on a full disk also of finished ones, once all sources were read."""
     if not pods.sources_ready:
         return
     for key in list(units):
@@ -61,8 +61,8 @@ def _of_pods_given_up(units: dict[tuple[str, str], Unit], pods: Pods) -> Iterato
 
 
 def _above_limits(units: dict[tuple[str, str], Unit], policy: Policy) -> Iterator[Verdict]:
-    """What is above the limit of each unit; then, above the limit of all, what is above each unit's share of it, and
-    the oldest of the rest.
+    """Enforce the limits in turn: per container; then, above the total limit, an equal share per container; then the
+    oldest of the rest.
     """
     if policy.max_per_container >= 0:
         yield from _shortened(units, policy.max_per_container, "per_container_limit")
@@ -84,7 +84,7 @@ def _shortened(units: dict[tuple[str, str], Unit], keep: int, rule: Rule) -> Ite
             del units[key]
 
 
-def _verdict(one: Seen, rule: Rule, *, remove: bool = False) -> Verdict:
+def _verdict(one: RuntimeObject, rule: Rule, *, remove: bool = False) -> Verdict:
     return Verdict(
         what="container",
         id=one.id,

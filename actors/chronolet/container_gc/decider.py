@@ -1,10 +1,12 @@
-"""When containers are collected, and which: one run at a time, several of its objects at a time. Pure.
+"""When the collector of dead containers runs, and what it removes. Pure.
 
-Comes in: looks of `effects`, requests, the beginnings and ends of pods. Goes out: events of `container_gc`, and the
-node's KubeEvent ContainerGCFailed. Next: `effects`, by what is outstanding. Source:
+One run at a time; a run removes several objects concurrently.
+
+Input: inventory looks and removal results of `effects`, requests, events that start or end a pod. Output: events of
+`container_gc`, and the KubeEvent ContainerGCFailed of the node. Next: `effects`, through `outstanding`. Source:
 pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
 
-    idle -> asked for -> looked -> running, `parallel` victims at a time -> idle (at once with nothing to remove)
+    idle -> requested -> looked -> running, `parallel` victims at a time -> idle (directly, with nothing to remove)
 """
 
 from __future__ import annotations
@@ -14,29 +16,34 @@ from typing import Any, assert_never
 
 from chronolet.container_gc import plan, signals, wanted
 from chronolet.container_gc.evolve import after, evolve
-from chronolet.container_gc.state import Asked, Reported, Run, State
+from chronolet.container_gc.state import Reported, RequestedRun, Run, State
 from chronolet.container_gc.verdicts import Pods
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
 from chronolet.rules.names.aggregate import aggregate
 from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod
 from chronolet_schemas.envelope import Event
 
-_Answer = signals.RemovalDone | signals.RemovalRefused | EffectFailed
-_Over = pod.SandboxStopRequested | pod.CgroupReleased
-_PodNews = pod.SpecAccepted | pod.PodAdopted | _Over | pod.SandboxStartRequested | pod.PodEnded
-Said = (
-    _Answer | _PodNews | signals.Looked | manifests.FolderRead | kernel.BallastGivenUp | container_gc.CollectContainers
+_Result = signals.RemovalDone | signals.RemovalRefused | EffectFailed
+_PodOver = pod.SandboxStopRequested | pod.CgroupReleased
+_PodMessage = pod.SpecAccepted | pod.PodAdopted | _PodOver | pod.SandboxStartRequested | pod.PodEnded
+Message = (
+    _Result
+    | _PodMessage
+    | signals.Looked
+    | manifests.FolderRead
+    | kernel.BallastGivenUp
+    | container_gc.CollectContainers
 )
-"""All that the collector is told."""
+"""Every message that the collector decides."""
 
 
-def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     """See `Decider.decide`."""
     match message:
         case signals.Looked():
             return (*_settings(state, message), *_looked(state, message, now))
         case signals.RemovalDone() | signals.RemovalRefused() | EffectFailed():
-            return tuple(_answered(state, message, now))
+            return tuple(_removal_ended(state, message, now))
         case pod.PodEvent():
             return _pod(state, message)
         case manifests.FolderRead():
@@ -51,9 +58,11 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
             assert_never(message)
 
 
-def _pod(state: State, message: _PodNews) -> Sequence[Event]:
-    """A pod that needs no sandbox any more, or gives back its share of the node, is over; one that gets a sandbox after
-    that has begun again.
+def _pod(state: State, message: _PodMessage) -> Sequence[Event]:
+    """Track which pods exist and which have finished.
+
+    A pod has finished when its sandbox is stopped for good or its cgroup is released. A new sandbox makes it unfinished
+    again.
     """
     known, finished = message.uid in state.pods, message.uid in state.finished
     match message:
@@ -71,8 +80,10 @@ def _pod(state: State, message: _PodNews) -> Sequence[Event]:
 
 
 def _disk_full(state: State) -> Iterator[Event]:
-    """One run, and the word that the kubelet's eviction manager has for it; told once where it is heard of again before
-    the run has begun. Source: pkg/kubelet/eviction/eviction_manager.go (synchronize).
+    """Request one run and record the eviction manager's KubeEvent.
+
+    A repeat before that run has started changes nothing. Source: pkg/kubelet/eviction/eviction_manager.go
+    (synchronize).
     """
     if any(one.trigger == "disk" for one in state.asked):
         return
@@ -87,7 +98,7 @@ def _disk_full(state: State) -> Iterator[Event]:
         )
 
 
-def _settings(state: State, look: signals.Told) -> Sequence[Event]:
+def _settings(state: State, look: signals.CollectorSettings) -> Sequence[Event]:
     known = (state.node, state.policy, state.log_folder, state.log_run)
     if known == (look.node, look.policy, look.log_folder, look.log_run):
         return ()
@@ -104,8 +115,10 @@ def planned(
     *,
     left_alone: bool = False,
 ) -> Sequence[plan.Judged]:
-    """What a run would do that begins now, after this look. A full disk takes what finished pods have left, as the
-    kubelet's eviction manager does. `left_alone`: the run is for what was made for a log that was lost.
+    """Plan a run that starts now, from this look.
+
+    On a full disk, finished pods are collected too, as the kubelet's eviction manager does. `left_alone`: collect only
+    objects that belong to a lost log.
     """
     pods = Pods(
         known=state.pods,
@@ -118,19 +131,19 @@ def planned(
 
 
 def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
-    """A run follows from the look, unless it is one that nobody waits for.
+    """Start the run that the look was made for; ignore a look that no run waits for.
 
-    A periodic run that has nothing to remove and finds what the last one reported is no news, and is not written down.
+    A periodic run that has nothing to remove and repeats the last report is not recorded.
     """
-    asked = _asked(state, look.intent)
-    if asked is None:
+    requested = _requested_run(state, look.intent)
+    if requested is None:
         return ()
-    stages = planned(state, look, now, asked.trigger, left_alone=asked.left_alone)
+    stages = planned(state, look, now, requested.trigger, left_alone=requested.left_alone)
     victims, error = plan.victims(stages), aggregate(plan.errors(stages))
     run = Run(
         number=state.runs + 1,
-        trigger=asked.trigger,
-        request=asked.request,
+        trigger=requested.trigger,
+        request=requested.request,
         at=now,
         victims=victims,
         kept=dict(plan.kept(stages)),
@@ -153,16 +166,16 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
     )
 
 
-def _asked(state: State, intent: str) -> Asked | None:
-    """What the look is for: a run that was asked for, or the periodic one while nothing else is to be done."""
+def _requested_run(state: State, intent: str) -> RequestedRun | None:
+    """Return the run that the look belongs to: a requested one, or a periodic one while nothing else is pending."""
     if state.run is not None:
         return None
     if intent:
         return state.asked[0] if state.asked and intent == _look_intent(state.asked[0]) else None
-    return None if state.asked else Asked(number=0, trigger="period")
+    return None if state.asked else RequestedRun(number=0, trigger="period")
 
 
-def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:
+def _removal_ended(state: State, message: _Result, now: int) -> Iterator[Event]:
     if isinstance(message, EffectFailed) and state.run is None:
         yield from _look_failed(state, message, now)
         return
@@ -173,19 +186,22 @@ def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:
     if index is None:
         return
     error = "" if isinstance(message, signals.RemovalDone) else message.error
-    dealt = _dealt_with(run, run.victims[index], error)
-    yield dealt
-    run = after(run, dealt)
+    outcome = _removal_event(run, run.victims[index], error)
+    yield outcome
+    run = after(run, outcome)
     for occupied in _occupied(run):
-        dealt = _dealt_with(run, occupied, "a container of it could not be removed")
-        yield dealt
-        run = after(run, dealt)
+        outcome = _removal_event(run, occupied, "one of its containers could not be removed")
+        yield outcome
+        run = after(run, outcome)
     if run.over:
         yield from _finished(run, state.node, now)
 
 
 def _occupied(run: Run) -> Sequence[container_gc.Victim]:
-    """The sandboxes that have to stay, once their turn has come: whether a container stays is known then."""
+    """Return the sandboxes that must stay because a container of theirs was not removed.
+
+    Empty until the sandbox stage, when it is known which containers stay.
+    """
     rest = [run.victims[index] for index in range(run.next, len(run.victims)) if index not in run.ahead]
     if not rest or rest[0].what != "sandbox":
         return ()
@@ -193,13 +209,13 @@ def _occupied(run: Run) -> Sequence[container_gc.Victim]:
 
 
 def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
-    """A look that was asked for did not come to its end: the run is over before it began."""
-    asked = _asked(state, message.intent)
-    if asked is not None:
+    """A requested look failed: finish its run with the error, before it started."""
+    requested = _requested_run(state, message.intent)
+    if requested is not None:
         run = Run(
             number=state.runs + 1,
-            trigger=asked.trigger,
-            request=asked.request,
+            trigger=requested.trigger,
+            request=requested.request,
             at=now,
             victims=(),
             error=message.error,
@@ -207,8 +223,8 @@ def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Even
         yield from _finished(run, state.node, now)
 
 
-def _dealt_with(run: Run, victim: container_gc.Victim, error: str) -> container_gc.Removed | container_gc.NotRemoved:
-    who: dict[str, Any] = {
+def _removal_event(run: Run, victim: container_gc.Victim, error: str) -> container_gc.Removed | container_gc.NotRemoved:
+    fields: dict[str, Any] = {
         "run": run.number,
         "what": victim.what,
         "id": victim.id,
@@ -217,7 +233,7 @@ def _dealt_with(run: Run, victim: container_gc.Victim, error: str) -> container_
         "uid": victim.uid,
         "rule": victim.rule,
     }
-    return container_gc.NotRemoved(error=error, **who) if error else container_gc.Removed(**who)
+    return container_gc.NotRemoved(error=error, **fields) if error else container_gc.Removed(**fields)
 
 
 def _finished(run: Run, node: str, now: int) -> Iterator[Event]:
@@ -238,8 +254,8 @@ def _finished(run: Run, node: str, now: int) -> Iterator[Event]:
         )
 
 
-def _look_intent(asked: Asked) -> str:
-    return f"look/{asked.number}"
+def _look_intent(requested: RequestedRun) -> str:
+    return f"look/{requested.number}"
 
 
 def _intent(run: Run, index: int) -> str:

@@ -1,7 +1,7 @@
-"""The hands of the collector of containers: looking, and removing one dead thing.
+"""Effect workers of the collector of containers: list what exists, and remove one dead object.
 
-Comes in: effects of `wanted`. Goes out: calls to the runtime and to the log folders; signals. Next: `decider`. Source:
-pkg/kubelet/kuberuntime/kuberuntime_gc.go. Nothing that runs is ever removed: the runtime itself refuses to.
+Input: effects of `wanted`. Output: calls to the runtime and to the log folders; signals. Next: `decider`. Source:
+pkg/kubelet/kuberuntime/kuberuntime_gc.go. A running container is never removed: the runtime itself refuses to.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ _STOP_SECONDS = 10.0
 
 
 class Turns:
-    """Either one look or at most `most` removals at a time. A look that waits keeps further removals waiting."""
+    """A lock for either one look or at most `most` concurrent removals. A waiting look holds back further removals."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._changed = threading.Condition()
         self._removals = 0
-        self._looks = 0
-        """How many look or wait for it."""
+        self._looks = 0  # in progress or waiting
         self._look = threading.Lock()
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """While nothing is being removed."""
+        """Hold the lock for a look: no removal is in progress."""
         with self._changed:
             self._looks += 1
         try:
@@ -54,7 +53,9 @@ class Turns:
 
     @contextmanager
     def removing(self) -> Iterator[None]:
-        """While nobody looks, and fewer than so many others remove."""
+        """Hold the lock for a removal: no look is in progress or waiting, and fewer than `most` removals are in
+        progress.
+        """
         with self._changed:
             self._changed.wait_for(lambda: not self._looks and self._removals < self.most)
             self._removals += 1
@@ -67,8 +68,10 @@ class Turns:
 
 
 class Collecting(Struct, frozen=True):
-    """The workers. The period in seconds. Looks and removals take turns: else a look that began in the middle of a
-    removal would find what is gone when it is heard of, and the next run would remove it once more.
+    """The workers. `period_seconds` is the time between looks.
+
+    Looks and removals exclude each other. Otherwise a look that began during a removal would report the removed object
+    after its removal was recorded, and the next run would remove it again.
     """
 
     inventory: Inventory
@@ -76,30 +79,32 @@ class Collecting(Struct, frozen=True):
     turns: Turns = field(default_factory=lambda: Turns(1))
 
     def effects(self) -> Mapping[type[Effect], Job]:
-        """The one-shots."""
-        at_once = self.turns.most
+        """The one-shot effects."""
+        limit = self.turns.most
         return {
-            wanted.Look: Job(self.look, _LOOK_SECONDS, at_once=at_once),
-            wanted.Remove: Job(self.remove, _REMOVE_SECONDS, at_once=at_once),
+            wanted.Look: Job(self.look, _LOOK_SECONDS, at_once=limit),
+            wanted.Remove: Job(self.remove, _REMOVE_SECONDS, at_once=limit),
         }
 
     def standing(self) -> Mapping[type[Effect], Job]:
-        """What runs for as long as the node lives."""
+        """The standing effects."""
         return {wanted.LookPeriodically: Job(self.watch)}
 
     def watch(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
-        """What there is, now and every period."""
+        """Look immediately and after each period."""
         while not context.cancelled.is_set():
             with self.turns.looking():
                 context.send(self.inventory.look(fence=context.fence))
             context.cancelled.wait(self.period_seconds)
 
     def look(self, effect: wanted.Look, context: EffectContext) -> Signal:
-        """The same once."""
+        """Look once."""
         return self.inventory.look(effect.subject, effect.intent, context.fence)
 
     def remove(self, effect: wanted.Remove, context: EffectContext) -> Signal:
-        """One thing. What is gone already went by an earlier try, or by somebody else: it is gone."""
+        """Remove one object. Idempotent: an object that is already gone, by an earlier attempt or by someone else,
+        counts as removed.
+        """
         try:
             with self.turns.removing():
                 self._remove(effect.victim, context)
@@ -125,7 +130,7 @@ class Collecting(Struct, frozen=True):
                 self._unlink(victim)
 
     def _unlink(self, victim: Victim) -> None:
-        """Its log is gone with it. A link that stays leads to nothing, and goes as such with the next run."""
+        """Remove the link to the removed log. If that fails, the next run removes the link as dangling."""
         if victim.container:
             one = ContainerLog(pod=victim.pod, uid=victim.uid, container=victim.container, id=victim.id)
             with suppress(PodLogsRefusal):
@@ -133,12 +138,12 @@ class Collecting(Struct, frozen=True):
 
 
 def _stop(runtime: FencedRuntime, victim: Victim) -> None:
-    """See to it that it does not run. What has come to run since it was looked at is no victim any more."""
+    """Make sure that the object does not run. Refuse if it has started since the look."""
     found = runtime.inspect(victim.id)
     if found is None or found.state in ("created", "exited"):
         return
     if found.state == "running" or found.pid:
-        raise Refusal("conflict", f"{victim.name}: it runs; only dead ones are removed")
+        raise Refusal("conflict", f"{victim.name} is running; only dead containers are removed")
     runtime.kill(victim.id, "KILL")
     if not runtime.wait(victim.id, _STOP_SECONDS):
-        raise Refusal("timeout", f"{victim.name}: it did not stop within {_STOP_SECONDS:.0f} s")
+        raise Refusal("timeout", f"{victim.name} did not stop within {_STOP_SECONDS:.0f} s")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from chronolet.container_gc.state import Asked, Reported, Run, State
+from chronolet.container_gc.state import Reported, RequestedRun, Run, State
 from chronolet_schemas import container_gc
 from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:
-    """The state after one of its events; others change nothing."""
+    """Apply one of its own events to the state; ignore all others."""
     match event:
         case container_gc.PolicySet():
             return replace(
@@ -21,7 +21,7 @@ def evolve(state: State, event: Event) -> State:
         case container_gc.SourcesReady():
             return replace(state, sources_ready=True)
         case container_gc.RunRequested():
-            asked = Asked(
+            asked = RequestedRun(
                 number=state.requests + 1,
                 trigger=event.trigger,
                 request=event.request,
@@ -72,8 +72,8 @@ def _begun(event: container_gc.RunStarted) -> Run:
     )
 
 
-def _without(state: State, event: container_gc.RunStarted | container_gc.RunFinished) -> tuple[Asked, ...]:
-    """What is still asked for when a run has begun that was asked for."""
+def _without(state: State, event: container_gc.RunStarted | container_gc.RunFinished) -> tuple[RequestedRun, ...]:
+    """The requested runs that remain after one has started or finished."""
     return tuple(
         one
         for index, one in enumerate(state.asked)
@@ -82,15 +82,15 @@ def _without(state: State, event: container_gc.RunStarted | container_gc.RunFini
 
 
 def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Run:
-    """The run when one more of its victims is dealt with."""
+    """The run after the outcome of one of its removals."""
     index = _index(run, event)
     if index is None:
         return run
-    dealt = run.ahead | {index}
+    done = run.ahead | {index}
     upto = run.next
-    while upto in dealt:
+    while upto in done:
         upto += 1
-    run = replace(run, next=upto, ahead=frozenset(one for one in dealt if one > upto))
+    run = replace(run, next=upto, ahead=frozenset(one for one in done if one > upto))
     if isinstance(event, container_gc.Removed):
         return replace(run, removed=run.removed + 1)
     sandbox = run.victims[index].sandbox_id
@@ -99,7 +99,7 @@ def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Ru
 
 
 def _index(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> int | None:
-    """Which victim the event is about; None if that is dealt with already."""
+    """Index of the victim that the event is about; None if its outcome is already known."""
     for index in range(run.next, len(run.victims)):
         one = run.victims[index]
         if (one.id, one.what) == (event.id, event.what):

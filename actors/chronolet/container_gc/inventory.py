@@ -1,6 +1,6 @@
-"""What there is to be collected from, by reading calls only.
+"""List everything that can be collected, with read-only calls.
 
-Comes in: the runtime, the log folders. Goes out: `signals.Looked`. Next: `decider`, or `gc plan`, which asks the same.
+Input: the runtime, the log folders. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same look.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from chronolet.container_gc.signals import Folder, Link, Looked, Seen, Stage
+from chronolet.container_gc.signals import Folder, Link, Looked, RuntimeObject, Stage
 from chronolet.ports.pods.pod_logs import LogFolder, LogLink, PodLogs, PodLogsRefusal
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
@@ -18,25 +18,25 @@ from chronolet_schemas.pleg import SANDBOX
 
 
 class Inventory(Struct, frozen=True):
-    """Where to look, and the settings that hold."""
+    """What to list, and the settings in force."""
 
     runtime: Runtime
     logs: PodLogs
     node: str
     policy: Policy
     run: Callable[[], str] = lambda: ""
-    """The log's, by which its containers are labelled."""
+    """The log's run; containers carry it as a label."""
     parallel: int = 1
-    """How many removals may be made at a time."""
+    """Limit of concurrent removals."""
 
     def look(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
-        """One look; what cannot be listed is said by its stage. `fence` is called before each call to the runtime."""
+        """Look once. `errors` names each stage that could not be listed. `fence` is called before each runtime call."""
         errors: dict[Stage, str] = {}
         containers: Sequence[ContainerState] = ()
         folders: Sequence[LogFolder] = ()
         links: Sequence[LogLink] = ()
         try:
-            # Before the containers: whatever has a link is older than it, so it is listed if it is still there.
+            # List links first: a container is older than its link, so it is in the later listing if it still exists.
             folders, links = self.logs.folders(), self.logs.links()
         except PodLogsRefusal as refusal:
             errors["pod_log_directories"] = str(refusal)
@@ -47,7 +47,7 @@ class Inventory(Struct, frozen=True):
             errors |= {"containers": str(refusal), "sandboxes": str(refusal)}
         by_id = {one.id: one.state for one in containers}
         run = self.run()
-        seen = [_seen(one, run) for one in containers]
+        found = [_runtime_object(one, run) for one in containers]
         return Looked(
             subject=subject,
             intent=intent,
@@ -56,15 +56,15 @@ class Inventory(Struct, frozen=True):
             log_folder=self.logs.path,
             log_run=run,
             parallel=self.parallel,
-            containers=tuple(one for one in seen if one.container != SANDBOX),
-            sandboxes=tuple(one for one in seen if one.container == SANDBOX),
+            containers=tuple(one for one in found if one.container != SANDBOX),
+            sandboxes=tuple(one for one in found if one.container == SANDBOX),
             log_folders=tuple(Folder(name=one.name, changed_at=one.changed_at) for one in folders),
             log_links=tuple(_links(links, by_id)) if "containers" not in errors else (),
             errors=errors,
         )
 
     def _settled(self, one: ContainerState, fence: Callable[[str], None]) -> ContainerState:
-        """A container that is frozen runs, though no listing says so."""
+        """Resolve an unknown state: a paused container is running, though the listing does not say so."""
         if one.state != "unknown":
             return one
         fence("docker.inspect")
@@ -76,9 +76,9 @@ class Inventory(Struct, frozen=True):
         )
 
 
-def _seen(one: ContainerState, run: str) -> Seen:
+def _runtime_object(one: ContainerState, run: str) -> RuntimeObject:
     owner = labels.read(one.labels)
-    return Seen(
+    return RuntimeObject(
         id=one.id,
         name=one.name,
         pod=owner.pod if owner else "",
@@ -93,7 +93,7 @@ def _seen(one: ContainerState, run: str) -> Seen:
 
 
 def _links(links: Sequence[LogLink], states: Mapping[str, str]) -> Iterator[Link]:
-    """A container that is not there is dead, one that was made and not started is not."""
+    """A missing container counts as dead; one that was created but not started does not."""
     for one in links:
         dead = states.get(one.container_id, "exited") == "exited"
         yield Link(name=one.name, target_exists=one.target_exists, container_dead=dead)

@@ -1,6 +1,6 @@
-"""Which log folders of pods, and which links to logs, go. Pure.
+"""Decide which pod log folders and links to logs to remove. Pure.
 
-Comes in: what lies there, the pods. Goes out: a verdict over each. Next: `plan`. Source:
+Input: the folders and links found, the pods. Output: one verdict each. Next: `plan`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictPodLogsDirectories).
 """
 
@@ -14,12 +14,12 @@ from chronolet_schemas.container_gc import Rule
 
 
 def uid_of(folder: str) -> str:
-    """The uid in a folder's name: all of it, or what stands behind namespace and name."""
+    """The uid in a folder's name: the whole name, or the part after namespace and name."""
     return folder.rpartition("_")[2]
 
 
 def folders(found: Iterable[Folder], pods: Pods, now: int) -> Iterator[Verdict]:
-    """A pod's folder goes with the pod, once it is sure which pods there are."""
+    """Remove the folder of a deleted pod, once all sources were read."""
     for one in found:
         uid = uid_of(one.name)
         rule = _rule(uid, one, pods, now)
@@ -35,7 +35,7 @@ def _rule(uid: str, one: Folder, pods: Pods, now: int) -> Rule:
 
 
 def links(found: Iterable[Link]) -> Iterator[Verdict]:
-    """A link to nothing goes, unless the container is there: its log may just be rotated."""
+    """Remove a link without a target, unless its container exists: the log may be in the middle of a rotation."""
     for one in found:
         goes = not one.target_exists and one.container_dead
         yield Verdict(

@@ -1,8 +1,8 @@
-"""All that a run would do: a verdict over every object of the node. Pure.
+"""Everything that a run would do: one verdict per object of the node. Pure.
 
-Comes in: a look, the pods, the policy, now. Goes out: stages, in their order. Next: `decider`, which runs it, and
-`gc plan`, which shows it. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (GarbageCollect): a stage that fails does
-not keep the next from being done.
+Input: a look, the pods, the policy, the current time. Output: the stages in order. Next: `decider`, which carries the
+plan out, and `gc plan`, which shows it. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (GarbageCollect): a failed
+stage does not prevent the next.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chronolet_schemas.container_gc import Policy, Victim
 
 
 class Judged(NamedTuple):
-    """One stage of a run: what is decided over each of its objects, or why nothing could be listed."""
+    """One stage of a run: its verdicts, or why its objects could not be listed."""
 
     stage: Stage
     verdicts: Sequence[Verdict] = ()
@@ -28,7 +28,7 @@ class Judged(NamedTuple):
 
 
 def judged(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judged]:
-    """The stages of a run."""
+    """The stages of a normal run."""
     first = _stage("containers", look, lambda: containers.judged(look.containers, pods, policy, now))
     occupied = _occupied(look, first.verdicts)
     second = _stage("sandboxes", look, lambda: sandboxes.judged(look.sandboxes, occupied, pods, now))
@@ -39,9 +39,9 @@ def judged(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judge
 
 
 def left_alone(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judged]:
-    """The stages of a run that removes what is dead of a log that was lost (rule `left_alone`), and nothing else.
+    """The stages of a run that removes only dead objects of a lost log (rule `left_alone`).
 
-    Objects of this log are not part of it. A sandbox stays with any container in it that stays.
+    Objects of this log are not considered. A sandbox stays while any container in it stays.
     """
     first = _stage("containers", look, lambda: _lost(look, containers.judged(look.containers, pods, policy, now), pods))
     going = {one.id for one in first.verdicts if one.remove}
@@ -54,7 +54,7 @@ def left_alone(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[J
 
 
 def _lost(look: Looked, verdicts: Iterable[Verdict], pods: Pods) -> Sequence[Verdict]:
-    """The verdicts over objects of a lost log. Until all sources were read, their pods may still be adopted."""
+    """Verdicts on objects of a lost log. Until all sources were read their pods may still be adopted."""
     lost = {one.id for one in (*look.containers, *look.sandboxes) if not one.of_this_log}
     found = [replace(one, remove=one.rule == "left_alone" and pods.sources_ready) for one in verdicts if one.id in lost]
     return sorted(found, key=lambda one: not one.remove)
@@ -66,22 +66,22 @@ def _stage(name: Stage, look: Looked, judge: Callable[[], Sequence[Verdict]]) ->
 
 
 def _occupied(look: Looked, verdicts: Iterable[Verdict]) -> frozenset[str]:
-    """The sandboxes in which a container is left after the first stage; all of them where nobody knows."""
+    """The sandboxes that keep a container after the first stage; all of them if containers could not be listed."""
     if "containers" in look.errors:
         return frozenset(one.id for one in look.sandboxes)
     return frozenset(verdict.sandbox_id for verdict in verdicts if not verdict.remove)
 
 
 def victims(stages: Iterable[Judged]) -> tuple[Victim, ...]:
-    """What goes, in its order."""
+    """The objects to remove, in order."""
     return tuple(verdict.victim() for stage in stages for verdict in stage.verdicts if verdict.remove)
 
 
 def kept(stages: Iterable[Judged]) -> Mapping[str, int]:
-    """How many stay, by rule."""
+    """Number of objects kept, by rule."""
     return Counter[str](verdict.rule for stage in stages for verdict in stage.verdicts if not verdict.remove)
 
 
 def errors(stages: Iterable[Judged]) -> Sequence[str]:
-    """What could not be looked at."""
+    """Errors of the stages that could not be listed."""
     return [stage.error for stage in stages if stage.error]

@@ -1,7 +1,7 @@
-"""Which dead sandboxes go. Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictSandboxes).
+"""Decide which dead sandboxes to remove. Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictSandboxes).
 
-Comes in: the sandboxes of this node, those that hold containers, the pods, now. Goes out: a verdict over each, those
-that go first, the oldest of each pod first. Next: `plan`.
+Input: the sandboxes of this node, the ids of those that hold containers, the pods, the current time. Output: one
+verdict per sandbox; those to remove come first, the oldest of each pod first. Next: `plan`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from collections import defaultdict
 from collections.abc import Container as Holds
 from collections.abc import Iterable, Sequence
 
-from chronolet.container_gc.signals import Seen
+from chronolet.container_gc.signals import RuntimeObject
 from chronolet.container_gc.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet_schemas.container_gc import Rule
 
 
-def judged(sandboxes: Iterable[Seen], occupied: Holds[str], pods: Pods, now: int) -> Sequence[Verdict]:
-    """A verdict over each sandbox."""
-    by_pod: defaultdict[str, list[Seen]] = defaultdict(list)
+def judged(sandboxes: Iterable[RuntimeObject], occupied: Holds[str], pods: Pods, now: int) -> Sequence[Verdict]:
+    """Return one verdict per sandbox."""
+    by_pod: defaultdict[str, list[RuntimeObject]] = defaultdict(list)
     for one in sandboxes:
         by_pod[one.uid].append(one)
     found = [verdict for uid, each in by_pod.items() for verdict in _of_pod(uid, each, occupied, pods, now)]
     return sorted(found, key=lambda verdict: not verdict.remove)
 
 
-def _of_pod(uid: str, sandboxes: list[Seen], occupied: Holds[str], pods: Pods, now: int) -> Iterable[Verdict]:
-    """The newest one is the pod's own as long as there is a pod."""
+def _of_pod(uid: str, sandboxes: list[RuntimeObject], occupied: Holds[str], pods: Pods, now: int) -> Iterable[Verdict]:
+    """The newest sandbox stays as long as its pod exists."""
     given_up = pods.given_up(uid) if pods.sources_ready else None
     sandboxes.sort(key=lambda one: (one.created_at, one.attempt))
     for one in sandboxes:
@@ -44,7 +44,7 @@ def _of_pod(uid: str, sandboxes: list[Seen], occupied: Holds[str], pods: Pods, n
         )
 
 
-def _exempt(one: Seen, occupied: Holds[str], given_up: Rule | None, now: int) -> Rule | None:
+def _exempt(one: RuntimeObject, occupied: Holds[str], given_up: Rule | None, now: int) -> Rule | None:
     if one.state == "running":
         return "ready"
     if one.id in occupied:

@@ -1,4 +1,4 @@
-"""What the collector's effects tell it: what there is, and what became of a removal. Times in milliseconds."""
+"""Results of the collector's effects: what exists, and how a removal ended. Times in milliseconds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from chronolet_schemas.envelope import Message, Signal
 Stage = Literal["containers", "sandboxes", "pod_log_directories"]
 
 
-class Seen(Message, frozen=True, kw_only=True):
-    """A container or sandbox of this node. One whose labels do not tell whose it is has no `pod`.
+class RuntimeObject(Message, frozen=True, kw_only=True):
+    """A container or sandbox of this node; `pod` is empty if its labels do not identify the pod.
 
-    What is frozen is running. `unknown` is what neither runs nor is dead for sure. `of_this_log`: it was not made for a
-    log that has been lost since.
+    A paused container is `running`. `unknown`: neither running nor certainly dead. `of_this_log`: False if it was
+    created for a log that has since been lost.
     """
 
     id: str
@@ -31,24 +31,24 @@ class Seen(Message, frozen=True, kw_only=True):
 
 
 class Folder(Message, frozen=True, kw_only=True):
-    """A pod's log folder, and when something last came into it or went."""
+    """A pod's log folder; `changed_at` is when an entry was last added or removed."""
 
     name: str
     changed_at: int = 0
 
 
 class Link(Message, frozen=True, kw_only=True):
-    """A link to a container's log. `container_dead` is also True of one that is not there any more."""
+    """A link to a container's log. `container_dead` is also True if the container no longer exists."""
 
     name: str
     target_exists: bool
     container_dead: bool
 
 
-class Told(Signal, frozen=True, kw_only=True):
-    """Of a look: `intent` is empty for the periodic one. It says the settings that hold where it was taken.
+class CollectorSettings(Signal, frozen=True, kw_only=True):
+    """The settings of the process that made a look. `intent` is empty for a periodic look.
 
-    `parallel` is how many removals may be made at a time.
+    `parallel` limits concurrent removals.
     """
 
     subject: str = ""
@@ -60,25 +60,25 @@ class Told(Signal, frozen=True, kw_only=True):
     parallel: int = 1
 
 
-class Looked(Told, frozen=True, kw_only=True):
-    """All that there is. `errors` are by the stage whose things could not be listed."""
+class Looked(CollectorSettings, frozen=True, kw_only=True):
+    """Everything that exists. `errors` maps a stage to the reason why its objects could not be listed."""
 
-    containers: Sequence[Seen] = ()
-    sandboxes: Sequence[Seen] = ()
+    containers: Sequence[RuntimeObject] = ()
+    sandboxes: Sequence[RuntimeObject] = ()
     log_folders: Sequence[Folder] = ()
     log_links: Sequence[Link] = ()
     errors: Mapping[Stage, str] = {}
 
 
 class RemovalDone(Signal, frozen=True, kw_only=True):
-    """It is gone, by this call or before it."""
+    """The object is gone, by this call or before it."""
 
     subject: str
     intent: str
 
 
 class RemovalRefused(Signal, frozen=True, kw_only=True):
-    """It is still there."""
+    """The object still exists."""
 
     subject: str
     intent: str

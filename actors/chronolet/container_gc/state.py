@@ -1,4 +1,4 @@
-"""What the collector of containers knows: the pods that live, its settings, the run at hand.
+"""State of the container collector: the pods that exist, its settings, the current run.
 
 Folded from its own events. Next: `decider`. Times in milliseconds.
 """
@@ -14,18 +14,18 @@ import msgspec
 from chronolet_schemas import container_gc
 
 WINDOW = 4
-"""As many times as many removals are wanted as are made at a time: so many wait while an answer is committed."""
+"""Requested removals per concurrent removal; the surplus keeps workers busy while a result is committed."""
 
 _STAGES: Mapping[container_gc.What, int] = {"container": 0, "sandbox": 1, "log_folder": 2, "log_link": 2}
 
 
 def stage_of(victim: container_gc.Victim) -> int:
-    """Which part of a run it belongs to: the parts come one after the other."""
+    """The stage of a run that the victim belongs to. Stages run one after another."""
     return _STAGES[victim.what]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run that was asked for and has not begun; `number` names its look."""
+class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A requested run that has not started; `number` identifies its look."""
 
     number: int
     trigger: container_gc.Trigger
@@ -34,8 +34,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The run at hand. `next` is the index of the first victim that is not dealt with, `ahead` are those after it that
-    are; `occupied` are sandboxes whose containers stayed. `parallel` removals are made at a time.
+    """The current run.
+
+    `next` is the index of the first victim without an outcome; `ahead` holds later indexes that have one. `occupied`:
+    sandboxes whose containers stayed. `parallel`: limit of concurrent removals.
     """
 
     number: int
@@ -54,14 +56,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def over(self) -> bool:
-        """Every victim is dealt with."""
+        """Whether every victim has an outcome."""
         return self.next == len(self.victims)
 
     def turns(self) -> Sequence[int]:
-        """The indexes of the victims whose removal is wanted now.
+        """Indexes of the victims to remove now.
 
-        A sandbox waits for all containers, and a log for all sandboxes. Behind each removal at work three more wait, so
-        that none of the workers is idle while answers are committed, even to a slow disk.
+        Sandboxes wait for all containers, and logs for all sandboxes. For each removal in progress three more are
+        queued, so that no worker is idle while results are committed, even to a slow disk.
         """
         if self.over:
             return ()
@@ -72,16 +74,16 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the last RunFinished says of the node: how much stayed, by rule, and why the run failed."""
+    """Content of the last RunFinished: the number of objects kept, by rule, and why the run failed."""
 
     kept: dict[str, int] = {}
     error: str = ""
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`pods` are those that there are, uid to namespace/name; `finished` are over and stay to be looked at.
+    """`pods` maps the uid of each existing pod to namespace/name; `finished` ones are over but may still be inspected.
 
-    `runs` counts all runs that were written down, `requests` all that were asked for.
+    `runs` counts recorded runs, `requests` requested ones.
     """
 
     node: str = ""
@@ -93,6 +95,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sources_ready: bool = False
     runs: int = 0
     requests: int = 0
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[RequestedRun, ...] = ()
     run: Run | None = None
     reported: Reported | None = None

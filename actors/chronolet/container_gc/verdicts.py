@@ -1,7 +1,7 @@
-"""What is decided over one object, and the two margins that the kubelet's rules lack. Pure.
+"""The verdict on one object, and two safety margins that the kubelet's rules lack. Pure.
 
-Comes in: nothing. Goes out: `Verdict`, `Pods`. Next: `containers`, `sandboxes`, `logs` pass verdicts, `plan` puts them
-together.
+Input: none. Output: `Verdict`, `Pods`. Next: `containers`, `sandboxes` and `logs` create verdicts; `plan` combines
+them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Container as Holds
 
 import msgspec
 
-from chronolet.container_gc.signals import Seen
+from chronolet.container_gc.signals import RuntimeObject
 from chronolet_schemas.container_gc import Rule, Victim, What
 
 BEING_MADE_MS = 300_000
-"""What was created not longer ago than a start may take is about to be started, not left over."""
+"""Longest time from creation to start. A younger object that was created but not started may be starting."""
 NEWS_MS = 60_000
-"""The news of a new pod may be younger than its first container. So long nothing is taken for a deleted pod's."""
+"""The event of a new pod may arrive after its first container. Until this age nothing is taken for a deleted pod's."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One object, whether it goes, and the rule that decided."""
+    """One object, whether to remove it, and the rule that decided."""
 
     what: What
     id: str
@@ -34,7 +34,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sandbox_id: str = ""
 
     def victim(self) -> Victim:
-        """The same as the run writes it down."""
+        """The verdict as a run records it."""
         return Victim(
             what=self.what,
             id=self.id,
@@ -49,7 +49,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Pods(msgspec.Struct, frozen=True, kw_only=True):
-    """Which pods there are, by uid. `terminated` ones are known and finished; they are given up only if so told."""
+    """The pods that exist, by uid. `terminated` ones are known and finished; they are collected only with
+    `evict_terminated`.
+    """
 
     known: Holds[str]
     terminated: Holds[str] = frozenset()
@@ -57,17 +59,17 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
     evict_terminated: bool = False
 
     def given_up(self, uid: str) -> Rule | None:
-        """Why nothing of this pod is kept, if so."""
+        """Return why everything of this pod is removed; None if the pod keeps its objects."""
         if uid not in self.known:
             return "deleted_pod"
         return "terminated_pod" if self.evict_terminated and uid in self.terminated else None
 
 
-def unknown(one: Seen, now: int) -> Rule | None:
-    """Why something of a pod that nobody knows is kept all the same, if so.
+def unknown(one: RuntimeObject, now: int) -> Rule | None:
+    """Return why an object of an unknown pod is kept; None if it may be removed.
 
-    A log knows every pod it ever had: a pod that it does not know is one that was deleted, or that an earlier log had.
-    That one was left alone when this log began, and is so for ever.
+    The log knows every pod that it ever had, so an unknown pod is one that was deleted or that belongs to an earlier
+    log. Objects of an earlier log were left alone when this log began, and stay so permanently.
     """
     if not one.of_this_log:
         return "left_alone"

@@ -1,4 +1,4 @@
-"""What the collector of containers wants to have running. Comes in: nothing. Goes out: Effect Structs for `effects`."""
+"""Effects of the container collector. Input: none. Output: Effect Structs for `effects`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from chronolet_schemas import container_gc
 
 
 class LookPeriodically(Effect, frozen=True, kw_only=True):
-    """Standing: look at what there is now and after each period; sends Looked. A run follows from each look."""
+    """Standing: look immediately and after each period; sends Looked. Each look may start a run."""
 
 
 class Look(Effect, frozen=True, kw_only=True):
-    """Look once, for a run that was asked for. Answers: Looked."""
+    """Look once, for a requested run. Result: Looked."""
 
 
 class Remove(Effect, frozen=True, kw_only=True):
-    """Remove one dead thing, stopped first if need be. Answers: RemovalDone, RemovalRefused."""
+    """Remove one dead object, stopping it first if needed. Result: RemovalDone or RemovalRefused."""
 
     victim: container_gc.Victim

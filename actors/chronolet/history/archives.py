@@ -1,7 +1,6 @@
-"""The archive of whatever run the node's log is in now.
+"""The archive of the log's current run.
 
-Comes in: the state folder, the node, its store. Goes out: `ArchiveReader`, and the archive to write to. Next:
-`entries`.
+Input: the state folder, the node, its store. Output: an `ArchiveReader`, and the archive to write to. Next: `entries`.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ class NodeArchive:
         self._store = store
 
     def current(self) -> Archive:
-        """The archive of the log's present run."""
+        """The archive of the log's current run."""
         return Archive(self._state_folder, self._node, self._store.run())
 
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
-        """See `ArchiveReader`. HistoryMissing where files are damaged or gone."""
+        """See `ArchiveReader`. Raises HistoryMissing if files are damaged or missing."""
         archive = self.current()
         exact = after
         if after.n == LARGEST_N:
-            # A moment between entries: files are read from the last one that ends before it.
+            # `after` is a time, not an entry: start at the last file that ends before it.
             exact = max((last for _, last, _ in archive.files() if last <= after), default=START)
         try:
             yield from (entry for entry in archive.read(exact, upto) if entry.position > after)

@@ -1,7 +1,7 @@
-"""The node's log from its first entry on, whether an entry is still in the stream or in an archive file by now.
+"""The complete log of the node, read from stream and archive as one.
 
-Comes in: a store, and a reader of archive files. Goes out: entries in order of position, none left out, none twice.
-Next: `state`, `kube_events` and the CLI's `log`.
+Input: a store, and a reader of archive files. Output: entries in order of position, without gaps or duplicates. Next:
+`state`, `kube_events` and the CLI's `log`.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from chronolet_schemas.envelope import START, Entry, Position
 
 PAGE = 2_000
 LARGEST_N = 2**53
-"""Above every number that an entry has."""
+"""Greater than the number of any entry."""
 
 
 class ArchiveReader(Protocol):
     """Archived entries of the log's run."""
 
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
-        """Entries after a position up to and with another one, oldest first."""
+        """Yield the entries after `after`, up to and including `upto`, oldest first."""
 
 
 class NoArchive:
-    """No archive files are at hand."""
+    """An empty archive, for readers without archive files."""
 
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:  # noqa: ARG002
-        """Nothing."""
+        """Yield nothing."""
         return iter(())
 
 
 def entries(
     store: Store, archive: ArchiveReader, after: Position = START, upto: Position | None = None
 ) -> Iterator[Entry]:
-    """Entries after a position, up to and with `upto` or the newest there is when the reading gets there."""
+    """Yield the entries after `after`, up to and including `upto`, or up to the newest one when reading reaches it."""
     at, whole = after, False
     while not whole:
         trimmed = store.archived()[1]
@@ -52,18 +52,18 @@ def entries(
         whole = True
         for entry in store.scan(at, upto):
             if entry.position.n != at.n + 1 and store.archived()[1] > at:
-                whole = False  # trimmed under our hands; what is missing is in the archive by now
+                whole = False  # trimmed meanwhile; the missing entries are in the archive now
                 break
             yield entry
             at = entry.position
 
 
 def concerns_pod(entry: Entry, pod: str) -> bool:
-    """Whether an entry is about the pod `namespace/name`: its own, or another actor's that names it."""
+    """Whether an entry is about the pod `namespace/name`: the pod's own, or another actor's that names it."""
     if entry.entity == f"pod/{pod}":
         return True
     if pod.encode() not in entry.data:
-        return False  # most entries, without looking further
+        return False  # fast path for most entries
     try:
         data = msgspec.msgpack.decode(entry.data)
     except msgspec.DecodeError:
@@ -72,46 +72,49 @@ def concerns_pod(entry: Entry, pod: str) -> bool:
 
 
 def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Generator[Entry, None, Position]:
-    """The archive's part, and where it ended. HistoryMissing for a hole in it: `n` has no gaps."""
+    """Yield the archived entries and return the position of the last one.
+
+    Raises HistoryMissing for a gap in `n`.
+    """
     at, sure = after, after.n != LARGEST_N
     for entry in archive.entries(after, upto):
         if entry.type and sure and entry.position.n != at.n + 1:
             raise _missing(at, entry.position)
-        # What somebody else put into the log has a number of his own choice, and no type.
+        # An entry that a third party wrote has an arbitrary number and no type.
         at, sure = entry.position, bool(entry.type)
         yield entry
     return at
 
 
 def _reaches(store: Store, archive: ArchiveReader, last: Position, trimmed: Position) -> bool:
-    """Whether the archive's part, which ended with `last`, goes as far as the stream was trimmed.
+    """Whether the archived part, which ended with `last`, reaches the trim position.
 
-    `trimmed` bears the number of the last entry that went, but maybe a later time.
+    `trimmed` has the number of the last trimmed entry, but possibly a later time.
     """
     if last.n == trimmed.n:
         return True
-    if last.n == LARGEST_N:  # nothing was read from a moment between entries on: is there an archive at all?
+    if last.n == LARGEST_N:  # a time matched no archived entry: is there an archive at all?
         return next(archive.entries(START, trimmed), None) is not None
     following = store.read_log(trimmed, 1)
-    return bool(following) and not following[0].type  # somebody else's entry, whose number says nothing
+    return bool(following) and not following[0].type  # a third party's entry, whose number is arbitrary
 
 
 def _missing(after: Position, upto: Position) -> HistoryMissing:
     return HistoryMissing(
         f"the log's entries after {after} up to {upto} were archived, and the archive files are not here: "
-        "ask on the node, or give its --root-dir"
+        "run the command on the node, or pass its --root-dir"
     )
 
 
 def before(milliseconds: int) -> Position:
-    """A position after which everything happened at `milliseconds` or later."""
+    """A position after which every entry is from `milliseconds` or later."""
     return Position(milliseconds - 1, LARGEST_N) if milliseconds > 0 else START
 
 
 def position_before_last(store: Store, count: int) -> Position:
-    """A position after which the stream has at most `count` entries, as many of them if it has so many.
+    """A position after which the stream has `count` entries, or all if it has fewer.
 
-    The stream cannot be counted from its end, but `n` has no gaps: bisect by time for the first entry wanted.
+    The stream cannot be counted from its end, but `n` has no gaps: bisect by time for the first requested entry.
     """
     last = store.last()
     wanted = last.n - count
@@ -120,7 +123,7 @@ def position_before_last(store: Store, count: int) -> Position:
     low, high = 0, last.milliseconds
     while low < high:
         middle = (low + high) // 2
-        # Is the first entry later than `middle` already one of those wanted?
+        # Is the first entry after `middle` one of those requested?
         found = store.read_log(Position(middle, LARGEST_N), 1)
         if found and found[0].position.n <= wanted + 1:
             low = middle + 1
@@ -130,7 +133,7 @@ def position_before_last(store: Store, count: int) -> Position:
 
 
 def _within(store: Store, milliseconds: int, wanted: int) -> Position:
-    """The position with number `wanted`, not before the entries of this millisecond's predecessor."""
+    """The position with the number `wanted`, searched from the given millisecond on."""
     at = before(milliseconds)
     while page := store.read_log(at, PAGE):
         for entry in page:

@@ -1,6 +1,6 @@
-"""KubeEvents as the log has them: every one that was recorded, whatever was made of it since.
+"""KubeEvents as recorded in the log, before correlation.
 
-Comes in: log entries. Goes out: `Recorded` with positions. Next: whoever correlates them for a reader.
+Input: log entries. Output: `Recorded` with positions. Next: the caller, which correlates them for a reader.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ RECORDED = registry.type_of(Recorded).partition("@")[0]
 
 
 def recorded(log: Iterable[Entry], wanted: Callable[[Recorded], bool]) -> Iterator[tuple[Position, Recorded]]:
-    """Those that are wanted, in the log's order."""
+    """Yield the events for which `wanted` is true, in log order."""
     for entry in log:
         if not entry.type.startswith(RECORDED):
             continue
         try:
             event = codec.decode(entry.type, entry.data, Event)
         except codec.Undecodable:
-            continue  # a newer release's words; `log` shows them as they are
+            continue  # written by a newer release; `log` shows it undecoded
         if isinstance(event, Recorded) and wanted(event):
             yield entry.position, event
 
 
 def about(object_kind: str, namespace: str, name: str, uid: str = "") -> Callable[[Recorded], bool]:
-    """Whether an event is about this object; of one `uid` only where that is given."""
+    """Build a predicate: whether an event is about this object; a given `uid` must match, if the event has one."""
 
     def wanted(event: Recorded) -> bool:
         same = (event.object_kind, event.namespace, event.name) == (object_kind, namespace, name)

@@ -1,6 +1,6 @@
-"""The probe of a pod that began latest, and why. Pure.
+"""The most delayed probe of a pod, and the reason. Pure.
 
-Comes in: the raw results of the node's probes, what the log says of delays. Goes out: one sentence, empty if none was
+Input: raw results of the node's probes, the delays recorded in the log. Output: one sentence, empty if no probe was
 late. Next: `start_trace`.
 """
 
@@ -13,16 +13,16 @@ from chronolet.history.start_culprit import Culprit, seconds
 from chronolet_schemas.prober import ProbeDelayed, RawResult
 
 LATE_MILLISECONDS = 1000.0
-"""A probe that began so much after its time is worth naming."""
+"""A delay of at least this is reported."""
 STALL_SHARE = 0.5
-"""From this part of its delay on, in which the agent did not run, that is why a probe was late."""
+"""From this share of the delay on, a stall of the agent is named as its reason."""
 
 ROUNDED_MILLISECONDS = 1.0
-"""The log's figures are whole numbers, and so may exceed a result's by less than this."""
+"""Delays in the log are rounded to whole milliseconds, and so may exceed those of raw results by less than this."""
 
 
-class _Probed(NamedTuple):
-    """One probe that was made: whose, when, for how long, how late. In milliseconds."""
+class _Attempt(NamedTuple):
+    """One probe attempt: whose, when, how long, how late. Times in milliseconds."""
 
     uid: str
     name: str
@@ -35,26 +35,26 @@ class _Probed(NamedTuple):
 def latest(
     name: str, uid: str, since: int, results: Iterable[RawResult], delays: Sequence[ProbeDelayed]
 ) -> Culprit | None:
-    """Of the pod `name` (namespace/name) of that uid, since that time; None if none was late."""
-    made = [_probed(one) for one in results]
-    late = [one for one in made if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]
+    """The most delayed probe of the pod `name` (namespace/name) with this uid since `since`; None if none was late."""
+    attempts = [_attempt(one) for one in results]
+    late = [one for one in attempts if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]
     worst = max(late, key=lambda one: one.late, default=None)
-    told = max(delays, key=lambda one: one.late_milliseconds, default=None)
-    if told is not None and (worst is None or told.late_milliseconds > worst.late + ROUNDED_MILLISECONDS):
-        late_by, who = float(told.late_milliseconds), _who(told.probe, told.container)
-        because = _stall(told.agent_late_milliseconds, late_by) or ": other probes were at work"
+    logged = max(delays, key=lambda one: one.late_milliseconds, default=None)
+    if logged is not None and (worst is None or logged.late_milliseconds > worst.late + ROUNDED_MILLISECONDS):
+        late_by, probe = float(logged.late_milliseconds), _probe_words(logged.probe, logged.container)
+        because = _stall(logged.agent_late_milliseconds, late_by) or ": other probes were running"
     elif worst is not None:
-        late_by, who = worst.late, worst.name.partition(": ")[2]
-        because = _because(worst, made)
+        late_by, probe = worst.late, worst.name.partition(": ")[2]
+        because = _because(worst, attempts)
     else:
         return None
-    return Culprit(f"{name}: {who} began {seconds(late_by)} late{because}", late_by)
+    return Culprit(f"{name}: {probe} began {seconds(late_by)} late{because}", late_by)
 
 
-def _probed(one: RawResult) -> _Probed:
-    return _Probed(
+def _attempt(one: RawResult) -> _Attempt:
+    return _Attempt(
         uid=one.uid,
-        name=f"{one.pod}: {_who(one.probe, one.container)}",
+        name=f"{one.pod}: {_probe_words(one.probe, one.container)}",
         at=_number(one.at),
         took=_number(one.milliseconds),
         late=_number(one.late_milliseconds),
@@ -62,24 +62,24 @@ def _probed(one: RawResult) -> _Probed:
     )
 
 
-def _who(probe: str, container: str) -> str:
+def _probe_words(probe: str, container: str) -> str:
     return f"the {probe.lower()} probe of container {container}"
 
 
 def _stall(stalled: float, late: float) -> str:
-    return f": agent or machine stood still for {seconds(stalled)} meanwhile" if stalled >= STALL_SHARE * late else ""
+    return f": agent or machine stalled for {seconds(stalled)}" if stalled >= STALL_SHARE * late else ""
 
 
-def _because(worst: _Probed, made: Sequence[_Probed]) -> str:
+def _because(worst: _Attempt, attempts: Sequence[_Attempt]) -> str:
     if stall := _stall(worst.stalled, worst.late):
         return stall
-    beside = [one for one in made if one.at < worst.at and one.at + one.took > worst.at - worst.late]
-    others = [one for one in beside if (one.uid, one.name) != (worst.uid, worst.name)]
+    concurrent = [one for one in attempts if one.at < worst.at and one.at + one.took > worst.at - worst.late]
+    others = [one for one in concurrent if (one.uid, one.name) != (worst.uid, worst.name)]
     if not others:
         return ""
     longest = max(others, key=lambda one: one.took)
     were = "other probe was" if len(others) == 1 else "other probes were"
-    return f": {len(others)} {were} at work meanwhile, {longest.name} for {seconds(longest.took)}"
+    return f": {len(others)} {were} running meanwhile, {longest.name} for {seconds(longest.took)}"
 
 
 def _number(text: str) -> float:

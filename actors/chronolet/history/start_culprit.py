@@ -1,6 +1,6 @@
-"""One sentence about a pod's start: what took longest, and why; or why it does not go on. Pure.
+"""One sentence about a pod's start: which step took longest and why, or why the start is stuck. Pure.
 
-Comes in: `Start`, now. Goes out: the sentence. Next: `start_trace`.
+Input: `Start`, the current time. Output: the sentence. Next: `start_trace`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from chronolet.kernel.observer import Queue
 from chronolet.ports.spans import PULL_TURN, TURN, Span
 
 _PULL = "docker.pull"
-"""What a pull's own note says better."""
+"""The call whose duration the pull's own note describes better."""
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """A sentence, and how many milliseconds went to what it names."""
+    """A sentence, and the milliseconds spent on what it names."""
 
     words: str
     milliseconds: float
 
 
 def culprit(name: str, start: Start, now: int) -> Culprit:
-    """Of the start of the pod `name` (namespace/name)."""
+    """The culprit of the start of the pod `name` (namespace/name)."""
     if start.next_at and not start.gone_at:
         waited = now - start.next_at
-        return Culprit(f"{name} has waited for {seconds(waited)} for the pod before it to end", waited)
+        return Culprit(f"{name} has waited {seconds(waited)} for its predecessor to end", waited)
     stuck = _stuck(start)
     if stuck:
         return Culprit(f"{name} has not started: {stuck}", 0)
@@ -38,7 +38,7 @@ def culprit(name: str, start: Start, now: int) -> Culprit:
 
 
 def _stuck(start: Start) -> str:
-    """Why it does not go on; empty if it does, did, or was told to end."""
+    """Why the start is stuck; empty if it progresses, is done, or the pod is to end."""
     if start.ending_at or start.refusal:
         return "" if start.ending_at else start.refusal
     if not start.lacking or any(not one.ended for one in start.steps):
@@ -51,10 +51,10 @@ def _stuck(start: Start) -> str:
 def _without_steps(name: str, start: Start, now: int) -> Culprit:
     since = now - start.since
     if start.ending_at:
-        return Culprit(f"{name} was told to end before anything of its start had begun", 0)
+        return Culprit(f"{name} began to terminate before the first step of its start", 0)
     if start.adopted:
-        return Culprit(f"{name} ran already when this log began, {seconds(since)} ago: its start is not in it", 0)
-    return Culprit(f"{name}: nothing of its start has begun for {seconds(since)}", since)
+        return Culprit(f"{name} already ran when this log began, {seconds(since)} ago; its start is not recorded", 0)
+    return Culprit(f"{name}: no step of its start has begun for {seconds(since)}", since)
 
 
 def _slowest(name: str, start: Start, now: int) -> Culprit:
@@ -67,7 +67,7 @@ def _slowest(name: str, start: Start, now: int) -> Culprit:
     what, took, reason = _what(worst, now)
     times = f", {len(worst)} times" if len(worst) > 1 else ""
     if start.ending_at and start.lacking:
-        how = f"was told to end {seconds(whole)} after its start began"
+        how = f"began to terminate {seconds(whole)} after its start began"
     elif start.over:
         how = f"took {seconds(whole)} to start"
     else:
@@ -77,22 +77,22 @@ def _slowest(name: str, start: Start, now: int) -> Culprit:
 
 
 def _idle(start: Start) -> Sequence[Step]:
-    """The time in which a start that is not over has stood still, as if it were a step."""
+    """The time in which an unfinished start has made no progress, as a step."""
     if start.over or any(not one.ended for one in start.steps):
         return ()
     since = max(one.ended for one in start.steps)
-    return (Step(name=f"with nothing under way for container {', '.join(start.lacking)}", began=since),)
+    return (Step(name=f"without progress for container {', '.join(start.lacking)}", began=since),)
 
 
 def whole_milliseconds(start: Start, now: int) -> int:
-    """From the beginning of the first step to the end of the last, or to now; 1 at least."""
+    """From the beginning of the first step to the end of the last one, or to now; at least 1."""
     began = min(one.began for one in start.steps)
     ended = max(one.ended for one in start.steps) if start.over else now
     return max(ended - began, 1)
 
 
 def _what(steps: Sequence[Step], now: int) -> tuple[str, float, str]:
-    """What took most of the time of these steps of one name, how long, and why."""
+    """What took most of the time of these steps with the same name, how long, and why."""
     name, took = steps[0].name, float(sum(one.milliseconds(now) for one in steps))
     spans = [span for one in steps for span in one.spans]
     turns = [span for span in spans if span.what in (TURN, PULL_TURN)]
@@ -101,15 +101,15 @@ def _what(steps: Sequence[Step], now: int) -> tuple[str, float, str]:
     if waited <= took / 2:
         return name, took, reason or _longest_call(spans, took, now)
     longest = max(turns, key=lambda one: one.took(now), default=None)
-    return f"waiting for a turn before {name}", waited, _queue_words(longest) or reason
+    return f"queued before {name}", waited, _queue_words(longest) or reason
 
 
 def _queue_words(turn: Span | None) -> str:
-    """`1 of at most 1 was at work (default/first), 2 waited before it`."""
+    """`1 of at most 1 start was running (default/first), and 2 more came before it`."""
     if turn is None:
         return ""
     if turn.queue is None:
-        return "as many as the engine carries were at work"
+        return "the engine was at its measured limit"
     return _queue(turn.queue, "pull" if turn.what == PULL_TURN else "start")
 
 
@@ -119,12 +119,12 @@ def _queue(queue: Queue, what: str) -> str:
     were = "was" if queue.at_work == 1 else "were"
     allowed = f"{queue.allowed} {what}{'' if queue.allowed == 1 else 's'}"
     ahead = f", and {queue.ahead} more came before it" if queue.ahead else ""
-    alone = "" if queue.at_work >= queue.allowed else ", the first of a batch by itself"
-    return f"{queue.at_work} of at most {allowed} {were} at work{alone} ({holders}){ahead}"
+    alone = "" if queue.at_work >= queue.allowed else " alone, as the first of a batch"
+    return f"{queue.at_work} of at most {allowed} {were} running{alone} ({holders}){ahead}"
 
 
 def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
-    """The call to the engine that took most of it, if one did."""
+    """The engine call that took more than half of the time, if any."""
     longest = max(spans, key=lambda one: one.took(now), default=None)
     if longest is None or longest.took(now) <= took / 2 or (longest.over and longest.what == _PULL):
         return ""
@@ -132,9 +132,9 @@ def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
     if longest.over:
         return f"{longest.what} took {so_long}"
     return (
-        f"its pull has gone on for {so_long}"
+        f"its pull has been running for {so_long}"
         if longest.what == _PULL
-        else f"{longest.what} is unanswered for {so_long}"
+        else f"{longest.what} has not answered for {so_long}"
     )
 
 

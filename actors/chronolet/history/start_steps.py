@@ -1,16 +1,16 @@
-"""The steps of a pod's last start, by the log. Pure.
+"""The steps of a pod's last start, from the log. Pure.
 
-Comes in: the node's log, spans. Goes out: `Start`. Next: `start_culprit` says what took longest, `start_trace` puts
-all together.
+Input: the node's log, spans. Output: `Start`. Next: `start_culprit` finds what took longest, `start_trace` assembles
+the trace.
 
-A step begins with the event that asks for it and ends with the one that answers. Steps may overlap: a container is
-created while its sandbox starts. A start begins when the pod is accepted, when the restart of a container is scheduled,
-and when one is stopped for a restart:
+A step begins with the event that requests it and ends with the event that reports its outcome. Steps may overlap: a
+container is created while its sandbox starts. A start begins when the pod is accepted, when the restart of a container
+is scheduled, and when a container is stopped for a restart:
 
-    PodApplied, SpecAccepted (another uid), PodAdopted    everything before is forgotten
-    SandboxExited, ContainerStopRequested (to restart)    what is over is forgotten, if nothing goes on
-    RestartScheduled                                      what is over is forgotten, but for what led to it
-    TerminationRequested, PodFailed                       what goes on is given up
+    PodApplied, SpecAccepted (another uid), PodAdopted    forget everything before
+    SandboxExited, ContainerStopRequested (to restart)    forget ended steps, if no step is open
+    RestartScheduled                                      forget ended steps, except those that led to it
+    TerminationRequested, PodFailed                       give up open steps
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from chronolet_schemas import manifests, pod, prober, registry
 from chronolet_schemas.envelope import Entry, Event, Position
 from chronolet_schemas.podspec import PodSpec
 
-GIVEN_UP = "given up: the pod is to end"
+GIVEN_UP = "given up: the pod is ending"
 _OF_ALL_PODS = {registry.type_of(one) for one in (pod.ImageReady, manifests.PodApplied, manifests.PodWithdrawn)}
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a start: milliseconds since the epoch; `ended` 0 while it goes on. `note` says how it ended, or why
-    it goes on; `failed`: it came to nothing. `waited`: so many milliseconds of it a pull waited for its turn.
+    """One step of a start. Times in milliseconds since the epoch; `ended` is 0 while the step is open.
+
+    `note` says how it ended, or why it is still open; `failed`: it had no result. `waited`: milliseconds for which a
+    pull was queued.
     """
 
     name: str
@@ -43,17 +45,17 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
 
     def milliseconds(self, now: int) -> int:
-        """How long it took, or has taken so far."""
+        """Its duration so far."""
         return max((self.ended or now) - self.began, 0)
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod's last start: its steps, oldest first. Times in milliseconds since the epoch, 0: not so.
+    """A pod's last start: its steps, oldest first. Times in milliseconds since the epoch, 0 if it has not happened.
 
-    `since` is when a source wanted the pod, the log took it over, or something of it was to begin anew. `lacking` are
-    containers that have not started yet. `refusal` is why it does not go on, empty if it does. `ending_at`: the pod was
-    told to end then; `gone_at`: nothing was left of it; `next_at`: another one of its name has waited for that since.
-    `delays` are of its probes.
+    `since` is when a source requested the pod, the log adopted it, or a restart began. `lacking`: containers that have
+    not started yet. `refusal`: why the start is refused, empty if it is not. `ending_at`: when the pod's end was
+    requested; `gone_at`: when nothing of it was left; `next_at`: since when a pod of the same name has waited for that.
+    `delays` are those of its probes.
     """
 
     uid: str = ""
@@ -70,20 +72,21 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether everything runs, or nothing will."""
+        """Whether all containers have started and no step is open, or the start was refused or the pod is to end."""
         going_on = any(not one.ended for one in self.steps)
         return bool(self.refusal or self.ending_at) or not (going_on or self.lacking)
 
 
 def concerns_start(entry: Entry, name: str) -> bool:
-    """Whether `last_start` of the pod `name` (namespace/name) wants to see this entry."""
+    """Whether `last_start` of the pod `name` (namespace/name) needs this entry."""
     return entry.entity == f"pod/{name}" or entry.entity.startswith(f"prober/{name}/") or entry.type in _OF_ALL_PODS
 
 
 def last_start(name: str, events: Iterable[tuple[Position, str, Event]], spans: Sequence[Span]) -> Start | None:
-    """Of the pod `name` (namespace/name), by events with their positions and entities; None where there is none of it.
+    """The last start of the pod `name` (namespace/name), from events with their positions and entities; None if the log
+    has none.
 
-    Those of other pods count for what their pulls had others wait for.
+    Events of other pods matter because their pulls delay others.
     """
     reading = _Reading(_by_cause(spans))
     own, probes = f"pod/{name}", f"prober/{name}/"
@@ -114,7 +117,7 @@ class _Reading:
         self.uid = ""
         self.delays: list[prober.ProbeDelayed] = []
         self.pulls: list[tuple[int, pod.ImageReady]] = []
-        """Of all pods, with when they were over."""
+        """Of all pods, with their end times."""
         self._gone_at = 0
         self._begin("", 0)
 
@@ -135,7 +138,7 @@ class _Reading:
         )
 
     def want(self, position: Position, event: manifests.PodApplied | manifests.PodWithdrawn) -> None:
-        """A source wants the pod, or wants it no more, which only counts where no pod has come of it."""
+        """A source requests the pod, or withdraws it, which counts only before the pod was accepted."""
         at = position.milliseconds
         if isinstance(event, manifests.PodApplied):
             if not self.uid or self._gone_at:
@@ -144,12 +147,12 @@ class _Reading:
             self._ending_at = self._gone_at = at
 
     def take(self, position: Position, event: Event) -> None:
-        """One event of the pod's."""
+        """Process one event of the pod."""
         at = position.milliseconds
         self._live(event, at)
         self._restart(event, at)
-        self._answer(event, at)
-        self._ask(event, position)
+        self._outcome(event, at)
+        self._begin_step(event, position)
 
     def _begin(self, uid: str, at: int, spec: PodSpec | None = None) -> None:
         self.uid, self._since, self._adopted, self._accepted = uid, at, spec is None, False
@@ -172,7 +175,7 @@ class _Reading:
         self._inits = {one.name for one in inits if one.restart_policy != "Always"}
 
     def _forget(self, at: int) -> None:
-        """Another start begins."""
+        """A new start begins."""
         self._since = at
         self._done = []
         self.delays.clear()
@@ -240,47 +243,47 @@ class _Reading:
                 pass
 
     def _stop(self, containers: Iterable[str], at: int) -> None:
-        """These are to be started again."""
+        """These containers will be started again."""
         if not self._open:
             self._forget(at)
         self._stopped.update(containers)
         self._started.difference_update(containers)
 
-    def _answer(self, event: Event, at: int) -> None:
+    def _outcome(self, event: Event, at: int) -> None:
         note = step_events.note(event)
         if note is not None and note.key in self._open:
             self._open[note.key] = msgspec.structs.replace(self._open[note.key], note=note.words)
-        for answer in step_events.answers(event):
-            self._end(answer, event, at)
+        for ended in step_events.ended(event):
+            self._end(ended, event, at)
 
-    def _end(self, answer: step_events.Answer, event: Event, at: int) -> None:
-        step = self._open.pop(answer.key, None)
+    def _end(self, outcome: step_events.StepEnded, event: Event, at: int) -> None:
+        step = self._open.pop(outcome.key, None)
         if step is None:
             return
         waited = event.waited_milliseconds if isinstance(event, pod.ImageReady) else 0
-        words = answer.words + (self._behind(event, at) if isinstance(event, pod.ImageReady) else "")
-        ended = msgspec.structs.replace(step, ended=at, note=words or step.note, failed=answer.failed, waited=waited)
+        words = outcome.words + (self._behind(event, at) if isinstance(event, pod.ImageReady) else "")
+        ended = msgspec.structs.replace(step, ended=at, note=words or step.note, failed=outcome.failed, waited=waited)
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
-        """The pull that it waited for the longest: its own is not among them yet."""
+        """Name the pull that it waited for longest; its own is not in the list yet."""
         began = at - event.milliseconds
-        asked = began - event.waited_milliseconds
+        queued = began - event.waited_milliseconds
         before = [
-            (ended - max(asked, ended - one.milliseconds), one.image)
+            (ended - max(queued, ended - one.milliseconds), one.image)
             for ended, one in self.pulls
-            if ended > asked and ended - one.milliseconds < began
+            if ended > queued and ended - one.milliseconds < began
         ]
         return f" behind the pull of {max(before)[1]}" if event.waited_milliseconds and before else ""
 
-    def _ask(self, event: Event, position: Position) -> None:
-        asked = step_events.asked(event, self._inits)
-        if asked is None or self._ending_at:
+    def _begin_step(self, event: Event, position: Position) -> None:
+        begun = step_events.begun(event, self._inits)
+        if begun is None or self._ending_at:
             return
         if isinstance(event, pod.HookRequested) and event.hook == "PreStop" and event.container not in self._stopped:
             return
-        note = asked.note
+        note = begun.note
         if isinstance(event, pod.RestartScheduled | pod.ImageBackOffBegan):
             note = self._ends.get(event.container, "")
         spans = self._spans.get(str(position), ())
-        self._open[asked.key] = Step(name=asked.words, began=position.milliseconds, note=note, spans=spans)
+        self._open[begun.key] = Step(name=begun.words, began=position.milliseconds, note=note, spans=spans)

@@ -1,8 +1,9 @@
-"""Where the time of a pod's last start went: steps by the log, the waits and calls within each by recent spans. Pure.
+"""Where the time of a pod's last start went: steps from the log, waits and engine calls from recent spans. Pure.
 
-Comes in: the node's events, spans, results of its probes, now. Goes out: `Trace`. Next: `cli.trace` prints it.
+Input: the node's events, spans, results of its probes, the current time. Output: `Trace`. Next: `cli.trace` prints it.
 
-The culprit is what took longest: of the start, or the delay of a probe after it. Both are named where worth it.
+The culprit is what took longest: a step of the start, or the delay of a probe after it. If both are significant, both
+are named.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ UNHOSTED = "no agent of the node runs pods now: start it with `chronolet run`"
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """The last start of a pod. `culprit` is one sentence; `ended` 0 while it goes on. `milliseconds` is all of it, so
-    far. `gone_at` is when the pod was gone, 0 if it is not. `adopted`: it ran already when the log began.
+    """The last start of a pod.
+
+    `culprit` is one sentence. `ended` is 0 while the start is in progress; `milliseconds` is its duration so far.
+    `gone_at` is when the pod was gone, 0 if it is not. `adopted`: it already ran when the log began.
     """
 
     pod: str
@@ -45,7 +48,7 @@ def trace(
     *,
     hosted: bool = True,
 ) -> Trace | None:
-    """Of the pod `name` (namespace/name); None where the log has none of it. `hosted`: an agent runs pods."""
+    """Trace the pod `name` (namespace/name); None if it is not in the log. `hosted`: whether an agent runs pods."""
     start = last_start(name, events, spans)
     if start is None:
         return None
@@ -64,7 +67,7 @@ def trace(
 
 
 def _sentence(name: str, start: Start, began: int, results: Iterable[RawResult], now: int, *, hosted: bool) -> str:
-    """A start that is not over says so first; of what is over, what took longer."""
+    """Describe an unfinished start first; of finished ones, what took longer."""
     found = culprit(name, start, now)
     late = latest(name, start.uid, began, results, start.delays) if start.probed else None
     if not start.over and not hosted:

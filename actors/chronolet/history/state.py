@@ -1,8 +1,8 @@
-"""The actors' states at a moment, folded in the reader's own process: no actor is asked.
+"""The states of actors at a position, folded in the reader's own process without involving any actor.
 
-Comes in: a store, an archive, the pure Kinds, a position. Goes out: `Moment`. A snapshot shortens the way where it is
-of the Kind's format and not younger than the moment; else the history is folded from its beginning. Next: `cli`; the
-page /pods, which is asked for again and again (`Latest`).
+Input: a store, an archive, the pure Kinds, a position. Output: `Moment`. A snapshot is used if it has the Kind's format
+and is not newer than the position; otherwise the history is folded from its beginning. Next: `cli`; the page /pods,
+which is requested repeatedly (`Latest`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 
 class Moment(Struct, frozen=True):
-    """What every entity of the asked kinds was. `states[kind][key]`."""
+    """The state of every entity of the requested kinds: `states[kind][key]`."""
 
     position: Position
-    """Of the last entry read, START for an empty log."""
+    """Position of the last entry read; START for an empty log."""
     states: Mapping[str, Mapping[str, Any]]
     unreadable: tuple[Position, ...] = ()
-    """Own entries that this release cannot decode; they are left out, as the hosts leave them out."""
+    """Entries of these kinds that this release cannot decode; they are omitted, as the hosts omit them."""
 
 
 class _Fold:
-    """The states of one kind on their way to the moment."""
+    """Folds the states of one kind."""
 
     def __init__(self, kind: Kind[Any]) -> None:
         self.kind = kind
@@ -42,22 +42,22 @@ class _Fold:
         self.begins: dict[Shard, Position] = dict.fromkeys(shards_of(kind.name, kind.shards), START)
 
     def restore(self, store: Store, latest: Position | None) -> None:
-        """Begin each shard from its snapshot, if that is of use."""
+        """Start each shard from its snapshot, if that is usable."""
         for shard, snapshot in store.read_snapshots(list(self.begins)).items():
             if snapshot.format != self.kind.format or (latest and snapshot.position > latest):
                 continue
             try:
                 images = decode_states(self.kind.state, snapshot.state)
             except (msgspec.ValidationError, msgspec.DecodeError):
-                continue  # recovery would ignore it as well; the history tells the same
+                continue  # recovery ignores it as well; folding the history gives the same states
             self.begins[shard] = snapshot.position
-            for key in self.kind.at_start:  # what is not in the snapshot has gone
+            for key in self.kind.at_start:  # an entity missing in the snapshot is gone
                 if shard_for(self.kind.name, self.kind.shards, key) == shard:
                     self.states.pop(key, None)
             self.states |= {key: image.state for key, image in images.items()}
 
     def add(self, key: str, entry: Entry) -> None:
-        """Fold one entry. Undecodable if it cannot be read."""
+        """Fold one entry. Raises Undecodable."""
         shard = shard_for(self.kind.name, self.kind.shards, key)
         if entry.position <= self.begins[shard]:
             return
@@ -72,11 +72,11 @@ class _Fold:
 def state_at(
     store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], position: Position | None = None
 ) -> Moment:
-    """States as of `position`, or of now."""
+    """The states at `position`, or now."""
     try:
         return _folded(store, archive, kinds, position)
     except HistoryMissing:
-        # Where no archive is at hand: newer snapshots were kept and the log behind them trimmed while we read.
+        # Without an archive: meanwhile newer snapshots were written and the log before them trimmed.
         return _folded(store, archive, kinds, position)
 
 
@@ -87,10 +87,10 @@ def _folded(store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], po
 
 
 class Folding:
-    """States on their way through the log. `at` is the last position read, or that of the oldest snapshot."""
+    """Folds states along the log. `at` is the last position read, or that of the oldest snapshot."""
 
     def __init__(self, store: Store, kinds: Sequence[Kind[Any]], latest: Position | None = None) -> None:
-        """Begin with the snapshots that are of use, none of them younger than `latest`."""
+        """Start from the usable snapshots, none of them newer than `latest`."""
         self._folds = {kind.name: _Fold(kind) for kind in kinds}
         for fold in self._folds.values():
             fold.restore(store, latest)
@@ -110,14 +110,14 @@ class Folding:
                 self._unreadable.append(entry.position)
 
     def moment(self) -> Moment:
-        """As far as was read. Its states go on with the next `read`."""
+        """The states so far. The next `read` continues with the same states."""
         return Moment(self.at, {name: fold.states for name, fold in self._folds.items()}, tuple(self._unreadable))
 
 
 class Latest:
-    """The states of now, asked for again and again: each time only what is new in the log is read.
+    """The current states, for repeated requests: each one reads only new log entries.
 
-    For one caller at a time, and each moment is valid until the next is asked for.
+    Not thread-safe; a moment is valid until the next one is requested.
     """
 
     def __init__(self, store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]]) -> None:
@@ -128,20 +128,20 @@ class Latest:
         self._folding: Folding | None = None
 
     def moment(self) -> Moment:
-        """Raises as `state_at` does."""
+        """The current states. Raises as `state_at` does."""
         run = self._store.run()
-        folding, self._folding = self._folding, None  # what breaks off in the middle of its reading is not gone on with
-        if folding is None or run != self._run or not self._goes_on(folding.at):
+        folding, self._folding = self._folding, None  # a failed read must not be continued
+        if folding is None or run != self._run or not self._continues(folding.at):
             folding = Folding(self._store, self._kinds)
         try:
             folding.read(entries(self._store, self._archive, folding.at))
-        except HistoryMissing:  # trimmed while it was read: newer snapshots were kept before
+        except HistoryMissing:  # trimmed during the read, after newer snapshots were written
             folding = Folding(self._store, self._kinds)
             folding.read(entries(self._store, self._archive, folding.at))
         self._run, self._folding = run, folding
         return folding.moment()
 
-    def _goes_on(self, at: Position) -> bool:
-        """Whether nothing is missing behind `at`, and the log has not lost its end meanwhile."""
+    def _continues(self, at: Position) -> bool:
+        """Whether the log continues right after `at` and has not lost its tail."""
         following = self._store.read_log(at, 1)
         return following[0].position.n == at.n + 1 if following else self._store.last() == at

@@ -1,5 +1,6 @@
-"""The image_gc kind: one entity for the node. Comes in: its workers, or nothing for the pure kind that history folds
-with. Goes out: `Kind`. Next: `node`.
+"""The image_gc actor kind: one entity for the node.
+
+Input: the effect workers, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet_schemas import image_gc, kernel
 
 NODE = "node"
-"""The key of the one entity."""
+"""Key of the only entity."""
 
 
 def _node(_message: Any) -> Sequence[str]:
@@ -23,7 +24,7 @@ def _node(_message: Any) -> Sequence[str]:
 def kind(
     effects: Mapping[type[Effect], Job] | None = None, standing: Mapping[type[Effect], Job] | None = None
 ) -> Kind[State]:
-    """The Kind; with its workers it can act."""
+    """Build the Kind; without workers it only folds events."""
     return Kind(
         name="image_gc",
         shards=1,

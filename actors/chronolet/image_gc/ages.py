@@ -1,7 +1,7 @@
-"""What a look tells that is new, and how old images are. Pure. Source: image_gc_manager.go (detectImages).
+"""What a look adds to the state, and the age of images. Pure. Source: image_gc_manager.go (detectImages).
 
-Comes in: State, a look, now. Goes out: ImagesChanged. Next: `decider`. The use of an image is written down when it
-begins and when it ends: in between it is used at whatever moment somebody looks.
+Input: State, a look, the current time. Output: ImagesChanged. Next: `decider`. The log records when use of an image
+begins and ends; in between, every look counts as a use.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chronolet.image_gc.state import Record, State
 from chronolet_schemas.image_gc import Image, ImagesChanged
 
 _MOST = 500
-"""What one event tells."""
+"""Maximum number of images per event."""
 
 
 def changes(state: State, look: Looked, now: int) -> Iterator[ImagesChanged]:
-    """What is new, in events of a size that can be read. The first look ever is told even if there are no images."""
-    records, there = state.records, {image.id for image in look.images}
+    """Yield the differences, split into events of bounded size. The very first look yields one even without images."""
+    records, present = state.records, {image.id for image in look.images}
     seen = [image for image in look.images if not _is_known(records.get(image.id), image)]
-    gone = sorted(known for known in records if known not in there)
-    # When those were seen in use last that are not in use any more.
+    gone = sorted(known for known in records if known not in present)
+    # The last time that images which are no longer used were seen in use.
     until = min(max(state.looked_at, look.looked_before), now)
     for start in range(0, max(len(seen), len(gone)), _MOST):
         part = slice(start, start + _MOST)
@@ -37,12 +37,12 @@ def _is_known(record: Record | None, image: Image) -> bool:
 
 
 def ahead(state: State, now: int) -> bool:
-    """Whether something was noted for a time that has not come yet: the clock was set back."""
+    """Whether a recorded time lies in the future, because the clock was set back."""
     return any(max(one.first_detected, one.last_used) > now for one in state.records.values())
 
 
 def clamped(state: State, now: int) -> State:
-    """The state with no time later than now: nobody waits for a time to come again."""
+    """The state with all future times set to now, so that nothing waits for a time to come round again."""
     records = state.records.mutate()
     for known, one in state.records.items():
         records[known] = replace(one, first_detected=min(one.first_detected, now), last_used=min(one.last_used, now))
@@ -52,7 +52,7 @@ def clamped(state: State, now: int) -> State:
 
 
 def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Record:
-    """The image's record after a look that found it like this. Its size is whatever it is now."""
+    """The image's record after a look that found it like this. The size is always the latest."""
     if record is None:
         return Record(image=image, first_detected=event.at)
     ended = record.used and not image.user_count
@@ -64,5 +64,5 @@ def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Recor
 
 
 def last_used(record: Record, looked_at: int) -> int:
-    """When it was last in use, as of a look at that moment."""
+    """When the image was last in use, as of a look at `looked_at`."""
     return looked_at if record.used else record.last_used

@@ -1,9 +1,11 @@
-"""What is known of images, and when which of them go: one run at a time, each image in its turn. Pure.
+"""What is known about images, when a collection runs and which images it removes. Pure.
 
-Comes in: looks of `effects`, requests. Goes out: events of `image_gc`, and KubeEvents of the node. Next: `effects`, by
-what is outstanding. Source: pkg/kubelet/images/image_gc_manager.go.
+One run at a time; a run removes one image after another.
 
-    idle -> asked for -> looked -> running, an image at a time -> idle     (with nothing to remove: idle at once)
+Input: looks and removal results of `effects`, requests. Output: events of `image_gc`, and KubeEvents of the node. Next:
+`effects`, through `outstanding`. Source: pkg/kubelet/images/image_gc_manager.go.
+
+    idle -> requested -> looked -> running, one image at a time -> idle (directly, with nothing to remove)
 """
 
 from __future__ import annotations
@@ -17,25 +19,25 @@ from msgspec.structs import replace
 from chronolet.image_gc import ages, outcome, plan, signals, wanted
 from chronolet.image_gc.evolve import after, evolve
 from chronolet.image_gc.policy import collects
-from chronolet.image_gc.state import Asked, Reported, Run, State
+from chronolet.image_gc.state import Reported, RequestedRun, Run, State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
 from chronolet_schemas import image_gc, kernel, kube_events
 from chronolet_schemas.envelope import Event
 
-_Answer = signals.RemovalDone | signals.RemovalRefused | EffectFailed
+_Result = signals.RemovalDone | signals.RemovalRefused | EffectFailed
 LOOK_MILLISECONDS = 3_600_000
-"""An idle node writes down one look in so much time."""
-Said = _Answer | signals.Looked | kernel.BallastGivenUp | image_gc.CollectImages
-"""All that the collector is told."""
+"""Longest time between two recorded looks of an idle node."""
+Message = _Result | signals.Looked | kernel.BallastGivenUp | image_gc.CollectImages
+"""Every message that the collector decides."""
 
 
-def decide(state: State, message: Said, now: int) -> Sequence[Event]:
+def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     """See `Decider.decide`."""
     match message:
         case signals.Looked():
             return tuple(_looked(state, message, now))
         case signals.RemovalDone() | signals.RemovalRefused() | EffectFailed():
-            return tuple(_answered(state, message, now))
+            return tuple(_removal_ended(state, message, now))
         case kernel.BallastGivenUp():
             waiting = any(one.trigger == "disk" for one in state.asked)
             return () if waiting else (image_gc.RunRequested(operation="collect", trigger="disk"),)
@@ -47,7 +49,7 @@ def decide(state: State, message: Said, now: int) -> Sequence[Event]:
 
 
 def planned(state: State, look: signals.Looked, operation: image_gc.Operation, now: int) -> plan.Plan:
-    """What a run would do that begins now, after this look."""
+    """Plan a run that starts now, from this look."""
     if look.error:
         return plan.Plan(error=look.error)
     known = seen(state, look, now)
@@ -55,16 +57,16 @@ def planned(state: State, look: signals.Looked, operation: image_gc.Operation, n
 
 
 def seen(state: State, look: signals.Looked, now: int) -> State:
-    """The state with what is new in the look."""
+    """The state with the differences of the look applied."""
     return functools.reduce(evolve, _news(state, look, now), state)
 
 
 def _looked(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
-    """What is new in the look; then, if it is one for a run, the run."""
+    """Record the differences of the look; then start the run that it was made for, if any."""
     yield from _news(state, look, now)
-    asked = _asked(state, look.intent) if look.disk is not None else None
-    if asked is not None:
-        yield from _run(state, look, asked, now)
+    requested = _requested_run(state, look.intent) if look.disk is not None else None
+    if requested is not None:
+        yield from _run(state, look, requested, now)
     elif state.run is not None and state.run.reading and look.intent == _read_intent(state.run):
         yield from _read_again(state, state.run, look, now)
 
@@ -79,26 +81,26 @@ def _news(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
         yield from ages.changes(state, look, now)
 
 
-def _asked(state: State, intent: str) -> Asked | None:
-    """What the look is for: a run that was asked for, or the periodic one while nothing else is to be done."""
+def _requested_run(state: State, intent: str) -> RequestedRun | None:
+    """Return the run that the look belongs to: a requested one, or a periodic one while nothing else is pending."""
     if state.run is not None:
         return None
     if intent:
         return state.asked[0] if state.asked and intent == _look_intent(state.asked[0]) else None
-    return None if state.asked else Asked(number=0, operation="collect", trigger="period")
+    return None if state.asked else RequestedRun(number=0, operation="collect", trigger="period")
 
 
-def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator[Event]:
-    found = planned(state, look, asked.operation, now)
+def _run(state: State, look: signals.Looked, requested: RequestedRun, now: int) -> Iterator[Event]:
+    found = planned(state, look, requested.operation, now)
     old = tuple(one for one in found.going if one.reason == "age")
     kept = dict(found.kept())
     if later := len(found.going) + len(found.spare) - len(old) if old else 0:
         kept["not_tried"] = later
     run = Run(
         number=state.runs + 1,
-        operation=asked.operation,
-        trigger=asked.trigger,
-        request=asked.request,
+        operation=requested.operation,
+        trigger=requested.trigger,
+        request=requested.request,
         at=now,
         capacity_bytes=found.disk.capacity_bytes,
         available_bytes=found.disk.available_bytes,
@@ -131,7 +133,7 @@ def _run(state: State, look: signals.Looked, asked: Asked, now: int) -> Iterator
 
 
 def _read_again(state: State, run: Run, look: signals.Looked, now: int) -> Iterator[Event]:
-    """What goes for want of room, by the disk as it is without what was too old."""
+    """Decide what goes for lack of space, from the disk usage after too old images were removed."""
     found = planned(state, look, "collect", now)
     space = tuple(one for one in (*found.going, *found.spare) if one.reason == "space")
     read = image_gc.DiskReadAgain(
@@ -144,10 +146,10 @@ def _read_again(state: State, run: Run, look: signals.Looked, now: int) -> Itera
         kept=dict(found.kept()),
         error=found.error,
     )
-    yield from _go_on(state, run, read, now)
+    yield from _after_reading(state, run, read, now)
 
 
-def _go_on(state: State, run: Run, read: image_gc.DiskReadAgain, now: int) -> Iterator[Event]:
+def _after_reading(state: State, run: Run, read: image_gc.DiskReadAgain, now: int) -> Iterator[Event]:
     yield read
     after_read = evolve(replace(state, run=run), read).run
     if after_read is not None and after_read.over:
@@ -155,9 +157,10 @@ def _go_on(state: State, run: Run, read: image_gc.DiskReadAgain, now: int) -> It
 
 
 def _is_known(state: State, run: Run, policy: image_gc.Policy, now: int) -> bool:
-    """Whether a run that has nothing to remove is no news, and need not be written down.
+    """Whether a run with nothing to remove repeats the last report and need not be recorded.
 
-    It must be for the ages after a restart: what is in use has been used until the last look that is in the log.
+    One must be recorded now and then for the ages after a restart: an image in use counts as used until the last
+    recorded look.
     """
     failed = outcome.error(run, policy.max_age_milliseconds)
     if failed or run.trigger != "period" or now - state.looked_at >= _most_between_looks(policy):
@@ -166,56 +169,58 @@ def _is_known(state: State, run: Run, policy: image_gc.Policy, now: int) -> bool
 
 
 def _most_between_looks(policy: image_gc.Policy) -> int:
-    """How old the last look in the log may be, in milliseconds; a small part of the age at which images go."""
+    """Maximum age of the last recorded look, in milliseconds; a fraction of the maximum image age."""
     most_age = policy.max_age_milliseconds
     return min(LOOK_MILLISECONDS, most_age // 4) if most_age else LOOK_MILLISECONDS
 
 
-def _answered(state: State, message: _Answer, now: int) -> Iterator[Event]:
+def _removal_ended(state: State, message: _Result, now: int) -> Iterator[Event]:
     run = state.run
     if run is None:
         if isinstance(message, EffectFailed):
             yield from _look_failed(state, message, now)
         return
     if isinstance(message, EffectFailed) and run.reading and message.intent == _read_intent(run):
-        yield from _go_on(state, run, image_gc.DiskReadAgain(run=run.number, kept=run.kept, error=message.error), now)
+        yield from _after_reading(
+            state, run, image_gc.DiskReadAgain(run=run.number, kept=run.kept, error=message.error), now
+        )
         return
     if run.candidate is None or message.intent != _intent(run):
         return
     error = "" if isinstance(message, signals.RemovalDone) else message.error
-    dealt = _dealt_with(run, run.candidate, error)
-    yield dealt
-    run = after(run, dealt)
+    removal = _removal_event(run, run.candidate, error)
+    yield removal
+    run = after(run, removal)
     if run.over:
         yield from _finished(state, run, now)
 
 
 def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
-    """A look that was asked for did not come to its end: the run is over before it began."""
-    asked = _asked(state, message.intent)
-    if asked is not None:
+    """A requested look failed: finish its run with the error, before it started."""
+    requested = _requested_run(state, message.intent)
+    if requested is not None:
         run = Run(
             number=state.runs + 1,
-            operation=asked.operation,
-            trigger=asked.trigger,
-            request=asked.request,
+            operation=requested.operation,
+            trigger=requested.trigger,
+            request=requested.request,
             at=now,
             error=message.error,
         )
         yield from _finished(state, run, now)
 
 
-def _dealt_with(
+def _removal_event(
     run: Run, candidate: image_gc.Candidate, error: str
 ) -> image_gc.ImageRemoved | image_gc.ImageNotRemoved:
-    who: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "run": run.number,
         "id": candidate.id,
         "name": candidate.name,
         "size_bytes": candidate.size_bytes,
         "reason": candidate.reason,
     }
-    return image_gc.ImageNotRemoved(error=error, **who) if error else image_gc.ImageRemoved(**who)
+    return image_gc.ImageNotRemoved(error=error, **fields) if error else image_gc.ImageRemoved(**fields)
 
 
 def _finished(state: State, run: Run, now: int) -> Iterator[Event]:
@@ -237,14 +242,14 @@ def _finished(state: State, run: Run, now: int) -> Iterator[Event]:
         kept=dict(outcome.kept(run)),
         error=failure,
     )
-    for reason, message in outcome.told(run, failure, state.failures):
+    for reason, message in outcome.kube_event_texts(run, failure, state.failures):
         yield kube_events.Recorded(
             object_kind="Node", name=state.node, severity="Warning", reason=reason, message=message
         )
 
 
-def _look_intent(asked: Asked) -> str:
-    return f"look/{asked.number}"
+def _look_intent(requested: RequestedRun) -> str:
+    return f"look/{requested.number}"
 
 
 def _read_intent(run: Run) -> str:

@@ -1,6 +1,6 @@
-"""The hands of the collector of images: looking, and removing one image.
+"""Effect workers of the collector of images: list images, and remove one.
 
-Comes in: effects of `wanted`. Goes out: calls to the runtime; signals. Next: `decider`. Source:
+Input: effects of `wanted`. Output: calls to the runtime; signals. Next: `decider`. Source:
 pkg/kubelet/images/image_gc_manager.go.
 """
 
@@ -26,8 +26,9 @@ _REMOVE_SECONDS = 300.0
 
 
 class Collecting(Struct, frozen=True):
-    """The workers. Periods in seconds. They take turns: else a look would bring back what was removed while it was
-    under way.
+    """The workers. Periods in seconds.
+
+    Looks and removals exclude each other. Otherwise a look would report an image that was removed during the look.
     """
 
     inventory: Inventory
@@ -36,15 +37,15 @@ class Collecting(Struct, frozen=True):
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def effects(self) -> Mapping[type[Effect], Job]:
-        """The one-shots."""
+        """The one-shot effects."""
         return {wanted.Look: Job(self.look, _LOOK_SECONDS), wanted.RemoveImage: Job(self.remove, _REMOVE_SECONDS)}
 
     def standing(self) -> Mapping[type[Effect], Job]:
-        """Those that run for as long as the node lives."""
+        """The standing effects."""
         return {wanted.WatchImages: Job(self.watch), wanted.LookPeriodically: Job(self.collect)}
 
     def watch(self, _effect: wanted.WatchImages, context: EffectContext) -> None:
-        """Who uses what, now and every short period."""
+        """Look at images and their users, immediately and after each short period."""
         looked_before = 0
         while not context.cancelled.is_set():
             began = time.time_ns() // 1_000_000
@@ -52,24 +53,26 @@ class Collecting(Struct, frozen=True):
                 looked = self.inventory.look(with_disk=False, looked_before=looked_before, fence=context.fence)
                 context.send(looked)
             if looked.error:
-                log.warning("cannot look at the images", error=looked.error)
+                log.warning("images could not be listed", error=looked.error)
             else:
                 looked_before = began
             context.cancelled.wait(self.usage_seconds)
 
     def collect(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
-        """What a run needs to know, now and every long period."""
+        """Look at images and the disk for a run, immediately and after each long period."""
         while not context.cancelled.is_set():
             with self.turn:
                 context.send(self.inventory.look(with_disk=True, fence=context.fence))
             context.cancelled.wait(self.period_seconds)
 
     def look(self, effect: wanted.Look, context: EffectContext) -> Signal:
-        """The same once."""
+        """Look once, with the disk."""
         return self.inventory.look(effect.subject, effect.intent, with_disk=True, fence=context.fence)
 
     def remove(self, effect: wanted.RemoveImage, context: EffectContext) -> Signal:
-        """One image. One that is gone already went by an earlier try, or by somebody else: it is gone."""
+        """Remove one image. Idempotent: an image that is already gone, by an earlier attempt or by someone else, counts
+        as removed.
+        """
         try:
             with self.turn:
                 context.fence("docker.remove_image")

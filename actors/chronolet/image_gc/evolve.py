@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from chronolet.image_gc.ages import clamped, recorded
-from chronolet.image_gc.state import Asked, Reported, Run, State
+from chronolet.image_gc.state import Reported, RequestedRun, Run, State
 from chronolet_schemas import image_gc
 from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:
-    """The state after one of its events; others change nothing."""
+    """Apply one of its own events to the state; ignore all others."""
     match event:
         case image_gc.PolicySet():
             return replace(state, node=event.node, policy=event.policy)
@@ -21,7 +21,7 @@ def evolve(state: State, event: Event) -> State:
             return clamped(state, event.at)
         case image_gc.RunRequested():
             number = state.requests + 1
-            asked = Asked(number=number, operation=event.operation, trigger=event.trigger, request=event.request)
+            asked = RequestedRun(number=number, operation=event.operation, trigger=event.trigger, request=event.request)
             return replace(state, requests=number, asked=(*state.asked, asked))
         case image_gc.RunEvent():
             return _run(state, event)
@@ -43,7 +43,7 @@ def _run(state: State, event: image_gc.RunEvent) -> State:
         case image_gc.RunStarted():
             return replace(state, runs=event.run, looked_at=event.at, run=_begun(event), asked=_without(state, event))
         case image_gc.RunFinished():
-            # One that had nothing to remove is a look as well.
+            # A run without removals is recorded by this event only, so it counts as a look.
             looked_at = event.at if state.run is None and not event.error else state.looked_at
             failures, asked = _failures(state, event), _without(state, event)
             reported = Reported(usage_percent=event.usage_percent, kept=event.kept, error=event.error)
@@ -102,8 +102,8 @@ def _read_again(run: Run, event: image_gc.DiskReadAgain) -> Run:
     )
 
 
-def _without(state: State, event: image_gc.RunStarted | image_gc.RunFinished) -> tuple[Asked, ...]:
-    """What is still asked for when a run has begun that was asked for."""
+def _without(state: State, event: image_gc.RunStarted | image_gc.RunFinished) -> tuple[RequestedRun, ...]:
+    """The requested runs that remain after one has started or finished."""
     return tuple(
         one
         for index, one in enumerate(state.asked)
@@ -112,7 +112,7 @@ def _without(state: State, event: image_gc.RunStarted | image_gc.RunFinished) ->
 
 
 def after(run: Run, event: image_gc.ImageRemoved | image_gc.ImageNotRemoved) -> Run:
-    """The run when one more of its candidates is dealt with."""
+    """The run after the outcome of one of its removals."""
     if isinstance(event, image_gc.ImageRemoved):
         size, for_space = event.size_bytes, event.reason == "space"
         return replace(

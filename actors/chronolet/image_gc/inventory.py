@@ -1,6 +1,6 @@
-"""What images there are, who has them, and how full their disk is, by reading calls only.
+"""List images, their users and the disk usage, with read-only calls.
 
-Comes in: the runtime. Goes out: `signals.Looked`. Next: `decider`, or `gc plan`, which asks the same.
+Input: the runtime. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same look.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMED_USERS = 10
 
 
 class Inventory(Struct, frozen=True):
-    """Where to look, and the settings that hold."""
+    """What to list, and the settings in force."""
 
     runtime: Runtime
     images: Images
@@ -37,13 +37,13 @@ class Inventory(Struct, frozen=True):
         looked_before: int = 0,
         fence: Callable[[str], None] = lambda _: None,
     ) -> Looked:
-        """One look. `fence` is called before each call to the runtime."""
+        """Look once. `fence` is called before each runtime call."""
         error = ""
         found: tuple[Image, ...] = ()
         try:
             fence("docker.images")
             held = self.images.list()
-            # After the images: what is used by then is in use, and what came meanwhile is not judged.
+            # List containers second: an image used by then is in use, and one that arrived meanwhile is not considered.
             fence("docker.list")
             users = _users(self.runtime.list({}))
             found = tuple(self._image(one, users.get(one.id, ())) for one in held)
@@ -81,7 +81,7 @@ class Inventory(Struct, frozen=True):
 
 
 def _users(containers: Iterable[ContainerState]) -> Mapping[str, set[str]]:
-    """The containers of the whole machine by image, each under the name that stays when it is made anew."""
+    """Containers of the whole machine by image. Names of own containers omit the attempt, which changes."""
     users: defaultdict[str, set[str]] = defaultdict(set)
     for one in containers:
         owner = labels.read(one.labels)

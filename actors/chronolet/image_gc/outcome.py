@@ -1,7 +1,7 @@
-"""How a run ended: what it comes to, and what is told of it. Pure.
+"""The outcome of a run: its error, what was kept, and the KubeEvents for it. Pure.
 
-Comes in: the run as it stands. Goes out: its error in the kubelet's words, what stays, KubeEvents. Next: `decider`.
-Source: image_gc_manager.go (GarbageCollect, freeSpace), pkg/kubelet/kubelet.go (StartGarbageCollection).
+Input: the run so far. Output: its error in the kubelet's words, images kept, KubeEvents. Next: `decider`. Source:
+image_gc_manager.go (GarbageCollect, freeSpace), pkg/kubelet/kubelet.go (StartGarbageCollection).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chronolet.rules.names.durations import go_duration
 
 
 def error(run: Run, max_age_milliseconds: int) -> str:
-    """Why the run failed; empty if it did not. A removal that was refused fails it, even if enough was freed."""
+    """Return why the run failed; empty if it succeeded. A refused removal fails it, even if enough was freed."""
     if run.failed_for_age:
         return (
             f"wanted to free images older than {go_duration(max_age_milliseconds)}, encountered errors in image "
@@ -43,7 +43,7 @@ def _too_little(run: Run) -> str:
 
 
 def kept(run: Run) -> Mapping[str, int]:
-    """How many images stay, by reason: also those whose turn did not come."""
+    """Number of images kept, by reason, including candidates that were not reached."""
     left = len(run.candidates) - run.next
     if not left:
         return run.kept
@@ -51,8 +51,8 @@ def kept(run: Run) -> Mapping[str, int]:
     return {**run.kept, why: run.kept.get(why, 0) + left}
 
 
-def told(run: Run, failure: str, failures_before: int) -> Iterator[tuple[str, str]]:
-    """Reason and message of the KubeEvents. A failure is told from the second in a row on, of periodic runs only."""
+def kube_event_texts(run: Run, failure: str, failures_before: int) -> Iterator[tuple[str, str]]:
+    """Reason and message of each KubeEvent. Only periodic runs report failures, from the second consecutive one on."""
     if failure == INVALID_CAPACITY:
         yield "InvalidDiskCapacity", failure
     if failure and failure == _too_little(run):

@@ -1,7 +1,7 @@
-"""Which images nobody may remove. Pure.
+"""Which images must never be removed. Pure.
 
-Comes in: an image's names and labels, the setting's patterns. Goes out: yes or no. Next: `inventory`. Source: the CRI's
-`pinned` field, which containerd sets for the sandbox image and by a label.
+Input: an image's names and labels, the patterns of the setting. Output: whether it is pinned. Next: `inventory`.
+Source: the CRI's `pinned` field, which containerd sets for the sandbox image and by a label.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ CRI_LABEL = "io.cri-containerd.pinned"
 
 
 def pinned(image_id: str, names: Iterable[str], labels: Mapping[str, str], patterns: Iterable[str]) -> bool:
-    """Whether a label says so, or a pattern matches the id or a name, with its tag or digest or without."""
+    """Whether a label pins the image, or a pattern matches its id or a name, with or without tag or digest."""
     if labels.get(LABEL) == "true" or labels.get(CRI_LABEL) == "pinned":
         return True
     known = {image_id, *names, *(_repository(name) for name in names)}
@@ -22,6 +22,6 @@ def pinned(image_id: str, names: Iterable[str], labels: Mapping[str, str], patte
 
 
 def _repository(name: str) -> str:
-    """The name without digest and tag; a colon before the last slash is a port's."""
+    """The name without digest and tag; a colon before the last slash belongs to a port."""
     head = name.partition("@")[0]
     return head[: head.rindex(":")] if ":" in head.rpartition("/")[2] else head

@@ -1,7 +1,7 @@
-"""Which images would go, in which order, and why each other stays. Pure.
+"""Which images a run would remove, in which order, and why the others stay. Pure.
 
-Comes in: State after the look, the policy, the disk, now. Goes out: `Plan`. Next: `decider`, which runs it, and
-`gc plan`, which shows it. Source: image_gc_manager.go (imagesInEvictionOrder, freeOldImages, freeSpace).
+Input: State after the look, the policy, the disk, the current time. Output: `Plan`. Next: `decider`, which carries it
+out, and `gc plan`, which shows it. Source: image_gc_manager.go (imagesInEvictionOrder, freeOldImages, freeSpace).
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from chronolet_schemas.image_gc import Candidate, Image, Kept, Operation, Policy
 
 INVALID_CAPACITY = "invalid capacity 0 on image filesystem"
 _SHORT = 19
-"""What is shown of an id where an image has no name: `sha256:` and twelve digits."""
+"""Length of the id shown for an image without a name: `sha256:` and twelve digits."""
 
 
 class Stays(msgspec.Struct, frozen=True, kw_only=True):
-    """An image that is not to go, and why."""
+    """An image to keep, and why."""
 
     image: Image
     why: Kept
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run would do: `going` go in this order, the others stay.
+    """What a run would do: remove `going` in this order and keep the others.
 
-    Of those that stay, `spare` would go next, in this order, if one before them cannot be removed. `wanted_bytes` is
-    None where everything that is not used is to go. `error` is why it is not known what the disk needs: then nothing
-    goes for want of room.
+    `spare` is the part of those kept that goes next, in this order, if a removal fails. `wanted_bytes` is None if every
+    unused image is to go. `error` says why the disk's need is unknown; then nothing goes for lack of space.
     """
 
     disk: Disk = Disk()
@@ -47,18 +46,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
     def kept(self) -> Mapping[str, int]:
-        """How many stay whatever happens, by reason."""
+        """Number of images that stay in any case, by reason."""
         spare = {one.id for one in self.spare}
         return Counter[str](one.why for one in self.staying if one.image.id not in spare)
 
 
 def name_of(image: Image) -> str:
-    """What people know it by."""
+    """The name to show for an image."""
     return image.names[0] if image.names else image.id[:_SHORT]
 
 
 def judged(state: State, policy: Policy, operation: Operation, disk: Disk, now: int) -> Plan:
-    """The plan of a run that begins now."""
+    """The plan of a run that starts now."""
     records = sorted(state.records.values(), key=lambda one: _order(one, now))
     old = _too_old(state, records, policy, now) if operation == "collect" else {}
     eligible: list[Image] = []
@@ -72,7 +71,7 @@ def judged(state: State, policy: Policy, operation: Operation, disk: Disk, now: 
         else:
             staying.append(Stays(image=record.image, why=why))
     if operation == "remove_unused":
-        # How full the disk is can be told, and decides nothing.
+        # Disk usage is shown, but decides nothing.
         found = _need(policy, disk, 0)
         return replace(
             found, wanted_bytes=None, error="", going=_candidates(eligible, "unused"), staying=tuple(staying)
@@ -90,15 +89,15 @@ def judged(state: State, policy: Policy, operation: Operation, disk: Disk, now: 
 
 
 def _order(record: Record, now: int) -> tuple[int, int, str]:
-    """The least recently used first; of those the one that is known for longest."""
+    """Least recently used first; among equals, the longest known first."""
     return ages.last_used(record, now), record.first_detected, record.image.id
 
 
 def _too_old(state: State, records: Sequence[Record], policy: Policy, now: int) -> Mapping[str, Image]:
-    """What has not been used for longer than the maximum age, once images have been watched for as long.
+    """Images unused for longer than the maximum age, once images have been watched for that long.
 
-    To the kubelet, what was never used has not been used for ever, though it came a moment ago for a pod that is about
-    to start. Here it has not been used since it came.
+    The kubelet treats an image that was never used as unused since forever, though it may just have been pulled for a
+    starting pod. Here its age counts from its first detection.
     """
     most = policy.max_age_milliseconds
     if not most or now - state.began_at <= most:
@@ -108,7 +107,7 @@ def _too_old(state: State, records: Sequence[Record], policy: Policy, now: int) 
 
 
 def _exempt(record: Record, policy: Policy, now: int) -> Kept | None:
-    """Why an image is not to go, however little room there is."""
+    """Return why an image stays however little space is left; None if it may go."""
     if record.used:
         return "in_use"
     if record.image.pinned:
@@ -121,7 +120,7 @@ def _exempt(record: Record, policy: Policy, now: int) -> Kept | None:
 
 
 def _need(policy: Policy, disk: Disk, freed_by_age: int) -> Plan:
-    """What has to be freed beside what goes for its age."""
+    """How much space has to be freed in addition to the images removed by age."""
     if disk.error:
         return Plan(disk=disk, error=disk.error)
     if not disk.capacity_bytes:
@@ -136,7 +135,7 @@ def _need(policy: Policy, disk: Disk, freed_by_age: int) -> Plan:
 
 
 def _enough(eligible: Sequence[Image], wanted: int) -> int:
-    """How many of them have to go."""
+    """How many of these images have to go."""
     freed = 0
     for count, image in enumerate(eligible):
         if freed >= wanted:

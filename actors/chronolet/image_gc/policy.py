@@ -1,4 +1,4 @@
-"""What the settings of the collection of images may say, and when there is anything to be collected. Pure.
+"""Validate the settings of image collection, and compute how much has to be freed. Pure.
 
 Source: pkg/kubelet/images/image_gc_manager.go (NewImageGCManager), pkg/kubelet/kubelet.go (StartGarbageCollection).
 """
@@ -11,7 +11,7 @@ _ALL = 100
 
 
 def problem(policy: Policy) -> str:
-    """Why the policy cannot be used; empty if it can."""
+    """Return why the policy is invalid; empty if it is valid."""
     high, low = policy.high_threshold_percent, policy.low_threshold_percent
     for name, found in (("high threshold", high), ("low threshold", low)):
         if not 0 <= found <= _ALL:
@@ -28,17 +28,17 @@ def problem(policy: Policy) -> str:
 
 
 def collects(policy: Policy) -> bool:
-    """Whether there is a periodic run at all: a threshold of 100 switches it off, unless age alone makes images go."""
+    """Whether there are periodic runs: a high threshold of 100 disables them, unless a maximum age is set."""
     return policy.high_threshold_percent != _ALL or policy.max_age_milliseconds > 0
 
 
 def usage_percent(capacity_bytes: int, available_bytes: int) -> int:
-    """How full the disk is, rounded up."""
+    """Disk usage in percent, rounded up."""
     return _ALL - available_bytes * _ALL // capacity_bytes
 
 
 def wanted_bytes(policy: Policy, capacity_bytes: int, available_bytes: int) -> int:
-    """What has to be freed to come down to the low threshold; 0 below the high one."""
+    """Bytes to free to reach the low threshold; 0 below the high threshold."""
     if usage_percent(capacity_bytes, available_bytes) < policy.high_threshold_percent:
         return 0
     return max(capacity_bytes * (_ALL - policy.low_threshold_percent) // _ALL - available_bytes, 0)

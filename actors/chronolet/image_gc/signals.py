@@ -1,4 +1,4 @@
-"""What the collector's effects tell it: what images there are, how full the disk is, what became of a removal."""
+"""Results of the collector's effects: images, disk usage, how a removal ended."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Disk(Message, frozen=True, kw_only=True):
 
 
 class Looked(Signal, frozen=True, kw_only=True):
-    """All images that there are, each with its users among all containers of the machine.
+    """All images, each with its users among all containers of the machine.
 
-    `intent` is empty for the periodic looks. `disk` is there if a run is to follow. `looked_before` is when the same
-    worker looked last (milliseconds), 0 if it never has. `error`: the runtime could not be asked.
+    `intent` is empty for a periodic look. `disk` is set if a run is to follow. `looked_before` is when the same worker
+    last looked (milliseconds), 0 if never. `error`: why the runtime could not be read.
     """
 
     subject: str = ""
@@ -34,14 +34,14 @@ class Looked(Signal, frozen=True, kw_only=True):
 
 
 class RemovalDone(Signal, frozen=True, kw_only=True):
-    """It is gone, by this call or before it."""
+    """The image is gone, by this call or before it."""
 
     subject: str
     intent: str
 
 
 class RemovalRefused(Signal, frozen=True, kw_only=True):
-    """It is still there."""
+    """The image still exists."""
 
     subject: str
     intent: str

@@ -1,7 +1,6 @@
-"""What the collector of images knows: every image with its age, its settings, the run at hand. Folded from its own
-events.
+"""State of the image collector: every image with its age, the settings, the current run.
 
-Next: `decider`; `get images` shows it. Times in milliseconds, 0 for longer ago than anybody knows.
+Folded from its own events. Next: `decider`; `get images` shows it. Times in milliseconds, 0 if not known.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from chronolet_schemas import image_gc
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One image. `last_used` is the end of its last use; of one in use it is whenever somebody looks."""
+    """One image. `last_used` is the end of its last use; an image in use counts as used at every look."""
 
     image: image_gc.Image
     first_detected: int
@@ -21,12 +20,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def used(self) -> bool:
-        """Some container has it, running or dead."""
+        """Whether any container uses it, running or dead."""
         return self.image.user_count > 0
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run that was asked for and has not begun; `number` names its look."""
+class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A requested run that has not started; `number` identifies its look."""
 
     number: int
     operation: image_gc.Operation
@@ -35,10 +34,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The run at hand; `next` is the index of the candidate whose turn it is.
+    """The current run; `next` is the index of the next candidate.
 
-    `error` is why the disk's need is not known; `errors` are of refused removals. `read_again`: the disk is to be read
-    again after the last candidate, for more of them.
+    `error` says why the disk's need is unknown; `errors` are those of refused removals. `read_again`: after the last
+    candidate, read the disk again and look for more.
     """
 
     number: int
@@ -63,18 +62,19 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def reading(self) -> bool:
-        """What was too old has gone, and the disk is to be read again now."""
+        """Whether all too old images are gone and the disk is to be read again now."""
         return self.read_again and self.next == len(self.candidates) and not self.failed_for_age
 
     @property
     def over(self) -> bool:
-        """Nothing is left to be removed or read."""
+        """Whether nothing is left to remove or read."""
         return self.candidate is None and not self.reading
 
     @property
     def candidate(self) -> image_gc.Candidate | None:
-        """Whose turn it is; None when the run is over: enough is free, or nothing is left, or what was too old to stay
-        could not be removed.
+        """The next image to remove.
+
+        None at the end of the run: enough is free, no candidate is left, or a too old image could not be removed.
         """
         if self.next == len(self.candidates):
             return None
@@ -86,7 +86,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the last RunFinished says of the node: how full the disk was, what stayed, by reason, why the run failed."""
+    """Content of the last RunFinished: disk usage, images kept by reason, why the run failed."""
 
     usage_percent: int = 0
     kept: dict[str, int] = {}
@@ -94,9 +94,9 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`began_at` is when images were first looked at, `looked_at` the last look that an event tells of.
+    """`began_at` is the first look, `looked_at` the last recorded look.
 
-    `failures` counts periodic runs that failed, in a row.
+    `failures` counts consecutive failed periodic runs.
     """
 
     node: str = ""
@@ -107,6 +107,6 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     runs: int = 0
     requests: int = 0
     failures: int = 0
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[RequestedRun, ...] = ()
     run: Run | None = None
     reported: Reported | None = None

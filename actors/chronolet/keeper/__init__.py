@@ -1,1 +1,1 @@
-"""The keeper: archives the log and trims it, and tells what happened to the disk it lies on. One entity: the node."""
+"""The keeper: archives the log, trims it, and records events of the disk reserve. One entity: the node."""

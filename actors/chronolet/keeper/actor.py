@@ -1,5 +1,6 @@
-"""The keeper kind. Comes in: its workers' surroundings, or nothing for the pure kind; its numbers. Goes out: `Kind`.
-Next: `node`.
+"""The keeper actor kind.
+
+Input: the workers, or none for the pure kind; the policy. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _ARCHIVE_SECONDS = 600.0
 
 
 def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[State]:
-    """The Kind; with `keeping` it can act."""
+    """Build the Kind; without `keeping` it only folds events."""
     return Kind(
         name="keeper",
         shards=1,

@@ -1,9 +1,9 @@
-"""The keeper's decisions: archive, trim what an older archive file holds; a failed job is asked for again later.
+"""The keeper's decisions: archive the log, trim what an older archive file holds, retry a failed job later.
 
-Comes in: measurements and results of `effects`, `kernel.LogLost`. Goes out: keeper events, kernel events about the
-disk, a KubeEvent about a lost log. Next: `effects`, by what is outstanding.
+Input: measurements and results of `effects`, `kernel.LogLost`. Output: keeper events, kernel events about the disk
+reserve, a KubeEvent about a lost log. Next: `effects`, through `outstanding`.
 
-    idle -> archiving -> idle -> trimming -> idle          (a job that fails: idle, not before `retry_at`)
+    idle -> archiving -> idle -> trimming -> idle          (failed job: idle, next job not before `retry_at`)
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Eve
         case signals.ArchiveDone() | signals.TrimDone() | signals.JobRefused() | EffectFailed() if (
             message.intent == _intent(state)
         ):
-            return _answered(policy, state, message, now)
+            return _job_ended(policy, state, message, now)
     return ()
 
 
 def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
-    """Who is given up, and who is back."""
+    """Shards that stop or resume holding back trimming."""
     gone = [
         keeper.ShardLetGo(shard=shard, unowned_since=since)
         for shard, since in sorted(measured.unowned.items())
@@ -56,11 +56,11 @@ def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: in
 def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
     if _intent(state) or now < state.retry_at:
         return ()
-    # Trimming first: it ends at the last archive file but one, while on a busy node there is always more to archive.
-    upto = _may_go(state, measured)
+    # Trim first: trimming ends at the last archive file but one, while a busy node always has more to archive.
+    upto = _trim_end(state, measured)
     if upto.n - _position(state.trimmed).n >= policy.trim_entries:
         return (keeper.TrimRequested(upto=str(upto)),)
-    # A measurement may have been taken before the last archive file was done.
+    # The measurement may predate the last archive file.
     archived = max(Position.parse(measured.archived), _position(state.archived))
     last = Position.parse(measured.last)
     if policy.is_worth_archiving(last=last, archived=archived, begun_at=measured.begun_at, now=now):
@@ -68,7 +68,7 @@ def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) 
     return ()
 
 
-def _may_go(state: State, measured: signals.LogMeasured) -> Position:
+def _trim_end(state: State, measured: signals.LogMeasured) -> Position:
     needed = [Position.parse(at) for shard, at in measured.needed.items() if shard not in state.let_go]
     return trim_limit(_position(state.goal), needed)
 
@@ -78,7 +78,7 @@ def _position(text: str) -> Position:
 
 
 def _log_lost(lost: kernel.LogLost) -> Event:
-    """For those who read the node's KubeEvents; the kernel's own event stands before it in the log."""
+    """Record a KubeEvent for those who watch the node's KubeEvents; the kernel's own event precedes it in the log."""
     what = "The whole log was lost" if lost.found == str(START) else f"The log lost its end after {lost.found}"
     return kube_events.Recorded(
         object_kind="Node",
@@ -89,7 +89,7 @@ def _log_lost(lost: kernel.LogLost) -> Event:
     )
 
 
-def _answered(policy: Policy, state: State, result: Result, now: int) -> Sequence[Event]:
+def _job_ended(policy: Policy, state: State, result: Result, now: int) -> Sequence[Event]:
     match result:
         case signals.ArchiveDone():
             written = keeper.ArchiveWritten(
@@ -160,7 +160,7 @@ def _intent(state: State) -> str:
 
 
 def decider(policy: Policy) -> Decider[State]:
-    """The keeper's decider with these numbers."""
+    """The keeper's decider with this policy."""
     return Decider(
         initial=State(),
         decide=functools.partial(decide, policy),

@@ -1,8 +1,7 @@
-"""How the disk below the agent's own Redis stands, from the guard's thread to the keeper's worker.
+"""State of the disk reserve, passed from the disk guard's thread to the keeper's worker.
 
-Comes in: the last thing that the guard had to say. Goes out: the same, to whoever asks, as often as it asks: a keeper
-that takes over or starts again hears it too, and the decider knows what it has put into the log already. Next:
-`effects`.
+Input: the guard's latest report. Output: the same report, to any caller and as often as it asks. So a keeper that takes
+over or restarts receives it too; the decider ignores what the log already has. Next: `effects`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ News = BallastGone | BallastBack
 
 
 class Disk:
-    """Holds the newest news."""
+    """Holds the latest report."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -23,14 +22,14 @@ class Disk:
         self._news: News | None = None
 
     def tell(self, news: News) -> None:
-        """From now on this is how it stands."""
+        """Publish a report; it replaces the one before."""
         with self._changed:
             self._number += 1
             self._news = news
             self._changed.notify_all()
 
     def news(self, after: int, timeout_seconds: float) -> tuple[int, News | None]:
-        """The newest with its number, waited for if its number is `after`; None if nothing came."""
+        """Return the latest report and its number; wait while its number is `after`, and return None on time-out."""
         with self._changed:
             if self._number == after:
                 self._changed.wait(timeout_seconds)

@@ -1,7 +1,7 @@
-"""The keeper's hands: measuring the log, writing archive files, trimming.
+"""Effect workers of the keeper: measure the log, write archive files, trim.
 
-Comes in: effects of `wanted`. Goes out: signals. All of it touches the node's own log and archive folder only; each
-call carries the keeper's token, so that a keeper that lost its shard changes nothing. Next: `decider`.
+Input: effects of `wanted`. Output: signals. They touch only the node's own log and archive folder; each call carries
+the keeper's fencing token, so a keeper that lost its shard changes nothing. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ class Keeping(Struct, frozen=True):
 
     store: Store
     archive: Callable[[], Archive]
-    """Of the log's present run."""
+    """The archive of the log's current run."""
     shards: Sequence[Shard]
     """All shards of the node, hosted here or not."""
     now: Callable[[], int]
     """Milliseconds since the epoch."""
     disk: Disk
     announce: Callable[[], None] = lambda: None
-    """Tells others, now and with each measuring, that this node is there."""
+    """Publishes, with each measurement, that this node is alive."""
     measure_seconds: float = MEASURE_SECONDS
 
     def measure(self, _effect: wanted.MeasureLog, context: EffectContext) -> None:
-        """Measure now, and every minute."""
+        """Measure immediately, then every minute."""
         while not context.cancelled.is_set():
             try:
                 context.send(self._measured())
                 self.announce()
             except StoreUnreachable as error:
-                # The hosts wait for the server and say so; this is only worth a word to those who look closely.
-                log.debug("not measured", error=str(error))
+                # The hosts already log that the store is unreachable.
+                log.debug("measurement failed, retrying", error=str(error))
             context.cancelled.wait(self.measure_seconds)
 
     def guard(self, _effect: wanted.GuardDisk, context: EffectContext) -> None:
-        """Hand on how the disk stands."""
+        """Forward reports about the disk reserve."""
         number = 0
         while not context.cancelled.is_set():
             number, news = self.disk.news(number, MEASURE_SECONDS)
@@ -74,7 +74,7 @@ class Keeping(Struct, frozen=True):
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """The shards that ever had an owner. Of the others nobody has read anything: they begin with the archive."""
+        """The shards that ever had an owner; the others begin with the archive."""
         heads = self.store.heads(self.shards)
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 
@@ -83,7 +83,7 @@ class Keeping(Struct, frozen=True):
         return min(head.log_cursor, snapshot.position) if snapshot else START
 
     def write(self, effect: wanted.WriteArchive, context: EffectContext) -> Signal:
-        """Write one archive file. A repeat finds the file of its first try by its name, and writes it anew."""
+        """Write one archive file. Idempotent: a repeat rewrites the file of the first attempt."""
         context.fence("archive.write")
         after, upto = Position.parse(effect.after), Position.parse(effect.upto)
         try:
@@ -107,24 +107,24 @@ class Keeping(Struct, frozen=True):
         )
 
     def trim(self, effect: wanted.TrimLog, context: EffectContext) -> Signal:
-        """Trim what can be read back from the archive, entry by entry as it is in the stream; else nothing."""
+        """Trim only entries that the archive returns exactly as they are in the stream."""
         context.fence("log.trim")
         upto = Position.parse(effect.upto)
         try:
             self._verify(upto)
         except (OSError, ArchiveDamaged) as error:
-            refused = f"not trimmed, for the archive cannot be relied on: {error}"
+            refused = f"not trimmed: the archive could not be verified: {error}"
             return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=refused)
         context.fence("log.trim")
-        answer = self.store.trim(KEEPER, context.token, upto, self._holding(effect.let_go))
-        if isinstance(answer, Fenced):
+        result = self.store.trim(KEEPER, context.token, upto, self._holding(effect.let_go))
+        if isinstance(result, Fenced):
             return signals.JobRefused(subject=effect.subject, intent=effect.intent, error=_NEW_OWNER)
         context.done("log.trim")
         trimmed = self.store.archived()[1]
-        return signals.TrimDone(subject=effect.subject, intent=effect.intent, upto=str(trimmed), removed=answer)
+        return signals.TrimDone(subject=effect.subject, intent=effect.intent, upto=str(trimmed), removed=result)
 
     def _verify(self, upto: Position) -> None:
-        """Raises ArchiveDamaged if what is about to go does not stand in the archive just as it does in the stream."""
+        """Raise ArchiveDamaged if the archive differs from the stream in an entry to be trimmed."""
         archive, trimmed = self.archive(), self.store.archived()[1]
         pairs = itertools.zip_longest(archive.read(trimmed, upto), self.store.scan(trimmed, upto))
         for kept, entry in pairs:
@@ -136,7 +136,7 @@ class Keeping(Struct, frozen=True):
                 )
 
     def _holding(self, let_go: Sequence[str]) -> list[Shard]:
-        """Who holds entries back: all that were ever owned, but those let go. One of them may just have come back."""
+        """Shards that hold back trimming: all that ever had an owner, except those let go that are still unowned."""
         heads = self._registered()
         away = {
             shard

@@ -1,4 +1,4 @@
-"""What the keeper's effects tell it. Positions as text."""
+"""Results of the keeper's effects. Positions as text."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from chronolet_schemas.envelope import Signal
 
 
 class LogMeasured(Signal, frozen=True, kw_only=True):
-    """The log as it stands."""
+    """The present extent of the log."""
 
     last: str
     archived: str
     begun_at: int
     """When the oldest entry in the stream was written, in milliseconds."""
     needed: dict[str, str]
-    """Of each shard that ever had an owner: up to where it needs the log no more, by cursor and snapshot."""
+    """For each shard that ever had an owner: up to where it no longer needs the log, by cursor and snapshot."""
     unowned: dict[str, int]
-    """Those of them that have no living owner, and since when (milliseconds)."""
+    """Those without a living owner, and since when (milliseconds)."""
 
 
 class ArchiveDone(Signal, frozen=True, kw_only=True):
-    """The archive file is complete and on disk, and the server knows it."""
+    """The archive file is complete and on disk, and recorded on the server."""
 
     subject: str
     intent: str
@@ -32,7 +32,7 @@ class ArchiveDone(Signal, frozen=True, kw_only=True):
 
 
 class TrimDone(Signal, frozen=True, kw_only=True):
-    """The stream was trimmed; it goes by whole nodes, so `upto` may be a little before what was asked for."""
+    """The stream was trimmed. Redis trims whole nodes of a stream, so `upto` may be slightly before the request."""
 
     subject: str
     intent: str
@@ -41,7 +41,7 @@ class TrimDone(Signal, frozen=True, kw_only=True):
 
 
 class JobRefused(Signal, frozen=True, kw_only=True):
-    """The job could not be done; nothing is lost by that."""
+    """The job failed; nothing was lost."""
 
     subject: str
     intent: str
@@ -49,13 +49,13 @@ class JobRefused(Signal, frozen=True, kw_only=True):
 
 
 class BallastGone(Signal, frozen=True, kw_only=True):
-    """The ballast file was deleted to make room."""
+    """The file of the disk reserve was deleted to free space."""
 
     freed_bytes: int
     error: str
 
 
 class BallastBack(Signal, frozen=True, kw_only=True):
-    """The ballast file is there, whole."""
+    """The file of the disk reserve exists in full size again."""
 
     size_bytes: int

@@ -1,4 +1,4 @@
-"""What the keeper knows: the job at hand, how far it has come, which shards it no longer waits for.
+"""State of the keeper: the current job, how far archive and trimming have come, which shards it ignores.
 
 Folded from its own events. Next: `decider`.
 """
@@ -9,10 +9,10 @@ import msgspec
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Positions as text, empty where there is none yet. `archiving_upto` and `trimming` are the open intents."""
+    """Positions as text, empty if there is none yet. `archiving_upto` and `trimming` are the open intents."""
 
     jobs: int = 0
-    """How many jobs were asked for: names each intent once."""
+    """Number of jobs requested; makes each intent unique."""
     archiving_after: str = ""
     archiving_upto: str = ""
     trimming: str = ""
@@ -20,12 +20,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     goal: str = ""
     """How far to trim: the end of the archive file before the newest, whose entries stay in the stream."""
     trimmed: str = ""
-    """What was last asked to be trimmed, and was."""
+    """The last requested trim position that was completed."""
     failures: int = 0
-    """How often a job failed in a row."""
+    """Consecutive failed jobs."""
     retry_at: int = 0
-    """When the next job may be asked for after a failure, in milliseconds."""
+    """Earliest time of the next job after a failure, in milliseconds."""
     let_go: tuple[str, ...] = ()
-    """Shards that hold back trimming no longer."""
+    """Shards that no longer hold back trimming."""
     ballast_gone: bool = False
-    """The ballast was given up, and is not back."""
+    """Whether the disk reserve was released and not restored."""

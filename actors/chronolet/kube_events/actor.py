@@ -1,7 +1,6 @@
-"""The kube_events kind: one entity for the node, which hears every KubeEvent that anybody records.
+"""The kube_events actor kind: one entity for the node, subscribed to every recorded KubeEvent.
 
-Comes in: the workers and the numbers, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next:
-`node`.
+Input: the workers and the policy, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from chronolet.kube_events.state import State
 from chronolet_schemas import kube_events
 
 NODE = "node"
-"""The key of the one entity."""
+"""Key of the only entity."""
 
 
 def _node(_event: kube_events.Recorded) -> Sequence[str]:
@@ -24,7 +23,7 @@ def _node(_event: kube_events.Recorded) -> Sequence[str]:
 
 
 def kind(effects: Mapping[type[Effect], Job] | None = None, policy: Policy | None = None) -> Kind[State]:
-    """The Kind; `effects` are the jobs of Deliver, bound to sinks."""
+    """Build the Kind; `effects` are the jobs of Deliver, bound to sinks."""
     return Kind(
         name="kube_events",
         shards=1,
@@ -32,7 +31,7 @@ def kind(effects: Mapping[type[Effect], Job] | None = None, policy: Policy | Non
         format=1,
         decider=decider(policy or Policy()),
         subscribes={kube_events.Recorded: _node},
-        batches={kube_events.Recorded: signals.heard},
+        batches={kube_events.Recorded: signals.batch},
         at_start=(NODE,),
         effects=effects or {},
     )

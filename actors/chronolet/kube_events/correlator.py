@@ -1,14 +1,14 @@
-"""Which KubeEvents are the same, which are similar, which are too many. Pure.
+"""Which KubeEvents are the same, which are similar, and which are too many. Pure.
 
-Comes in: `kube_events.Recorded`, each with its position. Goes out: the `Post`s that follow, and what has to be
-remembered. Next: `decider`, which writes it down as `kube_events.Correlated`; readers of the log, who correlate one
-object's events for themselves. Source: client-go's tools/record/events_cache.go.
+Input: `kube_events.Recorded`, each with its position. Output: the resulting `Post`s, and the caches to remember. Next:
+`decider`, which records them as `kube_events.Correlated`; log readers, who correlate the events of one object
+themselves. Source: client-go's tools/record/events_cache.go.
 
     similar: the 10th different message of one object, type and reason within 600 s is combined with those before it
-    same:    what is alike in every word is one event with a count
-    spam:    an object has 25 tokens a type and gets one back in 300 s; without one nothing is posted, but counted
+    same:    identical events become one event with a count
+    spam:    an object has 25 tokens per type and regains one every 300 s; without a token an event is only counted
 
-Similar first, then same, then spam: what is kept back was counted, so the next that is let through tells of it.
+The order is similar, same, spam: a suppressed event has been counted, so the next one posted includes it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from chronolet_schemas.kube_events import Known, Post, Recorded, Similar
 
 COMBINED = "(combined from similar events): "
 LONGEST_MESSAGE = 4096
-"""Characters of a message that a sink is given."""
+"""Maximum length of a message for sinks, in characters."""
 
 
 class Keys(NamedTuple):
-    """Digests of what makes two events the same in three respects."""
+    """Digests of the three identities of an event."""
 
     spam: str
     similar: str
@@ -37,7 +37,7 @@ class Keys(NamedTuple):
 
 
 def keys(event: Recorded, spam_key: tuple[str, ...] = Options().spam_key) -> Keys:
-    """By the kubelet's fields, but for source, reporter and API version: all events of a node have these in common."""
+    """Digest the kubelet's fields except source, reporter and API version, which all events of a node share."""
     about = f"{event.object_kind}\0{event.namespace}\0{event.name}\0{event.uid}"
     similar = f"{about}\0{event.severity}\0{event.reason}"
     parts = {"object": about, "type": event.severity, "reason": event.reason}
@@ -46,7 +46,7 @@ def keys(event: Recorded, spam_key: tuple[str, ...] = Options().spam_key) -> Key
 
 
 class Correlation:
-    """Some events on their way through the correlator, one after the other."""
+    """Correlates a sequence of events."""
 
     def __init__(self, caches: Caches, options: Options) -> None:
         self.known = Recent(caches.known)
@@ -55,7 +55,7 @@ class Correlation:
         self._options = options
 
     def take(self, at: Position, event: Recorded) -> Post | None:
-        """What is posted because of this event; None if it is kept back."""
+        """Return the post that results from this event; None if it is suppressed."""
         key = keys(event, self._options.spam_key)
         combined = self._is_combined(key.similar, at.milliseconds, event.message)
         known = self._counted(key.similar if combined else key.same, at, event)
@@ -85,7 +85,7 @@ class Correlation:
         if digest not in messages:
             messages = (*messages, digest)
         combined = len(messages) >= self._options.max_events
-        # One leaves, so that the next new message is combined as well. Which one is open in the kubelet.
+        # Drop one message, so that the next new one is combined as well. The kubelet drops an arbitrary one.
         self.similar.put(key, Similar(last=now, messages=messages[1:] if combined else messages))
         return combined
 
@@ -99,7 +99,11 @@ class Correlation:
         return known
 
     def _has_token(self, key: str, now: int) -> bool:
-        """Told by when the object has all its tokens again: each one that is taken puts that off by one refill."""
+        """Take a token, if one is left.
+
+        The bucket is stored as the time at which it is full again: each token taken postpones that by one refill
+        interval.
+        """
         options = self._options
         full_at = max(self.tokens.get(key) or 0, now)
         left = full_at + options.refill - now <= options.burst * options.refill
@@ -108,7 +112,7 @@ class Correlation:
 
 
 def nanoseconds(at: Position) -> int:
-    """An entry's time, told apart from that of every other entry by its number."""
+    """An entry's time in nanoseconds, made unique by its number."""
     return at.milliseconds * 1_000_000 + at.n % 1_000_000
 
 

@@ -1,16 +1,16 @@
-"""KubeEvents on their way from the log to the sinks. Pure.
+"""The delivery of KubeEvents from the log to the sinks. Pure.
 
-Comes in: `signals.Heard`, what sinks answer, Due. Goes out: events of kube_events. Next: `effects`, by what is
-outstanding. Source: client-go's tools/record/event.go (recordToSink, recordEvent).
+Input: `signals.RecordedBatch`, delivery results of sinks, Due. Output: events of kube_events. Next: `effects`, through
+`outstanding`. Source: client-go's tools/record/event.go (recordToSink, recordEvent).
 
-Each sink goes its own way through the posts:
+Each sink advances through the posts independently:
 
-    delivering -> delivering                     (answered: the cursor moves; the next ones)
-    delivering -> pausing -> delivering          (a try failed; the pause is over)
-    delivering -> delivering, one given up       (refused, or the last try failed)
+    delivering -> delivering                     (delivered: the cursor moves on to the next posts)
+    delivering -> pausing -> delivering          (an attempt failed; retry after the pause)
+    delivering -> delivering, one given up       (rejected, or the last attempt failed)
 
-What waits for a sink beyond its bound is given up, the oldest first, but for what it may be at just now: so what is
-delivered and what is given up are together what was posted.
+A sink's backlog is bounded: beyond the bound the oldest posts are given up, except those that may be in delivery. So
+delivered, given up and waiting posts add up to all posts.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.kube_events import Post
 
-Said = signals.Heard | signals.SinkAnswered | EffectFailed | Due
-"""All that kube_events is told."""
+Message = signals.RecordedBatch | signals.DeliveryResult | EffectFailed | Due
+"""Every message that kube_events decides."""
 
 
-def decide(policy: Policy, state: State, message: Said, now: int) -> Sequence[Event]:
-    """See `Decider.decide`. That the sinks are others than before is noticed with whatever comes."""
+def decide(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
+    """See `Decider.decide`. A changed set of sinks is recorded with the first message of any kind."""
     changes = tuple(_sinks_changed(policy, state))
     for change in changes:
         state = evolve(state, change)
     return (*changes, *_decided(policy, state, message, now))
 
 
-def _decided(policy: Policy, state: State, message: Said, now: int) -> Iterator[Event]:
+def _decided(policy: Policy, state: State, message: Message, now: int) -> Iterator[Event]:
     match message:
-        case signals.Heard():
+        case signals.RecordedBatch():
             yield from _correlated(policy, state, message)
-            # A pause that is longer than any is meant to be is over: the clock was put back since.
+            # A pause longer than the configured one means that the clock was set back: end it.
             yield from _resumed(state, lambda name, sink: sink.retry_at > now + policy.sinks[name].pause)
-        case signals.SinkAnswered():
-            yield from _answered(policy, state, message, now)
+        case signals.DeliveryResult():
+            yield from _delivery_ended(policy, state, message, now)
         case EffectFailed():
-            failed = signals.SinkAnswered(subject=message.subject, intent=message.intent, failure=message.error)
-            yield from _answered(policy, state, failed, now)
+            failed = signals.DeliveryResult(subject=message.subject, intent=message.intent, failure=message.error)
+            yield from _delivery_ended(policy, state, failed, now)
         case Due():
             yield from _resumed(state, lambda _, sink: 0 < sink.retry_at <= message.at)
         case _:
@@ -64,7 +64,7 @@ def _resumed(state: State, is_over: Callable[[str, Sink], bool]) -> Iterator[Eve
             yield kube_events.DeliveryResumed(sink=name, number=sink.cursor + 1)
 
 
-# -- which sinks there are ---------------------------------------------------------------------------------------------
+# -- configured sinks --------------------------------------------------------------------------------------------------
 def _sinks_changed(policy: Policy, state: State) -> Iterator[Event]:
     if policy.sinks.keys() == state.sinks.keys():
         return
@@ -77,8 +77,8 @@ def _sinks_changed(policy: Policy, state: State) -> Iterator[Event]:
     yield kube_events.SinksChanged(sinks=tuple(policy.sinks))
 
 
-# -- what they are to have ---------------------------------------------------------------------------------------------
-def _correlated(policy: Policy, state: State, message: signals.Heard) -> Iterator[Event]:
+# -- posts and backlog -------------------------------------------------------------------------------------------------
+def _correlated(policy: Policy, state: State, message: signals.RecordedBatch) -> Iterator[Event]:
     work = Correlation(state.caches, policy.options)
     found = [work.take(at, event) for at, event in message.events]
     posts = tuple(post for post in found if post is not None)
@@ -105,32 +105,32 @@ def _overflow(policy: Policy, state: State, head: int) -> Iterator[Event]:
             yield kube_events.GivenUp(sink=name, first=first, last=first + count - 1, count=count, reason="backlog")
 
 
-# -- what they say to it -----------------------------------------------------------------------------------------------
-def _answered(policy: Policy, state: State, answer: signals.SinkAnswered, now: int) -> Iterator[Event]:
-    name = answer.subject.removeprefix(_SUBJECT)
+# -- delivery results --------------------------------------------------------------------------------------------------
+def _delivery_ended(policy: Policy, state: State, result: signals.DeliveryResult, now: int) -> Iterator[Event]:
+    name = result.subject.removeprefix(_SUBJECT)
     sink = state.sinks.get(name)
-    if sink is None or answer.intent != _intent(name, sink):
+    if sink is None or result.intent != _intent(name, sink):
         return
-    settled = answer.delivered + answer.known + len(answer.refused)
+    settled = result.delivered + result.known + len(result.refused)
     first, last = sink.cursor + 1, sink.cursor + settled
-    if answer.refused:
-        refused = answer.refused[-1]
+    if result.refused:
+        refused = result.refused[-1]
         yield kube_events.GivenUp(
             sink=name,
             first=first,
             last=last,
-            count=len(answer.refused),
+            count=len(result.refused),
             reason="refused",
             name=refused.name,
             error=refused.error,
         )
-    if answer.known:
-        yield kube_events.GivenUp(sink=name, first=first, last=last, count=answer.known, reason="known")
-    if answer.delivered:
-        yield kube_events.Delivered(sink=name, upto=last, count=answer.delivered)
-    if answer.failure:
+    if result.known:
+        yield kube_events.GivenUp(sink=name, first=first, last=last, count=result.known, reason="known")
+    if result.delivered:
+        yield kube_events.Delivered(sink=name, upto=last, count=result.delivered)
+    if result.failure:
         tries = 1 if settled else sink.tries + 1
-        yield _failed(policy.sinks[name], state, name, last + 1, tries=tries, error=answer.failure, now=now)
+        yield _failed(policy.sinks[name], state, name, last + 1, tries=tries, error=result.failure, now=now)
 
 
 def _failed(rules: Rules, state: State, sink: str, number: int, *, tries: int, error: str, now: int) -> Event:
@@ -143,17 +143,17 @@ def _failed(rules: Rules, state: State, sink: str, number: int, *, tries: int, e
     return kube_events.DeliveryFailed(sink=sink, number=number, name=post, tries=tries, error=error, retry_at=retry_at)
 
 
-# -- what should be running --------------------------------------------------------------------------------------------
+# -- outstanding effects -----------------------------------------------------------------------------------------------
 _SUBJECT = "sink/"
 
 
 def due(state: State) -> int | None:
-    """When the next pause is over."""
+    """When the next pause ends."""
     return min((sink.retry_at for sink in state.sinks.values() if sink.retry_at), default=None)
 
 
 def outstanding(policy: Policy, state: State) -> Sequence[wanted.Deliver]:
-    """For each sink that does not pause: its next posts."""
+    """The next posts of each sink that is not pausing."""
     return tuple(
         wanted.Deliver(
             subject=f"{_SUBJECT}{name}",
@@ -171,14 +171,14 @@ def _intent(name: str, sink: Sink) -> str:
 
 
 def _batch(policy: Policy, state: State, name: str, sink: Sink) -> tuple[Post, ...]:
-    """In a row, up to the gap if there is one."""
+    """Consecutive posts, up to the gap if there is one."""
     rules = policy.sinks.get(name) or Rules()
     end = min(sink.cursor + rules.batch, sink.gap_first - 1 if sink.gap_first else state.head, state.head)
     return tuple(state.posts[number] for number in range(sink.cursor + 1, end + 1))
 
 
 def decider(policy: Policy) -> Decider[State]:
-    """The decider with these numbers."""
+    """The decider with this policy."""
     return Decider(
         initial=State(),
         decide=functools.partial(decide, policy),

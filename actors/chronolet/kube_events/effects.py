@@ -1,7 +1,7 @@
-"""The way out to the sinks.
+"""Effect worker that delivers posts to sinks.
 
-Comes in: `wanted.Deliver`. Goes out: `signals.SinkAnswered`. Next: `decider`. Each call is fenced by the lease; a
-repeat hands over the same posts again, which a sink knows by their names and counts.
+Input: `wanted.Deliver`. Output: `signals.DeliveryResult`. Next: `decider`. Each call is fenced by the lease. Delivery
+is at least once: a repeat sends the same posts, which a sink recognizes by name and count.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from chronolet.kube_events import signals, wanted
 from chronolet.ports.kube_sinks import Outcome, Sink
 
 ENOUGH_SECONDS = 20.0
-"""After so long the rest of the posts is left for another time: what was done is to be known."""
+"""Time budget of one delivery. The remaining posts wait for the next one, so that progress is recorded."""
 LONGEST_SECONDS = 60.0
 
 
 class Delivery(Struct, frozen=True):
-    """To these sinks, by name."""
+    """Delivers to the given sinks, by name."""
 
     sinks: Mapping[str, Sink]
 
-    def deliver(self, effect: wanted.Deliver, context: EffectContext) -> signals.SinkAnswered:
-        """Hand over posts until all are settled, one fails, or it has taken long."""
-        outcome = Outcome(failure="the agent was not told how to reach it")
+    def deliver(self, effect: wanted.Deliver, context: EffectContext) -> signals.DeliveryResult:
+        """Deliver posts until all are settled, one fails, or the time budget is spent."""
+        outcome = Outcome(failure="no sink of this name is configured in this process")
         if effect.sink in self.sinks:
-            outcome = _handed(self.sinks[effect.sink], effect, context)
-        return signals.SinkAnswered(
+            outcome = _delivered(self.sinks[effect.sink], effect, context)
+        return signals.DeliveryResult(
             subject=effect.subject,
             intent=effect.intent,
             delivered=outcome.delivered,
-            refused=tuple(signals.Refused(name=name, error=error) for name, error in outcome.refused),
+            refused=tuple(signals.RejectedPost(name=name, error=error) for name, error in outcome.refused),
             failure=outcome.failure,
             known=outcome.known,
         )
 
 
-def _handed(sink: Sink, effect: wanted.Deliver, context: EffectContext) -> Outcome:
+def _delivered(sink: Sink, effect: wanted.Deliver, context: EffectContext) -> Outcome:
     until, outcome = time.monotonic() + ENOUGH_SECONDS, Outcome()
     posts = iter(effect.posts)
     while some := list(itertools.islice(posts, sink.at_once)):
@@ -54,5 +54,5 @@ def _handed(sink: Sink, effect: wanted.Deliver, context: EffectContext) -> Outco
 
 
 def jobs(sinks: Mapping[str, Sink]) -> Mapping[type[Effect], Job]:
-    """The effects of the kube_events kind. A sink that is slow keeps no other waiting."""
+    """The effects of the kube_events kind. Each sink has its own queue, so a slow one delays no other."""
     return {wanted.Deliver: Job(Delivery(sinks).deliver, LONGEST_SECONDS, lane=lambda effect: effect.sink)}

@@ -1,7 +1,7 @@
-"""A cache of what was seen lately, at work. Pure.
+"""A mutable view of an LRU cache. Pure.
 
-Comes in: a `Cache` of a state. Goes out: what was put into it, and the `Cache` that follows. Next: `correlator`, which
-decides with it; `evolve`, which puts in again what was decided. Answers to the LRU caches of client-go's recorder.
+Input: a `Cache` of a state. Output: the entries put in, and the resulting `Cache`. Next: `correlator`, which decides
+with it; `evolve`, which applies the recorded entries. Source: the LRU caches of client-go's recorder.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """What is put in, over the cache that it began with: that one stays as it is, for most of it is not touched."""
+    """An overlay of new entries over a cache that is left unchanged, because most of it is not touched."""
 
     def __init__(self, cache: Cache[V]) -> None:
         self.changed: dict[str, V] = {}
-        """What was put in and is still there, the last of it at the end."""
-        self._begun_with = cache
-        self._gone: set[str] = set()
-        """What has left of what it began with."""
+        """New entries that were not evicted, the newest last."""
+        self._base = cache
+        self._evicted: set[str] = set()
+        """Keys of the base cache that were evicted."""
         self._room = cache.size - len(cache.entries)
         self._oldest = cache.oldest
 
     def get(self, key: str) -> V | None:
-        """What stands there. Whoever asks puts something there next: so it counts as seen."""
+        """Return the value of a key. The caller puts a new value next, which marks the entry as recently used."""
         value = self.changed.get(key)
-        if value is not None or key in self._gone:
+        if value is not None or key in self._evicted:
             return value
-        found = self._begun_with.entries.get(key)
+        found = self._base.entries.get(key)
         return None if found is None else found[1]
 
     def put(self, key: str, value: V) -> None:
-        """As the newest; the oldest leaves if there are too many."""
+        """Add as the newest entry; evict the oldest if the cache is full."""
         known = self.changed.pop(key, None) is not None
-        if not known and (key in self._gone or key not in self._begun_with.entries):
+        if not known and (key in self._evicted or key not in self._base.entries):
             if self._room:
                 self._room -= 1
             else:
@@ -45,21 +45,21 @@ class Recent(Generic[V]):
         self.changed[key] = value
 
     def _drop_oldest(self) -> None:
-        """What was not put in again is older than all that was."""
-        order = self._begun_with.order
-        while self._oldest < self._begun_with.next:
+        """Entries of the base cache that were not put in again are older than all new ones."""
+        order = self._base.order
+        while self._oldest < self._base.next:
             key = order.get(self._oldest)
             self._oldest += 1
             if key is not None and key not in self.changed:
-                self._gone.add(key)
+                self._evicted.add(key)
                 return
         oldest = next(iter(self.changed))
         del self.changed[oldest]
-        self._gone.add(oldest)
+        self._evicted.add(oldest)
 
 
 def remembered(cache: Cache[V], news: Mapping[str, V]) -> Cache[V]:
-    """The cache after these, in their order: of all that was ever put in, what was put in last."""
+    """The cache after these entries in their order: the most recent ones of all ever put in."""
     entries, order = cache.entries.mutate(), cache.order.mutate()
     for turn, (key, value) in enumerate(news.items(), cache.next):
         before = entries.get(key)

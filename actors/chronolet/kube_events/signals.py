@@ -1,6 +1,6 @@
-"""What the kube_events actor is told in memory: KubeEvents of the log, gathered, and what the sinks answer.
+"""In-memory messages to the kube_events actor: batches of KubeEvents from the log, and delivery results.
 
-Comes in: entries (`heard`), results of `effects`. Goes out: Signal Structs. Next: `decider`.
+Input: entries (`batch`), results of `effects`. Output: Signal Structs. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ from chronolet_schemas.envelope import Position, Signal
 from chronolet_schemas.kube_events import Recorded
 
 
-class Heard(Signal, frozen=True, kw_only=True):
-    """Neighbouring `kube_events.Recorded` of the log with their positions, oldest first; at least one."""
+class RecordedBatch(Signal, frozen=True, kw_only=True):
+    """A batch of consecutive `kube_events.Recorded` with their positions, oldest first; at least one."""
 
     events: tuple[tuple[Position, Recorded], ...]
 
 
-class Refused(Signal, frozen=True, kw_only=True):
-    """A sink's last word on one post: it will not have it."""
+class RejectedPost(Signal, frozen=True, kw_only=True):
+    """A post that a sink rejected permanently."""
 
     name: str
     error: str
 
 
-class SinkAnswered(Signal, frozen=True, kw_only=True):
-    """What became of the first posts of a `Deliver`, in their order.
+class DeliveryResult(Signal, frozen=True, kw_only=True):
+    """Result of a `Deliver`: what became of its first posts, in their order.
 
-    The first `delivered + known + len(refused)` of them are settled. With a `failure` the one behind those was tried in
-    vain.
+    The first `delivered + known + len(refused)` posts are settled. With a `failure`, the attempt to deliver the next
+    one failed.
     """
 
     subject: str
     intent: str
     delivered: int = 0
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RejectedPost, ...] = ()
     failure: str = ""
     known: int = 0
 
 
-def heard(events: Sequence[tuple[Position, Recorded]]) -> Heard:
-    """See `Kind.batches`."""
-    return Heard(events=tuple(events))
+def batch(events: Sequence[tuple[Position, Recorded]]) -> RecordedBatch:
+    """Build a batch; see `Kind.batches`."""
+    return RecordedBatch(events=tuple(events))

@@ -1,4 +1,4 @@
-"""What the correlator remembers, what waits for the sinks, and how it stands with each of them.
+"""State of kube_events: the correlator's caches, the waiting posts, and the progress of each sink.
 
 Folded from events of kube_events only. Next: `evolve`, `decider`.
 """
@@ -15,22 +15,22 @@ from chronolet_schemas.kube_events import Known, Post, Similar
 V = TypeVar("V")
 
 CACHE_SIZE = 4096
-"""Of each cache, as in the kubelet: what was seen least lately leaves first."""
+"""Size of each cache, as in the kubelet; the least recently used entry is evicted first."""
 
 
 class Cache(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
-    """At most `size` entries, each with the number of its turn; `order` has the turns that are an entry's last."""
+    """At most `size` entries, each with the number of its last use; `order` maps those numbers to keys."""
 
     size: int = CACHE_SIZE
     entries: immutables.Map[str, tuple[int, V]] = immutables.Map()
     order: immutables.Map[int, str] = immutables.Map()
     next: int = 1
     oldest: int = 1
-    """No turn before this one is in `order`."""
+    """No number below this one is in `order`."""
 
 
 class Caches(msgspec.Struct, frozen=True, kw_only=True):
-    """The correlator's three, by digests."""
+    """The correlator's three caches, keyed by digest."""
 
     known: Cache[Known] = Cache()
     similar: Cache[Similar] = Cache()
@@ -39,32 +39,32 @@ class Caches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One sink. Posts up to `cursor` are settled; those from `gap_first` to `gap_last`, further on, are given up."""
+    """One sink. Posts up to `cursor` are settled; later ones from `gap_first` to `gap_last` were given up."""
 
     cursor: int
     gap_first: int = 0
     gap_last: int = 0
     tries: int = 0
-    """How often the post behind the cursor has failed."""
+    """Failed attempts for the post after the cursor."""
     retry_at: int = 0
-    """When that is tried again, in milliseconds; 0: now."""
+    """When to retry that post, in milliseconds; 0: immediately."""
     error: str = ""
-    """Of its last failure."""
+    """Error of the last failure."""
     delivered: int = 0
     given_up: int = 0
 
     def wants(self, number: int) -> bool:
-        """Whether it is still to have this post."""
+        """Whether this post is still to be delivered."""
         return number > self.cursor and not self.gap_first <= number <= self.gap_last
 
     def waiting(self, head: int) -> int:
-        """How many posts up to `head` are neither delivered nor given up."""
+        """Number of posts up to `head` that are neither delivered nor given up."""
         gap = self.gap_last - self.gap_first + 1 if self.gap_first else 0
         return head - self.cursor - gap
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`posts` by number: all that some sink is still to have. `head` is the newest number."""
+    """`posts` by number: all that some sink still waits for. `head` is the newest number."""
 
     caches: Caches = Caches()
     heard: int = 0

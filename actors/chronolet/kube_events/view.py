@@ -1,7 +1,7 @@
 """KubeEvents correlated for one reader. Pure.
 
-Comes in: `Recorded` of the log, of all objects or of some: what the correlator makes of one object hangs on no other,
-but for the bounds of its caches. Goes out: Event objects as they are now. Next: the CLI.
+Input: `Recorded` of the log, of all objects or only some: objects are correlated independently, except for the bounds
+of the caches. Output: the current Event objects. Next: the CLI.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _ENDLESS = 1 << 40
 
 
 class View:
-    """What a reader has, one event after the other: as the sinks have it, or `whole`, with nothing kept back and only
-    what is alike in every word made one.
+    """A reader's view, built one event at a time: as sinks see it, or `whole`, which suppresses nothing and merges only
+    identical events.
     """
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -29,7 +29,7 @@ class View:
         self._posts: dict[str, Post] = {}
 
     def take(self, at: Position, event: Recorded) -> Post | None:
-        """What the reader is told because of this event."""
+        """Return the post that results from this event; None if it is suppressed."""
         post = self._work.take(at, event)
         if post is not None:
             self._posts.pop(post.name, None)
@@ -37,12 +37,12 @@ class View:
         return post
 
     def posts(self) -> tuple[Post, ...]:
-        """Every Event object once, in the order in which they happened last."""
+        """Every Event object once, ordered by last occurrence."""
         return tuple(self._posts.values())
 
 
 def correlated(events: Iterable[tuple[Position, Recorded]]) -> tuple[Post, ...]:
-    """What the sinks have of these events."""
+    """The Event objects that sinks get for these events."""
     view = View()
     for at, event in events:
         view.take(at, event)

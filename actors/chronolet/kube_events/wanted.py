@@ -1,6 +1,6 @@
-"""What kube_events wants to have running: for each sink that has something to come, the delivery of its next posts.
+"""Effects of kube_events: for each sink with waiting posts, the delivery of the next ones.
 
-Comes in: nothing. Goes out: the Effect Structs that `decider.outstanding` returns. Next: `effects`.
+Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from chronolet_schemas.kube_events import Post
 
 
 class Deliver(Effect, frozen=True, kw_only=True):
-    """Hand these posts to a sink, one after the other. Answers: SinkAnswered.
+    """Deliver these posts to a sink, one after another. Result: DeliveryResult.
 
-    A repeat is the same again, so a sink that knows what it has by name and count has each once.
+    A repeat sends the same posts, so a sink that compares names and counts has each once.
     """
 
     sink: str

@@ -1,6 +1,7 @@
-"""The manifests kind: one entity for the node, which takes the commands of `apply` and `delete` and watches a folder.
+"""The manifests actor kind: one entity for the node; it takes the commands of `apply` and `delete` and watches a
+folder.
 
-Comes in: the worker, or nothing for the pure kind that history folds with. Goes out: `Kind`. Next: `node`.
+Input: the workers, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from chronolet.manifests.state import State
 from chronolet_schemas import manifests
 
 NODE = "node"
-"""The key of the one entity."""
+"""Key of the only entity."""
 
 
 def _node(_command: manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods) -> Sequence[str]:
@@ -21,7 +22,7 @@ def _node(_command: manifests.ApplyPods | manifests.DeletePods | manifests.Adopt
 
 
 def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """The Kind; `standing` is the job of WatchFolder, bound to a folder."""
+    """Build the Kind; `standing` are the jobs of its effects, bound to a folder."""
     return Kind(
         name="manifests",
         shards=1,

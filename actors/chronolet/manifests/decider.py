@@ -1,8 +1,9 @@
-"""What the sources want. Pure.
+"""Which Pods and Secrets the sources request. Pure.
 
-Comes in: commands of `apply`, `delete` and adoption, signals of the folder's watch. Goes out: events of `manifests`.
-Next: `pod`. Source: pkg/kubelet/config. A source is a manifest file or `apply`; a name belongs to the
-source that had it first.
+A source is a manifest file or `apply`; a name belongs to the source that requested it first.
+
+Input: commands of `apply`, `delete` and adoption, signals of the folder watch. Output: events of `manifests`. Next:
+`pod`. Source: pkg/kubelet/config.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Pod
 from chronolet_schemas.podspec import digest as digest_of
 
-_FolderSaid = signals.FileRead | signals.FileGone | signals.FolderListed | signals.FolderUnreadable
-Said = manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods | _FolderSaid
-"""All that manifests is told."""
+_FolderSignal = signals.FileRead | signals.FileGone | signals.FolderListed | signals.FolderUnreadable
+Message = manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods | _FolderSignal
+"""Every message that manifests decides."""
 
 
-def decide(state: State, message: Said, _now: int) -> Sequence[Event]:
+def decide(state: State, message: Message, _now: int) -> Sequence[Event]:
     """The events that follow from one message; every command yields at least one."""
-    events = _wishes(state, message)
-    return (*events, *secrets.news(state, _folded(state, events), events))
+    events = _decided(state, message)
+    return (*events, *secrets.pull_secret_changes(state, _folded(state, events), events))
 
 
 def _folded(state: State, events: Iterable[Event]) -> State:
@@ -37,7 +38,7 @@ def _folded(state: State, events: Iterable[Event]) -> State:
     return state
 
 
-def _wishes(state: State, message: Said) -> Sequence[Event]:
+def _decided(state: State, message: Message) -> Sequence[Event]:
     match message:
         case manifests.ApplyPods():
             return tuple(_apply(state, message)) or _empty("pods", "an apply")
@@ -49,7 +50,7 @@ def _wishes(state: State, message: Said) -> Sequence[Event]:
             return tuple(_folder(state, message))
 
 
-def _folder(state: State, message: _FolderSaid) -> Iterable[Event]:
+def _folder(state: State, message: _FolderSignal) -> Iterable[Event]:
     match message:
         case signals.FileRead():
             return _file(state, message)
@@ -72,7 +73,7 @@ def _unreadable(message: signals.FolderUnreadable) -> Event:
 
 
 def _apply(state: State, command: manifests.ApplyPods) -> Iterator[Event]:
-    """Secrets first: the pods beside them may want them."""
+    """Apply Secrets first, because pods of the same command may use them."""
     kept = tuple(secrets.apply(state, command.secrets))
     yield from kept
     state = _folded(state, kept)
@@ -105,13 +106,13 @@ def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
 
 
 def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
-    """A pod that no source wants any more, and that has not ended yet."""
+    """A pod that no source requests any more and that has not ended yet."""
     uid = command.ending.get(key)
     return Wanted(uid=uid, source=APPLY, digest="") if uid else None
 
 
 def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
-    """What was wanted before the log began is wanted still, until its source is read and says otherwise."""
+    """Keep what was requested before the log began, until its source is read and differs."""
     yield from secrets.adopt(state, command.secrets)
     adopted: dict[str, manifests.AdoptedPod] = {}
     for one in command.pods:
@@ -127,7 +128,7 @@ def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
 
 
 def _file(state: State, message: signals.FileRead) -> Iterator[Event]:
-    """One file as it is now: its former pods go or change, its new ones come, all in one step."""
+    """Apply the current content of a file in one step: withdraw or change its former pods, apply new ones."""
     known = state.files.get(message.path)
     if message.errors:
         errors = tuple(message.errors)
@@ -142,24 +143,24 @@ def _file(state: State, message: signals.FileRead) -> Iterator[Event]:
             path=message.path, digest=read.digest, pods=held, findings=read.findings, secrets=kept
         )
     source = file_source(message.path)
-    for key, former in _of(state, source):
+    for key, former in _pods_of(state, source):
         if key not in held:
             yield _withdrawn(key, former)
-    changes = tuple(secrets.of_file(state, source, message.secrets, told=read == known))
+    changes = tuple(secrets.of_file(state, source, message.secrets, reported=read == known))
     yield from changes
-    yield from _file_pods(_folded(state, changes), message, source, told=read == known)
+    yield from _file_pods(_folded(state, changes), message, source, reported=read == known)
 
 
-def _file_pods(state: State, message: signals.FileRead, source: str, *, told: bool) -> Iterator[Event]:
-    """The pods of a file, in its order. `told`: what is refused of this content was refused before."""
+def _file_pods(state: State, message: signals.FileRead, source: str, *, reported: bool) -> Iterator[Event]:
+    """Apply the pods of a file in its order. `reported`: the refusals of this content were recorded before."""
     mine: set[str] = set()
     for one in message.pods:
         key = one.manifest.key
         before = state.pods.get(key)
         if key in mine or (before is not None and before.source != source):
-            if not told:
+            if not reported:
                 yield _refused(key, source, source if before is None or key in mine else before.source)
-                yield _told(one, source)
+                yield _duplicate_name(one, source)
             continue
         mine.add(key)
         if before is None or before.uid != one.uid:
@@ -171,20 +172,20 @@ def _file_pods(state: State, message: signals.FileRead, source: str, *, told: bo
 def _gone(state: State, path: str) -> Iterator[Event]:
     yield manifests.FileVanished(path=path)
     source = file_source(path)
-    for key, held in _of(state, source):
+    for key, held in _pods_of(state, source):
         yield _withdrawn(key, held)
-    yield from secrets.of_file(state, source, (), told=True)
+    yield from secrets.of_file(state, source, (), reported=True)
 
 
 def _listed(state: State, message: signals.FolderListed) -> Iterator[Event]:
-    """The folder's whole content is known: what it lacks vanished, be it while nobody was looking."""
+    """The folder was listed completely: files that are missing have vanished, possibly while the agent was down."""
     if not state.listed or state.unreadable:
         yield manifests.FolderRead(path=message.path, files=len(message.files))
     for path in sorted(set(state.files) - set(message.files)):
         yield from _gone(state, path)
 
 
-def _of(state: State, source: str) -> Sequence[tuple[str, Wanted]]:
+def _pods_of(state: State, source: str) -> Sequence[tuple[str, Wanted]]:
     """The pods of a source, by name."""
     return sorted((key, one) for key, one in state.pods.items() if one.source == source)
 
@@ -205,12 +206,16 @@ def _withdrawn(key: str, one: Wanted, grace_period_seconds: int | None = None) -
 
 
 def _refused(key: str, source: str, owner: str) -> Event:
-    reason = f"{key} is wanted by {owner} already; {source} cannot have a pod of the same name"
+    reason = f"{key} is already defined by {owner}; {source} cannot define a pod of the same name"
     return manifests.PodRefused(pod=key, source=source, reason=reason)
 
 
-def _told(one: signals.FilePod, source: str) -> Event:
-    """Who applies hears of it; of a file nobody waits for an answer. Source: pkg/kubelet/config/config.go."""
+def _duplicate_name(one: signals.FilePod, source: str) -> Event:
+    """Record the KubeEvent for a duplicate name in a file.
+
+    The caller of `apply` gets the refusal as its answer; for a file nobody waits for one. Source:
+    pkg/kubelet/config/config.go.
+    """
     about = one.manifest.metadata
     pod = f"{about.name}_{about.namespace}({one.uid})"
     return kube_events.Recorded(
@@ -225,12 +230,12 @@ def _told(one: signals.FilePod, source: str) -> Event:
 
 
 def due(_state: State) -> int | None:
-    """Nothing here waits."""
+    """None: manifests has no timers."""
     return None
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """The watch of the folder, and the care for what Secrets hold, always."""
+    """Watch the folder and remove unused Secret data, always."""
     used = tuple(sorted({one.digest for one in state.secrets.values()}))
     return (
         wanted.WatchFolder(subject="folder", intent=f"watch/{state.rereads}"),

@@ -1,7 +1,7 @@
-"""The watch of the manifest folder, and the care for what Secrets hold.
+"""Effect workers of manifests: watch the manifest folder, and remove unused Secret data.
 
-Comes in: `wanted.WatchFolder`, `wanted.KeepSecrets`. Goes out: `signals`; files that come and go. Next: `decider`.
-Answers to pkg/kubelet/config/file.go.
+Input: `wanted.WatchFolder`, `wanted.KeepSecrets`. Output: `signals`; files in the state folder. Next: `decider`.
+Source: pkg/kubelet/config/file.go.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SWEEP_SECONDS = 60.0
 
 
 def jobs(folder: Folder, node: str, read: Reader, secrets: Secrets) -> Mapping[type[Effect], Job]:
-    """The standing effects of the manifests kind. `read` turns a file's content into pods and Secrets."""
+    """The standing effects of the manifests kind. `read` parses a file's content into pods and Secrets."""
     return {
         wanted.WatchFolder: Job(Watching(folder, node, read, secrets).watch),
         wanted.KeepSecrets: Job(Sweeping(secrets).sweep),
@@ -42,14 +42,14 @@ class Sweeping:
         self._seconds = seconds
 
     def sweep(self, effect: wanted.KeepSecrets, context: EffectContext) -> None:
-        """Now and then, until it is no longer wanted."""
+        """Remove unused data periodically, until cancelled."""
         while not context.cancelled.is_set():
             for name in self._secrets.unused(effect.used):
                 context.fence("secrets.remove")
                 try:
                     self._secrets.remove(name)
                 except SecretRefusal as refusal:
-                    log.warning("what no Secret holds stays", error=str(refusal))
+                    log.warning("unused Secret data could not be removed, retrying", error=str(refusal))
                 context.done("secrets.remove")
             context.cancelled.wait(self._seconds)
 
@@ -64,16 +64,16 @@ class Watching:
         self._secrets = secrets
 
     def watch(self, effect: wanted.WatchFolder, context: EffectContext) -> None:
-        """Until it is no longer wanted."""
+        """Follow the folder until cancelled."""
         del effect
         for news in self._folder.follow(context.cancelled):
             context.fence("folder.read")
-            self._tell(news, context)
+            self._send(news, context)
 
-    def _tell(self, news: FolderNews, context: EffectContext) -> None:
+    def _send(self, news: FolderNews, context: EffectContext) -> None:
         path = self._folder.path
         if news.error:
-            log.warning("manifest folder cannot be read; its pods stay as they are", path=path, error=news.error)
+            log.warning("manifest folder cannot be read; its pods are left unchanged", path=path, error=news.error)
             context.send(signals.FolderUnreadable(path=path, error=news.error))
             return
         for gone in news.gone:
@@ -89,7 +89,7 @@ class Watching:
         if file.error:
             return signals.FileRead(path=file.path, digest=_digest(b""), errors=(f"{file.name}: {file.error}",))
         parsed = self._read(file.content, file.name)
-        # What may hold a Secret gets a digest that tells nobody anything.
+        # Content that may hold a Secret gets a keyed digest, which reveals nothing.
         secret = bool(parsed.secrets or parsed.errors)
         digest = self._secrets.seal(file.content) if secret else _digest(file.content)
         try:
@@ -106,7 +106,7 @@ class Watching:
         )
 
     def _kept(self, path: str, secret: Secret, context: EffectContext) -> signals.FileSecret:
-        """It lies in the state folder before anybody hears of it."""
+        """Store a Secret in the state folder before its digest is sent."""
         context.fence("secrets.keep")
         digest = self._secrets.keep(secret, file_source(path))
         context.done("secrets.keep")
@@ -119,11 +119,11 @@ class Watching:
 
 
 def _log(read: signals.FileRead) -> None:
-    """For whoever looks at the agent's own output and wonders why a file brings no pod."""
+    """Log why a file yields no pod, or which of its fields are not honoured."""
     for error in read.errors:
         log.warning("manifest refused", path=read.path, error=error)
     for finding in read.findings:
-        log.warning("manifest not honoured in full", path=read.path, finding=finding)
+        log.warning("manifest field not honoured", path=read.path, finding=finding)
 
 
 def _digest(content: bytes) -> str:

@@ -1,6 +1,6 @@
-"""How manifests' own events change its state. Judges nothing and cannot fail.
+"""How the events of manifests change its state. Validates nothing and cannot fail.
 
-Comes in: State and an event. Goes out: the next State. Next: `decider`.
+Input: State and an event. Output: the next State. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from chronolet_schemas import manifests
 from chronolet_schemas.envelope import Event
 
 _UNREAD = File(digest="")
-"""A manifest file that is known of, and was not read yet."""
+"""A manifest file that is known but has not been read yet."""
 
 
 def evolve(state: State, event: Event) -> State:
-    """The state after one of manifests' events; others change nothing."""
+    """Apply one of its own events to the state; ignore all others."""
     match event:
         case manifests.PodApplied():
             names = secrets.names(event.manifest)
@@ -46,7 +46,7 @@ def _folder(state: State, event: Event) -> State:
 
 
 def _adopted_file(files: immutables.Map[str, File], event: manifests.PodAdopted) -> immutables.Map[str, File]:
-    """The file it came from is known, with no content that was read: it is news when it is read, or is gone."""
+    """Register the source file as unread, so that its later content, or its absence, is a change."""
     path = file_path(event.source)
     if not path:
         return files
@@ -60,16 +60,16 @@ def _secret(state: State, event: manifests.SecretEvent) -> State:
             kept = Kept(type=event.type, digest=event.digest, source=event.source)
             held = state.secrets.set(event.secret, kept)
             files = state.files
-            if (path := file_path(event.source)) and path not in files:  # kept since before the log began
+            if (path := file_path(event.source)) and path not in files:  # from before the log began
                 files = files.set(path, replace(_UNREAD, secrets={event.secret: event.digest}))
             return replace(state, secrets=held, secret_changes=state.secret_changes + 1, files=files)
         case manifests.SecretWithdrawn() if event.secret in state.secrets:
-            heirs = any(secrets.heir(event, path, file) for path, file in state.files.items())
+            refused = any(secrets.was_refused(event, path, file) for path, file in state.files.items())
             return replace(
                 state,
                 secrets=state.secrets.delete(event.secret),
                 secret_changes=state.secret_changes + 1,
-                rereads=state.rereads + heirs,
+                rereads=state.rereads + refused,
             )
         case _:
             return state
@@ -90,10 +90,10 @@ def _files(files: immutables.Map[str, File], event: Event) -> immutables.Map[str
 
 
 def _without(state: State, event: manifests.PodWithdrawn) -> State:
-    """The name is free; a file that was refused it is to be read again, for its spec is not kept here."""
+    """Free the name. A file whose pod of this name was refused is read again, because its spec is not stored here."""
     held = state.pods.get(event.pod)
     if held is None or held.uid != event.uid:
-        return state  # withdrawn before: it is to end sooner
+        return state  # already withdrawn; this event only shortens the grace period
     pods = state.pods.delete(event.pod)
-    heirs = any(event.pod in file.pods and file_source(path) != event.source for path, file in state.files.items())
-    return replace(state, pods=pods, rereads=state.rereads + heirs)
+    refused = any(event.pod in file.pods and file_source(path) != event.source for path, file in state.files.items())
+    return replace(state, pods=pods, rereads=state.rereads + refused)

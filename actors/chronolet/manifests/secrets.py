@@ -1,8 +1,8 @@
-"""What the sources want of Secrets, and which pods that concerns. Pure.
+"""Which Secrets the sources define, and which pods use them. Pure.
 
-Comes in: the state, Secrets by name with the digest of what they hold. Goes out: events about them. Next: `decider`.
-Source: pkg/kubelet/secret, and kubelet_pods.go (getPullSecretsForPod), which asks for a pod's Secrets at every sync;
-here a pod is told when they change.
+Input: the state, Secrets by name with the digest of their data. Output: events about them. Next: `decider`. Source:
+pkg/kubelet/secret, and kubelet_pods.go (getPullSecretsForPod), which fetches a pod's Secrets at every sync; here a pod
+is notified when they change.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Pod
 
 
-def apply(state: State, wanted: Sequence[manifests.KeptSecret]) -> Iterator[Event]:
-    """The Secrets of an `apply`; of two of one name the first."""
+def apply(state: State, requested: Sequence[manifests.KeptSecret]) -> Iterator[Event]:
+    """Process the Secrets of an `apply`; the first of two with the same name counts."""
     seen: set[str] = set()
-    for one in wanted:
+    for one in requested:
         held = state.secrets.get(one.secret)
         if one.secret in seen or (held is not None and held.source != APPLY):
             yield _refused(one.secret, APPLY, APPLY if held is None or one.secret in seen else held.source)
@@ -31,7 +31,7 @@ def apply(state: State, wanted: Sequence[manifests.KeptSecret]) -> Iterator[Even
 
 
 def delete(state: State, keys: Sequence[str]) -> Iterator[Event]:
-    """The Secrets of a `delete`."""
+    """Process the Secrets of a `delete`."""
     for key in dict.fromkeys(keys):
         held = state.secrets.get(key)
         if held is None:
@@ -44,7 +44,7 @@ def delete(state: State, keys: Sequence[str]) -> Iterator[Event]:
 
 
 def adopt(state: State, found: Sequence[manifests.AdoptedSecret]) -> Iterator[Event]:
-    """Secrets that were kept before the log began are wanted still."""
+    """Keep the Secrets that were defined before the log began."""
     seen: set[str] = set()
     for one in found:
         if one.secret not in state.secrets and one.secret not in seen:
@@ -52,8 +52,8 @@ def adopt(state: State, found: Sequence[manifests.AdoptedSecret]) -> Iterator[Ev
             yield _applied(one, one.source, None)
 
 
-def of_file(state: State, source: str, read: Sequence[signals.FileSecret], *, told: bool) -> Iterator[Event]:
-    """The Secrets of a file as it is now. `told`: what is refused of this content was refused before."""
+def of_file(state: State, source: str, read: Sequence[signals.FileSecret], *, reported: bool) -> Iterator[Event]:
+    """Apply the Secrets of a file as it is now. `reported`: the refusals of this content were recorded before."""
     held = {one.secret for one in read}
     for key, kept in of(state, source):
         if key not in held:
@@ -61,7 +61,7 @@ def of_file(state: State, source: str, read: Sequence[signals.FileSecret], *, to
     for one in read:
         before = state.secrets.get(one.secret)
         if before is not None and before.source != source:
-            if not told:
+            if not reported:
                 yield _refused(one.secret, source, before.source)
         elif before is None or before.digest != one.digest:
             yield _applied(one, source, before)
@@ -73,37 +73,37 @@ def of(state: State, source: str) -> Sequence[tuple[str, str]]:
 
 
 def digests(state: State, pod: str, names: Sequence[str]) -> dict[str, str]:
-    """Of these Secrets in the pod's namespace those that there are: digests by name."""
+    """Digests by name of those of these Secrets that exist in the pod's namespace."""
     namespace = pod.partition("/")[0]
     found = {name: state.secrets.get(f"{namespace}/{name}") for name in names}
     return {name: one.digest for name, one in found.items() if one is not None}
 
 
 def names(pod: Pod) -> tuple[str, ...]:
-    """The Secrets that a pod wants to use for its images."""
+    """Names of the Secrets that a pod uses to pull its images."""
     return tuple(dict.fromkeys(one.name for one in pod.spec.image_pull_secrets if one.name))
 
 
-def news(before: State, after: State, events: Sequence[Event]) -> Iterator[Event]:
-    """What pods are to be told after these events: others than those whose spec was just told together with it."""
+def pull_secret_changes(before: State, after: State, events: Sequence[Event]) -> Iterator[Event]:
+    """Yield changed pull Secrets for each pod, except pods whose PodApplied in `events` already carries them."""
     if before.secrets is after.secrets and before.pods is after.pods:
         return
-    told = {event.pod for event in events if isinstance(event, manifests.PodApplied)}
+    applied = {event.pod for event in events if isinstance(event, manifests.PodApplied)}
     for key, one in sorted(after.pods.items()):
-        if one.pull_secrets and key not in told:
+        if one.pull_secrets and key not in applied:
             now = digests(after, key, one.pull_secrets)
-            if now != _known(before, key, one):
+            if now != _notified(before, key, one):
                 yield manifests.PullSecretsChanged(pod=key, uid=one.uid, pull_secrets=now)
 
 
-def _known(before: State, key: str, one: Wanted) -> dict[str, str]:
-    """What the pod has been told; one that was adopted just now, nothing."""
+def _notified(before: State, key: str, one: Wanted) -> dict[str, str]:
+    """The digests that the pod has been notified of; none if it was just adopted."""
     held = before.pods.get(key)
     return digests(before, key, one.pull_secrets) if held is not None and held.uid == one.uid else {}
 
 
-def heir(event: manifests.SecretWithdrawn, path: str, file: File) -> bool:
-    """Whether this file was refused the name that is free now."""
+def was_refused(event: manifests.SecretWithdrawn, path: str, file: File) -> bool:
+    """Whether this file was refused the name that is now free."""
     return event.secret in file.secrets and file_source(path) != event.source
 
 
@@ -115,5 +115,5 @@ def _applied(one: manifests.KeptSecret | signals.FileSecret, source: str, before
 
 
 def _refused(key: str, source: str, owner: str) -> Event:
-    reason = f"Secret {key} is wanted by {owner} already; {source} cannot have a Secret of the same name"
+    reason = f"Secret {key} is already defined by {owner}; {source} cannot define a Secret of the same name"
     return manifests.SecretRefused(secret=key, source=source, reason=reason)

@@ -1,7 +1,6 @@
-"""What the watch of a manifest folder tells.
+"""Signals of the manifest folder watch.
 
-Comes in: nothing. Goes out: the Signal Structs that `effects` sends, built by `effects` with `identity.file_uid`. Next:
-`decider`.
+Input: none. Output: the Signal Structs that `effects` sends, built with `identity.file_uid`. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from chronolet_schemas.podspec import Pod
 
 
 class FilePod(Message, frozen=True, kw_only=True):
-    """A pod that a file holds, defaulted and validated. `uid` is `identity.file_uid` of it, `digest` is podspec's."""
+    """A pod from a file, defaulted and validated. `uid` is its `identity.file_uid`, `digest` its podspec digest."""
 
     uid: str
     digest: str
@@ -21,7 +20,7 @@ class FilePod(Message, frozen=True, kw_only=True):
 
 
 class FileSecret(Message, frozen=True, kw_only=True):
-    """A Secret that a file holds, `secret` its namespace/name: what it holds was put into the state folder."""
+    """A Secret from a file; `secret` is its namespace/name. Its data has been written to the state folder."""
 
     secret: str
     type: str
@@ -29,11 +28,11 @@ class FileSecret(Message, frozen=True, kw_only=True):
 
 
 class FileRead(Signal, frozen=True, kw_only=True):
-    """A manifest file was read. Either `errors`, and then nothing of the file holds, or its pods and Secrets (maybe
+    """A manifest file was read: either `errors`, and then the whole file is unusable, or its pods and Secrets (possibly
     none).
 
-    `digest` is of the file's bytes, by a key of the node's own: nobody is to guess a password by it. Findings and
-    errors are lines that name file, path, what was found and expected.
+    `digest` covers the file's bytes and, if they may hold a Secret, is keyed per node, so that it cannot be used to
+    guess a password. Findings and errors are lines that name file, path, what was found and what was expected.
     """
 
     path: str
@@ -51,7 +50,7 @@ class FileGone(Signal, frozen=True, kw_only=True):
 
 
 class FolderListed(Signal, frozen=True, kw_only=True):
-    """The folder was listed completely, and a FileRead was sent before this for every file of it."""
+    """The folder was listed completely; a FileRead was sent before for each of its files."""
 
     path: str
     files: Sequence[str]

@@ -1,6 +1,6 @@
-"""What each source wants now: folded from manifests' own events.
+"""State of manifests: what each source defines. Folded from its own events.
 
-Comes in: nothing. Goes out: the frozen State. Next: `decider`, and the CLI for `get` and `describe`.
+Input: none. Output: the frozen State. Next: `decider`, and the CLI for `get` and `describe`.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ import immutables
 import msgspec
 
 APPLY = "apply"
-"""The source of what `apply` brings."""
+"""The source of everything that `apply` defines."""
 _FILE = "file:"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that a source wants: who, and which content under which uid. The spec itself lies with the pod."""
+    """A requested pod: its source, and the content digest with its uid. The pod actor stores the spec itself."""
 
     uid: str
     source: str
     digest: str
     pull_secrets: tuple[str, ...] = ()
-    """The names of its imagePullSecrets, in its own namespace."""
+    """Names of its imagePullSecrets, in its own namespace."""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A Secret that a source wants. What it holds lies in the state folder under its digest."""
+    """A Secret that a source defines. Its data is in the state folder under its digest."""
 
     type: str
     digest: str
@@ -32,8 +32,10 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class File(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest file: `digest` of its bytes when it was last read, the uids by key of the pods it holds (accepted
-    or refused), the digests by key of its Secrets, what was said about it, and the errors if it could not be used.
+    """A manifest file as last read.
+
+    `digest` of its bytes; `pods` maps the key of each pod (accepted or refused) to its uid; `secrets` maps the key of
+    each Secret to its digest; `findings`; `errors` if it could not be used.
     """
 
     digest: str
@@ -46,8 +48,8 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """`pods` and `secrets` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed.
 
-    `rereads` counts how often the folder had to be read anew because a name that a file was refused became free.
-    `secret_changes` counts how often a Secret came, changed or went.
+    `rereads` counts how often the folder had to be read again because a name became free that a file had been refused.
+    `secret_changes` counts every added, changed or removed Secret.
     """
 
     pods: immutables.Map[str, Wanted] = immutables.Map()
@@ -60,10 +62,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def file_source(path: str) -> str:
-    """The source's name of a manifest file."""
+    """The source name of a manifest file."""
     return f"{_FILE}{path}"
 
 
 def file_path(source: str) -> str:
-    """The path of the manifest file that a source names, empty for another source."""
+    """The path of the manifest file that a source names; empty for any other source."""
     return source[len(_FILE) :] if source.startswith(_FILE) else ""

@@ -1,4 +1,4 @@
-"""What a pod asks of the node before it starts: its share of `qos`, devices of `devices`.
+"""What a pod requests from the node before it starts: its share from `qos`, devices from `devices`.
 
 Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm/devicemanager.
 """
@@ -17,9 +17,9 @@ from chronolet_schemas.resources import PodNeeds
 
 @registered
 class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
-    """Before its sandbox the pod asks these kinds for what it needs of them: the ones that take part in this node.
+    """Before its sandbox starts, the pod requests its needs from these kinds, the ones that take part on this node.
 
-    Said once more where others take part than did.
+    Repeated if a different set takes part.
     """
 
     kinds: tuple[str, ...]
@@ -34,10 +34,10 @@ class ShareEvent(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
-    """Asks `qos` for a share of the node, and for a cgroup that holds the pod to it. Answers: `qos.CgroupReady`,
-    `qos.PodRefused`, `qos.HostPortsAwaited` (not yet), which name the same uid.
+    """Request a share of the node from `qos`, and a cgroup that enforces it.
 
-    `running`: containers of it run already, which are not to be refused. It is said again until it is answered.
+    Answers with the same uid: `qos.CgroupReady`, `qos.PodRefused`, `qos.HostPortsAwaited` (pending). `running`: some of
+    its containers already run, so it must not be refused. Repeated until answered.
     """
 
     needs: PodNeeds
@@ -47,14 +47,14 @@ class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupGranted(ShareEvent, frozen=True, kw_only=True):
-    """The pod has its share. Its containers begin beneath `parent`; empty: wherever the runtime puts them."""
+    """The pod has its share. Its containers start beneath `parent`; empty: wherever the runtime puts them."""
 
     parent: str = ""
 
 
 @registered
 class HostPortsAwaited(ShareEvent, frozen=True, kw_only=True):
-    """Not yet: another pod, the `holder` (namespace/name), has a port of the node that this pod needs. It waits."""
+    """The pod waits: another pod, the `holder` (namespace/name), uses a port of the node that it needs."""
 
     holder: str
     message: str
@@ -62,11 +62,11 @@ class HostPortsAwaited(ShareEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupReleased(ShareEvent, frozen=True, kw_only=True):
-    """The pod is over and nothing of it runs, though it is still there to be looked at: it takes nothing any more."""
+    """The pod has finished and nothing of it runs, though it can still be inspected: its share is free."""
 
 
 class DevicesEvent(PodEvent, frozen=True, kw_only=True):
-    """About the devices that one container wants of the node's device plugins."""
+    """About the devices that one container requests from device plugins."""
 
     container: str
 
@@ -76,11 +76,11 @@ class DevicesEvent(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
-    """The container wants so many devices of each resource. The id of the request is `<uid>/<container>`.
+    """The container requests the given number of devices of each resource. The id of the request is
+    `<uid>/<container>`.
 
-    It is said again, in the same words, until it is answered by one of `devices`; and before each `sandbox` (its
-    attempt), for a plugin may have gone since. `held` names devices, by resource, that the container had when a new log
-    began, and runs with.
+    Repeated unchanged until `devices` answers, and before each `sandbox` (its attempt), because a plugin may have gone
+    in between. `held` maps a resource to the devices that the container already had when a new log began.
     """
 
     role: Literal["init", "sidecar", "app"]
@@ -92,7 +92,7 @@ class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesAwaited(DevicesEvent, frozen=True, kw_only=True):
-    """Not yet: what the container wants cannot be had now, and it waits. `message` says for what."""
+    """The container waits, because its devices are not available now. `message` says for what."""
 
     reason: str
     message: str
@@ -101,9 +101,9 @@ class DevicesAwaited(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesGranted(DevicesEvent, frozen=True, kw_only=True):
-    """The container has its devices: ids by resource; `answer` is what all plugins want it to be started with.
+    """The container has its devices: ids by resource. `answer` combines what all plugins add to the container.
 
-    `pre_start`: a plugin wants to be told before each of its starts.
+    `pre_start`: a plugin wants to be notified before each of its starts.
     """
 
     devices: dict[str, tuple[str, ...]]
@@ -113,7 +113,7 @@ class DevicesGranted(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesReleased(PodEvent, frozen=True, kw_only=True):
-    """These containers need their devices no more, or are to ask for others."""
+    """These containers no longer need their devices, or are about to request others."""
 
     containers: tuple[str, ...]
 
@@ -123,7 +123,7 @@ class DevicesReleased(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
-    """The container's `attempt` is about to be started: its plugins are to be told, and may object.
+    """The container's `attempt` is about to start: notify its plugins, which may object.
 
     `failures`: how often its start has failed before.
     """
@@ -135,7 +135,7 @@ class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartAllowed(DevicesEvent, frozen=True, kw_only=True):
-    """The plugins have been told of this attempt, after so many failures of its start."""
+    """The plugins were notified of this attempt, after `failures` failures of its start."""
 
     attempt: int
     failures: int = 0

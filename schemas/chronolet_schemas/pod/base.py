@@ -1,4 +1,4 @@
-"""Whom the events of a pod are about. Next: every other module of this folder."""
+"""Base classes of the events of a pod. Next: every other module of this folder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from chronolet_schemas.envelope import Event
 
 EndReason = Literal["Deleted", "Replaced"]
-"""Why a pod ends: nobody wants it any more, or a newer pod of the name waits."""
+"""Why a pod ends: it is no longer requested, or a newer pod of the same name waits."""
 
 StopReason = Literal[
     "Deleted",
@@ -21,14 +21,19 @@ StopReason = Literal[
     "LivenessFailed",
     "StartupFailed",
 ]
-"""Why a container is stopped: the pod goes, a newer pod of the name waits, its definition changed, its sandbox
-died or is to be another one, it is no longer its pod's current attempt, the pod's work is done, the pod has failed, or
-its own postStart hook, liveness or startup probe has."""
+"""Why a container is stopped.
+
+In this order: the pod is deleted; a newer pod of the same name waits; its definition changed; its sandbox died or is to
+be replaced; it is no longer the current attempt; the pod's work is done; the pod failed; its postStart hook, liveness
+probe or startup probe failed.
+"""
 
 HookName = Literal["PostStart", "PreStop"]
 
 HookOutcome = Literal["Succeeded", "Failed", "Unfinished", "Unknown"]
-"""How a hook ended. `Unfinished`: not before its deadline. `Unknown`: it was begun, and nobody can tell any more."""
+"""How a hook ended. `Unfinished`: not before its deadline. `Unknown`: it was started, and its result cannot be found
+out.
+"""
 
 
 class PodEvent(Event, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
-    """The container may not start as it is written: `reason` CreateContainerConfigError with the field's path.
+    """The container must not start as specified: `reason` is CreateContainerConfigError, `message` names the field.
 
     Holds until the pod's spec changes.
     """
@@ -19,7 +19,7 @@ class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
 
 
 class CreationEvent(ContainerEvent, frozen=True, kw_only=True):
-    """About the creation of a container ahead of its start, which goes on beside whatever else is done with it."""
+    """About the creation of a container ahead of its start, concurrent with everything else done to it."""
 
     def subject(self) -> str:
         return f"create/{self.container}"
@@ -27,11 +27,11 @@ class CreationEvent(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerCreateRequested(CreationEvent, frozen=True, kw_only=True):
-    """Intent: create the container ahead of its start, and do not start it: for the sandbox `sandbox_id`, which is
-    still being started, or as the next attempt of a container that is being stopped.
+    """Intent: create the container ahead of its start, without starting it.
 
-    `image`, if given, is looked for first, after `requested_at` (milliseconds): the container is created only if that
-    name still means `image_id`.
+    Either for the sandbox `sandbox_id`, which is still being started, or as the next attempt of a container that is
+    being stopped. A given `image` is resolved first, after `requested_at` (milliseconds): the container is created only
+    if that name still means `image_id`.
     """
 
     sandbox_id: str
@@ -43,15 +43,16 @@ class ContainerCreateRequested(CreationEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerCreated(CreationEvent, frozen=True, kw_only=True):
-    """The container exists and was never started."""
+    """The container exists and has not been started."""
 
     id: str
 
 
 @registered
 class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
-    """The container was not created ahead of its start, or was removed again because it is not to run any more. A start
-    creates it, and reports what stands in the way.
+    """The container was not created ahead of its start, or was removed again because it is not to run.
+
+    Its start creates it and reports the obstacle.
     """
 
     message: str
@@ -59,10 +60,10 @@ class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is its definition's.
+    """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is the hash of its definition.
 
-    `post_start` is its hook, to be run when it runs. A death of this attempt that the runtime dates before
-    `requested_at` is about an earlier life of the pod.
+    `post_start` is its hook, to run once it runs. A death of this attempt that the runtime dates before `requested_at`
+    belongs to an earlier life of the pod.
     """
 
     sandbox_id: str
@@ -83,9 +84,9 @@ class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
 class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
     """The container could not be created or started.
 
-    `reason` is CreateContainerError, RunContainerError, CreateContainerConfigError or, for a volume that could not be
-    had, FailedMount. With an `id` the container was made and counts as having exited with `exit_code` at `failed_at`;
-    without one the same attempt is made again at `retry_at`.
+    `reason` is CreateContainerError, RunContainerError, CreateContainerConfigError or, for an unavailable volume,
+    FailedMount. With an `id` the container was created and counts as exited with `exit_code` at `failed_at`; without
+    one the same attempt is retried at `retry_at`.
     """
 
     id: str = ""
@@ -99,7 +100,9 @@ class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
-    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown; runtime's times."""
+    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown; times by the runtime's
+    clock.
+    """
 
     id: str
     exit_code: int
@@ -111,9 +114,10 @@ class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ExitRead(ContainerEvent, frozen=True, kw_only=True):
-    """What could be learnt of a dead container afterwards: `message`, its last word, empty where it left none.
+    """What was found out about a dead container afterwards: `message` is its termination message, empty if it left
+    none.
 
-    `oom_killed`: the kernel killed it for its memory, which was not known when its death was.
+    `oom_killed`: the kernel killed it for lack of memory, which was not known when its death was recorded.
     """
 
     id: str
@@ -123,10 +127,10 @@ class ExitRead(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
-    """The container, whose `attempt` ended, is started again at `at`. `back_off_seconds` 0 means at once.
+    """The container, whose `attempt` ended, is restarted at `at`. `back_off_seconds` 0 means immediately.
 
-    `next_back_off_seconds` is how long the restart after this one would wait, counted from its exit. `tell_again_at`:
-    see BackOffContinued.
+    `next_back_off_seconds` is the back-off of the restart after this one, counted from its exit. `tell_again_at`: see
+    BackOffContinued.
     """
 
     at: int
@@ -137,9 +141,9 @@ class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
-    """The container waits still (CrashLoopBackOff, ImagePullBackOff), and it is told of once more.
+    """The container is still in back-off (CrashLoopBackOff, ImagePullBackOff), which is reported once more.
 
-    After that at `tell_again_at`; 0: the wait is over before.
+    The next report is at `tell_again_at`; 0: the back-off ends before.
     """
 
     tell_again_at: int
@@ -147,7 +151,7 @@ class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class StrayFound(ContainerEvent, frozen=True, kw_only=True):
-    """A container runs under the pod's name that is not its current attempt (`uid` may be another one's): it goes."""
+    """A container runs under the pod's name that is not its current attempt (its `uid` may differ): it is removed."""
 
     id: str
 
@@ -156,8 +160,8 @@ class StrayFound(ContainerEvent, frozen=True, kw_only=True):
 class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
     """Intent: stop this attempt: TERM, and KILL at `deadline` (`grace_period_seconds` after the request).
 
-    Held, it gets no signal before ContainerStopReleased: its hook `pre_stop` comes first, or other containers do. The
-    grace runs all the time. Asked for once more, only the deadline is another one.
+    `held`: no signal before ContainerStopReleased, because its `pre_stop` hook or other containers come first. The
+    grace period runs meanwhile. A repeated request only changes the deadline.
     """
 
     id: str
@@ -170,7 +174,7 @@ class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopReleased(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: a stop that was held goes on: TERM now, KILL at `deadline`, which leaves it two seconds at least."""
+    """Intent: continue a held stop: TERM now, KILL at `deadline`, at least two seconds later."""
 
     id: str
     deadline: int
@@ -178,8 +182,9 @@ class ContainerStopReleased(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerProcessEnded(ContainerEvent, frozen=True, kw_only=True):
-    """The process of a container that is being stopped with its pod has ended; the sandbox is stopped now. How it ended
-    ContainerExited says, when the runtime does.
+    """The process of a container that is stopped with its pod has ended; the sandbox is stopped now.
+
+    ContainerExited reports how it ended, once the runtime does.
     """
 
     id: str
@@ -187,7 +192,7 @@ class ContainerProcessEnded(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the container; tried again at `retry_at`."""
+    """The runtime refused to stop the container; retried at `retry_at`."""
 
     id: str
     message: str

@@ -1,4 +1,7 @@
-"""What runs after a container's start and before its stop. Source: pkg/kubelet/lifecycle/handlers.go."""
+"""Lifecycle hooks, run after the start and before the stop of a container.
+
+Source: pkg/kubelet/lifecycle/handlers.go.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ class HookEvent(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class HookRequested(HookEvent, frozen=True, kw_only=True):
-    """Intent: run a hook. An exec is made first and begun only when HookPrepared names it; a sleep needs no effect.
+    """Intent: run a hook. An exec is created first and started only when HookPrepared names it; a sleep needs no
+    effect.
 
-    `handler` is what was asked for then, whatever the spec says later. At `deadline` it is given up; 0: never.
+    `handler` is the one requested, whatever the spec says later. It is given up at `deadline`; 0: never.
     """
 
     handler: LifecycleHandler
@@ -28,14 +32,14 @@ class HookRequested(HookEvent, frozen=True, kw_only=True):
 
 @registered
 class HookPrepared(HookEvent, frozen=True, kw_only=True):
-    """Intent: the exec `exec_id` was made in the container and is begun now, once."""
+    """Intent: the exec `exec_id` was created in the container; start it now, once."""
 
     exec_id: str
 
 
 @registered
 class HookEnded(HookEvent, frozen=True, kw_only=True):
-    """The hook is over. `message` says why it failed, output included."""
+    """The hook has ended. `message` says why it failed, including output."""
 
     outcome: HookOutcome
     message: str = ""

@@ -8,7 +8,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class ImageEnsureRequested(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: see that the image is there, by the pull policy."""
+    """Intent: make the image available, according to the pull policy."""
 
     image: str
     policy: str
@@ -16,7 +16,7 @@ class ImageEnsureRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImagePullProgress(ContainerEvent, frozen=True, kw_only=True):
-    """So much of the image has come, of the layers that are known so far; at most one in five seconds."""
+    """Progress of a pull, over the layers known so far; at most one event every five seconds."""
 
     image: str
     done_bytes: int
@@ -25,9 +25,10 @@ class ImagePullProgress(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageReady(ContainerEvent, frozen=True, kw_only=True):
-    """The image is there. `pulled` says whether it was fetched for this, and then how long that took, after what wait.
+    """The image is available. `pulled`: it was pulled for this container; then the duration and the time in the queue
+    are set.
 
-    `digest` is by what name its registry knows it (`host/path@sha256:...`), empty for one that no registry has.
+    `digest` is its name in its registry (`host/path@sha256:...`), empty for an image of no registry.
     """
 
     image: str
@@ -41,9 +42,9 @@ class ImageReady(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageFailed(ContainerEvent, frozen=True, kw_only=True):
-    """The image cannot be had. `reason` is ErrImagePull, RegistryUnavailable, ErrImageNeverPull or InvalidImageName.
+    """The image is unavailable. `reason` is ErrImagePull, RegistryUnavailable, ErrImageNeverPull or InvalidImageName.
 
-    `failures` counts in a row. The wait for `retry_at` begins at `waits_from`.
+    `failures` counts consecutive failures. The wait until `retry_at` begins at `waits_from`.
     """
 
     image: str
@@ -56,7 +57,7 @@ class ImageFailed(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageBackOffBegan(ContainerEvent, frozen=True, kw_only=True):
-    """The container waits for the next try of its image (ImagePullBackOff) until `retry_at`.
+    """The container waits until `retry_at` for the next attempt to pull its image (ImagePullBackOff).
 
     `tell_again_at`: see BackOffContinued.
     """

@@ -1,4 +1,4 @@
-"""A pod's coming and going: accepted, adopted, replaced, told to end, cleaned up, ended.
+"""The life cycle of a pod: accepted, adopted, replaced, terminated, cleaned up, ended.
 
 Source: pkg/kubelet/pod_workers.go.
 """
@@ -17,10 +17,10 @@ from chronolet_schemas.registry import registered
 
 @registered
 class SpecAccepted(PodEvent, frozen=True, kw_only=True):
-    """The pod's life under `uid` begins, or goes on with a changed spec. `accepted_at` is its start time.
+    """The life of the pod under `uid` begins, or continues with a changed spec. `accepted_at` is its start time.
 
-    `sandbox_hash` and `container_hashes` (by name) stand for the definitions: they are compared with the hash that a
-    sandbox or container was started with, and are written down so that no later release hashes differently.
+    `sandbox_hash` and `container_hashes` (by name) identify the definitions. They are compared with the hash that a
+    sandbox or container was started with, and recorded so that no later release computes them differently.
     """
 
     source: str
@@ -33,22 +33,22 @@ class SpecAccepted(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PullSecretsChanged(PodEvent, frozen=True, kw_only=True):
-    """The Secrets that the registries of the pod's images may be told: digests by name, of those that there are."""
+    """The Secrets available for the registries of its images: digests by name, of those that exist."""
 
     pull_secrets: dict[str, str]
 
 
 @registered
 class SpecKept(PodEvent, frozen=True, kw_only=True):
-    """The changed spec of this digest lies beside the log, for the day that the log is lost."""
+    """The changed spec with this digest is stored outside the log, in case the log is lost."""
 
     digest: str
 
 
 class FoundContainer(Message, frozen=True, kw_only=True):
-    """One container of a pod as the runtime had it when a new log began; `container` is POD for a sandbox.
+    """A container of a pod as the runtime had it when a new log began; `container` is POD for a sandbox.
 
-    What was made and never started is `created`; what could not be started, `exited`. Times by the runtime's clock.
+    `created`: created but never started; one that failed to start is `exited`. Times by the runtime's clock.
     """
 
     container: str
@@ -64,11 +64,11 @@ class FoundContainer(Message, frozen=True, kw_only=True):
     started_at: int = 0
     finished_at: int = 0
     devices: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """What device plugins gave it: ids by resource."""
+    """Devices from device plugins: ids by resource."""
 
 
 class Ending(Message, frozen=True, kw_only=True):
-    """The end of a pod that was asked for, as TerminationRequested says it; kept beside the log until it is over."""
+    """A requested end of a pod, as in TerminationRequested; stored outside the log until the pod has ended."""
 
     reason: EndReason
     grace_period_seconds: int
@@ -77,10 +77,10 @@ class Ending(Message, frozen=True, kw_only=True):
 
 @registered
 class AdoptPod(Command, frozen=True, kw_only=True):
-    """The log is new, and this pod ran before it: go on with it as it was found. Sent by the node itself.
+    """The log is new, and this pod ran before it: continue as it was found. Sent by the node itself.
 
-    `ending` says that its end had begun. `host_ip` is the node's own address. `end_lost`: the log is not new, but has
-    lost its end; what was found replaces what the log says of the pod where that is less.
+    `ending`: its end had begun. `host_ip` is the node's own address. `end_lost`: the log is not new, but has lost its
+    end; what was found replaces what the log knows of the pod, where that is less.
     """
 
     pod: str
@@ -97,10 +97,10 @@ class AdoptPod(Command, frozen=True, kw_only=True):
 
 @registered
 class PodAdopted(PodEvent, frozen=True, kw_only=True):
-    """The pod's life under `uid` goes on in a log that knows nothing of its beginning; nothing was touched.
+    """The life of the pod under `uid` continues in a log that has no record of its beginning; nothing was touched.
 
-    Stands for SpecAccepted and all that came after it. `containers` are the newest attempts that came to run; `before`
-    the last dead attempt of what runs now.
+    Replaces SpecAccepted and everything after it. `containers` are the newest attempts that ran; `before` the last dead
+    attempts of those that run now.
     """
 
     source: str
@@ -117,14 +117,14 @@ class PodAdopted(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class AdoptionRefused(PodEvent, frozen=True, kw_only=True):
-    """A pod of this name lives already: what was found is none of its own."""
+    """A pod of this name already exists: what was found does not belong to it."""
 
     reason: str
 
 
 @registered
 class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
-    """Another pod of the same name is wanted (`successor` its uid): this one ends first. Null: no longer wanted."""
+    """Another pod of the same name is requested (`successor` is its uid): this one ends first. Null: withdrawn."""
 
     successor: str | None
     source: str = ""
@@ -135,10 +135,10 @@ class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class TerminationRequested(PodEvent, frozen=True, kw_only=True):
-    """The pod is to end: containers first, then its sandbox, all gone by `deadline` plus what removal takes.
+    """End the pod: containers first, then its sandbox, by `deadline` plus the time for removal.
 
-    Asked for again with an earlier deadline, the earlier one holds. `resumed`: it had been asked for in a log that was
-    lost, and preStop hooks may have been begun: none is run.
+    If repeated, the earlier deadline holds. `resumed`: the end was first requested in a log that was lost, and preStop
+    hooks may have started: none is run.
     """
 
     reason: EndReason
@@ -149,7 +149,7 @@ class TerminationRequested(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodFailed(PodEvent, frozen=True, kw_only=True):
-    """The pod is over, whatever its containers are: they are stopped, and the pod stays, with this reason."""
+    """The pod has failed with this reason, whatever its containers do: they are stopped, and the pod stays."""
 
     reason: str
     message: str
@@ -157,12 +157,12 @@ class PodFailed(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CleanupRequested(PodEvent, frozen=True, kw_only=True):
-    """Intent: everything is dead; remove containers, sandboxes and volumes of this uid."""
+    """Intent: everything is dead; remove the containers, sandboxes and volumes of this uid."""
 
 
 @registered
 class CleanupFailed(PodEvent, frozen=True, kw_only=True):
-    """Something of the pod could not be removed; tried again at `retry_at`."""
+    """Part of the pod could not be removed; retried at `retry_at`."""
 
     message: str
     retry_at: int
@@ -170,4 +170,4 @@ class CleanupFailed(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodEnded(PodEvent, frozen=True, kw_only=True):
-    """Nothing of this uid is left. The entity is gone, or begins again with its successor."""
+    """Nothing of this uid is left. The entity is gone, or starts again with its successor."""

@@ -1,4 +1,4 @@
-"""What a pod asks of `prober`, and what it makes of the answers. Source: pkg/kubelet/prober."""
+"""What a pod requests from `prober`, and what it does with the results. Source: pkg/kubelet/prober."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from chronolet_schemas.registry import registered
 
 @registered
 class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
-    """The container runs, its postStart hook is over: it is to be probed in this way.
+    """The container runs and its postStart hook has ended: start this probe.
 
-    `started_at` by the runtime's clock; `ip` is the pod's address, empty where it has none. `restarts` is the policy
-    that holds for the container; `started`: it counts as started (it has no startup probe, or that has succeeded).
-    `definition` has numbers for ports and a command without references; it is from the spec of `digest`. `field` is the
-    container's own path in the spec, as KubeEvents name it.
+    `started_at` by the runtime's clock; `ip` is the pod's address, empty if it has none. `restarts` is the container's
+    restart policy; `started`: it counts as started (it has no startup probe, or that has succeeded). `definition`, from
+    the spec of `digest`, has numeric ports and an expanded command. `field` is the container's path in the spec, as
+    KubeEvents name it.
     """
 
     id: str
@@ -32,14 +32,14 @@ class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingWithdrawn(ContainerEvent, frozen=True, kw_only=True):
-    """The container, which was probed before, has no such probe any more, or is no more."""
+    """The container no longer has this probe, or no longer exists."""
 
     probe: ProbeName
 
 
 @registered
 class ProbingSkipped(ContainerEvent, frozen=True, kw_only=True):
-    """Nobody in this node probes: the probe of the container `id` counts as if it had succeeded.
+    """No process of this node probes: the probe of the container `id` counts as successful.
 
     `digest` and `started_at` as in ProbingRequested.
     """
@@ -52,7 +52,7 @@ class ProbingSkipped(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerProbed(ContainerEvent, frozen=True, kw_only=True):
-    """What counts for the run of container `id` that began at `started_at` is another result of this probe now."""
+    """The result of this probe changed for the run of container `id` that began at `started_at`."""
 
     id: str
     started_at: int

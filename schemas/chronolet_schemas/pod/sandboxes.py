@@ -8,14 +8,16 @@ from chronolet_schemas.registry import registered
 
 @registered
 class SandboxBlocked(PodEvent, frozen=True, kw_only=True):
-    """The pod may not have a sandbox as it is written: `message` names the field that is not honoured."""
+    """The pod must not get a sandbox as specified: `message` names the field that is not honoured."""
 
     message: str
 
 
 @registered
 class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: create and start the sandbox. `spec_hash` is its definition's; `requested_at` as for containers."""
+    """Intent: create and start the sandbox. `spec_hash` is the hash of its definition; `requested_at` as for
+    containers.
+    """
 
     spec_hash: str
     requested_at: int
@@ -23,14 +25,14 @@ class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxCreated(SandboxEvent, frozen=True, kw_only=True):
-    """The runtime has made the sandbox `id` and starts it next: containers may be created for it meanwhile."""
+    """The runtime has created the sandbox `id` and starts it next; containers may be created for it meanwhile."""
 
     id: str
 
 
 @registered
 class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox runs. `ip` is empty where the runtime gives none; `host_ip` is the node's own address.
+    """The sandbox runs. `ip` is empty if the runtime assigns none; `host_ip` is the node's own address.
 
     `started_at` by the runtime's clock.
     """
@@ -43,7 +45,7 @@ class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox could not be started; tried again at `retry_at`."""
+    """The sandbox could not be started; retried at `retry_at`."""
 
     message: str
     retry_at: int
@@ -51,7 +53,7 @@ class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox is dead (stopped by us, or killed). There is to be no new one before `next_at`."""
+    """The sandbox is dead (stopped by the agent, or killed). No new one starts before `next_at`."""
 
     id: str
     exit_code: int
@@ -61,7 +63,7 @@ class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: stop the sandbox. `finished`: for its pod is over, and stays to be looked at."""
+    """Intent: stop the sandbox. `finished`: because the pod has finished; it can still be inspected."""
 
     id: str
     finished: bool = False
@@ -69,7 +71,7 @@ class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the sandbox; tried again at `retry_at`."""
+    """The runtime refused to stop the sandbox; retried at `retry_at`."""
 
     id: str
     message: str

@@ -1,7 +1,7 @@
-"""The v1 Pod: its types, its defaults, its plain form and its digest, and what is said about a manifest.
+"""The v1 Pod: its types, defaults, plain form and digest, and findings about a manifest.
 
-Comes in: plain data read from YAML or JSON. Goes out: frozen Structs that travel as msgpack through Redis: integers
-stay below 2^53, there are no floats in typed fields and no bytes. Depends on msgspec only.
+Input: plain data read from YAML or JSON. Output: frozen Structs that travel as msgpack through Redis: integers stay
+below 2^53, and typed fields contain no floats and no bytes. Depends on msgspec only.
 """
 
 from chronolet_schemas.podspec.actions import (

@@ -1,6 +1,6 @@
-"""Probes and lifecycle hooks: what is done to a container from outside.
+"""Probes and lifecycle hooks: actions on a container from outside.
 
-Answers to: Probe, Lifecycle in core/v1/types.go.
+Source: Probe, Lifecycle in core/v1/types.go.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class HTTPGetAction(Part, frozen=True, kw_only=True):
 
 
 class TCPSocketAction(Part, frozen=True, kw_only=True):
-    """A connection that only has to open."""
+    """A connection that only has to be established."""
 
     port: IntOrString | None = None
     host: str = ""
@@ -48,7 +48,7 @@ class GRPCAction(Part, frozen=True, kw_only=True):
 
 
 class SleepAction(Part, frozen=True, kw_only=True):
-    """A pause of so many seconds."""
+    """A pause of the given number of seconds."""
 
     seconds: Int64 = 0
 
@@ -69,7 +69,7 @@ class Probe(Part, frozen=True, kw_only=True):
 
 
 class LifecycleHandler(Part, frozen=True, kw_only=True):
-    """What a hook does."""
+    """The action of a hook."""
 
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None

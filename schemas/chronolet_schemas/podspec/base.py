@@ -1,7 +1,7 @@
-"""The grain of the v1 Pod types: the Struct they all derive from and the scalar types of the Kubernetes API.
+"""Base of the v1 Pod types: the common Struct, and the scalar types of the Kubernetes API.
 
-Comes in: nothing. Goes out: `Part`, the base of every type here, and the annotated scalars. Next: `meta`, `container`,
-`volumes`, `security`, `pod`. Answers to: staging/src/k8s.io/api/core/v1 and apimachinery's resource and intstr.
+Input: none. Output: `Part`, the base of every type here, and the annotated scalars. Next: `meta`, `container`,
+`volumes`, `security`, `pod`. Source: staging/src/k8s.io/api/core/v1 and apimachinery's resource and intstr.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Annotated, Any
 import msgspec
 
 LARGEST_INTEGER = 2**53
-"""Redis decodes msgpack numbers into Lua doubles: beyond this they would lose digits."""
+"""Redis decodes msgpack numbers into Lua doubles, which lose precision beyond this."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One object of the API. What Go cannot tell from absent (empty text, list, map) has the empty value as default.
+    """One object of the API. Fields whose empty value Go cannot distinguish from absent (text, list, map) default to
+    empty.
 
-    A default other than empty stands here only where Kubernetes' default does not depend on anything else and nobody
-    needs to know that the field was left out; all other defaulting is `defaults.defaulted`.
+    A non-empty default is set here only if Kubernetes' default depends on nothing else and it does not matter whether
+    the field was given; all other defaulting is in `defaults.defaulted`.
     """
 
 
@@ -27,11 +28,11 @@ Int64 = Annotated[int, msgspec.Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 
 QUANTITY = "quantity"
 Quantity = Annotated[str, msgspec.Meta(extra={QUANTITY: True})]
-"""A resource quantity as text. Readers of manifests turn numbers into text before they build these types."""
+"""A resource quantity as text. Readers of manifests convert numbers to text before they build these types."""
 
 Quantities = dict[str, Quantity]
 
 IntOrString = Int32 | str
 
 Object = dict[str, Any]
-"""An object that nothing here looks inside: a map with text keys and plain values."""
+"""An opaque object: a map with text keys and plain values."""

@@ -1,4 +1,4 @@
-"""Containers of all three sorts. Answers to: Container, EphemeralContainer and what they hold in core/v1/types.go."""
+"""Containers of all three types. Source: Container, EphemeralContainer and their parts in core/v1/types.go."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RestartPolicy = Literal["Always", "OnFailure", "Never"]
 
 
 class ContainerPort(Part, frozen=True, kw_only=True):
-    """A port that a container listens on; published on the node where `host_port` is not 0."""
+    """A port that a container listens on; published on the node unless `host_port` is 0."""
 
     name: str = ""
     host_port: Int32 = 0
@@ -76,7 +76,7 @@ class EnvVar(Part, frozen=True, kw_only=True):
 
 
 class OptionalName(Part, frozen=True, kw_only=True):
-    """A ConfigMap or Secret that may be allowed to be missing."""
+    """A ConfigMap or Secret that may be optional."""
 
     name: str = ""
     optional: bool | None = None
@@ -113,14 +113,14 @@ class ContainerResizePolicy(Part, frozen=True, kw_only=True):
 
 
 class ExitCodes(Part, frozen=True, kw_only=True):
-    """A set of exit codes and whether it is meant or its complement."""
+    """A set of exit codes, or its complement."""
 
     operator: Literal["In", "NotIn"] | None = None
     values: tuple[Int32, ...] = ()
 
 
 class ContainerRestartRule(Part, frozen=True, kw_only=True):
-    """What certain exit codes lead to."""
+    """The action for certain exit codes."""
 
     action: str = ""
     exit_codes: ExitCodes | None = None
@@ -146,7 +146,7 @@ class VolumeDevice(Part, frozen=True, kw_only=True):
 
 
 class Container(Part, frozen=True, kw_only=True):
-    """One container. `image_pull_policy` left out depends on the image's tag: `defaults.pull_policy`."""
+    """One container. The default of `image_pull_policy` depends on the image's tag: `defaults.pull_policy`."""
 
     name: str = ""
     image: str = ""
@@ -176,6 +176,6 @@ class Container(Part, frozen=True, kw_only=True):
 
 
 class EphemeralContainer(Container, frozen=True, kw_only=True):
-    """A container put into a running pod to look at it."""
+    """A container added to a running pod for debugging."""
 
     target_container_name: str = ""

@@ -1,7 +1,7 @@
-"""What Kubernetes fills in where a user wrote nothing. Pure.
+"""The defaults that Kubernetes applies to a Pod. Pure.
 
-Comes in: a Pod as written. Goes out: the Pod as the API server would store it.
-Answers to: pkg/apis/core/v1/defaults.go and pkg/util/parsers.
+Input: a Pod as written. Output: the Pod as the API server would store it. Source: pkg/apis/core/v1/defaults.go and
+pkg/util/parsers.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _AnyContainer = TypeVar("_AnyContainer", bound=Container)
 
 
 def defaulted(pod: Pod, namespace: str = DEFAULT_NAMESPACE) -> Pod:
-    """The pod with every default that depends on its other fields; `namespace` is for a pod that names none."""
+    """The pod with every default that depends on its other fields; `namespace` is for a pod without one."""
     metadata = msgspec.structs.replace(pod.metadata, namespace=pod.metadata.namespace or namespace)
     filled = msgspec.structs.replace(pod, metadata=metadata, spec=_spec(pod.spec))
-    # Once through the plain form: what was spelled out but equals a default becomes the default itself, which the
-    # encoder leaves out. Two ways to write one pod are then the same bytes.
+    # Convert through the plain form: an explicit value that equals a default becomes the default itself, which the
+    # encoder omits. So equivalent pods have the same bytes.
     return from_plain(to_plain(filled))
 
 
 def pull_policy(image: str) -> PullPolicy:
-    """When an image is pulled if nobody says: `Always` for the tag latest or for neither tag nor digest."""
+    """The default pull policy: `Always` for the tag latest or for neither tag nor digest."""
     reference, _, image_digest = image.partition("@")
     _, _, tag = reference.rpartition("/")[2].partition(":")
     if not tag and not image_digest:
@@ -50,7 +50,7 @@ def _spec(spec: PodSpec) -> PodSpec:
 
 
 def _volume(volume: Volume) -> Volume:
-    """A volume that names no source is an empty folder."""
+    """A volume without a source is an emptyDir."""
     if volume == Volume(name=volume.name):
         return msgspec.structs.replace(volume, empty_dir=EmptyDir())
     return volume
@@ -69,19 +69,19 @@ def _container(container: _AnyContainer, *, host_network: bool) -> _AnyContainer
 
 
 def _resources(resources: ResourceRequirements) -> ResourceRequirements:
-    """A resource with a limit and no request asks for its limit."""
+    """A request defaults to the limit of the same resource."""
     return msgspec.structs.replace(resources, requests={**resources.limits, **resources.requests})
 
 
 def _port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
-    """On the node's own network a container's port is the node's."""
+    """On the host network the host port defaults to the container port."""
     if host_network and not port.host_port:
         return msgspec.structs.replace(port, host_port=port.container_port)
     return port
 
 
 def _probe(probe: Probe | None) -> Probe | None:
-    """Zero stands for the default in every count and time of a probe except the initial delay."""
+    """Zero means the default in every count and time of a probe except the initial delay."""
     if probe is None:
         return None
     return msgspec.structs.replace(

@@ -1,6 +1,6 @@
-"""What a reader of manifests says about a file: errors that refuse it and findings that do not.
+"""Findings about a manifest file: errors that refuse it, and fields that are not honoured.
 
-Comes in: nothing. Goes out: `Finding` and `ManifestError`, plain data that events, the CLI and KubeEvents carry on.
+Input: none. Output: `Finding` and `ManifestError`, plain data for events, the CLI and KubeEvents.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ BLOCKING: Severity = "blocking"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A field that is not honoured. `blocking` keeps the container at `path`, or the whole pod, from starting.
+    """A field that is not honoured. `blocking` prevents the container at `path`, or the whole pod, from starting.
 
-    `document` counts from 1 and is 0 where a file has one document only; `pod` is `namespace/name`, empty where the
-    finding is about a document that is not a Pod.
+    `document` counts from 1; 0 in a file with a single document. `pod` is `namespace/name`, empty if the document is
+    not a Pod.
     """
 
     path: str
@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a file is refused: where (file, document from 1 or 0 if there is one only, path) and what was expected."""
+    """Why a file is refused: where (file, document from 1, or 0 for a single one, path) and what was expected."""
 
     file: str
     path: str

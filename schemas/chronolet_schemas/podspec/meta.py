@@ -1,4 +1,4 @@
-"""`metadata` of a Pod. Answers to: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (ObjectMeta)."""
+"""`metadata` of a Pod. Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (ObjectMeta)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chronolet_schemas.podspec.base import Int64, Object, Part
 
 
 class OwnerReference(Part, frozen=True, kw_only=True):
-    """Whose child an object is; kept for readers, nothing here acts on it."""
+    """The owner of an object; kept for readers, but not acted on."""
 
     api_version: str = ""
     kind: str = ""
@@ -19,7 +19,7 @@ class OwnerReference(Part, frozen=True, kw_only=True):
 
 
 class ObjectMeta(Part, frozen=True, kw_only=True):
-    """Name, labels and the fields that an API server writes. Times stay the text that they were."""
+    """Name, labels and the fields that an API server writes. Times remain text."""
 
     name: str = ""
     generate_name: str = ""

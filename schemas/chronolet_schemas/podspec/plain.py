@@ -1,8 +1,8 @@
-"""Pods as plain data and back, and the digest that names a spec.
+"""Converts Pods to plain data and back, and computes the digest that identifies a spec.
 
-Comes in: the types of this package, or the maps, lists, texts and numbers that JSON knows. Goes out: the other form.
-A value equal to its field's default is never written, whether it was given or not, so equal pods look equal.
-Next: `defaults`; events and labels carry the digest; `get -o yaml` shows the plain form.
+Input: the types of this package, or the maps, lists, texts and numbers of JSON. Output: the other form. A value equal
+to its field's default is never written, whether it was given or not, so equal pods look equal. Next: `defaults`; events
+and labels carry the digest; `get -o yaml` shows the plain form.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _fields(part: type[Part]) -> tuple[_Field, ...]:
 
 
 def plain(value: Any) -> Any:
-    """Any value of a field as plain data: Structs become maps with the API's names, tuples become lists."""
+    """Any field value as plain data: Structs become maps with the API's names, tuples become lists."""
     if isinstance(value, Part):
         given = ((field.key, getattr(value, field.name), field.default) for field in _fields(type(value)))
         return {key: plain(held) for key, held, default in given if held != default}
@@ -63,17 +63,17 @@ def plain(value: Any) -> Any:
 
 
 def to_plain(pod: Pod) -> Object:
-    """The pod as a map that JSON, YAML and msgpack can write; always with `apiVersion` and `kind`."""
+    """The pod as a map for JSON, YAML and msgpack; always with `apiVersion` and `kind`."""
     return {"apiVersion": pod.api_version, "kind": pod.kind, **plain(pod)}
 
 
 def from_plain(plain_pod: Object) -> Pod:
-    """The pod that `to_plain` wrote. Raises msgspec.ValidationError for a wrong type; unknown keys are passed over."""
+    """The pod from the output of `to_plain`. Raises msgspec.ValidationError for a wrong type; ignores unknown keys."""
     return msgspec.convert(plain_pod, Pod)
 
 
 def digest(pod: Pod) -> str:
-    """What was applied, in 32 hex digits: the same for the same content, whatever an API server or we wrote into it."""
+    """Digest of the applied content, 32 hex digits; ignores fields that an API server or the agent fills in."""
     content = to_plain(pod)
     metadata = {key: value for key, value in content.get("metadata", {}).items() if key not in _WRITTEN_BY_SERVERS}
     text = msgspec.json.encode({**content, "metadata": metadata}, order="sorted")

@@ -1,4 +1,4 @@
-"""The Pod and its spec as a user writes them. Answers to: Pod, PodSpec in core/v1/types.go (Kubernetes 1.37)."""
+"""The Pod and its spec as a user writes them. Source: Pod, PodSpec in core/v1/types.go (Kubernetes 1.37)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from chronolet_schemas.podspec.volumes import Volume
 
 
 class LocalReference(Part, frozen=True, kw_only=True):
-    """An object of the pod's namespace by name."""
+    """Reference by name to an object in the pod's namespace."""
 
     name: str = ""
 
 
 class HostAlias(Part, frozen=True, kw_only=True):
-    """One more line of /etc/hosts."""
+    """An additional line of /etc/hosts."""
 
     ip: str = ""
     hostnames: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class DNSOption(Part, frozen=True, kw_only=True):
 
 
 class DNSConfig(Part, frozen=True, kw_only=True):
-    """What is added to resolv.conf."""
+    """Additions to resolv.conf."""
 
     nameservers: tuple[str, ...] = ()
     searches: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class DNSConfig(Part, frozen=True, kw_only=True):
 
 
 class Toleration(Part, frozen=True, kw_only=True):
-    """A taint that does not keep the pod away."""
+    """A taint that the pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -52,19 +52,19 @@ class Toleration(Part, frozen=True, kw_only=True):
 
 
 class ReadinessGate(Part, frozen=True, kw_only=True):
-    """A condition that others set."""
+    """A condition set from outside."""
 
     condition_type: str = ""
 
 
 class PodOS(Part, frozen=True, kw_only=True):
-    """The operating system that the containers are for."""
+    """The operating system that the containers require."""
 
     name: str = ""
 
 
 class PodResourceClaim(Part, frozen=True, kw_only=True):
-    """A dynamic resource that containers may use by `name`."""
+    """A dynamic resource that containers refer to by `name`."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -72,20 +72,20 @@ class PodResourceClaim(Part, frozen=True, kw_only=True):
 
 
 class SchedulingGroup(Part, frozen=True, kw_only=True):
-    """The group that is scheduled as one."""
+    """A group of pods that is scheduled as one."""
 
     pod_group_name: str | None = None
 
 
 class EvictionResponder(Part, frozen=True, kw_only=True):
-    """Who is asked before an eviction, the highest priority first."""
+    """A party consulted before an eviction, the highest priority first."""
 
     name: str = ""
     priority: Int32 = 0
 
 
 class PodSpec(Part, frozen=True, kw_only=True):
-    """What a pod should be."""
+    """The desired state of a pod."""
 
     volumes: tuple[Volume, ...] = ()
     init_containers: tuple[Container, ...] = ()

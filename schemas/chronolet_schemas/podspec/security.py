@@ -1,4 +1,4 @@
-"""Security contexts of pods and containers. Answers to: PodSecurityContext, SecurityContext in core/v1/types.go."""
+"""Security contexts of pods and containers. Source: PodSecurityContext, SecurityContext in core/v1/types.go."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chronolet_schemas.podspec.base import Int64, Part
 
 
 class SELinuxOptions(Part, frozen=True, kw_only=True):
-    """The label of a process."""
+    """The SELinux label of a process."""
 
     user: str = ""
     role: str = ""
@@ -17,7 +17,7 @@ class SELinuxOptions(Part, frozen=True, kw_only=True):
 
 
 class WindowsOptions(Part, frozen=True, kw_only=True):
-    """What only Windows nodes read."""
+    """Options for Windows nodes only."""
 
     gmsa_credential_spec_name: str = ""
     gmsa_credential_spec: str = ""
@@ -33,7 +33,7 @@ class Profile(Part, frozen=True, kw_only=True):
 
 
 class Capabilities(Part, frozen=True, kw_only=True):
-    """Linux capabilities added to and taken from the runtime's set."""
+    """Linux capabilities added to and dropped from the runtime's default set."""
 
     add: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Sysctl(Part, frozen=True, kw_only=True):
 
 
 class PodSecurityContext(Part, frozen=True, kw_only=True):
-    """What holds for all containers of a pod unless a container says otherwise."""
+    """Applies to all containers of a pod unless a container overrides it."""
 
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsOptions | None = None
@@ -65,7 +65,7 @@ class PodSecurityContext(Part, frozen=True, kw_only=True):
 
 
 class SecurityContext(Part, frozen=True, kw_only=True):
-    """What one container may do."""
+    """Privileges of one container."""
 
     capabilities: Capabilities | None = None
     privileged: bool | None = None

@@ -1,6 +1,6 @@
-"""Volumes of every kind. Answers to: Volume and VolumeSource in core/v1/types.go.
+"""Volumes of every kind. Source: Volume and VolumeSource in core/v1/types.go.
 
-The kinds that a node can serve by itself are typed whole; those of clouds and storage networks are known by name.
+Kinds that a node can serve by itself are fully typed; those of clouds and storage networks are known by name only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class EmptyDir(Part, frozen=True, kw_only=True):
 
 
 class HostPath(Part, frozen=True, kw_only=True):
-    """A path of the node; `type` says what must be there or is made."""
+    """A path of the node; `type` says what must exist or is created."""
 
     path: str = ""
     type: Literal[
@@ -106,7 +106,7 @@ class TrustBundleProjection(Part, frozen=True, kw_only=True):
 
 
 class CertificateProjection(Part, frozen=True, kw_only=True):
-    """A key and a certificate made for the pod within a projected volume."""
+    """A key and certificate issued for the pod within a projected volume."""
 
     signer_name: str = ""
     key_type: str = ""

@@ -58,7 +58,7 @@ def figures(quick: bool) -> list[Figure]:
 def _rate(case: Callable[[int], tuple[str, str]], at_once: int) -> tuple[float, float]:
     """Events a second, decided and folded: by the clock, and by the time that the processor spent on it."""
     events = [(Position(1_700_000_000_000 + number, number + 1), _recorded(*case(number))) for number in range(EVENTS)]
-    told = [signals.heard(events[begin : begin + at_once]) for begin in range(0, EVENTS, at_once)]
+    told = [signals.batch(events[begin : begin + at_once]) for begin in range(0, EVENTS, at_once)]
     one = decider(Policy(sinks={"redis": Rules(backlog=10_000, batch=100)}))
     state = one.initial
     began, spent = time.perf_counter(), time.process_time()

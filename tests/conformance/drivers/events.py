@@ -39,7 +39,7 @@ class _Node:
         return events
 
     def heard(self, *events: tuple[Position, kube_events.Recorded]) -> kube_events.Correlated:
-        said = self.told(signals.heard(events), events[-1][0].milliseconds)
+        said = self.told(signals.batch(events), events[-1][0].milliseconds)
         (correlated,) = (event for event in said if isinstance(event, kube_events.Correlated))
         return correlated
 

@@ -36,7 +36,7 @@ def scene(*events: Event) -> Scene:
     return given(DECIDER, SET, *events)
 
 
-def seen(number: int, **more: Any) -> signals.Seen:
+def seen(number: int, **more: Any) -> signals.RuntimeObject:
     fields: dict[str, Any] = {
         "id": f"k{number}",
         "name": f"chrono_app_web_default_u1_{number}",
@@ -47,10 +47,10 @@ def seen(number: int, **more: Any) -> signals.Seen:
         "created_at": number * 10,
         "state": "exited",
     }
-    return signals.Seen(**fields | more)
+    return signals.RuntimeObject(**fields | more)
 
 
-def looked(*containers: signals.Seen, **more: Any) -> signals.Looked:
+def looked(*containers: signals.RuntimeObject, **more: Any) -> signals.Looked:
     return signals.Looked(node="node", policy=POLICY, containers=containers, **more)
 
 
@@ -335,7 +335,7 @@ def test_a_sandbox_stays_if_a_container_of_it_does() -> None:
     story.when(refused(story), at=NOW)
     story.when(done(story), at=NOW)
     assert [type(one) for one in story.said] == [Removed, NotRemoved]
-    assert story.only(NotRemoved).error == "a container of it could not be removed"
+    assert story.only(NotRemoved).error == "one of its containers could not be removed"
     story.when(done(story), at=NOW)
     assert story.only(RunFinished).removed == 2
     assert story.only(RunFinished).failed == 2

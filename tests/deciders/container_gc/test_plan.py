@@ -15,7 +15,7 @@ NOW = 10_000_000
 PODS = Pods(known={"u1"})
 
 
-def seen(name: str, **more: Any) -> signals.Seen:
+def seen(name: str, **more: Any) -> signals.RuntimeObject:
     fields: dict[str, Any] = {
         "id": name,
         "name": name,
@@ -25,10 +25,10 @@ def seen(name: str, **more: Any) -> signals.Seen:
         "created_at": 1_000,
         "state": "exited",
     }
-    return signals.Seen(**fields | more)
+    return signals.RuntimeObject(**fields | more)
 
 
-def rules(*found: signals.Seen, pods: Pods = PODS, rule: Policy | None = None) -> dict[str, tuple[bool, str]]:
+def rules(*found: signals.RuntimeObject, pods: Pods = PODS, rule: Policy | None = None) -> dict[str, tuple[bool, str]]:
     judged = containers.judged(found, pods, rule or Policy(), NOW)
     return {one.id: (one.remove, one.rule) for one in judged}
 
@@ -113,7 +113,9 @@ def test_the_oldest_of_all_go_where_even_one_of_each_is_too_many() -> None:
     assert found == {"b": (True, "total_limit"), "c": (True, "total_limit"), "a": (False, "within_limits")}
 
 
-def sandbox_rules(*found: signals.Seen, pods: Pods = PODS, occupied: frozenset[str] = frozenset()) -> dict[str, str]:
+def sandbox_rules(
+    *found: signals.RuntimeObject, pods: Pods = PODS, occupied: frozenset[str] = frozenset()
+) -> dict[str, str]:
     return {one.id: one.rule for one in sandboxes.judged(found, occupied, pods, NOW)}
 
 

@@ -127,7 +127,7 @@ def test_together_or_one_by_one_is_the_same(
         for size in chunks:
             if not left:
                 break
-            for event in one.decide(state, signals.heard(left[:size]), 0):
+            for event in one.decide(state, signals.batch(left[:size]), 0):
                 assert isinstance(event, kube_events.Correlated)
                 found += event.posts
                 kept_back += event.suppressed

@@ -26,13 +26,13 @@ def deliver(one: Scene, sink: str = "web") -> wanted.Deliver:
     return effect
 
 
-def answered(one: Scene, sink: str = "web", **what: Any) -> signals.SinkAnswered:
+def answered(one: Scene, sink: str = "web", **what: Any) -> signals.DeliveryResult:
     effect = deliver(one, sink)
-    return signals.SinkAnswered(subject=effect.subject, intent=effect.intent, **what)
+    return signals.DeliveryResult(subject=effect.subject, intent=effect.intent, **what)
 
 
-def refused(*names: str) -> tuple[signals.Refused, ...]:
-    return tuple(signals.Refused(name=name, error="no") for name in names)
+def refused(*names: str) -> tuple[signals.RejectedPost, ...]:
+    return tuple(signals.RejectedPost(name=name, error="no") for name in names)
 
 
 def test_a_sink_that_is_new_begins_with_what_comes_first() -> None:
@@ -139,7 +139,7 @@ def test_an_answer_to_what_is_no_longer_open_is_ignored() -> None:
     one = scene("web").when(heard(recorded()))
     late = answered(one, delivered=1)
     one.when(late).when(late).then()
-    one.when(signals.SinkAnswered(subject="sink/other", intent="other/1/0", delivered=1)).then()
+    one.when(signals.DeliveryResult(subject="sink/other", intent="other/1/0", delivered=1)).then()
 
 
 def test_what_waits_beyond_the_bound_is_given_up_but_not_what_may_be_under_way() -> None:

@@ -21,9 +21,9 @@ def recorded(name: str = "web", message: str = "again", **fields: Any) -> kube_e
     return kube_events.Recorded(name=name, message=message, **{**known, **fields})
 
 
-def heard(*events: kube_events.Recorded, number: int = 1, after: int = 0) -> signals.Heard:
+def heard(*events: kube_events.Recorded, number: int = 1, after: int = 0) -> signals.RecordedBatch:
     """Entries one after the other from `number` on, `after` milliseconds after T0."""
-    return signals.heard([(Position(T0 + after, number + index), event) for index, event in enumerate(events)])
+    return signals.batch([(Position(T0 + after, number + index), event) for index, event in enumerate(events)])
 
 
 def several(count: int, *, begin: int = 0) -> list[kube_events.Recorded]:

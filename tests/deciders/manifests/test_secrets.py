@@ -89,7 +89,7 @@ def test_a_secret_comes_changes_and_goes() -> None:
 def test_of_two_of_one_name_in_one_call_the_first_is_taken() -> None:
     refused = after(apply(secrets=(kept("d1"), kept("d2")))).said[1]
     assert isinstance(refused, manifests.SecretRefused)
-    assert "wanted by apply already" in refused.reason
+    assert "already defined by apply" in refused.reason
 
 
 def test_neither_pods_nor_secrets_are_refused() -> None:
@@ -148,7 +148,7 @@ def test_who_had_the_name_first_has_it() -> None:
     (refused,) = scene.said
     assert isinstance(refused, manifests.SecretRefused)
     assert refused.reason == (
-        f"Secret {KEY} is wanted by file:{A} already; apply cannot have a Secret of the same name"
+        f"Secret {KEY} is already defined by file:{A}; apply cannot define a Secret of the same name"
     )
     (refused,) = scene.when(delete(KEY)).said
     assert isinstance(refused, manifests.SecretRefused)

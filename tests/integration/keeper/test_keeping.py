@@ -227,7 +227,7 @@ def test_a_damaged_file_is_named_and_nothing_is_trimmed(archived: tuple[Desk, Po
     assert callable(damage)
     damage(path)
     error = refused(at_desk.trim(first))
-    assert error.startswith("not trimmed, for the archive cannot be relied on: ")
+    assert error.startswith("not trimmed: the archive could not be verified: ")
     assert str(path) in error
     assert at_desk.in_stream() == at_desk.written
     assert at_desk.history() == at_desk.written
