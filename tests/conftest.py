@@ -1,6 +1,6 @@
 """Fixtures and markers for all tests.
 
-In: pytest's options. Out: a private Docker Engine for the whole run, a private redis-server for one test, and the
+Input: pytest's options. Output: a private Docker Engine for the whole run, a private redis-server for one test, and the
 markers `docker`, `redis` (given to whatever uses those fixtures) and `long` (left out unless --long).
 """
 

@@ -1,6 +1,6 @@
 """A node under attack: an agent for each module, with its HTTP server on a free port of this machine.
 
-Comes in: an engine. Goes out: `Attacked`, a node whose pages, memory and connections a test looks at.
+Input: an engine. Output: `Attacked`, a node whose pages, memory and connections a test looks at.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A node whose wall clock is three hours ahead for a while, and then right again. Nothing that is healthy is restarted,
 no entry of the log and no line of a container is lost or out of order, and what dies is restarted at once.
 
-Comes in: a node whose agent has not been started, and how its clock is set. Next: tests/attacks/test_clock.py for the
+Input: a node whose agent has not been started, and how its clock is set. Next: tests/attacks/test_clock.py for the
 clock of the agent alone, and tests/setup/clock_checks.py for that of a whole machine.
 """
 

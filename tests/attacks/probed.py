@@ -1,6 +1,6 @@
 """Pods with liveness probes in attacks, and the raw results of those.
 
-Comes in: a node. Goes out: manifests, counts of successes, waits for more of them. Next: the tests of attacks, and
+Input: a node. Output: manifests, counts of successes, waits for more of them. Next: the tests of attacks, and
 tests/setup/clock_checks.py.
 """
 

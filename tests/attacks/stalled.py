@@ -1,7 +1,7 @@
 """A node that stands still for a while and then goes on: no healthy container was restarted, what died meanwhile was
 restarted and counted once, and the agent is the same one.
 
-Comes in: an engine of its own. Goes out: the node, its processes, `unharmed`. Next: `test_stalls`.
+Input: an engine of its own. Output: the node, its processes, `unharmed`. Next: `test_stalls`.
 """
 
 from __future__ import annotations

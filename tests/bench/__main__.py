@@ -1,6 +1,6 @@
 """`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
 
-Comes in: names (all without). Goes out: tables on standard output, JSON in the file that `--json` names or below the
+Input: names (all without). Output: tables on standard output, JSON in the file that `--json` names or below the
 tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark, or a part of one, could not run.
 """
 

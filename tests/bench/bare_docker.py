@@ -1,6 +1,6 @@
 """What Docker itself takes: the calls that any agent has to make for a pod, made with nothing around them.
 
-Comes in: an engine's socket, images. Goes out: seconds from the first call to the app's start, by Docker's own event
+Input: an engine's socket, images. Output: seconds from the first call to the app's start, by Docker's own event
 times, as `agent_bench` takes them for the agent. Next: `pods`, which prints them beside the agent's.
 """
 

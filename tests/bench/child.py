@@ -1,6 +1,6 @@
 """Starting, hearing and ending the kernel's process; committing to a shard from the benchmark's own.
 
-Comes in: a redis-server's url. Goes out: `Child`, whose lines are numbers and moments; `Writer`, a shard's owner that
+Input: a redis-server's url. Output: `Child`, whose lines are numbers and moments; `Writer`, a shard's owner that
 is no host.
 """
 

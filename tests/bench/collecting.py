@@ -1,6 +1,6 @@
 """Collecting: what a plan costs on a large node, and what a run costs beside bare calls to Docker.
 
-Comes in: options. Goes out: figures. A run is measured from its request to its end, by the log's own positions; the
+Input: options. Output: figures. A run is measured from its request to its end, by the log's own positions; the
 bare calls remove as many things of the same kind: containers eight at a time, each over a connection of its own, images
 one after the other. Which of the two comes first changes from round to round, and both wait until Docker has done with
 what was made for them: it goes on tidying up after containers that have ended.

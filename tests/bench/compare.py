@@ -1,6 +1,6 @@
 """`scripts/bench compare`: a quick form of the rows with goals, beside the last merged figures. CI runs it.
 
-Comes in: `last.json`. Goes out: a figure for each row: its ratio to bare Docker calls in the same run, where there are
+Input: `last.json`. Output: a figure for each row: its ratio to bare Docker calls in the same run, where there are
 such (its plain value otherwise), beside what it was last. A row that got a fifth worse misses its goal, which decides
 nothing; a row that could not be measured fails the run. With `--write`, what is found replaces `last.json`.
 

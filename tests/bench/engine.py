@@ -1,6 +1,6 @@
 """The kernel's own speed and size, beside what redis-py alone does on the same server in the same run.
 
-Comes in: which parts, how thoroughly. Goes out: figures. Each part has a redis-server of its own, `appendfsync always`.
+Input: which parts, how thoroughly. Output: figures. Each part has a redis-server of its own, `appendfsync always`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a benchmark has to tell: figures beside their references and goals, as a table and as JSON.
 
-Comes in: measured values. Goes out: text for people, JSON for programs. A missed goal stays a row, marked.
+Input: measured values. Output: text for people, JSON for programs. A missed goal stays a row, marked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A hop between processes: an event committed here, seen by a host there.
 
-Comes in: a redis-server. Goes out: medians, beside redis-py's PING on the same socket, one before each hop. The commit
+Input: a redis-server. Output: medians, beside redis-py's PING on the same socket, one before each hop. The commit
 itself waits for the disk and is no part of the hop: it is told beside it.
 """
 

@@ -1,6 +1,6 @@
 """What an idle agent and its Redis cost: CPU time of both processes, from /proc.
 
-Comes in: a redis-server, or pids. Goes out: CPU seconds a minute.
+Input: a redis-server, or pids. Output: CPU seconds a minute.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.bench.kernel_process URL NODE KINDS LOCKS
 
-Comes in: its arguments. Goes out: `running <monotonic ns>`, then what the jobs' effects write. SIGTERM is a clean stop.
+Input: its arguments. Output: `running <monotonic ns>`, then what the jobs' effects write. SIGTERM is a clean stop.
 Next: `child`, which starts it.
 """
 

@@ -1,6 +1,6 @@
 """Liveness probes on a starved machine: how many healthy containers are restarted, and how soon three broken ones are.
 
-Comes in: how thoroughly. Goes out: figures. Next: `__main__`.
+Input: how thoroughly. Output: figures. Next: `__main__`.
 
 250 pods, half with TCP and half with HTTP probes each second, next to 60 busy loops for ten minutes; then, three
 minutes each, next to writers that saturate the disk, readers that live from reclaimed memory, and an engine that is

@@ -1,6 +1,6 @@
 """Replay, coming back, and size: a log of a million typical events.
 
-Comes in: a redis-server. Goes out: the speed of recovery beside redis-py's XRANGE of the same entries without decoding;
+Input: a redis-server. Output: the speed of recovery beside redis-py's XRANGE of the same entries without decoding;
 the time from starting a process to its acting, with snapshots; and what an entry takes in Redis.
 """
 

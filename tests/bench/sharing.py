@@ -1,6 +1,6 @@
 """The node's shares: what the tree of a full node costs to compute, and to be found right.
 
-Comes in: options. Goes out: figures. The tree is on this machine's own cgroups, in one of the bench's own; it is gone
+Input: options. Output: figures. The tree is on this machine's own cgroups, in one of the bench's own; it is gone
 at the end.
 """
 

@@ -1,6 +1,6 @@
 """Writing: a hundred events a step, and one message at a time from the mailbox to its effect, beside redis-py's XADD.
 
-Comes in: a redis-server. Goes out: figures under both settings of appendfsync, the cases interleaved.
+Input: a redis-server. Output: figures under both settings of appendfsync, the cases interleaved.
 """
 
 from __future__ import annotations

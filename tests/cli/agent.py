@@ -1,6 +1,6 @@
 """A process that answers commands as a test tells it.
 
-In: a node written by hand, a behaviour. Out: the events of that behaviour for each command in the mailbox.
+Input: a node written by hand, a behaviour. Output: the events of that behaviour for each command in the mailbox.
 """
 
 import threading

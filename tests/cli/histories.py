@@ -1,6 +1,6 @@
 """Histories written by hand, of which the commands' golden outputs are made.
 
-In: nothing. Out: a node with pods at points of their lives.
+Input: nothing. Output: a node with pods at points of their lives.
 """
 
 from typing import Any

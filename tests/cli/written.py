@@ -1,7 +1,7 @@
 """A node's log written by hand, and the command line run against it.
 
-In: events. Out: what `chronolet ...` prints and its exit status. The log lies in the store's in-memory twin, whose
-clock stands where the test puts it.
+Input: events. Output: what `chronolet ...` prints and its exit status. The log lies in the store's in-memory twin,
+whose clock stands where the test puts it.
 """
 
 import io

@@ -1,9 +1,9 @@
 """Runs vector files against the product's own deciders and helpers.
 
-In: paths of vector files. Out: one line for each case that fails, last line `N passed, M failed`; exit status 1 if any
-failed, 2 if a file is not a vector file. A driver turns a case into calls of the product and returns what differs. A
-case that has no driver, or whose driver raises, is one failure with the case's name; the other cases still run. No
-expectation is known here.
+Input: paths of vector files. Output: one line for each case that fails, last line `N passed, M failed`; exit status 1
+if any failed, 2 if a file is not a vector file. A driver turns a case into calls of the product and returns what
+differs. A case that has no driver, or whose driver raises, is one failure with the case's name; the other cases still
+run. No expectation is known here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The part of the runtime port's contract that is about commands in containers.
 
-In: the Docker adapter on a real engine, and the shipped fake. Out: proof that both do the same.
+Input: the Docker adapter on a real engine, and the shipped fake. Output: proof that both do the same.
 """
 
 import threading

@@ -1,6 +1,6 @@
 """The runtime port's contract, held against the Docker adapter on a real engine and against the shipped fake.
 
-In: both implementations. Out: proof that what is learnt with the fake holds on Docker.
+Input: both implementations. Output: proof that what is learnt with the fake holds on Docker.
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Containers that write a diary: who began and who ended, in which order.
 
-Comes in: names. Goes out: containers, the lines. Next: the tests of a pod's life.
+Input: names. Output: containers, the lines. Next: the tests of a pod's life.
 """
 
 from __future__ import annotations

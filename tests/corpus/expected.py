@@ -1,6 +1,6 @@
 """What becomes of each manifest of the corpus, as a person says it who knows Kubernetes and these files.
 
-Comes in: nothing. Goes out: EXPECTED, file -> `Refused` or `Taken`. Next: `test_reading` holds the readers to it,
+Input: nothing. Output: EXPECTED, file -> `Refused` or `Taken`. Next: `test_reading` holds the readers to it,
 `test_running` a real node; `page` prints it. A field that becomes honoured changes its lines here.
 """
 

@@ -1,6 +1,6 @@
 """Every field of a v1 Pod, as the types have them, with its verdict, as the product's own table has it.
 
-Comes in: the types of `podspec`, `rules.honoured`. Goes out: rows in the order of the types. Next: `page` prints them.
+Input: the types of `podspec`, `rules.honoured`. Output: rows in the order of the types. Next: `page` prints them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Small images in the place of those that the manifests of the corpus name.
 
-Comes in: the root file system that the product builds, a Docker client. Goes out: images that behave as far as it
+Input: the root file system that the product builds, a Docker client. Output: images that behave as far as it
 matters as the ones they stand for: a server that serves, a program with an entrypoint that goes on whatever its
 arguments are, a shell. Next: `manifests` writes their names into the texts.
 """

@@ -1,6 +1,6 @@
 """Where a field of a Pod shows in Docker: what is wanted there because of it, and what is found.
 
-Comes in: the field's value, a `Look`. Goes out: `Compared`. Next: `seen` walks a manifest with these.
+Input: the field's value, a `Look`. Output: `Compared`. Next: `seen` walks a manifest with these.
 """
 
 from __future__ import annotations

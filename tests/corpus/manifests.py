@@ -1,6 +1,6 @@
 """The corpus: real manifests, which lie beside the repository and nowhere in it, with images that the machine has.
 
-Comes in: ../shared/manifests. Goes out: each file's text with its images replaced, all else byte for byte; batches
+Input: ../shared/manifests. Output: each file's text with its images replaced, all else byte for byte; batches
 that one node takes at once. Next: `test_reading`, `test_running`.
 """
 

@@ -1,6 +1,6 @@
 """Pods of the tests' own, for the fields that the corpus lacks: all run together on one node, each test looks at its.
 
-Comes in: `own(...)` beside each test says what pod it needs. Goes out: `Ran`, which waits for what a container wrote
+Input: `own(...)` beside each test says what pod it needs. Output: `Ran`, which waits for what a container wrote
 from inside, and shows the pod and Docker's view of it. Next: the `test_own_*` files. Whatever a script writes ends
 with the line `end`, so that a test knows that it has read everything.
 """

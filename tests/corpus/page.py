@@ -1,6 +1,6 @@
 """docs/pod-fields.md as text: what becomes of each field of a Pod, and of each manifest of the corpus.
 
-Comes in: `fields` (the product's own table) and `expected` (what the tests of this folder find to be so). Goes out:
+Input: `fields` (the product's own table) and `expected` (what the tests of this folder find to be so). Output:
 Markdown. Next: `write` puts it into docs/, `test_page` compares.
 """
 

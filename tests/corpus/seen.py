@@ -1,7 +1,7 @@
 """What of a manifest can be seen in Docker: for each field that is honoured, something must be there because of it.
 
-Comes in: a `Look`: a Pod as its author wrote it, read by another parser than the product's; the pod as `get -o json`
-shows it; Docker's own inspect of its containers. Goes out: one line for each field that shows nowhere, shows wrongly,
+Input: a `Look`: a Pod as its author wrote it, read by another parser than the product's; the pod as `get -o json`
+shows it; Docker's own inspect of its containers. Output: one line for each field that shows nowhere, shows wrongly,
 or that nobody here looks for. Next: `test_running` and the tests of this folder's own pods.
 """
 

@@ -1,6 +1,6 @@
 """Whether a container stands as somebody says.
 
-Comes in: a v1 ContainerStatus as plain data, a `Says`. Goes out: yes or no.
+Input: a v1 ContainerStatus as plain data, a `Says`. Output: yes or no.
 """
 
 from __future__ import annotations

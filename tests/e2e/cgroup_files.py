@@ -1,6 +1,6 @@
 """The machine's cgroups as tests read them, without the product's help: v1 or v2, plain folders or systemd's slices.
 
-Comes in: a cgroup's name, as Docker takes it for a parent. Goes out: folders, numbers.
+Input: a cgroup's name, as Docker takes it for a parent. Output: folders, numbers.
 """
 
 from __future__ import annotations

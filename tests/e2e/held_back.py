@@ -1,6 +1,6 @@
 """Containers whose processes are killed, and which are held back then.
 
-Comes in: a node, a container that runs. Goes out: the restart that was scheduled, checked against the rule; and a
+Input: a node, a container that runs. Output: the restart that was scheduled, checked against the rule; and a
 back-off that does not end while a test looks at it, however slow the machine is.
 """
 

@@ -1,6 +1,6 @@
 """What an agent holds, and what runs in its containers, as the machine sees it.
 
-Comes in: a node. Goes out: counts to be compared. Of each what every look finds: what is just at work is not held.
+Input: a node. Output: counts to be compared. Of each what every look finds: what is just at work is not held.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A node's log as a test follows it: decoded, folded, waited for.
 
-Comes in: a redis-server's URL and a node. Goes out: entries, the states of pods, waits for conditions. A server that
+Input: a redis-server's URL and a node. Output: entries, the states of pods, waits for conditions. A server that
 is away is waited for, as the agent does.
 """
 

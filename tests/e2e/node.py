@@ -1,7 +1,7 @@
 """A node as a person runs one: `chronolet run` in a process of its own on a private engine and a private Redis, and the
 other commands beside it.
 
-Comes in: an engine, a server, a name. Goes out: manifests that come and go, what commands print, the log, HTTP.
+Input: an engine, a server, a name. Output: manifests that come and go, what commands print, the log, HTTP.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A node whose shares tests look at, with the cgroups that it makes.
 
-Comes in: a node. Goes out: the names of cgroups, pods that come and go.
+Input: a node. Output: the names of cgroups, pods that come and go.
 """
 
 from __future__ import annotations

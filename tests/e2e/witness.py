@@ -1,6 +1,6 @@
 """What the Docker Engine itself says happened to each container, whoever did it.
 
-Comes in: a private engine. Goes out: for each container of a node, by name, its actions in order; and the signals that
+Input: a private engine. Output: for each container of a node, by name, its actions in order; and the signals that
 it was sent. Next: tests compare them, and hold them against the log.
 
 Docker passes over a follower that it cannot tell of an event within 100 ms, and on a machine that stands still for so

@@ -1,7 +1,7 @@
 """One full and one least instance of every registered type, made from its fields alone; always the same.
 
-In: a message class. Out: instances in which no field has its default. Next: `write.py` keeps their bytes as golden
-files.
+Input: a message class. Output: instances in which no field has its default. Next: `write.py` keeps their bytes as
+golden files.
 """
 
 import importlib

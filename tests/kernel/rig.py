@@ -1,6 +1,6 @@
 """Real kernel processes on the in-memory store, whose server can be unreachable, forget data, and lose replies.
 
-Comes in: kinds. Goes out: the log, with helpers that wait for entries. Next: the tests of this folder; `rig` is their
+Input: kinds. Output: the log, with helpers that wait for entries. Next: the tests of this folder; `rig` is their
 fixture.
 """
 

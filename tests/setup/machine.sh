@@ -4,7 +4,7 @@
 # `prepare`, which is called with the system's folder before its disk is made; KERNEL are more words for the kernel,
 # SECONDS_TO_LIVE how long the emulator may take.
 # In: this repository's last commit, in /root/chronolet there; how this machine reaches its package archives (apt
-# sources, pip's settings, certificates). Out: what the script inside printed; the status tells whether it held.
+# sources, pip's settings, certificates). Output: what the script inside printed; the status tells whether it held.
 # Needs root, about 4 GB of disk and minutes: the processor is emulated, so every Python loop takes 14 times as long.
 # shellcheck shell=bash
 

@@ -1,6 +1,6 @@
 """What a piece of work costs, in calls instead of seconds: the same on every machine, whatever else runs there.
 
-In: a function without arguments. Out: its answer, with the calls that this thread made meanwhile. Durations are
+Input: a function without arguments. Output: its answer, with the calls that this thread made meanwhile. Durations are
 measured by scripts/bench.
 """
 

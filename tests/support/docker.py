@@ -1,9 +1,9 @@
 """A private Docker Engine: a dockerd of the tests' own beside any other, to be killed at will.
 
-In: nothing. Out: an engine in its own network namespace, with its own folders, socket and cgroup, with `--live-restore`
-as a production host has it unless told otherwise: then containers outlive a kill -9 of dockerd, too, but not its next
-start. Nothing outlives `destroy()`.
-Next: tests use the session fixture `docker_engine`, or `private_docker()` for one that they break.
+Input: nothing. Output: an engine in its own network namespace, with its own folders, socket and cgroup, with
+`--live-restore` as a production host has it unless told otherwise: then containers outlive a kill -9 of dockerd, too,
+but not its next start. Nothing outlives `destroy()`. Next: tests use the session fixture `docker_engine`, or
+`private_docker()` for one that they break.
 """
 
 import os

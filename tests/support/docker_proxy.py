@@ -1,9 +1,9 @@
 """A proxy in front of a Docker Engine that can be told to fail: it hangs, delays, refuses or loses calls, cuts and
 mutes streams.
 
-In: an engine's socket. Out: a socket like it, whose calls go on to the engine but for those that a fault was set for.
-Calls are named as `METHOD /path?query`, and faults by a regular expression that is searched in that. Each connection
-carries one call, so that what comes after its head is passed on as it is, upgraded connections included.
+Input: an engine's socket. Output: a socket like it, whose calls go on to the engine but for those that a fault was set
+for. Calls are named as `METHOD /path?query`, and faults by a regular expression that is searched in that. Each
+connection carries one call, so that what comes after its head is passed on as it is, upgraded connections included.
 Next: tests give `proxy.host` to an agent or a runtime in place of the engine's.
 """
 

@@ -1,7 +1,8 @@
 """A stand-in for a Kubernetes API server: create and patch of Event objects, every request checked by its rules.
 
-In: requests over real HTTP, and the faults of `event_servers`. Out: the objects it has, the calls, what was wrong with
-them. By pkg/apis/core/validation/events.go, the API machinery's metadata rules and its handlers of create and patch.
+Input: requests over real HTTP, and the faults of `event_servers`. Output: the objects it has, the calls, what was wrong
+with them. By pkg/apis/core/validation/events.go, the API machinery's metadata rules and its handlers of create and
+patch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Servers that KubeEvents are sent to, over real HTTP, failing as they are told. Here: a webhook.
 
-In: faults, one for each request to come. Out: what they were sent, what they took. Next: `event_api`, a stand-in for a
-Kubernetes API server.
+Input: faults, one for each request to come. Output: what they were sent, what they took. Next: `event_api`, a stand-in
+for a Kubernetes API server.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Processes and disks that stand still for a while, and processes that can open nothing.
 
-Comes in: pids, or folders that are mount points. Goes out: context managers; at their end everything goes on.
+Input: pids, or folders that are mount points. Output: context managers; at their end everything goes on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The local images in a test's Docker, by the product's own builder.
 
-In: a Docker API client. Out: `chronolet/pause:1` and `chronolet/busybox:1` in that engine; images of random bytes.
+Input: a Docker API client. Output: `chronolet/pause:1` and `chronolet/busybox:1` in that engine; images of random
+bytes.
 """
 
 import io

@@ -1,6 +1,6 @@
 """Lines of an agent's own log, for tests of what it says while something is away.
 
-Comes in: lines as they were written, with their times. Goes out: how often the same thing was said. How many sources
+Input: lines as they were written, with their times. Output: how often the same thing was said. How many sources
 have something to say meanwhile depends on how long it lasts; none of them says the same again and again.
 """
 

@@ -1,7 +1,7 @@
 """A network namespace of one's own, and code or commands inside it.
 
-In: a name. Out: commands, sockets and HTTP answers from within. A private dockerd lives in one, so that its docker0
-and its iptables rules cannot touch the machine's; a pod's host port is therefore open inside only.
+Input: a name. Output: commands, sockets and HTTP answers from within. A private dockerd lives in one, so that its
+docker0 and its iptables rules cannot touch the machine's; a pod's host port is therefore open inside only.
 """
 
 import ctypes

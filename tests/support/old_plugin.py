@@ -1,6 +1,6 @@
 """A device plugin of the first days, as its authors have long forgotten it, in a process of its own.
 
-Comes in: a folder. Goes out: what it says. Nothing of the product is imported by it. It differs from the sample plugin
+Input: a folder. Output: what it says. Nothing of the product is imported by it. It differs from the sample plugin
 in what plugins of 2018 do: its interface is the first v1beta1, without options, preferences, topology and all that came
 later; it calls by an authority that is a path, as Go programs did; it hears of a new kubelet.sock from inotify and
 serves and registers at that very moment, but not where a file DEPRECATION lies; it ends when it cannot register.

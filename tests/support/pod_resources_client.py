@@ -1,6 +1,6 @@
 """A client of PodResources that was generated from the interface alone, with stubs, in a process of its own.
 
-Comes in: the .proto file. Goes out: answers as JSON. Nothing of the product is imported by it.
+Input: the .proto file. Output: answers as JSON. Nothing of the product is imported by it.
 """
 
 from __future__ import annotations

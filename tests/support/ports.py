@@ -1,7 +1,7 @@
 """Ports for servers that are told a number before they listen on it.
 
-In: nothing. Out: a number that nobody else is given: no other lane of tests, for the last one is kept in a file that
-all share, and no client, for the kernel takes their ports from a range above. Next: whoever starts such a server.
+Input: nothing. Output: a number that nobody else is given: no other lane of tests, for the last one is kept in a file
+that all share, and no client, for the kernel takes their ports from a range above. Next: whoever starts such a server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""KubeEvents on their way to a sink, for tests. In: what they say. Out: posts."""
+"""KubeEvents on their way to a sink, for tests. In: what they say. Output: posts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A private redis-server on a unix socket, to be killed at will, on a disk as slow or as small as a test wants.
 
-In: options. Out: a server whose append-only file lives through `kill9()` and `restart()`; nothing of it outlives the
-`with` block. Next: tests use the fixture `redis_server`, or `private_redis(...)` where options matter.
+Input: options. Output: a server whose append-only file lives through `kill9()` and `restart()`; nothing of it outlives
+the `with` block. Next: tests use the fixture `redis_server`, or `private_redis(...)` where options matter.
 """
 
 import os

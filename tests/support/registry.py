@@ -1,7 +1,7 @@
 """A real registry (Debian's docker-registry) beside a private engine, with images to be pulled from it.
 
-In: an engine. Out: a registry on the engine's own loopback, which needs no TLS there, with or without a password; it
-can be killed and started again. Next: the tests of images.
+Input: an engine. Output: a registry on the engine's own loopback, which needs no TLS there, with or without a password;
+it can be killed and started again. Next: the tests of images.
 """
 
 from __future__ import annotations

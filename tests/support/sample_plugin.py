@@ -1,6 +1,6 @@
 """The sample device plugin as a process of its own.
 
-Comes in: options, commands. Goes out: what it says, its end.
+Input: options, commands. Output: what it says, its end.
 """
 
 from __future__ import annotations

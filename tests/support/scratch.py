@@ -1,8 +1,8 @@
 """Scratch folders under /tmp that name their owner, so that a later run can tell a dead run's leftovers.
 
-In: a kind (`docker`, `redis`). Out: a folder `/tmp/chronolet-<kind>-<pid>-<n>` with a file `owner` in it. Paths are
-short because a unix socket's path holds at most 107 characters, which pytest's own temporary folders exceed.
-Next: `docker.py` and `redis.py` put their servers there and sweep what a killed run left behind.
+Input: a kind (`docker`, `redis`). Output: a folder `/tmp/chronolet-<kind>-<pid>-<n>` with a file `owner` in it. Paths
+are short because a unix socket's path holds at most 107 characters, which pytest's own temporary folders exceed. Next:
+`docker.py` and `redis.py` put their servers there and sweep what a killed run left behind.
 """
 
 import fcntl

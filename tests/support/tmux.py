@@ -1,6 +1,6 @@
 """A real terminal: a tmux server of the test's own, with one window that a shell runs in.
 
-In: an environment. Out: keys go in, the screen comes out, the window changes its size. Nobody's tmux is touched.
+Input: an environment. Output: keys go in, the screen comes out, the window changes its size. Nobody's tmux is touched.
 Next: `private_terminal()`.
 """
 

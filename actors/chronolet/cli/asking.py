@@ -1,6 +1,6 @@
 """Sends a command to the node and waits for the resulting events in the log.
 
-Comes in: a command. Goes out: the events whose cause is its request id. Leases and shard hashes distinguish a slow node
+Input: a command. Output: the events whose cause is its request id. Leases and shard hashes distinguish a slow node
 from one where no process hosts the kind. Next: `apply`, `delete` and `gc`.
 """
 

@@ -1,6 +1,6 @@
 """`chronolet check`: verifies that this machine can run pods.
 
-Comes in: settings. Goes out: a line per check; exit status 1 if a requirement is missing. Next: `node.check`, which
+Input: settings. Output: a line per check; exit status 1 if a requirement is missing. Next: `node.check`, which
 runs the checks.
 """
 

@@ -1,6 +1,6 @@
 """Selects the Docker Engine that a command queries: the node agent's, as recorded in the log.
 
-Comes in: a session, the state of `pleg`. Goes out: settings with the engine's address; a Failure that explains why the
+Input: a session, the state of `pleg`. Output: settings with the engine's address; a Failure that explains why the
 engine lacks a container. Precedence: the `--docker` flag, the log, the environment. Next: `logs`, `exec`, `gc`.
 """
 

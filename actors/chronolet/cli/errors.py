@@ -1,6 +1,6 @@
 """Expected failures of commands, and their wording.
 
-Comes in: error text. Goes out: `Failure`, which `main` prints as `error: ...` and turns into an exit status.
+Input: error text. Output: `Failure`, which `main` prints as `error: ...` and turns into an exit status.
 """
 
 from __future__ import annotations

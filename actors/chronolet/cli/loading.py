@@ -1,6 +1,6 @@
 """Fast import of the command's code: a container may die while a restarting agent imports.
 
-Comes in: a module's name. Goes out: the module, for less CPU time than a plain import (docs/adr/0029):
+Input: a module's name. Output: the module, for less CPU time than a plain import (docs/adr/0029):
 
 * Garbage collection is off during the import, and the loaded objects are frozen: the collector skips them afterwards.
 * The `__init__` code of an `on_demand` package runs only when a name is needed that its loaded modules do not provide:

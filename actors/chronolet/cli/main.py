@@ -1,6 +1,6 @@
 """The `chronolet` command: finds the subcommand, imports only its module and prints failures.
 
-Comes in: the command line. Goes out: an exit status (0 success, 1 failure, 2 usage error) and, for an expected failure,
+Input: the command line. Output: an exit status (0 success, 1 failure, 2 usage error) and, for an expected failure,
 lines that begin with `error: `. Next: one module per subcommand in this package, each with a `command`.
 """
 

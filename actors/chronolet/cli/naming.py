@@ -1,6 +1,6 @@
 """Parses resource arguments: `pods web db`, `pod/web pod/db`, `po/web`, `pods,events`.
 
-Comes in: command-line arguments. Goes out: types and names, or a usage error. Next: the commands about pods.
+Input: command-line arguments. Output: types and names, or a usage error. Next: the commands about pods.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flags shared by commands, generated from the settings table.
 
-Comes in: flags before or after the subcommand, the environment. Goes out: `Settings` as the argument `settings`.
+Input: flags before or after the subcommand, the environment. Output: `Settings` as the argument `settings`.
 Next: every command module.
 """
 

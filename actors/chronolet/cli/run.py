@@ -1,6 +1,6 @@
 """`chronolet run`: hosts actors in this process until it is signalled to stop.
 
-Comes in: settings. Goes out: nothing. Next: `node.main`.
+Input: settings. Output: nothing. Next: `node.main`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """External dependencies of commands, created on demand. Tests supply their own.
 
-Comes in: settings. Goes out: the node's store, archive, kinds and runtime. Next: `history` and the commands.
+Input: settings. Output: the node's store, archive, kinds and runtime. Next: `history` and the commands.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One command's view of one node: its store, archive and states.
 
-Comes in: settings and services. Goes out: states and log entries, with errors as `Failure`. Next: the commands.
+Input: settings and services. Output: states and log entries, with errors as `Failure`. Next: the commands.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Defines a decider: an initial state and four pure functions, with the two messages that only the kernel sends.
 
-Pure itself: deciders import this module and nothing else of the kernel. Comes in: nothing. Goes out: the types that
+Pure itself: deciders import this module and nothing else of the kernel. Input: nothing. Output: the types that
 each actor's `decider.py` and `wanted.py` use. Next: `kind`, which adds routes and workers.
 """
 

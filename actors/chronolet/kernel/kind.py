@@ -1,6 +1,6 @@
 """Defines an actor: a `Kind` with a pure `Decider`, routes for its messages, and workers for its effects.
 
-Comes in: nothing. Goes out: the plain records that every actor's `actor.py` fills in. Next: `host`, which runs them,
+Input: nothing. Output: the plain records that every actor's `actor.py` fills in. Next: `host`, which runs them,
 and `history`, which folds their events without running anything.
 """
 

@@ -1,6 +1,6 @@
 """Hooks for measuring the kernel: steps, effects, restarts, the lease.
 
-Comes in: calls from hosts, effect runner and supervisor, on many threads. Goes out: nothing; a subclass overrides what
+Input: calls from hosts, effect runner and supervisor, on many threads. Output: nothing; a subclass overrides what
 it measures. Implementations must not block and must not raise. Next: `node.metrics`, which counts.
 """
 

@@ -1,7 +1,7 @@
 """`scripts/bench beside COMMAND...`: the same rows of chronolet and of other agents, taken by turns on one engine.
 
-Comes in: shell commands, each of which starts another agent in the background (`other`); without any, a second
-chronolet is the other agent, which shows how far two equal agents differ here. Goes out: figures, chronolet's next to
+Input: shell commands, each of which starts another agent in the background (`other`); without any, a second
+chronolet is the other agent, which shows how far two equal agents differ here. Output: figures, chronolet's next to
 each other's.
 Next: `other` (how it is started), `rows` (what is measured).
 

@@ -1,6 +1,6 @@
 """Any other agent: whatever a command starts.
 
-Comes in: a command, an engine. Goes out: an agent that can be measured as chronolet is. Next: `beside`.
+Input: a command, an engine. Output: an agent that can be measured as chronolet is. Next: `beside`.
 
 The command is run by bash in the engine's network. In it stand
 

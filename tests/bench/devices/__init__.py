@@ -1,6 +1,6 @@
 """Devices: our own part of an allocation, and how soon the state is back.
 
-Comes in: how thoroughly. Goes out: figures. A thousand devices, a hundred pods that ask for one to eight each; plugins
+Input: how thoroughly. Output: figures. A thousand devices, a hundred pods that ask for one to eight each; plugins
 that answer at once stand for those of the goal, whose RPCs are measured apart. Each part has a redis-server of its own,
 `appendfsync always`.
 """

@@ -1,6 +1,6 @@
 """One allocation after the other, a hundred pods: what of it is ours.
 
-Comes in: a redis-server. Goes out: figures: the whole way from the request in the log to the allocation in it, through
+Input: a redis-server. Output: figures: the whole way from the request in the log to the allocation in it, through
 the real kernel with both its commits, without the plugin's answer; and what of that is deciding and folding.
 """
 

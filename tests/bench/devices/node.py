@@ -1,6 +1,6 @@
 """A node's log with devices in it, and the kind hosted by the real kernel in this process.
 
-Comes in: a redis-server. Goes out: what the parts of the benchmark write and wait for.
+Input: a redis-server. Output: what the parts of the benchmark write and wait for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The state of devices, back from a log of allocations and releases.
 
-Comes in: a redis-server. Goes out: seconds of the kernel's own recovery, as an agent has it, from a snapshot and what
+Input: a redis-server. Output: seconds of the kernel's own recovery, as an agent has it, from a snapshot and what
 lies behind it; and without one, by folding everything.
 """
 

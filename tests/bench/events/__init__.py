@@ -1,6 +1,6 @@
 """KubeEvents: how fast they are correlated, what a flood of them costs, how soon a person reads of a death.
 
-Comes in: how thoroughly, and which parts. Goes out: figures. Servers and engine are the benchmark's own. Next:
+Input: how thoroughly, and which parts. Output: figures. Servers and engine are the benchmark's own. Next:
 `correlation` (the decider alone), `flood` (a process of its own on Redis), `line` (a whole agent on Docker).
 """
 

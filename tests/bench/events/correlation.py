@@ -1,6 +1,6 @@
 """The decider of kube_events alone: deciding and folding, in turns of a hundred as a flood comes, and one by one.
 
-Comes in: nothing. Goes out: events a second.
+Input: nothing. Output: events a second.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A process that hosts kube_events under a flood: recorded by real steps, correlated, delivered to the Redis stream.
 
-Comes in: nothing. Goes out: events a second from the first record to the last delivery, what they cost in the log, and
+Input: nothing. Output: events a second from the first record to the last delivery, what they cost in the log, and
 how large the process became.
 """
 

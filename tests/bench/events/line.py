@@ -1,6 +1,6 @@
 """From a container's death to the line that a person reads in `events -w`, on a Docker Engine.
 
-Comes in: nothing. Goes out: the median. The death is a kill -9 to the container's process; what is told of it is that
+Input: nothing. Output: the median. The death is a kill -9 to the container's process; what is told of it is that
 its restart is put off. The engine's own part, from the kill to its notice, is told beside it.
 """
 

@@ -1,6 +1,6 @@
 """What the agent's process holds, by part: mappings of the kernel's account, and packages of Python's.
 
-Comes in: how thoroughly. Goes out: figures, for no pods, pods without and pods with an HTTP probe each second; for an
+Input: how thoroughly. Output: figures, for no pods, pods without and pods with an HTTP probe each second; for an
 agent as it is and for one with a device plugin connected, which has loaded gRPC. Next: `mappings` (smaps), `packages`
 (tracemalloc, in an agent of its own: it takes memory itself).
 """

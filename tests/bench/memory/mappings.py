@@ -1,6 +1,6 @@
 """What the kernel counts as a process's memory, by the kind of mapping.
 
-Comes in: `/proc/<pid>/smaps`. Goes out: resident and proportional sizes (PSS: a shared page counts as its share) by
+Input: `/proc/<pid>/smaps`. Output: resident and proportional sizes (PSS: a shared page counts as its share) by
 kind and by file. Source: proc(5).
 """
 

@@ -1,6 +1,6 @@
 """Python objects by package: the project's own top packages, each library, the standard library as one.
 
-Comes in: the path of a traced agent. Goes out: MiB by package, the largest first. Next: `memory`.
+Input: the path of a traced agent. Output: MiB by package, the largest first. Next: `memory`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -P tests/bench/memory/traced.py PATH ARGUMENT...
 
-Comes in: a path, chronolet's own arguments; a file `<PATH>.asked`. Goes out: `<PATH>.json` (`Snapshot`), whole or not
+Input: a path, chronolet's own arguments; a file `<PATH>.asked`. Output: `<PATH>.json` (`Snapshot`), whole or not
 at all; then `<PATH>.asked` is gone. Next: `packages`, which asks and reads.
 
 What importing a module leaves in memory is first of all its code, which tracemalloc ascribes to Python's importer. So

@@ -1,6 +1,6 @@
 """The agent as a whole: pods from a folder of manifests on a real Docker Engine, measured from outside.
 
-Comes in: how thoroughly, and which parts. Goes out: what `agent_bench` finds, beside the goals and what bare Docker
+Input: how thoroughly, and which parts. Output: what `agent_bench` finds, beside the goals and what bare Docker
 calls take in the same run, made before and after each test. The engine and the agent's Redis are its own; the agent
 hosts all kinds of actors and runs in its engine's network, as on any host, so that it reaches its pods. Next: `agent`
 (what is measured), `parts` (each a row or some), `profile` (what explains a missed goal), `traced` (where one start

@@ -1,6 +1,6 @@
 """The agent under measurement, as an operator would start it, with all it owns below one folder.
 
-Comes in: an engine. Goes out: an `Agent` to be started, killed and measured by `agent_bench`. Next: `parts`.
+Input: an engine. Output: an `Agent` to be started, killed and measured by `agent_bench`. Next: `parts`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Row c: from a broken container to the next one, by a liveness probe each second that stops it at its first failure.
 
-Comes in: an agent, bare calls, how many breaks of each kind. Goes out: figures, each kind's by itself. Next: `pods`.
+Input: an agent, bare calls, how many breaks of each kind. Output: figures, each kind's by itself. Next: `pods`.
 
 The harness breaks containers at random times, so half a second of the time from the break is the wait for the next
 probe. The time from the failing probe's start is read in the agent's log (`steps`); a bare client's is that of a stop

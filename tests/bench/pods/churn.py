@@ -1,6 +1,6 @@
 """Churn: pods come and go, round after round; what the agent and its Redis hold must not grow with those that are gone.
 
-Comes in: an agent, for how long. Goes out: figures: pods that went through, threads and files at the end beside those
+Input: an agent, for how long. Output: figures: pods that went through, threads and files at the end beside those
 after the warm-up, what was left behind. Next: `pods`; `tests/e2e/test_churn.py`, which has the same loop in a hurry.
 """
 

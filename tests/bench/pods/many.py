@@ -1,6 +1,6 @@
 """As many pods as a kubelet takes by default: their start, their steady state, the agent's restart beside them.
 
-Comes in: an agent, bare calls. Goes out: figures; the goals are those of fewer pods. Next: `pods`.
+Input: an agent, bare calls. Output: figures; the goals are those of fewer pods. Next: `pods`.
 """
 
 from __future__ import annotations

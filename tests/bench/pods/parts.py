@@ -1,6 +1,6 @@
 """What the tests of `agent_bench` find, as figures beside their goals: the table's rows without probes.
 
-Comes in: an agent, bare calls to compare with. Goes out: figures. Next: `pods`, which runs the parts.
+Input: an agent, bare calls to compare with. Output: figures. Next: `pods`, which runs the parts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Power-on: every process of a machine full of pods is killed, then its engine and its agent start again.
 
-Comes in: how many pods. Goes out: a figure: from the agent's start to the last pod's, beside the best bare client that
+Input: how many pods. Output: a figure: from the agent's start to the last pod's, beside the best bare client that
 makes as many pods on the same engine. Next: `pods`.
 
 Engine and agent are this part's own, for the engine's end ends what others watch. The engine starts first and is not

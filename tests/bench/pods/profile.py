@@ -1,6 +1,6 @@
 """What explains a missed goal: the sampled agent's threads and functions, by CPU time and by time stood.
 
-Comes in: the folded stacks that `sampled` wrote. Goes out: `<PATH>.txt`, tables for people, and a line for the
+Input: the folded stacks that `sampled` wrote. Output: `<PATH>.txt`, tables for people, and a line for the
 figure's note. Next: `pods`.
 """
 

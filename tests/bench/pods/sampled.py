@@ -2,7 +2,7 @@
 
     python -m tests.bench.pods.sampled PATH ARGUMENT...
 
-Comes in: where to write; chronolet's own arguments. Goes out: `<PATH>-<pid>.cpu` and `.wall`, folded stacks as
+Input: where to write; chronolet's own arguments. Output: `<PATH>-<pid>.cpu` and `.wall`, folded stacks as
 flamegraph.pl and speedscope read them: `thread;module:function;... microseconds`. Written every second, for the agent
 is ended by kill -9; whoever deletes them has it begin anew. Next: `profile`, which reads them.
 """

@@ -1,6 +1,6 @@
 """What the time from a failing probe to the next container's start is spent on, by the log.
 
-Comes in: a store, where in the log to begin. Goes out: the steps of each restart. Next: `broken`. The wait for the next
+Input: a store, where in the log to begin. Output: the steps of each restart. Next: `broken`. The wait for the next
 probe, which no agent can shorten, is no part of it.
 """
 

@@ -1,6 +1,6 @@
 """Where the time of one start went: what `chronolet trace` itself prints of the last pod that a part has started.
 
-Comes in: an agent, a position of its log. Goes out: text, empty where nothing was started since. Next: `pods`.
+Input: an agent, a position of its log. Output: text, empty where nothing was started since. Next: `pods`.
 """
 
 from __future__ import annotations

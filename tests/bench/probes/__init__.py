@@ -1,6 +1,6 @@
 """Probes: what 330 HTTP probes a second cost and how punctual they are, and the agent bench's rows that have probes.
 
-Comes in: how thoroughly, and which parts. Goes out: figures beside their goals. The agent runs in the network of its
+Input: how thoroughly, and which parts. Output: figures beside their goals. The agent runs in the network of its
 engine, as on any host, so that it reaches its pods. Next: `rate`, `mixed`, `rows`.
 """
 

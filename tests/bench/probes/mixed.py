@@ -1,6 +1,6 @@
 """Probes of all kinds: 110 pods with a liveness and a readiness probe each second, 220 probes a second.
 
-Comes in: an agent, how many pods. Goes out: figures. Next: `probes`.
+Input: an agent, how many pods. Output: figures. Next: `probes`.
 
 One of a pod's probes is by HTTP, the other by TCP; of every eleventh pod the readiness probe is a command, for those
 cost the engine a hundred times as much: more of them and two processors cannot do anything else.

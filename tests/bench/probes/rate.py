@@ -1,6 +1,6 @@
 """Many HTTP probes a second: the CPU of agent and Redis, and how long after its time each probe begins.
 
-Comes in: an agent, how many pods. Goes out: figures. Next: `probes`.
+Input: an agent, how many pods. Output: figures. Next: `probes`.
 
 Each of 110 containers has all three probes. A startup probe ends with its first success, and the other two begin then:
 two of three are at work. Their period is two thirds of a second, so that there are 330 a second.

@@ -1,6 +1,6 @@
 """The rows of d with probes each second, and more exec probes than the machine can run.
 
-Comes in: an agent. Goes out: figures beside the goals of the anchors' table. Next: `probes`.
+Input: an agent. Output: figures beside the goals of the anchors' table. Next: `probes`.
 """
 
 from __future__ import annotations

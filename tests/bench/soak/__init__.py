@@ -1,6 +1,6 @@
 """A day in two hours: pods of all kinds, kills each minute, overload a third of the time, and a twin that is spared.
 
-Comes in: for how long, how many pods, how many busy loops. Goes out: figures. Next: `tests.bench.__main__`.
+Input: for how long, how many pods, how many busy loops. Output: figures. Next: `tests.bench.__main__`.
 
 The node under soak and its twin get the same pods, and the same containers of both are broken. Only the first one has
 its agent, its Redis and its engine killed, and the machine overloaded. In the end both must be in the same state.

@@ -1,6 +1,6 @@
 """One soak: a node that is killed and overloaded, then its twin that is not.
 
-Comes in: a plan. Goes out: a `Result`. Next: the figures of `soak`.
+Input: a plan. Output: a `Result`. Next: the figures of `soak`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pods of a soak: all kinds in turn, so that any number of them has each kind about equally often.
 
-Comes in: a number. Goes out: manifests, and what may be expected of each. Next: `life`.
+Input: a number. Output: manifests, and what may be expected of each. Next: `life`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The pod's events reach its probes as the node routes them, and the workers of the pod's own effects answer at once.
 
-In: a manifest's containers. Out: the probes that exist. Next: `probes`.
+Input: a manifest's containers. Output: the probes that exist. Next: `probes`.
 """
 
 from __future__ import annotations

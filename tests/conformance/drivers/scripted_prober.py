@@ -1,6 +1,7 @@
 """A prober whose attempts end at once, each as a case says, for the product's own ProbeWorker.
 
-In: the outcomes of the attempts. Out: how many the worker made, and the outcome that it sent. Next: `probe_handlers`.
+Input: the outcomes of the attempts. Output: how many the worker made, and the outcome that it sent. Next:
+`probe_handlers`.
 """
 
 from __future__ import annotations

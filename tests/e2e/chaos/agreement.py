@@ -1,6 +1,6 @@
 """Whether the log and the runtime say the same of what runs, and how long after a disturbance they do.
 
-Comes in: a node. Goes out: where the two differ; the seconds until they did not. Next: the tests of this folder.
+Input: a node. Output: where the two differ; the seconds until they did not. Next: the tests of this folder.
 
 The log moves while Docker is asked. So a container agrees if Docker says of it what the log said just before the
 question or just after the answer. What is made and was not started is nobody's news.

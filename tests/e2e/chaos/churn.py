@@ -1,6 +1,6 @@
 """Pods that come, change and go without end, so that whatever is disturbed is in the middle of everything.
 
-Comes in: a node, a seed. Goes out: manifests in its folder, killed processes; at the end, what is wanted. Next: the
+Input: a node, a seed. Output: manifests in its folder, killed processes; at the end, what is wanted. Next: the
 tests of this folder disturb what this moves.
 
 The manifests are the phases of a life, each in many pods at a time: starts, init containers, sidecars, hooks, a pull

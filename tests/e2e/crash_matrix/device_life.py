@@ -1,6 +1,6 @@
 """One life of two pods that want the last device of a real plugin, with at most one blow on the way.
 
-Comes in: a farm, an engine, the point and victim of the blow. Goes out: `Lived`, or what was wrong.
+Input: a farm, an engine, the point and victim of the blow. Output: `Lived`, or what was wrong.
 
     agent and plugin start -> both pods are wanted -> one has the device and runs, the other is refused, as by a kubelet
     -> both are wanted no longer -> a third has the device and runs -> it is wanted no longer -> nothing is held

@@ -1,7 +1,7 @@
 """Agents that cost next to nothing to start: one parent has imported everything, and forks. SIGUSR1 makes an agent
 write into its log what each thread is doing.
 
-Comes in: `AgentJob`s on standard input, one JSON line each. Goes out: the pid of each agent, and its end (pid and
+Input: `AgentJob`s on standard input, one JSON line each. Output: the pid of each agent, and its end (pid and
 status) when it has ended. At the end of its input (the test is over, or was itself killed) it kills all that it has
 forked. Next: `keeping` holds a Farm.
 """

@@ -1,6 +1,6 @@
 """Faults of an agent under test: one that writes down every point, and one that kills at one of them.
 
-Comes in: announcements of kernel and effects, from any thread. Goes out: lines in a file, or a kill -9. Both write
+Input: announcements of kernel and effects, from any thread. Output: lines in a file, or a kill -9. Both write
 each point by one call, so that a kill leaves whole lines. A blow that has not fallen yet can be called off.
 """
 

@@ -1,6 +1,6 @@
 """The service manager of a life: an agent that has died is started again, and so is its redis-server.
 
-Comes in: how the first agent is started. Goes out: agents, one after the other, until `stop`.
+Input: how the first agent is started. Output: agents, one after the other, until `stop`.
 """
 
 from __future__ import annotations

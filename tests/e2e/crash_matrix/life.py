@@ -1,6 +1,6 @@
 """One life of a pod, from its manifest to its last trace, with at most one blow on the way.
 
-Comes in: a farm, an engine with its witness, a slot (which host port), and the point and victim of the blow. Goes out:
+Input: a farm, an engine with its witness, a slot (which host port), and the point and victim of the blow. Output:
 `Lived`. The pods are those of `pods`.
 
     agent starts -> the pod is wanted (-> its port is taken, nothing is left of the try -> the port is free)

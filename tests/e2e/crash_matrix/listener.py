@@ -1,6 +1,6 @@
 """Whoever the HTTP hooks of all lives ask: it answers, and remembers who asked for what.
 
-Comes in: requests for `/<node>/<what>`. Goes out: the paths of a node, each once, for a request may be made again.
+Input: requests for `/<node>/<what>`. Output: the paths of a node, each once, for a request may be made again.
 """
 
 from __future__ import annotations

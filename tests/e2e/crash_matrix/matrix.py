@@ -1,6 +1,6 @@
 """Many lives, each with a blow at another point, side by side on one engine; and what came of them.
 
-Comes in: plans. Goes out: a `Verdict` with counts and with everything that was not as the twin's. Next: the tests.
+Input: plans. Output: a `Verdict` with counts and with everything that was not as the twin's. Next: the tests.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The three pods of the crash matrix, and how each changes in its life.
 
-Comes in: a host port, a folder of the host, who listens for requests. Goes out: manifests. Next: `life`.
+Input: a host port, a folder of the host, who listens for requests. Output: manifests. Next: `life`.
 
 `web` is the one of `examples/web.yaml` in short: one container writes a page, the other serves it from a shared
 emptyDir on a host port. `whole` has all that a life may have: an init container that writes the page, a sidecar, and

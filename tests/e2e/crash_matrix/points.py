@@ -1,6 +1,6 @@
 """The points of a life at which a process can be killed, and which of them a short run takes. Pure.
 
-Comes in: the names that a process announced, in order. Goes out: `Point`s that other lives of the same pod reach too.
+Input: the names that a process announced, in order. Output: `Point`s that other lives of the same pod reach too.
 Next: `faults.Striker` waits for one of them.
 
 A step is announced with the types of all its events, and how many messages fall into one step differs from life to

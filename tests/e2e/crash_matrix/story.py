@@ -1,6 +1,6 @@
 """What a life was, as far as a twin's must be the same: exactly, down to each event. Pure.
 
-Comes in: the log, what the Docker Engine saw, statuses at way marks. Goes out: a `Story`, and the difference of two.
+Input: the log, what the Docker Engine saw, statuses at way marks. Output: a `Story`, and the difference of two.
 
 Left out are times, ids, addresses and hashes that hold the host port. Events of a pod are compared for each subject
 on its own (two containers start side by side, in any order), KubeEvents for each object that they are about. Of

@@ -1,6 +1,6 @@
 """Pods written as a user writes them, started on a real engine, and what their containers say.
 
-In: plain manifests. Out: the workers' answers and containers' output.
+Input: plain manifests. Output: the workers' answers and containers' output.
 """
 
 from typing import Any

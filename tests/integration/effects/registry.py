@@ -1,6 +1,6 @@
 """A registry with one image, for pulls without the world: as much of the v2 protocol as an engine needs to fetch it.
 
-In: the network namespace of an engine. Out: an image that this engine can pull from 127.0.0.1, with or without a
+Input: the network namespace of an engine. Output: an image that this engine can pull from 127.0.0.1, with or without a
 password, at once or only when it is let go.
 """
 

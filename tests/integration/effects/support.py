@@ -1,6 +1,6 @@
 """What the workers' tests share: an effect context that can end a worker at any point, and pods to start.
 
-In: a real engine. Out: effects run by the workers as the kernel would run them.
+Input: a real engine. Output: effects run by the workers as the kernel would run them.
 """
 
 import threading

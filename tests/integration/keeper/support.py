@@ -1,7 +1,7 @@
 """A node's log on a real Redis, written by shards that this test owns, with the keeper's workers on it.
 
-In: a server, a folder. Out: `Desk`: the log as it was written, a keeper's effect run with or without a crash, and the
-whole history read back.
+Input: a server, a folder. Output: `Desk`: the log as it was written, a keeper's effect run with or without a crash, and
+the whole history read back.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A node whose only process hosts kube_events, and a stand-in for the actors that record.
 
-In: a redis-server. Out: `Events`: KubeEvents recorded by real steps, the agent started, killed and asked; what its log
-says that became of each.
+Input: a redis-server. Output: `Events`: KubeEvents recorded by real steps, the agent started, killed and asked; what
+its log says that became of each.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m tests.integration.process.agent ROOT [FLAG=VALUE...]
 
-Comes in: a state folder; settings by field name, and tuning: `chunk`, `measure`, `ballast`, `rest`, `snapshot`,
+Input: a state folder; settings by field name, and tuning: `chunk`, `measure`, `ballast`, `rest`, `snapshot`,
 `pause`; `lease`, how many milliseconds a lease lasts; how many seconds `end`, a clean end, and `call`,
 one to where KubeEvents go, may take.
-Goes out: the exit status. Next: `support`, which starts it.
+Output: the exit status. Next: `support`, which starts it.
 """
 
 from __future__ import annotations

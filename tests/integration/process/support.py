@@ -1,6 +1,6 @@
 """Whole agents in processes of their own, on a state folder that is gone at the end, with every process it had.
 
-In: settings and tuning by name (see `agent`). Out: `Place`, on which agents are started, killed, asked and read.
+Input: settings and tuning by name (see `agent`). Output: `Place`, on which agents are started, killed, asked and read.
 """
 
 from __future__ import annotations

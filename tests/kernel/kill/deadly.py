@@ -1,6 +1,6 @@
 """A kernel process with a deadly entity: its message, timer or effect ends the process immediately.
 
-Comes in: a server's URL, a folder. Goes out: the log on that server, and the exit status `DIED` when the process
+Input: a server's URL, a folder. Output: the log on that server, and the exit status `DIED` when the process
 reached something deadly. Next: `test_deadly`, which restarts it repeatedly from a forkserver that has imported this
 module.
 """

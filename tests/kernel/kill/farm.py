@@ -1,6 +1,6 @@
 """Cheap worker processes: one parent imports everything once and forks them.
 
-Comes in: `WorkerJob`s on standard input, one JSON line each. Goes out: the pid of each worker. At the end of its input
+Input: `WorkerJob`s on standard input, one JSON line each. Output: the pid of each worker. At the end of its input
 (the test has ended or was killed) it kills all its forks. Next: the tests hold a `Farm`.
 """
 

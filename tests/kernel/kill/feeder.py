@@ -1,6 +1,6 @@
 """The feeder: sends commands with explicit request ids, in order per key, and resends them on doubt or after a loss.
 
-Comes in: the end of the log, from the watcher. Goes out: commands, and how many of each key. One thread; `gate` keeps
+Input: the end of the log, from the watcher. Output: commands, and how many of each key. One thread; `gate` keeps
 it from sending. Next: `story` compares the commands sent with their outcome.
 """
 

@@ -1,6 +1,6 @@
 """A node under attack: a server, its workers, a feeder and a watcher, and the attacks on them.
 
-Comes in: a private redis-server. Goes out: attacks, each of which waits until it has had its effect, and at the end the
+Input: a private redis-server. Output: attacks, each of which waits until it has had its effect, and at the end the
 verdict of `story`, printed with its counts. Next: the tests, which set the number of attacks.
 """
 

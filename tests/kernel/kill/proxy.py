@@ -1,6 +1,6 @@
 """A bad line between workers and redis-server: replies that never come, calls that arrive too late.
 
-Comes in: connections on a unix socket. Goes out: the same bytes to the server and back, except that now and then a
+Input: connections on a unix socket. Output: the same bytes to the server and back, except that now and then a
 call's reply is dropped and the connection closed, or a call is held while its sender is cut off (or left to time out),
 and delivered later. Counts what it did, by the function called.
 """

@@ -1,6 +1,6 @@
 """Checks the guarantees after a run, from the log, the workers' diaries and the notes.
 
-Comes in: entries, how many commands each key was sent, the folder. Goes out: figures to print; AssertionError if a
+Input: entries, how many commands each key was sent, the folder. Output: figures to print; AssertionError if a
 guarantee was broken. Nothing here knows which processes were killed.
 """
 

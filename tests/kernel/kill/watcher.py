@@ -1,6 +1,6 @@
 """The watcher: reads each log entry as it appears, and measures what a loss took away.
 
-Comes in: the log. Goes out: the number of inputs consumed so far, to wait for; the entries; after a loss, the check
+Input: the log. Output: the number of inputs consumed so far, to wait for; the entries; after a loss, the check
 that the remaining log is a prefix of the entries read before. Next: the tests, which pace their kills by it; `story`,
 which reads its entries.
 """

@@ -1,6 +1,6 @@
 """A worker process of the kill suite: the two test kinds on the real kernel, with a diary of its store calls.
 
-Comes in: a `Job` from the farm. Goes out: lines in `<folder>/diary/<pid>` (each step's request and reply, each shard
+Input: a `Job` from the farm. Output: lines in `<folder>/diary/<pid>` (each step's request and reply, each shard
 acquired) and in `<folder>/notes` (the effects), each written by one call, so that kill -9 leaves whole lines.
 """
 

@@ -1,7 +1,7 @@
 """Hypothesis strategies for registered types, made from their fields.
 
-In: a message class. Out: instances within what a payload may hold (DESIGN 4): text, booleans, integers below 2^53,
-finite floats, lists, maps. Next: `test_show`.
+Input: a message class. Output: instances within what a payload may hold (docs/design.md, Messages): text, booleans,
+integers below 2^53, finite floats, lists, maps. Next: `test_show`.
 """
 
 import functools
@@ -74,7 +74,7 @@ def _collections(kind: inspect.Type) -> st.SearchStrategy[Any]:
 
 
 def shown(value: Any) -> Any:
-    """What Redis makes of plain data: the losses that DESIGN 4 and `chronolet_show_1` document."""
+    """What Redis makes of plain data: the losses that docs/design.md (Messages) and `chronolet_show_1` document."""
     if isinstance(value, dict):
         kept = {name: shown(inner) for name, inner in value.items() if inner is not None}
         return kept or {}

@@ -1,7 +1,7 @@
 """A bad wire between a store and its redis-server: replies that get lost, calls that arrive late.
 
-In: the server's socket. Out: a socket that passes everything on, until told to lose or keep one call. Next: the tests
-of lost replies.
+Input: the server's socket. Output: a socket that passes everything on, until told to lose or keep one call. Next: the
+tests of lost replies.
 """
 
 import contextlib

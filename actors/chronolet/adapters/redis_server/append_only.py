@@ -1,6 +1,6 @@
 """Removes an incomplete last write from an append-only file, which then ends with a whole command or transaction.
 
-Comes in: Redis's folder of append-only files (`appendonlydir`), while no server has it open. Goes out: the number of
+Input: Redis's folder of append-only files (`appendonlydir`), while no server has it open. Output: the number of
 removed bytes. Next: `server` calls this when its redis-server refuses such a file.
 
 Redis can do this itself (`aof-load-truncated yes`), but up to 8.x it leaves the beginning of a transaction in the file:

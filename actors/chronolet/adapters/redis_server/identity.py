@@ -1,6 +1,6 @@
 """Identifies the redis-server process of a folder by its user and by the socket that it serves.
 
-Comes in: the server's folder and socket. Goes out: a process id, or the peer that serves the socket. A process's name
+Input: the server's folder and socket. Output: a process id, or the peer that serves the socket. A process's name
 and arguments prove nothing: any user can choose them. A process with another user id, or with another working folder
 (only our user may enter this one), is not ours and never gets a signal. Next: `server`.
 """

@@ -1,6 +1,6 @@
 """The agent's own redis-server: it runs in `<state folder>/redis`, outlives the agent, and is adopted by the next one.
 
-Comes in: the state folder and a few settings. Goes out: its URL, or `ServerFailed` with the reason from its log. Only
+Input: the state folder and a few settings. Output: its URL, or `ServerFailed` with the reason from its log. Only
 `stop` ends it. A lock keeps two agents from starting two servers on one append-only file; Redis has no such lock. Next:
 `RedisStore` connects; the supervisor calls `ensure` again whenever the server is gone.
 """

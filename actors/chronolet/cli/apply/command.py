@@ -1,6 +1,6 @@
 """`chronolet apply -f`: sets the desired pods and Secrets from manifests.
 
-Comes in: files. Goes out: `manifests.ApplyPods`, and a line for each pod and Secret once the node has responded, or
+Input: files. Output: `manifests.ApplyPods`, and a line for each pod and Secret once the node has responded, or
 immediately with `--wait=false` if no agent runs. `--dry-run` sends nothing: it reads the manifests and compares them
 with the node's log if that is reachable.
 """

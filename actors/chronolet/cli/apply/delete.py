@@ -1,6 +1,6 @@
 """`chronolet delete`: withdraws pods and Secrets from the desired state.
 
-Comes in: names, labels or manifests. Goes out: `manifests.DeletePods`, and a line for each object. By default the line
+Input: names, labels or manifests. Output: `manifests.DeletePods`, and a line for each object. By default the line
 for a pod follows `pod.PodEnded` in the log, when nothing of the pod is left. Deleting a terminating pod again can
 shorten its grace period. Source: kubectl's pkg/cmd/delete.
 """

@@ -1,6 +1,6 @@
 """Compares two objects and lists the differences by path.
 
-Comes in: plain data, before and after. Goes out: lines such as `spec.containers[0].image: "a:1" -> "a:2"`. Next: `apply
+Input: plain data, before and after. Output: lines such as `spec.containers[0].image: "a:1" -> "a:2"`. Next: `apply
 --dry-run`.
 """
 

@@ -1,6 +1,6 @@
 """Downloads a manifest from an http(s) URL, with limits on size, redirects and time.
 
-Comes in: a URL. Goes out: bytes, up to the given limit; a Failure that names the URL without its password. Proxies come
+Input: a URL. Output: bytes, up to the given limit; a Failure that names the URL without its password. Proxies come
 from the environment, as with curl. Next: `manifests`. Source: kubectl's pkg resource (URLVisitor).
 """
 

@@ -1,6 +1,6 @@
 """Predicts the node's admission of pods before they are applied.
 
-Comes in: the state of `qos`, pods. Goes out: a line for each pod that will be rejected, will wait, or runs although its
+Input: the state of `qos`, pods. Output: a line for each pod that will be rejected, will wait, or runs although its
 labels do not match. Next: `apply`. The node decides again when the pod starts, possibly with another outcome.
 """
 

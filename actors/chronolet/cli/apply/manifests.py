@@ -1,6 +1,6 @@
 """Reads all manifests given to a command before the command acts on any of them.
 
-Comes in: files, folders, URLs, `-` for standard input. Goes out: defaulted and valid pods, Secrets, and findings about
+Input: files, folders, URLs, `-` for standard input. Output: defaulted and valid pods, Secrets, and findings about
 them; a Failure with one line per error, naming file, path, found and expected. Next: `apply`, `delete`.
 """
 

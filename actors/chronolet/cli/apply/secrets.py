@@ -1,6 +1,6 @@
 """Secrets in `apply` and `delete`: contents go to the node's state folder, only digests to the node.
 
-Comes in: Secrets from manifests, the node's replies. Goes out: files, `manifests.KeptSecret`, a line for each Secret.
+Input: Secrets from manifests, the node's replies. Output: files, `manifests.KeptSecret`, a line for each Secret.
 Contents are never printed. Next: `apply`, `delete`.
 """
 

@@ -1,6 +1,6 @@
 """Shell completions: types, and names of pods and containers in the node's log.
 
-Comes in: click's context of an unfinished command line. Goes out: words; none if the log cannot be read within
+Input: click's context of an unfinished command line. Output: words; none if the log cannot be read within
 `LIMIT_SECONDS`. Prints nothing, because the shell's prompt is on the terminal. Next: click, which passes them to the
 shell.
 """

@@ -1,6 +1,6 @@
 """`chronolet exec`: runs a command in a running container.
 
-Comes in: a pod, a container, a command. Goes out: the command's output and exit status. The container's id comes from
+Input: a pod, a container, a command. Output: the command's output and exit status. The container's id comes from
 the node's log, the command's streams from Docker. Next: `terminal`. Source: kubectl's pkg/cmd/exec.
 """
 

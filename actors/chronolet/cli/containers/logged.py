@@ -1,6 +1,6 @@
 """Selects the run of a container whose output to print.
 
-Comes in: a pod's container. Goes out: the runtime's id of the run, or a Failure in the kubelet's words. Next: `logs`.
+Input: a pod's container. Output: the runtime's id of the run, or a Failure in the kubelet's words. Next: `logs`.
 Source: pkg/kubelet (validateContainerLogStatus).
 """
 

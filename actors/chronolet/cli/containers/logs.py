@@ -1,6 +1,6 @@
 """`chronolet logs`: prints the output of containers.
 
-Comes in: a pod, a container. Goes out: its output. The container's id comes from the node's log (`logged` selects the
+Input: a pod, a container. Output: its output. The container's id comes from the node's log (`logged` selects the
 run), the output from the node's Docker Engine (`engines` selects it, `output` writes it). Source:
 kubectl's pkg/cmd/logs.
 """

@@ -1,6 +1,6 @@
 """Writes the output of containers: limited, prefixed or merged.
 
-Comes in: chunks of bytes. Goes out: the same on standard output. Both of a container's streams go there, as in kubectl.
+Input: chunks of bytes. Output: the same on standard output. Both of a container's streams go there, as in kubectl.
 Next: `logs`.
 """
 

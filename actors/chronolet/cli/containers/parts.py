@@ -1,6 +1,6 @@
 """The containers of a pod, of every kind, and its default container.
 
-Comes in: a Pod in API form. Goes out: each container's definition and status. Next: `logs`, `exec`, `describe`,
+Input: a Pod in API form. Output: each container's definition and status. Next: `logs`, `exec`, `describe`,
 `containers`. Source: kubectl's pkg/cmd/util/podcmd.
 """
 

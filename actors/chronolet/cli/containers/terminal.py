@@ -1,6 +1,6 @@
 """Connects the local terminal to a command in a container.
 
-Comes in: the streams of a running command. Goes out: its output; to the command, keyboard input and the window size.
+Input: the streams of a running command. Output: its output; to the command, keyboard input and the window size.
 Next: `exec`. Source: kubectl's pkg/util/term.
 """
 

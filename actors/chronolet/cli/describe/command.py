@@ -1,6 +1,6 @@
 """`chronolet describe`: prints a page about a pod, a device or the node, with its events.
 
-Comes in: names. Goes out: text in kubectl's format. The events at its end cover the pod's whole life under its uid.
+Input: names. Output: text in kubectl's format. The events at its end cover the pod's whole life under its uid.
 Next: the `_section` modules, which format the page.
 """
 

@@ -1,6 +1,6 @@
 """The container section of `describe pod`.
 
-Comes in: the spec and status of one container, and lines about its probes. Goes out: lines in kubectl's format. Next:
+Input: the spec and status of one container, and lines about its probes. Output: lines in kubectl's format. Next:
 `pod_section`. Source: kubectl's pkg/describe (describeContainers, DescribeProbe). Unlike kubectl, it also shows hooks.
 """
 

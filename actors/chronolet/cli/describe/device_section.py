@@ -1,6 +1,6 @@
 """The page of `describe device`: a device and its history since the start of the log.
 
-Comes in: a device from `get.devices`, the node's log. Goes out: lines in kubectl's format. The history compares the
+Input: a device from `get.devices`, the node's log. Output: lines in kubectl's format. The history compares the
 states of `devices` after each entry, folded as the actor folds them. Next: `describe`.
 """
 

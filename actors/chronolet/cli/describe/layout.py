@@ -1,6 +1,6 @@
 """Layout of `describe` pages: titles with values next to or below them.
 
-Comes in: titles and values. Goes out: lines in kubectl's format, with control characters in text from pods escaped.
+Input: titles and values. Output: lines in kubectl's format, with control characters in text from pods escaped.
 Next: the `_section` modules.
 """
 

@@ -1,6 +1,6 @@
 """The page of `describe node`.
 
-Comes in: a Node in API form, the states of its pods, its events. Goes out: lines in kubectl's format.
+Input: a Node in API form, the states of its pods, its events. Output: lines in kubectl's format.
 Next: `describe`. Source: kubectl's pkg/describe (describeNode).
 """
 

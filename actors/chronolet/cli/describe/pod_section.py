@@ -1,6 +1,6 @@
 """The page of `describe pod`.
 
-Comes in: a Pod in API form, its events, and lines about its probes. Goes out: lines in kubectl's format. Next:
+Input: a Pod in API form, its events, and lines about its probes. Output: lines in kubectl's format. Next:
 `container_section` and `volume_section` format its longest parts. Source: kubectl's pkg/describe (describePod).
 """
 

@@ -1,6 +1,6 @@
 """Probe state in `describe pod`: the current result and the latest raw results.
 
-Comes in: the prober's states, raw results (newest first), now. Goes out: lines for each probe. Next:
+Input: the prober's states, raw results (newest first), now. Output: lines for each probe. Next:
 `container_section`. kubectl has no counterpart.
 """
 

@@ -1,6 +1,6 @@
 """The volume section of `describe pod`.
 
-Comes in: the volumes of a Pod. Goes out: lines in kubectl's format. Next: `pod_section`. Source: kubectl's pkg/describe
+Input: the volumes of a Pod. Output: lines in kubectl's format. Next: `pod_section`. Source: kubectl's pkg/describe
 (describeVolumes).
 """
 

@@ -1,6 +1,6 @@
 """`chronolet gc`: plans or runs the collection of dead containers and unused images.
 
-Comes in: a node, optionally another policy. Goes out: for every object the action and the rule behind it, or the result
+Input: a node, optionally another policy. Output: for every object the action and the rule behind it, or the result
 of a run. Next: `plan` queries Docker with read-only calls and decides as the collectors do; `run` makes the collectors
 run and follows the log.
 """

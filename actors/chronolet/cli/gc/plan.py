@@ -1,6 +1,6 @@
 """Predicts the next run of the collectors.
 
-Comes in: the collectors' state from the log, and Docker's current objects, read with read-only calls. Goes out: a
+Input: the collectors' state from the log, and Docker's current objects, read with read-only calls. Output: a
 verdict on every object, by the collectors' own rules.
 """
 

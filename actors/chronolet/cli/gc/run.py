@@ -1,6 +1,6 @@
 """Makes the collectors run now and reports the result.
 
-Comes in: a node. Goes out: from the log, a line for each object that was removed or could not be; exit status 1 if a
+Input: a node. Output: from the log, a line for each object that was removed or could not be; exit status 1 if a
 run or a removal failed. If a run is in progress, the new one waits for it.
 """
 

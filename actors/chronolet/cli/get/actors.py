@@ -1,6 +1,6 @@
 """Actors: owner, progress and contents of each shard.
 
-Comes in: a node's shard hashes, leases, snapshots and states. Goes out: shards as plain data, and rows. Next: `get`.
+Input: a node's shard hashes, leases, snapshots and states. Output: shards as plain data, and rows. Next: `get`.
 """
 
 from __future__ import annotations

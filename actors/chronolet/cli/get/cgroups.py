@@ -1,6 +1,6 @@
 """Cgroups: desired and actual values.
 
-Comes in: the state of `qos`, the machine's cgroups. Goes out: cgroups as plain data, and rows. Next: `get`. Desired
+Input: the state of `qos`, the machine's cgroups. Output: cgroups as plain data, and rows. Next: `get`. Desired
 values come from the log, actual ones from the kernel of the machine on which the command runs.
 """
 

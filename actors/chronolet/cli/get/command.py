@@ -1,6 +1,6 @@
 """`chronolet get`: lists pods, containers, devices, images, actors, events, cgroups and nodes from the log.
 
-Comes in: types, names, an output format. Goes out: tables, names, JSON, YAML, or the results of a JSONPath template.
+Input: types, names, an output format. Output: tables, names, JSON, YAML, or the results of a JSONPath template.
 Next: `resources`, which finds the objects.
 """
 

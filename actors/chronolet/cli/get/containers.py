@@ -1,6 +1,6 @@
 """Rows of `get containers`.
 
-Comes in: Pods in API form. Goes out: containers as plain data, and their rows. Next: `get`.
+Input: Pods in API form. Output: containers as plain data, and their rows. Next: `get`.
 """
 
 from __future__ import annotations

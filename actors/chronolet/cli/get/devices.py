@@ -1,6 +1,6 @@
 """Devices of the node's plugins: health and allocation.
 
-Comes in: the state of `devices`. Goes out: devices as plain data, and their rows. Next: `get`, `device_section`.
+Input: the state of `devices`. Output: devices as plain data, and their rows. Next: `get`, `device_section`.
 """
 
 from __future__ import annotations

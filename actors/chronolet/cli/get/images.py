@@ -1,6 +1,6 @@
 """Images: first detection, last use and its users, pinning.
 
-Comes in: the image collector's state from the log. Goes out: images as plain data, and their rows. Next: `get`,
+Input: the image collector's state from the log. Output: images as plain data, and their rows. Next: `get`,
 `gc`.
 """
 

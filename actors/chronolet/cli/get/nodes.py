@@ -1,6 +1,6 @@
 """The node in API form: conditions, capacity, labels, addresses.
 
-Comes in: the states of `qos`, `pleg` and `devices`, and the live processes. Goes out: a v1 Node as plain data, its row.
+Input: the states of `qos`, `pleg` and `devices`, and the live processes. Output: a v1 Node as plain data, its row.
 Next: `get`, `node_section`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
 
 Everything comes from the log, so it is available without an agent; the node is then not ready, with that reason. To

@@ -1,6 +1,6 @@
 """Pod rows in kubectl's format.
 
-Comes in: Pods in API form with status, as plain data. Goes out: rows. Next: `get`, `describe`.
+Input: Pods in API form with status, as plain data. Output: rows. Next: `get`, `describe`.
 Source: pkg/printers/internalversion (printPod).
 """
 

@@ -1,6 +1,6 @@
 """Pods in API form.
 
-Comes in: a `Moment`. Goes out: v1 Pods with status, as plain data; a Failure if a pod is missing. Next: `get`,
+Input: a `Moment`. Output: v1 Pods with status, as plain data; a Failure if a pod is missing. Next: `get`,
 `describe`, `logs`, `exec`.
 """
 

@@ -1,6 +1,6 @@
 """Finds the objects of each type for `get`, with their rows and names.
 
-Comes in: a session, a query. Goes out: `Found`, and a line for each name that was not found. Next: `get`, which prints
+Input: a session, a query. Output: `Found`, and a line for each name that was not found. Next: `get`, which prints
 them. `pods`, `actors` and so on build the rows.
 """
 

@@ -1,6 +1,6 @@
 """Label and field selectors.
 
-Comes in: the values of `-l` and `--field-selector`. Goes out: predicates on a Pod in API form, or a usage error.
+Input: the values of `-l` and `--field-selector`. Output: predicates on a Pod in API form, or a usage error.
 Next: `get`, `delete`, `wait`, `describe`, `logs`. Source: apimachinery's labels.Parse and fields.ParseSelector.
 """
 

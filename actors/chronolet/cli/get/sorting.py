@@ -1,6 +1,6 @@
 """Sorts the objects of `get` by a JSONPath.
 
-Comes in: the value of `--sort-by`, plain objects. Goes out: the objects in order. Next: `get`.
+Input: the value of `--sort-by`, plain objects. Output: the objects in order. Next: `get`.
 Source: kubectl's pkg/cmd/get/sorter.go.
 """
 

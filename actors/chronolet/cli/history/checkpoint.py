@@ -1,6 +1,6 @@
 """`chronolet checkpoint`: prints device allocations in the format of the kubelet's checkpoint file.
 
-Comes in: the state of `devices`. Goes out: the content of kubelet_internal_checkpoint on standard output.
+Input: the state of `devices`. Output: the content of kubelet_internal_checkpoint on standard output.
 Next: tools that read that file.
 """
 

@@ -1,6 +1,6 @@
 """Flags of `events` and `get events` that select KubeEvents.
 
-Comes in: flag values. Goes out: a `Selection`, or a usage error that names the flag. Next: `kube_events`, which reads
+Input: flag values. Output: a `Selection`, or a usage error that names the flag. Next: `kube_events`, which reads
 and filters.
 """
 

@@ -1,6 +1,6 @@
 """`chronolet events`: prints KubeEvents about pods and the node.
 
-Comes in: a selection of events. Goes out: a table in kubectl's format or objects, with `-w` also new events. Next:
+Input: a selection of events. Output: a table in kubectl's format or objects, with `-w` also new events. Next:
 `kube_events`, which reads the events and formats the columns.
 """
 

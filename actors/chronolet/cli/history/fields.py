@@ -1,6 +1,6 @@
 """Formats event fields for output: camelCase names in JSON, human-readable times in text.
 
-Comes in: a decoded event, or plain data. Goes out: plain data. Next: `log`.
+Input: a decoded event, or plain data. Output: plain data. Next: `log`.
 """
 
 from __future__ import annotations

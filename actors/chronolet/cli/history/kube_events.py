@@ -1,6 +1,6 @@
 """Reads, filters and formats KubeEvents for commands.
 
-Comes in: a session, a filter. Goes out: Event objects of the Kubernetes API, rows. Next: `events`, `get`.
+Input: a session, a filter. Output: Event objects of the Kubernetes API, rows. Next: `events`, `get`.
 Source: kubectl's pkg/cmd/events and the printers of pkg/printers/internalversion (printEvent).
 
 The agent's stream in Redis has the newest events; the log has all, including those dropped by the spam filter.

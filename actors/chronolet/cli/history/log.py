@@ -1,6 +1,6 @@
 """`chronolet log`: prints the node's event log, decoded.
 
-Comes in: a filter. Goes out: a line for each entry, as text or JSON. Entries that this release cannot decode appear as
+Input: a filter. Output: a line for each entry, as text or JSON. Entries that this release cannot decode appear as
 plain data, or as bytes.
 """
 

@@ -1,6 +1,6 @@
 """Formats times as kubectl does.
 
-Comes in: milliseconds. Goes out: `5m3s`, `2d4h`, RFC 3339. Source: apimachinery's duration.HumanDuration.
+Input: milliseconds. Output: `5m3s`, `2d4h`, RFC 3339. Source: apimachinery's duration.HumanDuration.
 """
 
 from __future__ import annotations

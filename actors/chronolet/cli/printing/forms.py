@@ -1,6 +1,6 @@
 """Output formats of `get -o`.
 
-Comes in: the value of `-o`, plain data. Goes out: the validated format, or a usage error; text.
+Input: the value of `-o`, plain data. Output: the validated format, or a usage error; text.
 Next: `get`.
 """
 

@@ -1,6 +1,6 @@
 """JSONPath templates in kubectl's dialect: `{.items[*].metadata.name}`, `{range .items[*]}{.status.podIP} {end}`.
 
-Comes in: a template, then plain data. Goes out: text. A missing key yields nothing; an index out of range is an
+Input: a template, then plain data. Output: text. A missing key yields nothing; an index out of range is an
 error. Filters, unions and `..` are rejected by name. Next: `get`, `wait`. Source: client-go's util/jsonpath.
 """
 

@@ -1,6 +1,6 @@
 """Serializes plain data.
 
-Comes in: maps, lists, strings, numbers. Goes out: JSON or YAML.
+Input: maps, lists, strings, numbers. Output: JSON or YAML.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Progress line for operations that take longer than a second.
 
-Comes in: a description of the operation. Goes out: a line on stderr that is redrawn and erased at the end; nothing if
+Input: a description of the operation. Output: a line on stderr that is redrawn and erased at the end; nothing if
 stderr is not a terminal. Next: commands that wait.
 """
 

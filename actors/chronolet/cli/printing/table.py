@@ -1,6 +1,6 @@
 """Tables in kubectl's layout: left-aligned columns, three spaces apart, no rules.
 
-Comes in: a header and rows of text. Goes out: lines. Control characters in text from pods are escaped.
+Input: a header and rows of text. Output: lines. Control characters in text from pods are escaped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parses and tests the value of `wait --for`: a condition or a JSONPath.
 
-Comes in: the value of `--for`, then Pods in API form. Goes out: whether a Pod meets it. Next: `wait`.
+Input: the value of `--for`, then Pods in API form. Output: whether a Pod meets it. Next: `wait`.
 Source: kubectl's pkg/cmd/wait.
 """
 

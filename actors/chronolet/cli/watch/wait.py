@@ -1,6 +1,6 @@
 """`chronolet wait --for=...`: waits until pods meet a condition.
 
-Comes in: names and a condition. Goes out: a line for each pod when it meets the condition; a Failure that names those
+Input: names and a condition. Output: a line for each pod when it meets the condition; a Failure that names those
 that timed out. Next: `watching`, which follows the log. Source: kubectl's pkg/cmd/wait.
 """
 

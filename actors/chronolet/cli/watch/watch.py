@@ -1,6 +1,6 @@
 """`get pods --watch`: prints the current pods, then a line (or object) per change, until interrupted.
 
-Comes in: a pod filter and an output format. Goes out: text. A deleted pod is printed once more in its last state. Next:
+Input: a pod filter and an output format. Output: text. A deleted pod is printed once more in its last state. Next:
 `watching`, which follows the log.
 """
 

@@ -1,6 +1,6 @@
 """Follows pods as they change: current states first, then one log entry at a time.
 
-Comes in: a session. Goes out: Pods in API form, each as soon as an entry changes it. Next: `wait` and
+Input: a session. Output: Pods in API form, each as soon as an entry changes it. Next: `wait` and
 `get --watch`.
 """
 

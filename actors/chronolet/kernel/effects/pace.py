@@ -1,6 +1,6 @@
 """Adaptive concurrency limit of a lane of one-shots, derived from how long they take.
 
-Comes in: the end of each one-shot: its name, its duration, how many ran concurrently. Goes out: the limit. Next:
+Input: the end of each one-shot: its name, its duration, how many ran concurrently. Output: the limit. Next:
 `workshop`.
 
 Little's law: the number of jobs that a server works on equals its throughput times the duration of one job on an idle

@@ -1,7 +1,7 @@
 """Runs the effects that the states request: one per subject of an entity, one-shots with a time-out, standing ones
 restarted when they end.
 
-Comes in: an entity's `outstanding` effects after each commit. Goes out: effect results as inputs of the host, from any
+Input: an entity's `outstanding` effects after each commit. Output: effect results as inputs of the host, from any
 thread; and `SlotFreed` when a subject may be reconciled again. Next: `host`, which decides the results and reconciles.
 
     wanted -> running -> done (its result waits for the host) -> freed -> reconciled: gone, or run again

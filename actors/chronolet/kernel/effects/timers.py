@@ -1,6 +1,6 @@
 """Timers on the monotonic clock: one thread that sleeps until the next timer is due.
 
-Comes in: a delay and a callback. Goes out: the call, on the timers' thread; it must be short. Next: `host`, `effects`.
+Input: a delay and a callback. Output: the call, on the timers' thread; it must be short. Next: `host`, `effects`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Queues of one-shots: each lane has a concurrency limit and an order in which waiting one-shots start.
 
-Comes in: slots to launch. Goes out: calls of their `launch`, now or once there is room. Next: `effects`.
+Input: slots to launch. Output: calls of their `launch`, now or once there is room. Next: `effects`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The timers of one host's entities: one timer per entity, set to its `due`.
 
-Comes in: each entity's `due`, after each commit. Goes out: `Due` messages for the host's inbox; `accept` filters out
+Input: each entity's `due`, after each commit. Output: `Due` messages for the host's inbox; `accept` filters out
 stale ones. Called on the host's own thread, except for the delivery, which runs on the timer thread. Next: `host`.
 """
 

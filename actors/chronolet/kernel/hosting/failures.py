@@ -1,6 +1,6 @@
 """Failure history of a process's hosts: the number of failures and the back-off of each shard.
 
-Comes in: failures. Goes out: back-offs, doubled each time, and the event that the next host records. No clock of its
+Input: failures. Output: back-offs, doubled each time, and the event that the next host records. No clock of its
 own. Next: `supervisor`.
 """
 

@@ -1,6 +1,6 @@
 """The host: the pykka actor that owns one shard in one process and is the only one to decide for its entities.
 
-Comes in: log entries and commands from the reader, signals from effects, `Due` from timers. Goes out: steps to the
+Input: log entries and commands from the reader, signals from effects, `Due` from timers. Output: steps to the
 store; after each commit, the effects and timers that the states request. If it fails, its supervisor restarts it, and
 it replays. Next: `ledger` (builds a step), `shard_writer` (commits it), `effects`, `entity_timers`, `supervisor`.
 

@@ -1,6 +1,6 @@
 """HostHandle: the recovered state and the inbox through which others reach a host.
 
-Comes in: a recovered shard; then new messages, on the reader's thread. Goes out: the inbox that the host empties. No
+Input: a recovered shard; then new messages, on the reader's thread. Output: the inbox that the host empties. No
 thread of its own. Next: `host`, which starts from it; `reader`, which adds new messages.
 """
 

@@ -1,6 +1,6 @@
 """The messages that a supervisor receives.
 
-Comes in: nothing. Goes out: the messages in its pykka inbox: from timers, its hosts, the reader, the lease and its
+Input: nothing. Output: the messages in its pykka inbox: from timers, its hosts, the reader, the lease and its
 process. Next: `supervisor`.
 """
 

@@ -1,6 +1,6 @@
 """One process of the node: its startup phases, the services its hosts share, and its shutdown.
 
-Comes in: kinds with their workers, a store, the lock folder. Goes out: a running `Process`. Next: `supervisor`.
+Input: kinds with their workers, a store, the lock folder. Output: a running `Process`. Next: `supervisor`.
 
     checking -> leasing -> acquiring -> adopting -> recovering -> running -> retired
     without a shard: standing by, or without its history

@@ -1,6 +1,6 @@
 """pykka actors multiplexed onto one shared thread: for many small actors that are mostly idle.
 
-Comes in: messages for the actors. Goes out: calls of their `on_receive`, on the shared thread, one message at a time.
+Input: messages for the actors. Output: calls of their `on_receive`, on the shared thread, one message at a time.
 Next: actors with many instances, such as the prober's. Otherwise they behave like any pykka actor: each has an inbox,
 `stop` stops it, and an exception ends it (`on_failure`).
 """

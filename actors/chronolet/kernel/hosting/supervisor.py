@@ -1,6 +1,6 @@
 """The supervisor: acquires shards, recovers them, starts their hosts and restarts hosts that fail.
 
-Comes in: host failures, the server's return, a renewed lease, a tick per second with several looks in between. Goes
+Input: host failures, the server's return, a renewed lease, a tick per second with several looks in between. Goes
 out: running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the server lost
 the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and the process
 manager restarts it. Next: `process`.

@@ -1,6 +1,6 @@
 """Archive files: compressed parts of the log on disk, so that the stream in Redis can be trimmed.
 
-Comes in: entries. Goes out: files `<state folder>/archive/<run>/<first>..<last>.archive`, and the entries read back. A
+Input: entries. Output: files `<state folder>/archive/<run>/<first>..<last>.archive`, and the entries read back. A
 file is the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of
 msgpack arrays, one per entry: position, type, entity, subject, actor, cause, data. Writing is idempotent: the same
 entries give the same bytes, so a retry after a crash replaces a file with an identical one. Next: `keeper` writes the

@@ -1,6 +1,6 @@
 """Remembers the end of the log outside the server, so that a loss of entries on the server is noticed.
 
-Comes in: the run and the last position read, each second; a file of the state folder. Goes out: `LogLost` if the server
+Input: the run and the last position read, each second; a file of the state folder. Output: `LogLost` if the server
 has a newer log, or one that ends earlier; an error if its log belongs to other agents. A thread of its own writes, so
 that a slow disk delays no other. Next: `supervisor`.
 

@@ -1,6 +1,6 @@
 """Detects that the server has lost data that it had acknowledged to this process.
 
-Comes in: the last positions and versions of the log, mailboxes and shards that this process has seen. Goes out: whether
+Input: the last positions and versions of the log, mailboxes and shards that this process has seen. Output: whether
 data is lost. Next: `reader`, which then stops delivering, and `supervisor`, which reloads everything from the server.
 """
 

@@ -1,6 +1,6 @@
 """Reads the node's log and the mailboxes of all shards hosted by this process, in one blocking call.
 
-Comes in: entries and mails. Goes out: inputs to the hosts, in order, with the position read up to; a notification when
+Input: entries and mails. Output: inputs to the hosts, in order, with the position read up to; a notification when
 the server was unreachable and is back. If the server has lost entries or commands that were read, the reader stops
 delivering: a host that still has a lost message in its inbox must not receive the message written in its place. A host
 with a full inbox is skipped, so that it delays no other; its messages are read again when it has room. Next: `host`.

@@ -1,6 +1,6 @@
 """Recovery: one scan of the log rebuilds the states of all shards of a process, and their backlogs.
 
-Comes in: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Goes out:
+Input: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Output:
 `Recovered` for each shard; its backlog holds the mailbox's commands first, then the log entries it has not consumed. An
 unreadable snapshot is ignored, and the history folded from its beginning. Next: `host`.
 """

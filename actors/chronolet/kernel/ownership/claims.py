@@ -1,6 +1,6 @@
-"""Finds free shards and acquires them for one process (DESIGN 3.5).
+"""Finds free shards and acquires them for one process (docs/design.md, Ownership).
 
-Comes in: shards that this process could host. Goes out: claims, for recovery; and `left`, the shards that this process
+Input: shards that this process could host. Output: claims, for recovery; and `left`, the shards that this process
 has quarantined because of an error. Next: `supervisor`.
 
     free: released by its owner | its owner's lease is gone | its owner is proven dead by its lock

@@ -1,7 +1,8 @@
 """The process's lease `alive:<process>`, renewed each second by its own thread, also during recovery.
 
-Comes in: a store. Goes out: `valid`, by this machine's clock since boot, checked before every external call; and a file
-lock in the state folder that shows other processes on the machine immediately when this one is dead (DESIGN 3.5).
+Input: a store. Output: `valid`, by this machine's clock since boot, checked before every external call; and a file lock
+in the state folder that shows other processes on the machine immediately when this one is dead (docs/design.md,
+Ownership).
 
     valid -> lapsed (not renewed in time: another may have taken over) -> renewed, ownership checked -> valid
 """

@@ -1,6 +1,6 @@
 """Hosts the shards with waiting commands before the others, and waits until those commands are decided.
 
-Comes in: claimed shards, then the handles of their hosts; the shards that other processes host. Goes out: the shards to
+Input: claimed shards, then the handles of their hosts; the shards that other processes host. Output: the shards to
 host first; the end of the wait. A command may change what other shards have to do: they find its events in the log
 before their own effects begin (docs/adr/0019). Next: `supervisor`.
 """

@@ -1,6 +1,6 @@
 """Combines adjacent log entries into one message, for kinds that request it (`Kind.batches`).
 
-Comes in: the items waiting for a host. Goes out: the same items in the same order, with each run of entries that belong
+Input: the items waiting for a host. Output: the same items in the same order, with each run of entries that belong
 together as one input; consuming it consumes its last entry. If the host steps one message at a time, each entry forms a
 batch of its own. Next: `host`. Pure.
 """

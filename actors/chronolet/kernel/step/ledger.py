@@ -1,6 +1,6 @@
 """Turns messages into a step: holds the folded states of one shard and decides the waiting messages of one turn.
 
-Comes in: inputs (log events, commands, signals, due timers) and the store's reply to the step. Goes out: a `Turn` with
+Input: inputs (log events, commands, signals, due timers) and the store's reply to the step. Output: a `Turn` with
 records to commit and, after the commit, the keys whose effects and timers may have changed. No I/O, no clock. Next:
 `host`, `recovery`.
 """

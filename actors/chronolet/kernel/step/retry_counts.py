@@ -1,6 +1,6 @@
 """Counts attempts per message after a failure of the host or of the previous process (docs/adr/0021).
 
-Comes in: whether the shard failed before, and the attempt counts in its hash. Goes out: whether a message is decided in
+Input: whether the shard failed before, and the attempt counts in its hash. Output: whether a message is decided in
 a step of its own, whether it may be retried, and which counts to remove with the step. Next: `host`.
 
     the shard's host failed in this process     each message alone

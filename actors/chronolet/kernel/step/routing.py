@@ -1,6 +1,6 @@
 """Routes log entries and mails to the shards that they concern.
 
-Comes in: entries and mails from the store. Goes out: `Input`s per shard. Decodes an entry only if a kind subscribes to
+Input: entries and mails from the store. Output: `Input`s per shard. Decodes an entry only if a kind subscribes to
 its type. Next: `host`.
 """
 

@@ -1,6 +1,6 @@
 """Writes a host's shard to the store: steps, attempt counts and snapshots.
 
-Comes in: turns from the ledger. Goes out: store calls under the owner's fencing token. A step or count is retried with
+Input: turns from the ledger. Output: store calls under the owner's fencing token. A step or count is retried with
 the same bytes until the store replies. Raises ShardLost, ShardDiverged or ServerBehind, each of which ends the host.
 Called only on the host's own thread. Next: `host`, `store`.
 """

@@ -1,6 +1,6 @@
 """Encodes and decodes snapshots: the folded states of a shard's entities.
 
-Comes in: the state of each entity, and the positions of its last events. Goes out: msgpack. Next: `store`. Large tables
+Input: the state of each entity, and the positions of its last events. Output: msgpack. Next: `store`. Large tables
 in a state are `immutables.Map`; the hooks here let msgspec encode and decode them.
 """
 

@@ -1,6 +1,6 @@
 """Tracks effects that ran when a process ended without a handover: one of them may have ended it (docs/adr/0021).
 
-Comes in: the marks in a shard's hash. Goes out: how often a process ended while an effect ran, and marks to be written
+Input: the marks in a shard's hash. Output: how often a process ended while an effect ran, and marks to be written
 and removed. A mark counts the processes in which an effect started and did not end. Marks exist only after an unclean
 end. Next: `effects`, which runs suspects one at a time; `host`.
 

@@ -1,6 +1,6 @@
 """The data of one node's server in memory, behind `memory_store`.
 
-Goes out: plain mutable tables under one condition variable; several stores may share them, as processes share a server.
+Output: plain mutable tables under one condition variable; several stores may share them, as processes share a server.
 Next: `memory_store`.
 """
 

@@ -1,6 +1,6 @@
 """In-memory twin of the Redis store: passes the same contract suite; for tests and simulations.
 
-Comes in: the calls of the `Store` Protocol. Goes out: their results, immediately and without a network. Nothing
+Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. Nothing
 outlives the process. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
 """
 

@@ -1,7 +1,7 @@
 """The kernel's interface to Redis: a Protocol with two implementations under one contract suite, `redis.store` (the
 versioned function library `functions.lua`) and `memory_store` (the in-memory twin).
 
-Comes in: steps, acquisitions, snapshots. Goes out: plain values, also for refusals that a caller must expect (`Fenced`,
+Input: steps, acquisitions, snapshots. Output: plain values, also for refusals that a caller must expect (`Fenced`,
 `Conflict`, `busy`). A lost connection is the exception `StoreUnreachable`: the call may or may not have happened.
 """
 

@@ -1,6 +1,6 @@
 """Redis connections with raw replies and explicit retries: no command is resent unless its caller allows it.
 
-Comes in: a URL; packed commands. Goes out: replies as hiredis returns them (flat lists of bytes), errors translated for
+Input: a URL; packed commands. Output: replies as hiredis returns them (flat lists of bytes), errors translated for
 the kernel. Next: `store`, `scan`; `wire`, which has the socket.
 """
 

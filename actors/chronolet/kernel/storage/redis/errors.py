@@ -1,6 +1,6 @@
 """Translates Redis's errors for the kernel: one clear line each, and whether waiting may help.
 
-Comes in: the text of an error reply, or a `RedisError` of `wire` and the server's address. Goes out: the exception for
+Input: the text of an error reply, or a `RedisError` of `wire` and the server's address. Output: the exception for
 that reply; `StoreUnreachable` or `StoreBroken`. Next: `connection` and `store` raise them to hosts, supervisor and CLI.
 """
 

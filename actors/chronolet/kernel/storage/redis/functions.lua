@@ -1,8 +1,8 @@
 #!lua name=chronolet_1
--- All writes of a node, as one library of versioned functions (DESIGN 3.3). Published functions are never changed or
+-- All writes of a node, as one library of versioned functions (docs/design.md, One step). Published functions are never changed or
 -- replaced: a function that must differ goes into library chronolet_2 under its own name.
 --
--- Comes in: keys of one node (one hash tag), arguments as text. Goes out: a list whose first element is the result:
+-- Input: keys of one node (one hash tag), arguments as text. Output: a list whose first element is the result:
 --   OK ...            done
 --   FENCED token      the caller's token is stale: `token` owns the shard (empty: no owner); nothing was written
 --   CONFLICT ...      the shard is not in the state that the caller expects; nothing was written

@@ -1,6 +1,6 @@
-"""Loads the function library into the server, and checks that the server is suitable (DESIGN 4, last lines).
+"""Loads the function library into the server, and checks that the server is suitable (docs/design.md, Redis).
 
-Comes in: a channel. Goes out: warnings, or StoreUnreachable(healing=False). A published library is never replaced: the
+Input: a channel. Output: warnings, or StoreUnreachable(healing=False). A published library is never replaced: the
 same name with other code is an error for the operator to resolve. Next: `store.check`.
 """
 

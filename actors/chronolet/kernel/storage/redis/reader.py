@@ -1,6 +1,6 @@
 """The blocking read of the log and all mailboxes of a process, on its own connection, and a way to end it early.
 
-Comes in: positions to read after. Goes out: `Inputs`. One XREAD BLOCK covers few streams: the log and one mailbox per
+Input: positions to read after. Output: `Inputs`. One XREAD BLOCK covers few streams: the log and one mailbox per
 shard of the process (a wake-up costs the server under a microsecond per stream). Next: `store.wait`, called by the
 process's one reader.
 """

@@ -1,6 +1,6 @@
 """Decodes raw replies of Redis into the kernel's values.
 
-Comes in: RESP2 replies from hiredis: nested lists of bytes. Goes out: `Entry`, `Mail`, `Head`. A malformed entry never
+Input: RESP2 replies from hiredis: nested lists of bytes. Output: `Entry`, `Mail`, `Head`. A malformed entry never
 raises: it is returned with an empty type and the fields that are readable, for the host to quarantine. Next: `store`.
 """
 

@@ -1,6 +1,6 @@
 """Fast scan of the log: its own connection, small pages, each requested before the previous one is used.
 
-Comes in: positions. Goes out: entries, oldest first. One page ahead: the server prepares it while Python folds the
+Input: positions. Output: entries, oldest first. One page ahead: the server prepares it while Python folds the
 current one. Small pages: a page larger than the socket's buffer keeps the server waiting for its reader (measured:
 pages of 100 to 200 entries are read twice as fast as redis-py's of 1,000, pages of 500 and more one and a half times as
 fast). Next: recovery.

@@ -1,6 +1,6 @@
 """Commits steps: each is encoded once, and resent byte for byte until there is a reply or the time is up.
 
-Comes in: a `Step`. Goes out: `Committed`, `Fenced`, `Conflict`. Resending is idempotent: the function compares version
+Input: a `Step`. Output: `Committed`, `Fenced`, `Conflict`. Resending is idempotent: the function compares version
 and cursors, so for a step that is already committed it returns CONFLICT with that step's id. Next: the host.
 """
 

@@ -1,6 +1,6 @@
 """The node's store on Redis: all writes of the log and its shards go through `functions.lua`.
 
-Comes in: the calls of the `Store` Protocol. Goes out: their results; StoreUnreachable or StoreBroken, with one clear
+Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear
 line, if the server cannot serve. Four connections: one for steps, one for the blocking reader, one for the lease (so
 that a stuck server is noticed within a second), one for all other calls. Next: hosts, reader, lease, keeper, CLI.
 """

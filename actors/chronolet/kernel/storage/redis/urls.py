@@ -1,6 +1,6 @@
 """Validates and parses URLs of a Redis server, and keeps their passwords out of texts.
 
-Comes in: text from a setting. Goes out: a parsed `Target`; the URL without password and options; the URL with a
+Input: text from a setting. Output: a parsed `Target`; the URL without password and options; the URL with a
 password from another setting; a `RedisUrlError`, whose text never holds a part that may be secret. Anything unexpected
 in a URL is refused. Next: `wire`, which connects to a `Target`; the node's settings.
 """

@@ -1,6 +1,6 @@
 """One connection to Redis: the first use opens it and logs in; bytes out, raw replies in.
 
-Comes in: a server's `Target`, packed commands. Goes out: replies as hiredis returns them, or a `RedisError`. Next:
+Input: a server's `Target`, packed commands. Output: replies as hiredis returns them, or a `RedisError`. Next:
 `connection`. RESP2, so replies are flat lists of bytes. Why not redis-py: importing its connection imports all of it, 8
 MiB and 0.1 s of CPU in each process (ADR 28).
 
