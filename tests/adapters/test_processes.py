@@ -27,13 +27,9 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         one.kill()
 
 
-TERM_CAUGHT = f"{1 << (signal.SIGTERM - 1):016x}"
-
-
-def proc_of(folder: Path, pid: int, cgroup: str, caught: str = TERM_CAUGHT) -> Path:
-    """A /proc in which the process is in this cgroup and catches these signals."""
+def proc_of(folder: Path, pid: int, cgroup: str) -> Path:
+    """A /proc in which the process is in this cgroup."""
     (folder / str(pid)).mkdir()
-    (folder / str(pid) / "status").write_text(f"Name:\tpause\nSigIgn:\t{0:016x}\nSigCgt:\t{caught}\n")
     (folder / str(pid) / "cgroup").write_text(f"4:memory:{cgroup}\n0::{cgroup}\n")
     return folder
 
@@ -150,21 +146,6 @@ def test_a_signal_is_sent(process: subprocess.Popen[bytes], name: str, tmp_path:
     assert HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).signal(process.pid, ID, name)
     assert process.wait(scratch.hang_limit(30)) == -signal.SIGTERM
     assert descriptors() == before
-
-
-@pytest.mark.parametrize("name", ["TERM", "INT"])
-def test_a_signal_without_a_handler_is_not_sent(process: subprocess.Popen[bytes], name: str, tmp_path: Path) -> None:
-    only_hup = f"{1 << (signal.SIGHUP - 1):016x}"
-    proc = proc_of(tmp_path, process.pid, f"/docker/{ID}", only_hup)
-    assert not HostProcesses(proc).signal(process.pid, ID, name)
-    assert process.poll() is None
-
-
-def test_without_a_line_of_handlers_no_signal_is_sent(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    proc = proc_of(tmp_path, process.pid, f"/docker/{ID}")
-    (proc / str(process.pid) / "status").write_text("Name:\tpause\n")
-    assert not HostProcesses(proc).signal(process.pid, ID, "TERM")
-    assert process.poll() is None
 
 
 @pytest.mark.parametrize("name", ["", "0", "15", "RTMIN+3", "SIGNAL"])

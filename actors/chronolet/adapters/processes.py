@@ -47,17 +47,9 @@ class HostProcesses:
         number = _SIGNALS.get(name.removeprefix("SIG"))
         with ExitStack() as stack, suppress(OSError):
             process = self._opened(stack, pid, container_id)
-            if process is not None and number is not None and self._catches(pid, number):
+            if process is not None and number is not None:
                 signal.pidfd_send_signal(process, number)
                 return True
-        return False
-
-    def _catches(self, pid: int, number: int) -> bool:
-        """Whether the process has a handler for the signal: one that has just been started may have none yet."""
-        for line in (self._proc / str(pid) / "status").read_text().splitlines():
-            name, _, mask = line.partition(":")
-            if name == "SigCgt":
-                return bool(int(mask, 16) >> (number - 1) & 1)
         return False
 
     def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:

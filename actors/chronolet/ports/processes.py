@@ -21,8 +21,7 @@ class Processes(Protocol):
 
     def signal(self, pid: int, container_id: str, name: str) -> bool:
         """Send a signal (`SIGTERM` or `TERM`) to the first process of the container. False if it was not sent: the
-        process is not on this machine, the signal has no such name here, or the process has no handler for it. The
-        kernel drops such a signal, for the process is the first of its namespace.
+        process is not on this machine, or the signal has no such name here.
         """
 
 
