@@ -1,15 +1,12 @@
-"""Containers' processes, by way of the kernel: their ends, which the runtime reports only after tidying up, and
-signals, for each of which the runtime starts a program.
+"""The ends of containers' processes, as the kernel tells them: the container runtime tells when it has tidied up.
 
-Comes in: pids as the runtime gives them. Goes out: calls. Next: `pod`'s workers, by the port. Source: pidfd_open(2),
-pidfd_send_signal(2).
+Comes in: pids as the runtime gives them. Goes out: calls. Next: `pod`'s workers, by the port. Source: pidfd_open(2).
 """
 
 from __future__ import annotations
 
 import os
 import select
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,15 +14,13 @@ from pathlib import Path
 
 from chronolet.ports.processes import NoProcesses, Processes
 
-_NEEDED = ((os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal"))
+_NEEDED = ("pidfd_open", "eventfd", "eventfd_write")
 """Python has what the system that it was built on has: `pidfd_open` with kernel headers from 5.3 on."""
-
-_SIGNALS = {one.name.removeprefix("SIG"): one for one in signal.Signals}
 
 
 def host_processes() -> Processes:
     """Those of this machine, or none where this Python cannot watch them."""
-    return HostProcesses() if all(hasattr(module, name) for module, name in _NEEDED) else NoProcesses()
+    return HostProcesses() if all(hasattr(os, name) for name in _NEEDED) else NoProcesses()
 
 
 class HostProcesses:
@@ -42,29 +37,13 @@ class HostProcesses:
                 self._watch(stack, pid, container_id, ended)
             yield
 
-    def signal(self, pid: int, container_id: str, name: str) -> bool:
-        """See `Processes`. One of the real-time signals that have no name of their own (`RTMIN+3`) is not sent."""
-        number = _SIGNALS.get(name.removeprefix("SIG"))
-        with ExitStack() as stack, suppress(OSError):
-            process = self._opened(stack, pid, container_id)
-            if process is not None and number is not None:
-                signal.pidfd_send_signal(process, number)
-                return True
-        return False
-
-    def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:
-        """The process's descriptor, None if it is not the container's. OSError if there is no such process."""
+    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
         if not pid:
-            return None
+            return
         process = os.pidfd_open(pid)
         stack.callback(os.close, process)
-        # Opened first: should the pid have become somebody else's by now, so has the descriptor.
-        return process if container_id in (self._proc / str(pid) / "cgroup").read_text() else None
-
-    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
-        process = self._opened(stack, pid, container_id)
-        if process is None:
-            return
+        if container_id not in (self._proc / str(pid) / "cgroup").read_text():
+            return  # its pid is somebody else's by now
         over = os.eventfd(0)
         stack.callback(os.close, over)
         watcher = threading.Thread(target=_wait, args=(process, over, ended), name=f"process {pid}", daemon=True)

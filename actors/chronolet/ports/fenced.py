@@ -59,11 +59,9 @@ class FencedRuntime:
             self._runtime.start(container_id)
         self._context.done("docker.start")
 
-    def kill(self, container_id: str, signal: str, sent: Callable[[], bool] = lambda: False) -> None:
-        """`sent` may send the signal by itself. If it returns False, the runtime does."""
+    def kill(self, container_id: str, signal: str) -> None:
         with self._call("docker.kill"):
-            if not sent():
-                self._runtime.kill(container_id, signal)
+            self._runtime.kill(container_id, signal)
         self._context.done("docker.kill")
 
     def remove(self, container_id: str) -> None:

@@ -1,7 +1,6 @@
 """The processes of containers, as far as this machine shows them.
 
-Comes in: a process and its container. Goes out: signals to it, and the news of its end. Implementation:
-`adapters.processes`.
+Comes in: a process and its container. Goes out: the news of its end. Implementation: `adapters.processes`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,6 @@ class Processes(Protocol):
         it is not on this machine.
         """
 
-    def signal(self, pid: int, container_id: str, name: str) -> bool:
-        """Send a signal (`SIGTERM` or `TERM`) to the first process of the container. False if it was not sent: the
-        process is not on this machine, or the signal has no such name here.
-        """
-
 
 class NoProcesses:
     """None can be seen."""
@@ -31,7 +25,3 @@ class NoProcesses:
     def watched(self, _pid: int, _container_id: str, _ended: Callable[[], None]) -> AbstractContextManager[None]:
         """See `Processes`."""
         return nullcontext()
-
-    def signal(self, _pid: int, _container_id: str, _name: str) -> bool:
-        """See `Processes`."""
-        return False
