@@ -1,15 +1,13 @@
-"""Signals to processes, and their ends, by way of the kernel."""
+"""The ends of processes, told by the kernel."""
 
 from __future__ import annotations
 
 import errno
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -129,56 +127,7 @@ def test_the_processes_of_this_host_are_watched() -> None:
     assert isinstance(host_processes(), HostProcesses)
 
 
-@pytest.mark.parametrize(
-    ("module", "what"),
-    [(os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal")],
-)
-def test_a_python_without_the_calls_watches_nothing(
-    module: ModuleType, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(module, what)
+@pytest.mark.parametrize("what", ["pidfd_open", "eventfd", "eventfd_write"])
+def test_a_python_without_the_calls_watches_nothing(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, what)
     assert isinstance(host_processes(), NoProcesses)
-
-
-@pytest.mark.parametrize("name", ["TERM", "SIGTERM"])
-def test_a_signal_is_sent(process: subprocess.Popen[bytes], name: str, tmp_path: Path) -> None:
-    before = descriptors()
-    assert HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).signal(process.pid, ID, name)
-    assert process.wait(scratch.hang_limit(30)) == -signal.SIGTERM
-    assert descriptors() == before
-
-
-@pytest.mark.parametrize("name", ["", "0", "15", "RTMIN+3", "SIGNAL"])
-def test_a_signal_of_no_such_name_is_not_sent(process: subprocess.Popen[bytes], name: str, tmp_path: Path) -> None:
-    before = descriptors()
-    assert not HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).signal(process.pid, ID, name)
-    assert descriptors() == before
-    assert process.poll() is None
-
-
-def test_another_containers_process_gets_no_signal(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    before = descriptors()
-    assert not HostProcesses(proc_of(tmp_path, process.pid, "/docker/other")).signal(process.pid, ID, "KILL")
-    assert descriptors() == before
-    assert process.poll() is None
-
-
-@pytest.mark.parametrize("pid", [0, 4_194_305])
-def test_a_process_that_is_not_there_gets_no_signal(pid: int) -> None:
-    before = descriptors()
-    assert not HostProcesses().signal(pid, ID, "TERM")
-    assert descriptors() == before
-
-
-def test_a_process_that_may_not_be_signalled_is_left_to_the_runtime(
-    process: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: int) -> None:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(signal, "pidfd_send_signal", refuse)
-    assert not HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).signal(process.pid, ID, "TERM")
-
-
-def test_without_processes_no_signal_is_sent() -> None:
-    assert not NoProcesses().signal(os.getpid(), ID, "TERM")

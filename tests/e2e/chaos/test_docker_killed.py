@@ -12,7 +12,10 @@ from tests.e2e.node import Node
 from tests.integration.effects.registry import registry_in
 from tests.support.docker import private_docker
 from tests.support.redis import private_redis
-from tests.support.scratch import HANG_SECONDS
+from tests.support.scratch import HANG_SECONDS, wait_until
+
+KILLED = 3
+"""Containers that die while Docker is away, each time."""
 
 
 def check_rest(node: Node, churn: Churn) -> None:
@@ -52,8 +55,10 @@ def killed_again_and_again(*, live_restore: bool, kills: int, seed: int) -> None
             took, hit = [], 0
             for number in range(kills):
                 moved(node, churn, moves=dice.randrange(1, 20), lines=10)
+                # On a slow machine the churn kills faster than containers come back.
+                wait_until(lambda: len(engine.processes()) >= KILLED, "containers to kill while Docker is away")
                 engine.kill9()
-                hit += churn.kill(3)
+                hit += churn.kill(KILLED)
                 moved(node, churn, moves=dice.randrange(1, 20))
                 engine.start()
                 churn.pause()

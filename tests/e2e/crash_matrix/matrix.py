@@ -53,6 +53,9 @@ class Twin:
 
     lived: Lived
     points: Sequence[Point]
+    """One for each announcement."""
+    common: frozenset[Point]
+    """By whatever event: both lives have passed them."""
 
 
 class Matrix:
@@ -71,12 +74,10 @@ class Matrix:
         one, other = (self._live(plan, record=True) for _ in range(2))
         if found := difference(one.story, other.story):
             raise AssertionError(f"two lives in which nobody was killed differ: {found}")
-        common = points.reached_by_all([one.names, other.names])
-        passed = [
-            point for point in dict.fromkeys(points.all_points(one.names)) if point in common and _is_of_pods(point)
-        ]
+        common = frozenset(filter(_is_of_pods, points.reached_by_all([one.names, other.names])))
+        passed = [point for point in dict.fromkeys(points.all_points(one.names)) if point in common]
         assert len(passed) > 80, passed
-        return Twin(one, passed)
+        return Twin(one, passed, common)
 
     def run(self, twin: Twin, plans: Sequence[Plan], at_once: int = AT_ONCE) -> None:
         """Live all of them, and hold each against the twin. The order of things that run side by side may spare a life

@@ -78,12 +78,14 @@ class Counting:
         return found
 
 
-def all_points(names: Sequence[str]) -> list[Point]:
-    """One point for each announcement of a life, by the event of it that is rarest in that life."""
+def all_points(names: Sequence[str], told_by: str = "") -> list[Point]:
+    """One point for each announcement of a life, by the event of it that is rarest in that life; a step with an event
+    of the type `told_by` goes by that one.
+    """
     counting = Counting()
     each = [counting.points(name) for name in names]
     often = Counter((point.place, point.type) for points in each for point in points)
-    return [min(points, key=lambda one: (often[one.place, one.type], one)) for points in each]
+    return [min(points, key=lambda one: (one.type != told_by, often[one.place, one.type], one)) for points in each]
 
 
 def reached_by_all(lives: Iterable[Sequence[str]]) -> set[Point]:

@@ -29,6 +29,12 @@ def test_each_announcement_is_a_point_told_by_its_rarest_event() -> None:
     ]
 
 
+def test_a_step_with_a_wanted_event_goes_by_that_one() -> None:
+    told = [str(point) for point in points.all_points(LIFE, told_by="pod.ImageReady")]
+    assert told[0] == "step/before pod/2 pod.ImageReady #1"
+    assert told[3] == "step/before pod/2 pod.ImageReady #2"
+
+
 def test_a_point_is_the_same_however_messages_fall_into_steps() -> None:
     in_one = ["step/before pod/2 pod.ImageReady+pod.ImageReady+pod.ContainerStartRequested", LIFE[2]]
     common = points.reached_by_all([LIFE, in_one])

@@ -29,7 +29,6 @@ from chronolet.pod.workers.images import Pulls
 from chronolet.ports.devices.cdi import Cdi, NoCdi
 from chronolet.ports.machine.cgroups import ContainerCgroups
 from chronolet.ports.runtime import labels
-from chronolet.ports.runtime.processes import Processes
 from chronolet.ports.runtime.registries import NoKeys
 from chronolet.ports.runtime.runtime import ContainerState, Runtime
 from chronolet.rules.resources.container_limits import Holding
@@ -124,7 +123,6 @@ class World:
     cdi: Cdi = field(default_factory=NoCdi)
     cgroups: ContainerCgroups = field(default_factory=ContainerGroups)
     holding: Holding = field(default_factory=Holding)
-    processes: Processes = field(default_factory=HostProcesses)
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -142,7 +140,7 @@ class World:
             cgroups=self.cgroups,
             holding=self.holding,
             run=lambda: RUN,
-            processes=self.processes,
+            processes=HostProcesses(),
         )
         self.jobs = effects.jobs(outside)
 

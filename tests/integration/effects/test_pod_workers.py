@@ -3,21 +3,18 @@
 import socket
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chronolet.adapters.machine.processes import HostProcesses
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
 from chronolet.pod.workers import runtime_restart, stopping
 from chronolet.ports.runtime import labels
-from chronolet.ports.runtime.processes import NoProcesses, Processes
-from chronolet.ports.runtime.runtime import Runtime, SandboxSpec
+from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas.podspec import (
     ContainerPort,
     EmptyDir,
@@ -446,21 +443,6 @@ def test_what_is_not_there_is_dead_for_unknown_reasons(world: World) -> None:
     assert (answer.exit_code, answer.reason, answer.id) == (137, "ContainerStatusUnknown", "0" * 64)
 
 
-class SignalledRuntime:
-    """A runtime, and the signals that it was asked to send."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self.signals: list[str] = []
-
-    def kill(self, container_id: str, signal: str) -> None:
-        self.signals.append(signal)
-        self._runtime.kill(container_id, signal)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._runtime, name)
-
-
 def test_a_sandbox_stops(world: World) -> None:
     sandbox = world.sandbox(pod(container(*OBEDIENT)))
     at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
@@ -469,22 +451,6 @@ def test_a_sandbox_stops(world: World) -> None:
     assert isinstance(answer, signals.SandboxDown)
     assert (answer.id, answer.exit_code, answer.finished_at > sandbox.started_at) == (sandbox.id, 0, True)
     assert world.run(stop) == answer
-
-
-@pytest.mark.parametrize(("processes", "asked"), [(HostProcesses(), []), (NoProcesses(), ["TERM"])])
-def test_a_sandbox_gets_its_signal_from_the_kernel_where_its_process_is_seen(
-    world: World, processes: Processes, asked: list[str]
-) -> None:
-    runtime = SignalledRuntime(world.runtime)
-    seeing = replace(world, runtime=runtime, processes=processes)
-    sandbox = seeing.sandbox(pod(container(*OBEDIENT)))
-    at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
-    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", grace_period_seconds=3600, **at)
-    context = Context()
-    answer = seeing.run(stop, context)
-    assert (answer.id, answer.exit_code) == (sandbox.id, 0)
-    assert runtime.signals == asked
-    assert context.points.count("before docker.kill") == 1
 
 
 # -- the end -------------------------------------------------------------------------------------------------------

@@ -1,15 +1,12 @@
-"""Watch and signal containers' processes through the kernel: the runtime reports an exit only after its clean-up, and
-starts a program for each signal.
+"""Watch containers' processes through the kernel: the runtime reports an exit only after its clean-up.
 
-Input: pids from the runtime. Output: calls. Next: `pod`'s workers, through the port. Source: pidfd_open(2),
-pidfd_send_signal(2).
+Input: pids from the runtime. Output: calls. Next: `pod`'s workers, through the port. Source: pidfd_open(2).
 """
 
 from __future__ import annotations
 
 import os
 import select
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,15 +14,13 @@ from pathlib import Path
 
 from chronolet.ports.runtime.processes import NoProcesses, Processes
 
-_NEEDED = ((os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal"))
+_NEEDED = ("pidfd_open", "eventfd", "eventfd_write")
 """Python offers what its build system had: `pidfd_open` needs kernel headers from 5.3 on."""
-
-_SIGNALS = {one.name.removeprefix("SIG"): one for one in signal.Signals}
 
 
 def host_processes() -> Processes:
     """Return the processes of this machine, or none if this Python cannot watch them."""
-    return HostProcesses() if all(hasattr(module, name) for module, name in _NEEDED) else NoProcesses()
+    return HostProcesses() if all(hasattr(os, name) for name in _NEEDED) else NoProcesses()
 
 
 class HostProcesses:
@@ -42,28 +37,13 @@ class HostProcesses:
                 self._watch(stack, pid, container_id, ended)
             yield
 
-    def signal(self, pid: int, container_id: str, name: str) -> bool:
-        """See `Processes`. Real-time signals without a name of their own (`RTMIN+3`) are not sent."""
-        number = _SIGNALS.get(name.removeprefix("SIG"))
-        with ExitStack() as stack, suppress(OSError):
-            process = self._opened(stack, pid, container_id)
-            if process is not None and number is not None:
-                signal.pidfd_send_signal(process, number)
-                return True
-        return False
-
-    def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:
-        """Return the process's descriptor, None if it is not the container's. OSError if there is no such process."""
+    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
         if not pid:
-            return None
+            return
         process = os.pidfd_open(pid)
         stack.callback(os.close, process)
         # Open first: if the pid was reused, the descriptor belongs to the new process and this check fails.
-        return process if container_id in (self._proc / str(pid) / "cgroup").read_text() else None
-
-    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
-        process = self._opened(stack, pid, container_id)
-        if process is None:
+        if container_id not in (self._proc / str(pid) / "cgroup").read_text():
             return
         over = os.eventfd(0)
         stack.callback(os.close, over)

@@ -15,18 +15,24 @@ import structlog
 
 log = structlog.get_logger("chronolet.kernel")
 
+FEW = 64
+"""How many cancelled timers may stay until they are due."""
+
 
 class Timer:
     """One pending callback, which may be cancelled."""
 
-    __slots__ = ("action",)
+    __slots__ = ("_cancelled", "action")
 
-    def __init__(self, action: Callable[[], None]) -> None:
+    def __init__(self, action: Callable[[], None], cancelled: Callable[[], None]) -> None:
         self.action: Callable[[], None] | None = action
+        self._cancelled = cancelled
 
     def cancel(self) -> None:
         """Drop the callback. If it is due at this moment, it may still run."""
-        self.action = None
+        if self.action is not None:
+            self.action = None
+            self._cancelled()
 
 
 class Timers:
@@ -35,19 +41,35 @@ class Timers:
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Timer]] = []
         self._serial = itertools.count()
+        self._dead = 0
+        """Cancelled timers in the heap. May be too high: a timer cancelled after it ran is counted as well."""
         self._changed = threading.Condition()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="timers", daemon=True)
         self._thread.start()
 
+    def __len__(self) -> int:
+        """Return the number of timers kept, including cancelled ones that have not been dropped yet."""
+        with self._changed:
+            return len(self._heap)
+
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         """Call `action` after the given seconds; immediately if negative."""
-        timer = Timer(action)
+        timer = Timer(action, self._cancelled)
         with self._changed:
             heapq.heappush(self._heap, (time.monotonic() + max(seconds, 0.0), next(self._serial), timer))
             if self._heap[0][2] is timer:
                 self._changed.notify()
         return timer
+
+    def _cancelled(self) -> None:
+        """Drop cancelled timers when they are many: a hook may take days, and most end at once."""
+        with self._changed:
+            self._dead += 1
+            if self._dead > max(FEW, len(self._heap) // 2):
+                self._heap = [entry for entry in self._heap if entry[2].action is not None]
+                heapq.heapify(self._heap)
+                self._dead = 0
 
     def stop(self) -> None:
         """Stop the thread; no callback runs after this returns."""
@@ -72,6 +94,7 @@ class Timers:
             while not self._stopped:
                 while self._heap and self._heap[0][2].action is None:
                     heapq.heappop(self._heap)
+                    self._dead = max(self._dead - 1, 0)
                 wait = self._heap[0][0] - time.monotonic() if self._heap else None
                 if wait is not None and wait <= 0:
                     return heapq.heappop(self._heap)[2]

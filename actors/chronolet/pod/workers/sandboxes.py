@@ -127,8 +127,6 @@ class SandboxWorker:
                 known=self._outside.main_processes.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
-                # Not through the runtime: nobody needs its event of this signal, unlike that of an app's signal.
-                signalled=lambda known: self._outside.processes.signal(known.pid, effect.id, known.stop_signal),
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod.planning.termination import MINIMUM_GRACE_SECONDS
@@ -31,7 +30,6 @@ def stop_container(
     deadline: int,
     longest_seconds: float,
     watched: Callable[[MainProcess], AbstractContextManager[None]] = lambda _: nullcontext(),
-    signalled: Callable[[MainProcess], bool] = lambda _: False,
 ) -> ContainerState | None:
     """Stop the container; returns its state when dead, None if it does not exist or never ran.
 
@@ -40,8 +38,7 @@ def stop_container(
     deadline, because a killed process may not have sent it. Raises `Refusal` if the container survives KILL.
 
     `known`: the main process as recorded at the start; if None, the container is inspected. The stop runs within
-    `watched`. `signalled` may send the stop signal itself; if it returns False, the runtime sends it. KILL always goes
-    through the runtime, which also resumes a paused container.
+    `watched`.
     """
     if known is None:
         found = runtime.inspect(container_id)
@@ -50,16 +47,13 @@ def stop_container(
         known = MainProcess.of(found)
     left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
     with watched(known):
-        ask = partial(runtime.kill, container_id, known.stop_signal, partial(signalled, known))
-        _end(runtime, context, container_id, ask, left)
+        _end(runtime, context, container_id, known.stop_signal, left)
     return runtime.inspect(container_id)
 
 
-def _end(
-    runtime: FencedRuntime, context: EffectContext, container_id: str, ask: Callable[[], None], grace: float
-) -> None:
+def _end(runtime: FencedRuntime, context: EffectContext, container_id: str, stop_signal: str, grace: float) -> None:
     if grace > 0:
-        ask()
+        runtime.kill(container_id, stop_signal)
         if _died(runtime, context, container_id, grace):
             return
     runtime.kill(container_id, "KILL")

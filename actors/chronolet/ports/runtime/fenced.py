@@ -59,11 +59,10 @@ class FencedRuntime:
             self._runtime.start(container_id)
         self._context.done("docker.start")
 
-    def kill(self, container_id: str, signal: str, sent: Callable[[], bool] = lambda: False) -> None:
-        """Send a signal: by `sent`, or through the runtime if `sent` returns False."""
+    def kill(self, container_id: str, signal: str) -> None:
+        """Send a signal."""
         with self._call("docker.kill"):
-            if not sent():
-                self._runtime.kill(container_id, signal)
+            self._runtime.kill(container_id, signal)
         self._context.done("docker.kill")
 
     def remove(self, container_id: str) -> None:

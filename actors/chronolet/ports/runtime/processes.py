@@ -1,7 +1,6 @@
 """The port to containers' processes, if they run on this machine.
 
-Input: a pid and its container's id. Output: signals to the process, notification of its end. Implementation:
-`adapters.processes`.
+Input: a pid and its container's id. Output: notification of its end. Implementation: `adapters.processes`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,6 @@ class Processes(Protocol):
         the process is not on this machine.
         """
 
-    def signal(self, pid: int, container_id: str, name: str) -> bool:
-        """Send the signal `name` (`SIGTERM` or `TERM`) to the container's first process. False if it was not sent: the
-        process is not on this machine, or the name is unknown here.
-        """
-
 
 class NoProcesses:
     """For machines on which the containers' processes are not visible."""
@@ -31,7 +25,3 @@ class NoProcesses:
     def watched(self, _pid: int, _container_id: str, _ended: Callable[[], None]) -> AbstractContextManager[None]:
         """See `Processes`."""
         return nullcontext()
-
-    def signal(self, _pid: int, _container_id: str, _name: str) -> bool:
-        """See `Processes`."""
-        return False
