@@ -651,7 +651,7 @@ def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk) -> None:
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_named(desk: Desk) -> None:
-    with pytest.raises(PluginRefusal, match="longer than the 107 bytes"):
+    with pytest.raises(PluginRefusal, match="exceeds the 107 bytes"):
         desk.plugins.allocate(f"/tmp/{'x' * 110}.sock", [])
 
 

@@ -81,7 +81,7 @@ def test_a_manifest_is_downloaded(node: WrittenNode, server: str, path: str) -> 
         ("/none", "the server returned 404 Not Found, expected 200 OK"),
         ("/round", "infinite loop"),
         ("/file", "file"),
-        ("/endless", "holds more than 3145728 bytes"),
+        ("/endless", "is larger than the limit of 3145728 bytes"),
     ],
 )
 def test_what_cannot_be_downloaded_is_one_line(node: WrittenNode, server: str, path: str, words: str) -> None:

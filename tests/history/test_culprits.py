@@ -373,7 +373,7 @@ def test_a_pod_that_was_wanted_for_a_while(start: Started) -> None:
     start.node.write("manifests/node-1", manifests.PodWithdrawn(pod="default/later", uid="l", source="apply"))
     said = start.node.run("trace", "later")
     assert said.out == "default/later began to terminate before the first step of its start\n"
-    assert said.err.startswith("note: default/later is gone since 0.000 s")
+    assert said.err.startswith("note: default/later was removed 0.000 s ago")
 
 
 def terminated(reason: Any) -> pod.TerminationRequested:
