@@ -277,7 +277,7 @@ def test_a_stale_cursor_conflicts(begun: Store, cursor: str) -> None:
 def test_a_stale_token_is_fenced(begun: Store, token: str) -> None:
     held = take(begun)
     assert begun.step(step(begun, token, records=(record(1),))) == Fenced(held)
-    assert begun.count_tries(SHARD, token, {"m": 1}) == Fenced(held)
+    assert begun.count_attempts(SHARD, token, {"m": 1}) == Fenced(held)
     assert not begun.snapshot(SHARD, token, Snapshot(begun.last(), 1, b""))
     assert begun.read_snapshots([SHARD]).get(SHARD) is None
     assert not begun.heads([SHARD])[SHARD].tries
@@ -327,9 +327,9 @@ def test_owners_that_compete_leave_no_gap(another: Another) -> None:
 
 def test_tries_are_counted_and_forgotten(begun: Store) -> None:
     token = take(begun)
-    assert begun.count_tries(SHARD, token, {"log:5-5": 1}) is None
-    assert begun.count_tries(SHARD, token, {"log:5-5": 2}) is None
-    assert begun.count_tries(SHARD, token, {"log:5-5": 2, "log:6-6": 1}) is None
+    assert begun.count_attempts(SHARD, token, {"log:5-5": 1}) is None
+    assert begun.count_attempts(SHARD, token, {"log:5-5": 2}) is None
+    assert begun.count_attempts(SHARD, token, {"log:5-5": 2, "log:6-6": 1}) is None
     assert begun.heads([SHARD])[SHARD].tries == {"log:5-5": 2, "log:6-6": 1}
     commit(begun, token, forget_tries=("log:5-5", "never counted"))
     assert begun.heads([SHARD])[SHARD].tries == {"log:6-6": 1}

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
-from chronolet.kernel.kind import Job, Kind, Tended, Worker
+from chronolet.kernel.kind import EventDriven, Job, Kind, Worker
 from chronolet_schemas.envelope import Command, Event, Signal
 from chronolet_schemas.registry import registered
 
@@ -162,7 +162,7 @@ DECIDER: Decider[Chore] = Decider(
 
 def kind(
     one_shot: Worker | None = None,
-    standing: Worker | Mapping[type[Effect], Tended] | None = None,
+    standing: Worker | Mapping[type[Effect], EventDriven] | None = None,
     *,
     timeout: float = 3600.0,
     **more: Any,

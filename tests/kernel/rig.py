@@ -37,7 +37,7 @@ _CALLS = (
         "acquire",
         "unowned",
         "step",
-        "count_tries",
+        "count_attempts",
         "read_log",
         "read_mail",
     ),

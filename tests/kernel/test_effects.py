@@ -12,7 +12,7 @@ from chronolet.kernel.effects import runner
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.hosting import host
-from chronolet.kernel.kind import EffectContext, Ended, Job, Kind, Tended
+from chronolet.kernel.kind import EffectContext, Ended, EventDriven, Job, Kind
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event, Record, Signal
 from tests.kernel import chore
@@ -148,7 +148,7 @@ def test_an_event_driven_effect_has_no_thread_and_is_ended_once(rig: Rig) -> Non
         context.send(chore.Word(word=f"begun {effect.intent}"))
         return lambda: ended.append(f"ended {effect.intent}, cancelled: {context.cancelled.is_set()}")
 
-    rig.process(chore.kind(standing={chore.Standing: Tended(begin)}))
+    rig.process(chore.kind(standing={chore.Standing: EventDriven(begin)}))
     before = threading.enumerate()
     for number, wish in enumerate(("one", "one", "two", "", "three"), 1):
         rig.send(Tell(request=request(), key="a", standing=wish))
@@ -175,7 +175,7 @@ def test_an_event_driven_effect_that_fails_is_restarted_with_back_off_and_an_eve
             context.send(chore.Word(word="at last"))
         return lambda: None
 
-    rig.process(chore.kind(standing={chore.Standing: Tended(begin)}))
+    rig.process(chore.kind(standing={chore.Standing: EventDriven(begin)}))
     rig.send(Tell(request=request(), key="a", standing="s"))
     rig.wait(chore.Heard)
     failing = rig.events(kernel.EffectsFailing)
@@ -273,7 +273,7 @@ def test_a_lane_has_a_limit_of_its_own_served_in_order_and_freed_however_an_effe
     def lane(effect: Effect) -> str:
         return "" if effect.intent in ("other", "instead") else "start"
 
-    rig.process(chore.kind(effects={chore.OneShot: Job(run, seconds, lane, at_once=1)}), workers=3)
+    rig.process(chore.kind(effects={chore.OneShot: Job(run, seconds, lane, limit=1)}), workers=3)
     for number, wish in enumerate(("first", "fails", "late", "gone", "last", "other")):
         rig.send(Tell(request=request(), key=f"k{number}", wish=wish))
         rig.wait(chore.Told, number + 1)
@@ -313,7 +313,7 @@ def test_a_turn_goes_to_what_follows_from_its_answer_if_that_comes_first(rig: Ri
             return replace(state, wish="a next")
         return chore.evolve(state, event)
 
-    job = Job(run, 3600.0, lambda _effect: "start", at_once=1, rank=lambda effect: (effect.intent,))
+    job = Job(run, 3600.0, lambda _effect: "start", limit=1, priority=lambda effect: (effect.intent,))
     decider = dataclasses.replace(chore.DECIDER, evolve=evolve)
     rig.process(chore.kind(effects={chore.OneShot: job}, decider=decider))
     rig.send(Tell(request=request(), key="k1", wish="a"))
@@ -335,7 +335,7 @@ def test_a_host_that_fails_keeps_no_turn(rig: Rig) -> None:
         release.wait(HANG_SECONDS)
         return Answer(intent=effect.intent)
 
-    rig.process(chore.kind(effects={chore.OneShot: Job(run, 3600.0, lambda _effect: "start", at_once=1)}))
+    rig.process(chore.kind(effects={chore.OneShot: Job(run, 3600.0, lambda _effect: "start", limit=1)}))
     rig.send(Tell(request=request(), key="a", wish="w"))
     scratch.wait_until(lambda: at_work == ["a"], "the first of the lane")
     rig.send(Tell(request=request(), key="bad", raises=True))
@@ -364,7 +364,7 @@ def test_starts_that_a_killed_process_left_begin_again_no_more_at_once_than_allo
         return Answer(intent=effect.intent)
 
     def kind(run: Callable[[Effect, EffectContext], Signal]) -> Kind[chore.Chore]:
-        return chore.kind(effects={chore.OneShot: Job(run, 3600.0, lambda _effect: "start", at_once=2)})
+        return chore.kind(effects={chore.OneShot: Job(run, 3600.0, lambda _effect: "start", limit=2)})
 
     line = Line()
     rig.process(kind(first), line=line)

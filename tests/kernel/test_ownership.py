@@ -300,7 +300,7 @@ def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
         rig.send(tally.Add(request="2", key="a", number=2), "tally")
         rig.wait(tally.Added, 2)
         assert owner(rig) == "", "whoever has the archive may take it"
-        assert (process.phase, process.left_alone()) == ("running", {CHORE: "the archive files are not here"})
+        assert (process.phase, process.quarantined()) == ("running", {CHORE: "the archive files are not here"})
         assert process.error is None
         line = process._setup.store.line  # type: ignore[attr-defined]
         before = line.calls.count("acquire")
@@ -311,7 +311,7 @@ def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
     assert [entry["shard"] for entry in logged if entry["event"] == "shard quarantined"] == ["chore"]
     there.set()
     scratch.wait_until(lambda: owner(rig) == process.id, "the shard, once its history is here")
-    scratch.wait_until(lambda: not process.left_alone(), "nothing to be left alone any more")
+    scratch.wait_until(lambda: not process.quarantined(), "nothing to be left alone any more")
 
 
 def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig: Rig) -> None:

@@ -144,7 +144,7 @@ def test_an_effect_whose_failure_cannot_be_decided_either_is_retried_after_a_pau
 def test_lost_replies_do_not_count_as_attempts(rig: Rig) -> None:
     """Only its own failures count: here another message fails, and replies to the attempt counts are lost."""
     line = Line()
-    line.half_deaf = {"count_tries", "step", "acquire"}
+    line.half_deaf = {"count_attempts", "step", "acquire"}
     rig.process(chore.kind(), line=line)
     rig.send(Tell(request=request(), key="a", raises=True))
     for _ in range(5):

@@ -62,7 +62,7 @@ def test_the_results_of_effects_cost_no_round_trips_of_their_own(rig: Rig) -> No
     assert len(rig.events(chore.Told)) == EFFECTS + COMMANDS
     scratch.wait_until(lambda: not tries(rig), "no counts left")
     # One count per command, one for all effects. Their marks cover their results.
-    assert line.calls.count("count_tries") == COMMANDS + 1
+    assert line.calls.count("count_attempts") == COMMANDS + 1
     assert rig.events(kernel.ShardTakenOver)
 
 
@@ -73,7 +73,7 @@ def test_each_message_is_decided_by_itself_and_one_that_ended_three_processes_is
     head = rig.store.heads([CHORE])[CHORE]
     fatal, suspected = mails[5], (mails[2], mails[4])
     # As the dead process left them: three attempts of the fifth, and one each of two others next to it.
-    assert rig.store.count_tries(CHORE, head.token, {fatal: 3, **dict.fromkeys(suspected, 1)}) is None
+    assert rig.store.count_attempts(CHORE, head.token, {fatal: 3, **dict.fromkeys(suspected, 1)}) is None
     line = Line()
     rig.process(chore.kind(), line=line)
     rig.wait(chore.Told, 9)
@@ -82,7 +82,7 @@ def test_each_message_is_decided_by_itself_and_one_that_ended_three_processes_is
     told = [entry.cause for entry in rig.log() if entry.type == "chore.Told@1"]
     assert told == [one for one in sent if one != sent[5]]
     scratch.wait_until(lambda: not tries(rig), "no counts left")
-    assert line.calls.count("count_tries") == 9
+    assert line.calls.count("count_attempts") == 9
     assert line.calls.count("step") == 11, "and one that records the takeover"
     assert not rig.events(kernel.HostRestarted)
 
@@ -110,4 +110,4 @@ def test_after_a_clean_end_nothing_is_counted(rig: Rig) -> None:
     line = Line()
     rig.process(chore.kind(), line=line)
     rig.wait(chore.Answered, 10)
-    assert "count_tries" not in line.calls
+    assert "count_attempts" not in line.calls

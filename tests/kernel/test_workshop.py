@@ -43,12 +43,12 @@ class Clock:
 class Piece:
     """A one-shot that only records its launch."""
 
-    def __init__(self, name: str, launched: list[str], *, at_once: int | Pace | None = 1, rank: Any = ()) -> None:
+    def __init__(self, name: str, launched: list[str], *, limit: int | Pace | None = 1, priority: Any = ()) -> None:
         self.name = self.key = name
         self.queues: list[Queue] = []
         self.lane = ("pod", "start")
-        self.at_once = at_once
-        self.rank = rank
+        self.limit = limit
+        self.priority = priority
         self.concurrent = 0
         self._launched = launched
 
@@ -75,7 +75,7 @@ def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> 
     launched: list[str] = []
     workshop = Workshop(Clock().after)
     ranks = {"now": 9, "late": 8, "second": 1, "first": 0, "third": 1}
-    pieces = [Piece(name, launched, rank=(rank,)) for name, rank in ranks.items()]
+    pieces = [Piece(name, launched, priority=(rank,)) for name, rank in ranks.items()]
     for piece in pieces:
         workshop.submit(piece)
     assert launched == ["now"]
@@ -88,7 +88,7 @@ def test_a_queued_one_shot_learns_its_place_in_the_queue() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
     pieces = [
-        Piece(name, launched, at_once=2, rank=(rank,)) for name, rank in zip("abcde", (1, 2, 5, 3, 4), strict=True)
+        Piece(name, launched, limit=2, priority=(rank,)) for name, rank in zip("abcde", (1, 2, 5, 3, 4), strict=True)
     ]
     for piece in pieces:
         workshop.submit(piece)
@@ -100,7 +100,7 @@ def test_a_queued_one_shot_learns_its_place_in_the_queue() -> None:
     workshop.release(pieces[3])
     assert launched == ["a", "b", "d", "e", "c"]
     assert [piece.queues[1:] for piece in pieces[2:]] == [[Queue(ahead=ahead, **before)] for ahead in (2, 0, 1)]
-    last = Piece("f", launched, at_once=2, rank=(9,))
+    last = Piece("f", launched, limit=2, priority=(9,))
     workshop.submit(last)
     assert last.queues == [Queue(at_work=2, allowed=2, holders=("e", "c"))]
 
@@ -122,7 +122,7 @@ def test_a_one_shot_that_may_hang_keeps_no_other_waiting() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Pace(32, first=2)
     workshop = Workshop(clock.after)
-    pieces = [Piece(str(number), launched, at_once=pace) for number in range(MOST_LATE + 4)]
+    pieces = [Piece(str(number), launched, limit=pace) for number in range(MOST_LATE + 4)]
     for piece in pieces:
         workshop.submit(piece)
     assert launched == ["0", "1"]
@@ -137,7 +137,7 @@ def test_a_one_shot_that_may_hang_keeps_no_other_waiting() -> None:
         workshop.release(piece)
     assert launched == [piece.name for piece in pieces]
     clock.ring()
-    workshop.submit(Piece("next", launched, at_once=pace))
+    workshop.submit(Piece("next", launched, limit=pace))
     assert launched[-1] == "next"
 
 
@@ -147,7 +147,7 @@ def test_a_one_shot_that_may_hang_does_not_count_against_a_high_limit_either(mos
     clock, pace = Clock(), Pace(most, first=16)
     workshop = Workshop(clock.after)
     for number in range(40):
-        workshop.submit(Piece(str(number), launched, at_once=pace))
+        workshop.submit(Piece(str(number), launched, limit=pace))
     assert len(launched) == min(16, most)
     clock.ring()
     assert len(launched) == launches, "eight more, as long as that is not more than may be at work in all"
@@ -157,7 +157,7 @@ def test_one_shots_that_may_hang_do_not_count_as_concurrent() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Noted(32, first=2)
     workshop = Workshop(clock.after)
-    hangs, other = (Piece(name, launched, at_once=pace) for name in ("hangs", "other"))
+    hangs, other = (Piece(name, launched, limit=pace) for name in ("hangs", "other"))
     workshop.submit(hangs)
     clock.ring()
     workshop.submit(other)
@@ -169,7 +169,7 @@ def test_one_shots_that_may_hang_do_not_count_as_concurrent() -> None:
 def test_only_a_one_shot_without_any_concurrent_one_ran_alone() -> None:
     pace = Noted(32, first=3)
     workshop = Workshop(Clock().after)
-    outer, inner, other = (Piece(name, [], at_once=pace) for name in ("outer", "inner", "other"))
+    outer, inner, other = (Piece(name, [], limit=pace) for name in ("outer", "inner", "other"))
     workshop.submit(outer)
     for piece in (inner, other):
         workshop.submit(piece)
@@ -183,7 +183,7 @@ def test_only_a_one_shot_without_any_concurrent_one_ran_alone() -> None:
 
 
 def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:
-    piece = Piece("a", [], at_once=Pace(8, first=1))
+    piece = Piece("a", [], limit=Pace(8, first=1))
     workshop = Workshop(Clock().after)
     workshop.submit(piece)
     workshop.release(piece)
@@ -196,11 +196,11 @@ def test_a_limit_that_grows_lets_several_begin() -> None:
     pace = Pace(32, first=2, clock=lambda: now[0])
     workshop = Workshop(Clock().after)
     for _ in range(3):
-        alone = Piece("alone", [], at_once=pace)
+        alone = Piece("alone", [], limit=pace)
         workshop.submit(alone)
         workshop.record_duration(alone, "start", 0.4)
         workshop.release(alone)
-    pieces = [Piece(str(number), launched, at_once=pace) for number in range(40)]
+    pieces = [Piece(str(number), launched, limit=pace) for number in range(40)]
     for piece in pieces:
         workshop.submit(piece)
     assert len(launched) == 2
@@ -217,7 +217,7 @@ def test_the_first_of_a_batch_has_a_head_start() -> None:
     clock = Clock()
     pace = Pace(8, first=2, head_start_seconds=0.5)
     workshop = Workshop(clock.after)
-    pieces = [Piece(str(number), launched, at_once=pace) for number in range(4)]
+    pieces = [Piece(str(number), launched, limit=pace) for number in range(4)]
     for piece in pieces:
         workshop.submit(piece)
     assert launched == ["0"]
@@ -230,7 +230,7 @@ def test_the_first_of_a_batch_has_a_head_start() -> None:
 
 def test_one_that_waits_for_the_head_start_of_another_learns_of_the_limit_that_follows() -> None:
     workshop = Workshop(Clock().after)
-    pieces = [Piece(name, [], at_once=Pace(8, first=2, head_start_seconds=0.5)) for name in "ab"]
+    pieces = [Piece(name, [], limit=Pace(8, first=2, head_start_seconds=0.5)) for name in "ab"]
     for piece in pieces:
         workshop.submit(piece)
     assert pieces[1].queues == [Queue(at_work=1, allowed=2, holders=("a",))]
@@ -240,7 +240,7 @@ def test_during_a_head_start_each_job_that_ends_makes_room_for_two() -> None:
     launched: list[str] = []
     clock = Clock()
     workshop = Workshop(clock.after)
-    pieces = [Piece(str(number), launched, at_once=Pace(8, first=4, head_start_seconds=0.5)) for number in range(9)]
+    pieces = [Piece(str(number), launched, limit=Pace(8, first=4, head_start_seconds=0.5)) for number in range(9)]
     for piece in pieces:
         workshop.submit(piece)
     workshop.release(pieces[0])
@@ -254,7 +254,7 @@ def test_during_a_head_start_each_job_that_ends_makes_room_for_two() -> None:
 def test_a_head_start_leads_to_the_limit_and_no_further() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
-    pieces = [Piece(str(number), launched, at_once=Pace(8, first=3, head_start_seconds=0.5)) for number in range(9)]
+    pieces = [Piece(str(number), launched, limit=Pace(8, first=3, head_start_seconds=0.5)) for number in range(9)]
     for piece in pieces:
         workshop.submit(piece)
     for piece in pieces[:5]:
@@ -265,7 +265,7 @@ def test_a_head_start_leads_to_the_limit_and_no_further() -> None:
 def test_a_head_start_is_over_when_nothing_is_at_work() -> None:
     clock = Clock()
     workshop = Workshop(clock.after)
-    piece = Piece("a", [], at_once=Pace(8, first=3, head_start_seconds=0.5))
+    piece = Piece("a", [], limit=Pace(8, first=3, head_start_seconds=0.5))
     workshop.submit(piece)
     assert clock.running(0.5) == 1
     workshop.release(piece)
@@ -277,7 +277,7 @@ def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:
     clock = Clock()
     pace = Pace(8, first=2, head_start_seconds=0.5)
     workshop = Workshop(clock.after)
-    first, second, third = (Piece(str(number), launched, at_once=pace) for number in range(3))
+    first, second, third = (Piece(str(number), launched, limit=pace) for number in range(3))
     workshop.submit(first)
     clock.ring(0.5)
     workshop.submit(second)
@@ -292,7 +292,7 @@ def test_a_pace_learns_when_the_waiting_ends() -> None:
     now = [0.0]
     pace = Pace(8, first=2, clock=lambda: now[0])
     workshop = Workshop(Clock().after)
-    pieces = [Piece(str(number), [], at_once=pace) for number in range(3)]
+    pieces = [Piece(str(number), [], limit=pace) for number in range(3)]
     for withdrawn in (True, False):
         for piece in pieces:
             workshop.submit(piece)

@@ -13,18 +13,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.node.health import Health
-from chronolet.node.http.server import Answer, HttpServer, Query, health_pages
+from chronolet.node.http.server import HttpServer, Query, Response, health_pages
 from chronolet.node.http.slots import CONNECTIONS
 from chronolet.node.settings.values import SettingsError
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
 
-def failing(query: Query) -> Answer:
+def failing(query: Query) -> Response:
     raise ZeroDivisionError
 
 
-def unreadable(query: Query) -> Answer:
+def unreadable(query: Query) -> Response:
     raise FileNotFoundError(2, "No such file or directory", "/nowhere")
 
 
@@ -120,10 +120,10 @@ def test_idle_connections_never_keep_health_from_an_answer(server: HttpServer) -
 def test_pages_that_take_long_never_keep_health_from_an_answer() -> None:
     made, go_on = threading.Semaphore(0), threading.Event()
 
-    def slow(_query: Query) -> Answer:
+    def slow(_query: Query) -> Response:
         made.release()
         assert go_on.wait(HANG_SECONDS)
-        return Answer(200, b"slow")
+        return Response(200, b"slow")
 
     pages = {**health_pages(Health()), "/pods": slow, "/metrics": slow}
     server = HttpServer("127.0.0.1", 0, pages, head_seconds=HANG_SECONDS)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chronolet.node.health import Health
 from chronolet.node.http import access
 from chronolet.node.http.guard import Guard, Rejected, Request
-from chronolet.node.http.server import Answer, HttpServer, health_pages
+from chronolet.node.http.server import HttpServer, Response, health_pages
 from chronolet.node.settings.http import is_loopback
 from chronolet.node.settings.resolving import resolve
 from chronolet.node.settings.values import SettingsError
@@ -146,7 +146,7 @@ def server(certificates: Path) -> Iterator[HttpServer]:
         },
         {},
     )
-    pages = {**health_pages(Health()), "/pods": lambda _: Answer(200, b"pods")}
+    pages = {**health_pages(Health()), "/pods": lambda _: Response(200, b"pods")}
     guard, tls = access.guard(settings), access.tls(settings)
     served = HttpServer("127.0.0.1", 0, pages, guard=guard, tls=tls, head_seconds=HANG_SECONDS)
     served.start()

@@ -15,7 +15,7 @@ from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.node.http.fresh import BusyError, Cached, Rendered
 from chronolet.node.http.pages import configz, pod_pages, runtime_pages
-from chronolet.node.http.server import Answer
+from chronolet.node.http.server import Response
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import Secret
 from chronolet.pod import actor as pod_actor
@@ -47,7 +47,7 @@ def settings(folder: Path) -> Settings:
     return Settings(node="n", root_dir=folder, redis="redis://:secret@localhost:6379")
 
 
-def body(answer: Answer) -> dict[str, object]:
+def body(answer: Response) -> dict[str, object]:
     assert (answer.status, answer.content_type) == (200, "application/json"), answer
     found = json.loads(answer.body)
     assert isinstance(found, dict)
@@ -78,7 +78,7 @@ def test_running_pods_are_what_the_runtime_runs(runtime: FakeRuntime, tmp_path: 
 def test_a_runtime_that_is_away_is_said(runtime: FakeRuntime, tmp_path: Path) -> None:
     pages = runtime_pages(settings(tmp_path), runtime)
     runtime.go_down()
-    assert pages["/runningpods"]({}) == Answer(503, b"the fake runtime is down\n")
+    assert pages["/runningpods"]({}) == Response(503, b"the fake runtime is down\n")
     runtime.come_up()
     assert pages["/runningpods"]({}).status == 200, "it is asked again at once"
 

@@ -1,4 +1,4 @@
-"""What one container is held to beside what Docker writes: memory's protection and brake, huge pages."""
+"""Limits that a container has in addition to what Docker writes: memory protection and throttling, huge pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from chronolet.rules.resources.cgroups import Values
-from chronolet.rules.resources.container_limits import Holding, beside, cpu_milli
+from chronolet.rules.resources.container_limits import Holding, additional, cpu_milli
 from chronolet.rules.resources.needs import needs
 from chronolet_schemas.podspec import Container, PodSpec, ResourceRequirements
 
@@ -21,7 +21,7 @@ def container(name: str = "a", limits: dict[str, str] | None = None, **requests:
 
 
 def held(one: Container, holding: Holding = HELD, *others: Container) -> Values:
-    return beside(needs(PodSpec(containers=(one, *others))), one.name, holding)
+    return additional(needs(PodSpec(containers=(one, *others))), one.name, holding)
 
 
 BURSTABLE = container(limits={"memory": "128Mi"}, memory="64Mi")

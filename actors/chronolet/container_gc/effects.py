@@ -82,8 +82,8 @@ class Collecting(Struct, frozen=True):
         """The one-shot effects."""
         limit = self.turns.most
         return {
-            wanted.Look: Job(self.look, _LOOK_SECONDS, at_once=limit),
-            wanted.Remove: Job(self.remove, _REMOVE_SECONDS, at_once=limit),
+            wanted.Look: Job(self.look, _LOOK_SECONDS, limit=limit),
+            wanted.Remove: Job(self.remove, _REMOVE_SECONDS, limit=limit),
         }
 
     def standing(self) -> Mapping[type[Effect], Job]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from chronolet.devices.claims import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.state import State
-from chronolet.kernel.kind import Effect, Job, Kind, Tended
+from chronolet.kernel.kind import Effect, EventDriven, Job, Kind
 from chronolet_schemas import pod
 
 NODE = "node"
@@ -24,7 +24,7 @@ def _node(_event: pod.PodEvent) -> Sequence[str]:
 def kind(
     policy: Policy | None = None,
     effects: Mapping[type[Effect], Job] | None = None,
-    standing: Mapping[type[Effect], Job | Tended] | None = None,
+    standing: Mapping[type[Effect], Job | EventDriven] | None = None,
 ) -> Kind[State]:
     """Build the Kind; `effects` and `standing` come from `effects.jobs(...)` and `effects.standing(...)`."""
     return Kind(

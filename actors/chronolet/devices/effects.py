@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from chronolet.devices import signals, wanted
 from chronolet.devices.registrar import Registrar
-from chronolet.kernel.kind import Effect, EffectContext, Ended, Job, Tended
+from chronolet.kernel.kind import Effect, EffectContext, Ended, EventDriven, Job
 from chronolet.ports.devices.fenced_plugins import FencedPlugins
 from chronolet.ports.devices.plugins import DevicePlugins, Listing, PluginRefusal
 from chronolet.ports.devices.pod_resources import PodResourcesServer
@@ -55,14 +55,14 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     }
 
 
-def standing(outside: Outside) -> Mapping[type[Effect], Job | Tended]:
+def standing(outside: Outside) -> Mapping[type[Effect], Job | EventDriven]:
     """The standing effects of the kind."""
     workers = StandingWorkers(outside)
     return {
         wanted.ServeRegistration: Job(workers.serve),
         wanted.WatchPlugins: Job(workers.watch),
         wanted.ServePodResources: Job(workers.resources),
-        wanted.WatchDevices: Tended(workers.devices),
+        wanted.WatchDevices: EventDriven(workers.devices),
         wanted.ListPods: Job(workers.pods),
     }
 

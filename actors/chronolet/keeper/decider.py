@@ -29,9 +29,9 @@ def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Eve
     match message:
         case signals.LogMeasured():
             return (*_shards(policy, state, message, now), *_job(policy, state, message, now))
-        case signals.BallastGone() if not state.ballast_gone:
+        case signals.ReserveReleased() if not state.ballast_gone:
             return (kernel.BallastGivenUp(freed_bytes=message.freed_bytes, error=message.error),)
-        case signals.BallastBack() if state.ballast_gone:
+        case signals.ReserveRestored() if state.ballast_gone:
             return (kernel.BallastRestored(size_bytes=message.size_bytes),)
         case kernel.LogLost():
             return (_log_lost(message),)

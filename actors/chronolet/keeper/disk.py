@@ -8,29 +8,29 @@ from __future__ import annotations
 
 import threading
 
-from chronolet.keeper.signals import BallastBack, BallastGone
+from chronolet.keeper.signals import ReserveReleased, ReserveRestored
 
-News = BallastGone | BallastBack
+Report = ReserveReleased | ReserveRestored
 
 
-class Disk:
+class DiskReports:
     """Holds the latest report."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._number = 0
-        self._news: News | None = None
+        self._report: Report | None = None
 
-    def tell(self, news: News) -> None:
+    def publish(self, report: Report) -> None:
         """Publish a report; it replaces the one before."""
         with self._changed:
             self._number += 1
-            self._news = news
+            self._report = report
             self._changed.notify_all()
 
-    def news(self, after: int, timeout_seconds: float) -> tuple[int, News | None]:
+    def latest(self, after: int, timeout_seconds: float) -> tuple[int, Report | None]:
         """Return the latest report and its number; wait while its number is `after`, and return None on time-out."""
         with self._changed:
             if self._number == after:
                 self._changed.wait(timeout_seconds)
-            return self._number, self._news if self._number != after else None
+            return self._number, self._report if self._number != after else None

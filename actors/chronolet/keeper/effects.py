@@ -13,7 +13,7 @@ import structlog
 from msgspec import Struct
 
 from chronolet.keeper import signals, wanted
-from chronolet.keeper.disk import Disk
+from chronolet.keeper.disk import DiskReports
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.log.archive import Archive, ArchiveDamaged
 from chronolet.kernel.storage.store import Fenced, Head, Store, StoreUnreachable
@@ -37,7 +37,7 @@ class Keeping(Struct, frozen=True):
     """All shards of the node, hosted here or not."""
     now: Callable[[], int]
     """Milliseconds since the epoch."""
-    disk: Disk
+    disk: DiskReports
     announce: Callable[[], None] = lambda: None
     """Publishes, with each measurement, that this node is alive."""
     measure_seconds: float = MEASURE_SECONDS
@@ -57,9 +57,9 @@ class Keeping(Struct, frozen=True):
         """Forward reports about the disk reserve."""
         number = 0
         while not context.cancelled.is_set():
-            number, news = self.disk.news(number, MEASURE_SECONDS)
-            if news is not None:
-                context.send(news)
+            number, report = self.disk.latest(number, MEASURE_SECONDS)
+            if report is not None:
+                context.send(report)
 
     def _measured(self) -> signals.LogMeasured:
         now, heads = self.now(), self._registered()

@@ -48,14 +48,14 @@ class JobRefused(Signal, frozen=True, kw_only=True):
     error: str
 
 
-class BallastGone(Signal, frozen=True, kw_only=True):
+class ReserveReleased(Signal, frozen=True, kw_only=True):
     """The file of the disk reserve was deleted to free space."""
 
     freed_bytes: int
     error: str
 
 
-class BallastBack(Signal, frozen=True, kw_only=True):
+class ReserveRestored(Signal, frozen=True, kw_only=True):
     """The file of the disk reserve exists in full size again."""
 
     size_bytes: int

@@ -10,7 +10,7 @@ class MeasureLog(Effect, frozen=True, kw_only=True):
 
 
 class GuardDisk(Effect, frozen=True, kw_only=True):
-    """Standing: forward what the disk guard of the agent's own Redis did; sends BallastGone, BallastBack."""
+    """Standing: forward what the disk guard of the agent's own Redis did; sends ReserveReleased, ReserveRestored."""
 
 
 class WriteArchive(Effect, frozen=True, kw_only=True):

@@ -15,7 +15,18 @@ from chronolet.kernel.decider import Decider, Due, Effect, EffectFailed
 from chronolet.kernel.effects.pace import Pace
 from chronolet_schemas.envelope import Command, Event, Message, Position, Signal
 
-__all__ = ["Batcher", "Decider", "Due", "Effect", "EffectContext", "EffectFailed", "Job", "Kind", "Tended", "Worker"]
+__all__ = [
+    "Batcher",
+    "Decider",
+    "Due",
+    "Effect",
+    "EffectContext",
+    "EffectFailed",
+    "EventDriven",
+    "Job",
+    "Kind",
+    "Worker",
+]
 
 S = TypeVar("S")
 
@@ -73,9 +84,9 @@ class Job:
     """Computes the name of the one-shot's queue. One-shots of a lane share a concurrency limit; other lanes, and other
     kinds, do not wait for them.
     """
-    at_once: int | Pace | None = None
+    limit: int | Pace | None = None
     """Concurrency limit of the lane; None: the default limit. All jobs of a lane must have the same value."""
-    rank: Callable[[Any], tuple[Any, ...]] | None = None
+    priority: Callable[[Any], tuple[Any, ...]] | None = None
     """Computes the effect's place in the lane's queue: smallest first, first come first served among equals."""
     measure: Callable[[Any, Signal], str] | None = None
     """For a lane with a Pace: the name under which the effect's duration is recorded. Empty for a result that does not
@@ -88,7 +99,7 @@ Ended = Callable[[BaseException], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Tended:
+class EventDriven:
     """How a shared standing effect runs: without a thread of its own, on something that runs many of its class.
 
     `begin(effect, context, ended)` starts it and returns a function that stops it. The kernel calls both on the host's
@@ -144,4 +155,4 @@ class Kind(Generic[S]):
     not block, and must not change anything.
     """
     effects: Mapping[type[Effect], Job] = field(default_factory=dict)
-    standing: Mapping[type[Effect], Job | Tended] = field(default_factory=dict)
+    standing: Mapping[type[Effect], Job | EventDriven] = field(default_factory=dict)

@@ -76,7 +76,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "manifests": lambda: _manifests(parts),
         "pod": lambda: pod.kind(
             pod_effects.jobs(_pods_outside(parts, run), _start_limits(settings)),
-            settings.takes_part,
+            settings.participants,
             policy(settings),
         ),
         "pleg": lambda: _pleg(parts, run),
@@ -107,13 +107,13 @@ def _manifests(parts: Parts) -> Kind[Any]:
     return manifests.kind(manifests_effects.jobs(folder, settings.node, read_documents, parts.secrets))
 
 
-def _start_limits(settings: Settings) -> pod_effects.AtOnce:
+def _start_limits(settings: Settings) -> pod_effects.StartLimits:
     def pace(head_start_seconds: float = 0.0) -> Pace:
         return Pace(
             settings.max_parallel_starts, first=untried(os.cpu_count() or 1), head_start_seconds=head_start_seconds
         )
 
-    return pod_effects.AtOnce(sandboxes=pace(HEAD_START_SECONDS), creations=pace(), starts=pace())
+    return pod_effects.StartLimits(sandboxes=pace(HEAD_START_SECONDS), creations=pace(), starts=pace())
 
 
 def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
@@ -126,7 +126,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         builtin=builtin,
         pulls=Pulls(
             keyring=HostKeyring(docker_folder(os.environ), parts.secrets),
-            at_once=settings.pulls_at_once,
+            concurrency=settings.pulls_at_once,
             patience_seconds=settings.image_pull_progress_deadline / 1000,
         ),
         specs=parts.specs,

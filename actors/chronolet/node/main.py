@@ -101,7 +101,7 @@ def _stop_on_signal(signalled: int, node: Node) -> None:
     """
     os.read(signalled, 1)
     log.info("stopping")
-    node.process.give_up()
+    node.process.stop_waiting()
     time.sleep(END_SECONDS)
     log.warning("stopped without a clean shutdown: something does not respond")
     os._exit(0)
@@ -204,5 +204,5 @@ def _add_checks(node: Node) -> None:
 
 def _quarantined(process: Process) -> str:
     """The quarantined shards, each with its error. They make a process unready: nothing decides for their pods."""
-    found = sorted((str(shard), error) for shard, error in process.left_alone().items())
+    found = sorted((str(shard), error) for shard, error in process.quarantined().items())
     return "; ".join(f"{shard} is quarantined: {error}" for shard, error in found)

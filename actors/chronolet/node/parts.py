@@ -20,7 +20,7 @@ from chronolet.adapters.probes.results import RedisResults
 from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.history.archives import NodeArchive
-from chronolet.keeper.disk import Disk
+from chronolet.keeper.disk import DiskReports
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.node.metrics.measured_images import MeasuredImages
 from chronolet.node.metrics.measured_runtime import MeasuredRuntime, RelistedRuntime
@@ -51,7 +51,7 @@ class Parts(Struct, frozen=True):
     shares: qos_effects.Outside
     probing: Probing
     results: RedisResults
-    disk: Disk
+    disk: DiskReports
 
 
 def parts(settings: Settings) -> Parts:
@@ -82,7 +82,7 @@ def parts(settings: Settings) -> Parts:
         shares=_shares(settings, metrics, runtime, host, kills),
         probing=Probing(runtime),
         results=RedisResults(settings.redis_url, settings.node, metrics.probes.lost),
-        disk=Disk(),
+        disk=DiskReports(),
     )
 
 
@@ -100,7 +100,7 @@ def _shares(
         host,
         kills,
         observe=metrics.cgroup,
-        told=metrics.cgroup_version.set,
+        on_version=metrics.cgroup_version.set,
         system=lambda engine: system(host, engine, name=settings.node, machine=machine, version=version),
     )
 

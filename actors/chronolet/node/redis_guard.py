@@ -19,8 +19,8 @@ import structlog
 
 from chronolet.adapters.redis_server.disk_reserve import DiskReserve
 from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
-from chronolet.keeper.disk import Disk
-from chronolet.keeper.signals import BallastBack, BallastGone
+from chronolet.keeper.disk import DiskReports
+from chronolet.keeper.signals import ReserveReleased, ReserveRestored
 from chronolet.kernel.storage.store import StoreUnreachable
 
 LOOK_SECONDS = 1.0
@@ -38,7 +38,7 @@ class RedisGuard:
         self,
         root: Path,
         appendfsync: Literal["always", "everysec"],
-        disk: Disk,
+        disk: DiskReports,
         *,
         reserve_bytes: int,
         reserve_rest_seconds: float,
@@ -63,7 +63,7 @@ class RedisGuard:
         log.info("own redis-server", how=how, pid=self._server.pid(), socket=str(self._server.socket))
         if ran_before and not self._reserve.present():
             # An agent that released it may have died before it reported that; the keeper knows whether it did.
-            self._disk.tell(BallastGone(freed_bytes=0, error="there was no disk reserve when the agent started"))
+            self._disk.publish(ReserveReleased(freed_bytes=0, error="there was no disk reserve when the agent started"))
         self._allocate_reserve()
         self._thread.start()
 
@@ -131,7 +131,7 @@ class RedisGuard:
         freed = self._reserve.release()
         self._allocate_again_at = time.monotonic() + self._rest_seconds
         log.error("disk full: disk reserve released", freed_bytes=freed, error=error)
-        self._disk.tell(BallastGone(freed_bytes=freed, error=error))
+        self._disk.publish(ReserveReleased(freed_bytes=freed, error=error))
 
     def _allocate_reserve(self) -> None:
         """Allocate the disk reserve if there is enough free space; otherwise retry after the rest."""
@@ -142,7 +142,7 @@ class RedisGuard:
             allocated = False
             log.warning("cannot write the disk reserve", error=str(error))
         if allocated:
-            self._disk.tell(BallastBack(size_bytes=self._reserve.size_bytes))
+            self._disk.publish(ReserveRestored(size_bytes=self._reserve.size_bytes))
         else:
             needed = 2 * self._reserve.size_bytes
             log.warning("too little free space for the disk reserve", free_bytes=self._free(), wanted_bytes=needed)

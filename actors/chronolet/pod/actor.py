@@ -34,18 +34,18 @@ def _pod(event: _AboutPod) -> Sequence[str]:
 
 def kind(
     effects: Mapping[type[Effect], Job] | None = None,
-    takes_part: frozenset[str] = frozenset(),
+    participants: frozenset[str] = frozenset(),
     policy: Policy | None = None,
 ) -> Kind[State]:
-    """The Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `takes_part`: the kinds that this
-    node hosts for admission and probing. `policy`: the node's own checks, which come before admission by those kinds.
+    """The Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `participants`: the kinds that
+    this node hosts for admission and probing. `policy`: the node's own checks, which come before theirs.
     """
     return Kind(
         name="pod",
         shards=SHARDS,
         state=State,
         format=1,
-        decider=decider(takes_part, policy or Policy()),
+        decider=decider(participants, policy or Policy()),
         subscribes={
             manifests.PodApplied: _pod,
             manifests.PodWithdrawn: _pod,

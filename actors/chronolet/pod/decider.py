@@ -99,7 +99,7 @@ def _observation(
 
 
 def _settled(
-    state: State, facts: Sequence[Event], now: int, takes_part: frozenset[str], policy: Policy
+    state: State, facts: Sequence[Event], now: int, participants: frozenset[str], policy: Policy
 ) -> Sequence[Event]:
     """The facts and every event that the pod plans because of them."""
     found: list[Event] = []
@@ -107,7 +107,7 @@ def _settled(
     for _ in range(_MAX_ROUNDS):
         steps: Sequence[Event] = ()
         if after is not None:
-            steps = _participant_steps(after, takes_part) or _admit(after, plan(clamped(after, now), now), policy)
+            steps = _participant_steps(after, participants) or _admit(after, plan(clamped(after, now), now), policy)
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)
@@ -127,16 +127,16 @@ def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Eve
     return (*steps, event_reasons.unmatched(state, *unmatched)) if unmatched else steps
 
 
-def _participant_steps(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
+def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[Event]:
     """The pod's next requests to the kinds that take part in admission or probing, and their withdrawals."""
-    return admission.begun(state, takes_part) or probing.steps(state, takes_part)
+    return admission.begun(state, participants) or probing.steps(state, participants)
 
 
-def _due(state: State, takes_part: frozenset[str]) -> int | None:
+def _due(state: State, participants: frozenset[str]) -> int | None:
     """When the next wait ends that gives the pod something to do. 0 (immediately) if the participating kinds have
     changed since the last decision, because no other message may ever arrive for this pod.
     """
-    if _participant_steps(state, takes_part):
+    if _participant_steps(state, participants):
         return 0
     return next((time for time in sorted(set(waits(state))) if plan(state, time)), None)
 
@@ -150,16 +150,16 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
     return state
 
 
-def decider(takes_part: frozenset[str], policy: Policy = ANY_POD) -> Decider[State]:
-    """The decider of a node with this policy, on which the kinds in `takes_part` admit or probe pods. Each outcome of
+def decider(participants: frozenset[str], policy: Policy = ANY_POD) -> Decider[State]:
+    """The decider of a node with this policy, on which the kinds in `participants` admit or probe pods. Each outcome of
     these settings is an event, so reading the log needs no settings.
     """
 
     def decide(state: State, message: Message, now: int) -> Sequence[Event]:
-        return _settled(state, _facts(state, message, now), now, takes_part, policy)
+        return _settled(state, _facts(state, message, now), now, participants, policy)
 
     def due(state: State) -> int | None:
-        return _due(state, takes_part)
+        return _due(state, participants)
 
     return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
 

@@ -37,7 +37,7 @@ _HOOK_SECONDS = 30 * 24 * 3600.0
 """A hook has no time-out of its own: the pod's decider gives it up."""
 
 
-class AtOnce(NamedTuple):
+class StartLimits(NamedTuple):
     """Concurrency limits of starts, over all pods; None: the limit of any other effect."""
 
     sandboxes: int | Pace | None = None
@@ -45,10 +45,10 @@ class AtOnce(NamedTuple):
     starts: int | Pace | None = None
 
 
-_DEFAULT_LIMITS = AtOnce()
+_DEFAULT_LIMITS = StartLimits()
 
 
-def jobs(outside: Outside, at_once: AtOnce = _DEFAULT_LIMITS) -> Mapping[type[Effect], Job]:
+def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mapping[type[Effect], Job]:
     """The workers of a pod's effects, all one-shot. An effect whose duration the pod controls has its own lane (queue)
     for each pod, so that no other pod waits for it. Starts have lanes too, so that many of them do not starve the
     engine and running containers: one for sandboxes, one for creating containers, one for starting them. A pod that has
@@ -59,16 +59,16 @@ def jobs(outside: Outside, at_once: AtOnce = _DEFAULT_LIMITS) -> Mapping[type[Ef
     first = StopsFirst()
     plain: dict[type[Effect], Job] = {
         wanted.StartSandbox: Job(
-            sandboxes.start, _START_SECONDS, _lane("sandbox"), at_once.sandboxes, _oldest_pod, _sandbox_up
+            sandboxes.start, _START_SECONDS, _lane("sandbox"), start_limits.sandboxes, _oldest_pod, _sandbox_up
         ),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
         wanted.StopSandbox: Job(first.sandboxes(sandboxes.stop), _stop_seconds, lane=_pods_own("stop")),
         wanted.EnsureImage: images.job(outside.runtime, outside.pulls, outside.spans),
         wanted.CreateContainer: Job(
-            containers.create, _START_SECONDS, _lane("create"), at_once.creations, _oldest_pod, _created
+            containers.create, _START_SECONDS, _lane("create"), start_limits.creations, _oldest_pod, _created
         ),
         wanted.StartContainer: Job(
-            containers.start, _START_SECONDS, _lane("start"), at_once.starts, _oldest_pod, _container_up
+            containers.start, _START_SECONDS, _lane("start"), start_limits.starts, _oldest_pod, _container_up
         ),
         wanted.FindSandbox: Job(finding.sandbox, _READ_SECONDS),
         wanted.FindContainer: Job(finding.container, _READ_SECONDS),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from chronolet.kernel.kind import Effect, Kind, Tended
+from chronolet.kernel.kind import Effect, EventDriven, Kind
 from chronolet.prober.decider import DECIDER
 from chronolet.prober.state import State
 from chronolet_schemas import pleg, pod, prober
@@ -29,7 +29,7 @@ def _all(event: pod.ContainerEvent) -> Sequence[str]:
     return tuple(key(event.pod, event.container, probe) for probe in get_args(prober.ProbeName))
 
 
-def kind(standing: Mapping[type[Effect], Tended] | None = None) -> Kind[State]:
+def kind(standing: Mapping[type[Effect], EventDriven] | None = None) -> Kind[State]:
     """Build the prober Kind. `standing`: the job of RunProbe, bound to its handlers."""
     return Kind(
         name="prober",

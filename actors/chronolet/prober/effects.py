@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from chronolet.kernel.kind import Effect, Tended
+from chronolet.kernel.kind import Effect, EventDriven
 from chronolet.prober import wanted
 from chronolet.prober.outside import Outside
 from chronolet.prober.worker import begin
 
 
-def jobs(outside: Outside) -> Mapping[type[Effect], Tended]:
+def jobs(outside: Outside) -> Mapping[type[Effect], EventDriven]:
     """The standing effects of the prober kind."""
-    return {wanted.RunProbe: Tended(begin(outside))}
+    return {wanted.RunProbe: EventDriven(begin(outside))}

@@ -62,7 +62,7 @@ class Outside(Struct, frozen=True):
     host: Host
     kills: Kills = field(default_factory=NoKills)
     observe: Observe = field(default=lambda _operation, _seconds: None)
-    told: Callable[[int], None] = field(default=lambda _version: None)
+    on_version: Callable[[int], None] = field(default=lambda _version: None)
     """Called with the cgroup version, 0 for none."""
     system: Callable[[Engine], System] = field(default=lambda _engine: NO_SYSTEM)
     """Returns the identity of the machine and of this engine."""
@@ -97,7 +97,7 @@ class NodeInspector:
                 pause = min(pause * 2, _LONGEST_RETRY_SECONDS)
                 continue
             tree = self._outside.cgroups.tree(means.driver)
-            self._outside.told(means.version)
+            self._outside.on_version(means.version)
             has = machine(self._outside.host, tree)
             node = described(self._outside.sharing, has, means, self._outside.system(engine))
             context.send(signals.NodeSeen(node=node))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from chronolet.qos.state import Share, State
 from chronolet.rules.resources.cgroups import LEAST_SHARES, UNLIMITED, Cgroup, Path, Values, pod_name, quota, shares
-from chronolet.rules.resources.container_limits import Holding, beside
+from chronolet.rules.resources.container_limits import Holding, additional
 from chronolet.rules.resources.resources import page_size
 from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds, QosClass
@@ -149,7 +149,7 @@ def holding(node: Node) -> Holding:
 
 def container_values(node: Node, needs: PodNeeds, name: str) -> Values:
     """Return the desired values of one container's cgroup that the runtime does not set."""
-    found = beside(needs, name, holding(node))
+    found = additional(needs, name, holding(node))
     return found if node.version == _V2 else Values(huge_pages=found.huge_pages)
 
 

@@ -174,7 +174,7 @@ def test_a_shard_is_let_go_after_its_time_and_held_again_with_an_owner() -> None
 
 
 def test_the_ballast_is_told_once_each_way() -> None:
-    gone, back = signals.BallastGone(freed_bytes=5, error="full"), signals.BallastBack(size_bytes=5)
+    gone, back = signals.ReserveReleased(freed_bytes=5, error="full"), signals.ReserveRestored(size_bytes=5)
     story = scene().when(back).then()
     story.when(gone).then(kernel.BallastGivenUp(freed_bytes=5, error="full"))
     story.when(gone).then()

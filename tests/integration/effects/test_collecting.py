@@ -110,7 +110,7 @@ def test_dead_containers_are_removed_eight_at_a_time_with_one_answer_each(redis:
         removed = [one.id for one in log.of(container_gc.Removed)]
         assert sorted(removed) == sorted(one.id for one in started.victims)
     assert runtime.list({}) == []
-    assert {job.at_once for job in collecting.effects().values()} == {PARALLEL}, "no thread for a removal that waits"
+    assert {job.limit for job in collecting.effects().values()} == {PARALLEL}, "no thread for a removal that waits"
 
 
 def test_many_plugins_are_followed_and_one_too_many_is_refused(

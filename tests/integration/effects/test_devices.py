@@ -21,7 +21,9 @@ from tests.integration.effects.support import World, start_container
 from tests.support.scratch import HANG_SECONDS
 
 IDS = {"a.test/fuse": ("fuse-1",)}
-TRIES = 'for how in "<" ">" "<>"; do if (eval ": $how /dev/f"); then echo "$how yes"; else echo "$how no"; fi; done'
+OPEN_EACH_WAY = (
+    'for how in "<" ">" "<>"; do if (eval ": $how /dev/f"); then echo "$how yes"; else echo "$how no"; fi; done'
+)
 
 
 def fuse(permissions: str) -> Answer:
@@ -50,7 +52,7 @@ def said(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
     [("r", ["< yes", "> no", "<> no"]), ("rw", ["< yes", "> yes", "<> yes"]), ("", ["< yes", "> yes", "<> yes"])],
 )
 def test_a_device_can_be_opened_as_its_permissions_say(world: World, permissions: str, may: list[str]) -> None:
-    lines = said(world, fuse(permissions), TRIES)
+    lines = said(world, fuse(permissions), OPEN_EACH_WAY)
     assert [line for line in lines if line.endswith((" yes", " no"))] == may, lines
 
 
@@ -132,7 +134,7 @@ def test_a_folder_that_a_plugin_mounts_is_made_and_a_device_may_be_mounted_as_we
             Mount(container_path="/lock", host_path=str(missing)),
         ),
     )
-    lines = said(world, answer, f"touch /lock/x; {TRIES}")
+    lines = said(world, answer, f"touch /lock/x; {OPEN_EACH_WAY}")
     assert [line for line in lines if line.endswith((" yes", " no"))] == ["< yes", "> yes", "<> yes"]
     assert (missing / "x").exists()
 
@@ -152,7 +154,7 @@ def test_an_engine_that_knows_no_cdi_gets_what_the_specification_says(
     spec = {"cdiVersion": "0.6.0", "kind": "v.test/n", "devices": [{"name": "0", "containerEdits": edits}]}
     (tmp_path / "v.json").write_text(json.dumps(spec))
     own = World(world.runtime, world.root, cdi=HostCdi([tmp_path]))
-    script = f"{TRIES}; echo $FROM_CDI; test -e /host-etc/passwd && echo there; id -G"
+    script = f"{OPEN_EACH_WAY}; echo $FROM_CDI; test -e /host-etc/passwd && echo there; id -G"
     lines = said(own, answer, script)
     assert [line for line in lines if line.endswith((" yes", " no"))] == ["< yes", "> no", "<> no"]
     assert lines[-3:-1] == ["yes", "there"]

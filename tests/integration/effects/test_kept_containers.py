@@ -124,7 +124,7 @@ def test_killed_at_every_point_of_writing_them_the_next_one_goes_on(tmp_path: Pa
 
 def test_what_was_changed_by_hand_is_put_right_and_said(machine: Machine) -> None:
     machine.told_that_it_runs()
-    keeping = effects.Keeping(machine.files.outside())
+    keeping = effects.TreeKeeper(machine.files.outside())
     machine.files.again(keeping, machine.tree)
     (machine.own / "memory.high").write_text("max")
     report = keeping.once(machine.tree, Context(entity="node", cause=""), whole=True)

@@ -247,7 +247,7 @@ def test_a_part_without_the_right_to_mount_says_so(world: World, monkeypatch: py
     monkeypatch.setattr(mounts, "bind", refused)
     answer = start(world, pod(app(volumeMounts=[at("scratch", subPath="a")]), volumes=[SCRATCH]))
     assert answer.reason == "CreateContainerConfigError"
-    assert "takes CAP_SYS_ADMIN" in answer.message
+    assert "requires CAP_SYS_ADMIN" in answer.message
 
 
 def test_kernels_without_the_call_follow_no_link_at_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from chronolet.history.archives import NodeArchive
 from chronolet.history.entries import entries
 from chronolet.keeper import signals, wanted
-from chronolet.keeper.disk import Disk
+from chronolet.keeper.disk import DiskReports
 from chronolet.keeper.effects import KEEPER, Keeping
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Acquired, Committed, Snapshot, Step
@@ -80,7 +80,7 @@ class Desk:
         self.node_archive = NodeArchive(folder, NODE, self.store)
         self.archive = self.node_archive.current()
         self.keeping = Keeping(
-            store=self.store, archive=self.node_archive.current, shards=SHARDS, now=lambda: self.now, disk=Disk()
+            store=self.store, archive=self.node_archive.current, shards=SHARDS, now=lambda: self.now, disk=DiskReports()
         )
         for shard in (KEEPER, POD, PLEG):
             self.take(shard)

@@ -67,7 +67,7 @@ def run(url: str, folder: Path) -> None:
         lease_milliseconds=LEASE_MILLISECONDS,
     )
     process = Process(setup)
-    signal.signal(signal.SIGTERM, lambda *_: process.give_up())
+    signal.signal(signal.SIGTERM, lambda *_: process.stop_waiting())
     process.start()
     process.wait()
     process.retire()

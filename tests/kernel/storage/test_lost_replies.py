@@ -82,7 +82,7 @@ def test_every_other_call_may_lose_its_reply(wire: Proxy, store: RedisStore) -> 
             case "renew":
                 store.renew("p", "info", 3_600_000)
             case "try":
-                assert store.count_tries(SHARD, token, {"m": 1}) is None
+                assert store.count_attempts(SHARD, token, {"m": 1}) is None
             case "snapshot":
                 assert store.snapshot(SHARD, token, Snapshot(store.last(), 1, b"state"))
             case "archived":
@@ -171,5 +171,5 @@ def test_closing_ends_a_step_that_is_being_sent_again(redis_server: PrivateRedis
 def test_tries_load_the_functions_where_they_are_missing(store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
     redis_server.client().function_flush()
-    assert store.count_tries(SHARD, token, {"m": 1, "n": 2}) is None
+    assert store.count_attempts(SHARD, token, {"m": 1, "n": 2}) is None
     assert store.heads([SHARD])[SHARD].tries == {"m": 1, "n": 2}

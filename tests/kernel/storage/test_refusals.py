@@ -53,7 +53,7 @@ WRONG_KEYS: dict[str, tuple[str, Refused]] = {
     "heads": (KEYS.shard(SHARD), lambda s, t: s.heads([KEEPER, SHARD])),
     "renew": (KEYS.alive("p"), lambda s, t: s.renew("p", "", 1000)),
     "retire": (KEYS.shard(SHARD), lambda s, t: s.retire("p", [(SHARD, t)])),
-    "try": (KEYS.shard(SHARD), lambda s, t: s.count_tries(SHARD, t, {"m": 1})),
+    "try": (KEYS.shard(SHARD), lambda s, t: s.count_attempts(SHARD, t, {"m": 1})),
     "send, mailbox": (KEYS.mailbox(SHARD), lambda s, t: s.send(SHARD, "t@1", "e", "r", b"")),
     "send, requests": (KEYS.requests(SHARD), lambda s, t: s.send(SHARD, "t@1", "e", "r", b"")),
     "snapshot": (KEYS.snapshot(SHARD), lambda s, t: s.snapshot(SHARD, t, Snapshot(START, 1, b""))),
@@ -233,7 +233,7 @@ def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
     consumed = fitting(store, token, 0, step_id="c", new_mail_cursor=mail.id, new_log_cursor=before)
     assert isinstance(store.step(consumed), Committed)
     assert isinstance(store.step(fitting(store, token, 1, step_id="k", even_if_full=True)), Committed)
-    assert store.count_tries(SHARD, token, {"m": 1}) is None
+    assert store.count_attempts(SHARD, token, {"m": 1}) is None
     assert store.snapshot(SHARD, token, Snapshot(before, 1, b"state"))
     assert store.mark_archived(KEEPER, keeper, before)
     assert store.trim(KEEPER, keeper, before, [SHARD]) in range(200, 302)

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, Protocol
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.faults import Faults
-from chronolet.kernel.kind import Effect, EffectFailed, Job, Kind, Tended
+from chronolet.kernel.kind import Effect, EffectFailed, EventDriven, Job, Kind
 from chronolet.kernel.observer import Observer, Outcome, Queue
-from chronolet.kernel.step.ledger import ENDED_THE_PROCESS, TRIES, Input
+from chronolet.kernel.step.ledger import ENDED_THE_PROCESS, MAX_ATTEMPTS, Input
 from chronolet.kernel.step.suspects import BLAME_SECONDS, PAUSE_SECONDS, PAUSED_FROM, Suspects, mark_of
 from chronolet_schemas.envelope import START, Signal
 
@@ -102,7 +102,7 @@ class Slot:
         key: str,
         effect: Effect,
         *,
-        job: Job | Tended,
+        job: Job | EventDriven,
         cause: str,
         standing: bool,
     ) -> None:
@@ -113,8 +113,8 @@ class Slot:
         self.mark = ""
         """Its key among the suspects while it may end the process; else empty."""
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
-        self.at_once = job.at_once if isinstance(job, Job) else None
-        self.rank = job.rank(effect) if isinstance(job, Job) and job.rank else ()
+        self.limit = job.limit if isinstance(job, Job) else None
+        self.priority = job.priority(effect) if isinstance(job, Job) and job.priority else ()
         self.concurrent = 0
         self.cancelled = threading.Event()
         self._shared = shared
@@ -176,7 +176,7 @@ class Slot:
         if self._has_turn:
             waited = time.monotonic() - self._queued_at
             self._shared.observer.effect_waited(self.kind, self.key, self._cause, waited)
-        if isinstance(self._job, Tended):
+        if isinstance(self._job, EventDriven):
             self._start_event_driven(self._job)
             return
         try:
@@ -207,7 +207,7 @@ class Slot:
         name = f"{self.kind}/{self.key} {type(self.effect).__name__}"
         threading.Thread(target=self._work, args=(job,), name=name, daemon=True).start()
 
-    def _start_event_driven(self, job: Tended) -> None:
+    def _start_event_driven(self, job: EventDriven) -> None:
         self._begin()
         try:
             self._stop = job.begin(self.effect, self, self._failed)
@@ -422,7 +422,7 @@ class EffectRunner:
     def _suspect(self, slot: Slot) -> None:
         slot.mark = mark_of(slot.key, slot.effect)
         ended = self._suspects.ended(slot.mark)
-        if ended >= TRIES:
+        if ended >= MAX_ATTEMPTS:
             self._shared.deliver(slot.failed(ENDED_THE_PROCESS))
         elif ended >= PAUSED_FROM and slot.mark not in self._rested:
             self._rested.add(slot.mark)

@@ -28,10 +28,10 @@ class OneShot(Protocol):
     lane: LaneName
     key: str
     """The entity that the work is for."""
-    at_once: int | Pace | None
+    limit: int | Pace | None
     """The lane's concurrency limit; None: the default limit."""
-    rank: tuple[Any, ...]
-    """Its priority in the queue: the smallest rank starts first; equal ranks start in order of arrival."""
+    priority: tuple[Any, ...]
+    """Its priority in the queue: the smallest starts first; equals start in order of arrival."""
     concurrent: int
     """The highest number of other one-shots of its lane that ran at the same time, since its launch."""
 
@@ -73,7 +73,7 @@ class Lane:
         """
         if self.head_start is not None and self.active > self.ended:
             return False
-        bound = slot.at_once.most_with_late if isinstance(slot.at_once, Pace) else limit
+        bound = slot.limit.most_with_late if isinstance(slot.limit, Pace) else limit
         return self.on_time() < limit and (not self.late or self.active < bound)
 
     def update_pace(self) -> None:
@@ -123,9 +123,9 @@ class Workshop:
         with self._lock:
             lane = self._lanes.get(slot.lane)
             if lane is None:
-                lane = self._lanes[slot.lane] = Lane(slot.at_once if isinstance(slot.at_once, Pace) else None)
+                lane = self._lanes[slot.lane] = Lane(slot.limit if isinstance(slot.limit, Pace) else None)
                 self._give_head_start(lane, slot)
-            entry = (slot.rank, next(self._numbers), slot)
+            entry = (slot.priority, next(self._numbers), slot)
             heapq.heappush(lane.waiting, entry)
             ready = self._ready(lane)
             if slot not in ready:
@@ -147,11 +147,11 @@ class Workshop:
 
     def record_duration(self, slot: OneShot, name: str, seconds: float) -> None:
         """Report the duration of the slot's work to a lane with a Pace; call it before the slot's turn is over."""
-        if isinstance(slot.at_once, Pace):
+        if isinstance(slot.limit, Pace):
             with self._lock:
                 if slot.lane not in self._lanes:
                     return  # its host has failed meanwhile, and its turn was given back
-                slot.at_once.ended(name, seconds, concurrent=slot.concurrent)
+                slot.limit.ended(name, seconds, concurrent=slot.concurrent)
 
     def release(self, slot: OneShot) -> None:
         """End the slot's turn, and launch the next ones."""
@@ -165,7 +165,7 @@ class Workshop:
         self._launch(ready)
 
     def _give_head_start(self, lane: Lane, slot: OneShot) -> None:
-        if not isinstance(slot.at_once, Pace) or not slot.at_once.head_start_seconds:
+        if not isinstance(slot.limit, Pace) or not slot.limit.head_start_seconds:
             return
 
         def over() -> None:
@@ -174,10 +174,10 @@ class Workshop:
                 ready = self._ready(lane)
             self._launch(ready)
 
-        lane.head_start = self._after(slot.at_once.head_start_seconds, over)
+        lane.head_start = self._after(slot.limit.head_start_seconds, over)
 
     def _start_patience(self, lane: Lane, slot: OneShot) -> None:
-        if not isinstance(slot.at_once, Pace):
+        if not isinstance(slot.limit, Pace):
             return
 
         def over() -> None:
@@ -188,7 +188,7 @@ class Workshop:
                 ready = self._ready(lane)
             self._launch(ready)
 
-        lane.patience[slot] = self._after(slot.at_once.patience_seconds, over)
+        lane.patience[slot] = self._after(slot.limit.patience_seconds, over)
 
     def _leave(self, lane: Lane, slot: OneShot) -> None:
         lane.running.remove(slot)
@@ -217,5 +217,5 @@ class Workshop:
             one.launch()
 
     def _limit_of(self, slot: OneShot) -> int:
-        limit = slot.at_once.limit if isinstance(slot.at_once, Pace) else slot.at_once
+        limit = slot.limit.limit if isinstance(slot.limit, Pace) else slot.limit
         return limit or self._limit

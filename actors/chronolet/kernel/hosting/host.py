@@ -30,7 +30,7 @@ from chronolet.kernel.hosting.entity_timers import EntityTimers
 from chronolet.kernel.hosting.host_handle import HostHandle, Item, is_far_behind, message_of
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.step.batching import batched
-from chronolet.kernel.step.ledger import TRIES, Input, Turn, touched
+from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input, Turn, touched
 from chronolet.kernel.step.retry_counts import RetryCounts
 from chronolet.kernel.step.shard_writer import ShardWriter
 from chronolet.kernel.step.suspects import GIVEN_UP, Suspects, mark_of
@@ -78,8 +78,8 @@ class Host(pykka.ThreadingActor):
         self.stopping = handle.stopping
         self._services = services
         self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, handle.stopping, services.new_id)
-        self._retries = RetryCounts(recovered.tries, self._writer.count_tries, careful=recovered.careful)
-        self._suspects = Suspects(recovered.tries, self._writer.count_tries, unclean=recovered.unclean)
+        self._retries = RetryCounts(recovered.tries, self._writer.count_attempts, careful=recovered.careful)
+        self._suspects = Suspects(recovered.tries, self._writer.count_attempts, unclean=recovered.unclean)
         own = shared._replace(deliver=self.inbox.put, token=self.ledger.token)
         self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.counting)
         self._unclean = recovered.unclean
@@ -240,7 +240,7 @@ class Host(pykka.ThreadingActor):
         self._writer.commit(turn, self._services.shared.faults, self._services.shared.observer)
         given_up, self._given_up = self._given_up, []
         if given_up:  # after the step: two dead letters are better than none
-            self._writer.count_tries(dict.fromkeys(given_up, GIVEN_UP))
+            self._writer.count_attempts(dict.fromkeys(given_up, GIVEN_UP))
 
     # -- one item ------------------------------------------------------------------------------------------------
     def _decide(self, turn: Turn[Any], item: Item) -> tuple[Slot, float] | None:
@@ -265,7 +265,7 @@ class Host(pykka.ThreadingActor):
 
     def _decide_result(self, turn: Turn[Any], result: EffectInput) -> tuple[Slot, float] | None:
         slot = result.slot
-        if slot.mark and self._suspects.ended(slot.mark) >= TRIES:
+        if slot.mark and self._suspects.ended(slot.mark) >= MAX_ATTEMPTS:
             self._give_up_effect(turn, slot)
         else:
             self._clear_mark(turn, slot)
@@ -325,7 +325,7 @@ class Host(pykka.ThreadingActor):
         fatal = self._unclean and isinstance(item.message, Due)
         if fatal:
             self._given_up.append(self._retries.give_up(item))
-        self.ledger.give_up(turn, item, TRIES, _WHY_ENDED if self._unclean else _WHY_FAILED, for_good=fatal)
+        self.ledger.give_up(turn, item, MAX_ATTEMPTS, _WHY_ENDED if self._unclean else _WHY_FAILED, for_good=fatal)
         self._services.shared.observer.dead_lettered(self.ledger.kind.name)
         if isinstance(item.message, Due) and not fatal:
             self._timers.retry(item.keys[0], item.message)

@@ -106,13 +106,13 @@ class Process:
         """Wait until the process has ended; True if it has. `error` is the reason, None after `retire`."""
         return self._over.wait(timeout_seconds)
 
-    def give_up(self) -> None:
+    def stop_waiting(self) -> None:
         """Make `start` stop retrying and `wait` return."""
         self._over.set()
 
-    def left_alone(self) -> Mapping[Shard, str]:
+    def quarantined(self) -> Mapping[Shard, str]:
         """Return the quarantined shards of this process's kinds, with the reason. No process hosts them."""
-        return self._claims.left
+        return self._claims.quarantined
 
     def retire(self) -> None:
         """Stop cleanly: cancel effects and hand over the shards."""

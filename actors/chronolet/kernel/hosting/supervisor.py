@@ -249,7 +249,7 @@ class Supervisor(pykka.ThreadingActor):
             try:
                 found |= self._recover({shard: claim})
             except HistoryMissing as missing:
-                self._claims.leave(shard, str(missing))
+                self._claims.quarantine(shard, str(missing))
                 # "nobody", because this process keeps its lease. A process that has the history may take over now.
                 self._store.retire("nobody", [(shard, claim.head.token)])
                 self._back_off(shard, HISTORY_RETRY_SECONDS)
@@ -278,7 +278,7 @@ class Supervisor(pykka.ThreadingActor):
         self._hosted[shard] = (handle, Host.start(handle, self._context.services))
         self._reader.attach(handle)
         self._last_versions.pop(shard, None)
-        self._claims.no_longer_left(shard)
+        self._claims.lift_quarantine(shard)
         self._failures.reported(shard)
         if self._context.kinds[shard.kind].watches_clock:
             self._unreported = None

@@ -42,23 +42,23 @@ def lacks(store: Store, read_to: Position) -> bool:
     return not store.read_log(_before(read_to), 1, read_to) and read_to > store.archived()[1]
 
 
-def lacks_what_was_read(store: Store, read_to: Position, seats: Iterable[HostHandle]) -> bool:
+def lacks_what_was_read(store: Store, read_to: Position, handles: Iterable[HostHandle]) -> bool:
     """Whether the server lacks the last log entry that was read, or the last command read from one of these mailboxes.
 
     Check this after the server was unreachable, before delivering later messages: a step is refused if the last message
     that it consumes is lost, but not if a newer message follows the lost one.
     """
-    return lacks(store, read_to) or any(_lacks_command(store, seat) for seat in seats)
+    return lacks(store, read_to) or any(_lacks_command(store, handle) for handle in handles)
 
 
-def _lacks_command(store: Store, seat: HostHandle) -> bool:
+def _lacks_command(store: Store, handle: HostHandle) -> bool:
     # A mailbox keeps each command until a step consumes it, and keeps the last consumed one after that.
-    read_to = seat.mail_to
-    if read_to <= seat.ledger.mail_cursor:
+    read_to = handle.mail_to
+    if read_to <= handle.ledger.mail_cursor:
         return False
-    found = store.read_mail(seat.shard, _before(read_to), 1)
+    found = store.read_mail(handle.shard, _before(read_to), 1)
     # The host may have consumed it in the meantime, so the cursor is read again.
-    return all(one.id != read_to for one in found) and read_to > seat.ledger.mail_cursor
+    return all(one.id != read_to for one in found) and read_to > handle.ledger.mail_cursor
 
 
 def _before(position: Position) -> Position:

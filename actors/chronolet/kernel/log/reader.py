@@ -43,7 +43,7 @@ class Reader:
         self._router = router
         self._reconnected = reconnected
         self._failed = failed
-        self._seats: dict[Shard, HostHandle] = {}
+        self._handles: dict[Shard, HostHandle] = {}
         self._at: Position | None = None
         self._furthest = START
         self.found_loss = False
@@ -62,9 +62,9 @@ class Reader:
         """Start reading; it waits while there is no host."""
         self._thread.start()
 
-    def attach(self, seat: HostHandle) -> None:
+    def attach(self, handle: HostHandle) -> None:
         """Read for this host too, from the position where its recovery stopped."""
-        self._change(lambda: self._admit(seat))
+        self._change(lambda: self._admit(handle))
 
     def detach(self, shard: Shard) -> None:
         """Stop reading for a shard."""
@@ -90,11 +90,11 @@ class Reader:
             if self._at is None:
                 continue
             ready = self._ready()
-            if self._seats and not ready:
+            if self._handles and not ready:
                 self._stopping.wait(SKIPPED_MILLISECONDS / 1000)
                 continue
-            block = BLOCK_MILLISECONDS if len(ready) == len(self._seats) else SKIPPED_MILLISECONDS
-            mail_after = {shard: seat.mail_to for shard, seat in self._seats.items()}
+            block = BLOCK_MILLISECONDS if len(ready) == len(self._handles) else SKIPPED_MILLISECONDS
+            mail_after = {shard: handle.mail_to for shard, handle in self._handles.items()}
             try:
                 # After an outage do not block: a loss must be noticed now.
                 inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block)
@@ -119,13 +119,13 @@ class Reader:
         return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
 
     def _has_lost(self) -> bool:
-        return lacks_what_was_read(self._store, self._furthest, self._seats.values())
+        return lacks_what_was_read(self._store, self._furthest, self._handles.values())
 
     def _ready(self) -> set[Shard]:
         """The shards with room in their inbox; reading continues from the lowest of their cursors."""
-        ready = {shard for shard, seat in self._seats.items() if seat.has_room}
+        ready = {shard for shard, handle in self._handles.items() if handle.has_room}
         if ready:
-            self._at = min(self._seats[shard].read_to for shard in ready)
+            self._at = min(self._handles[shard].read_to for shard in ready)
         return ready
 
     def _deliver(self, inputs: Inputs, ready: AbstractSet[Shard]) -> None:
@@ -133,19 +133,19 @@ class Reader:
         mail_to: dict[Shard, Position] = {}
         for entry in inputs.log:
             for shard, item in self._router.route(entry, ready):
-                if item.at > self._seats[shard].read_to:
+                if item.at > self._handles[shard].read_to:
                     found.setdefault(shard, []).append(item)
         for shard, mails in inputs.mail.items():
-            if mails and shard in self._seats:
+            if mails and shard in self._handles:
                 mail_to[shard] = mails[-1].id
                 found.setdefault(shard, []).extend(self._router.mail(shard, mail) for mail in mails)
         if inputs.log:
             self._at = inputs.log[-1].position
             self._furthest = max(self._furthest, self._at)
         if self._at is not None:
-            for shard, seat in self._seats.items():
-                read_to = self._at if shard in ready else seat.read_to
-                seat.offer(found.get(shard, ()), read_to, mail_to.get(shard, START))
+            for shard, handle in self._handles.items():
+                read_to = self._at if shard in ready else handle.read_to
+                handle.offer(found.get(shard, ()), read_to, mail_to.get(shard, START))
 
     # -- attaching and detaching hosts ---------------------------------------------------------------------------
     def _change(self, change: Callable[[], None]) -> None:
@@ -162,11 +162,11 @@ class Reader:
         for change in changes:
             change()
 
-    def _admit(self, seat: HostHandle) -> None:
+    def _admit(self, handle: HostHandle) -> None:
         # If this host is behind the others, reading restarts from its cursor; each host takes only newer entries.
-        self._at = seat.read_to if self._at is None else min(self._at, seat.read_to)
-        self._furthest = max(self._furthest, seat.read_to)
-        self._seats[seat.shard] = seat
+        self._at = handle.read_to if self._at is None else min(self._at, handle.read_to)
+        self._furthest = max(self._furthest, handle.read_to)
+        self._handles[handle.shard] = handle
 
     def _dismiss(self, shard: Shard) -> None:
-        self._seats.pop(shard, None)
+        self._handles.pop(shard, None)

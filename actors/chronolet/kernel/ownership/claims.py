@@ -45,7 +45,7 @@ class Claims:
         self._process = process
         self._locks = locks
         self._lease = lease_milliseconds
-        self.left: Mapping[Shard, str] = {}
+        self.quarantined: Mapping[Shard, str] = {}
         """Quarantined shards, each with its error. Replaced, never changed in place: other threads read it."""
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
@@ -58,7 +58,7 @@ class Claims:
                 try:
                     heads.update(self._store.heads([shard]))
                 except StoreBroken as error:
-                    self.leave(shard, str(error))
+                    self.quarantine(shard, str(error))
             return heads
 
     def take(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
@@ -68,21 +68,21 @@ class Claims:
         for shard, head in self.heads(shards).items():
             proof = self._proof_of_free(head, alive)
             if not proof:
-                self.no_longer_left(shard)  # a live process owns it
+                self.lift_quarantine(shard)  # a live process owns it
             elif (claim := self._claim(shard, head, proof)) is not None:
                 claims[shard] = claim
         return claims
 
-    def leave(self, shard: Shard, error: str) -> None:
+    def quarantine(self, shard: Shard, error: str) -> None:
         """Quarantine a shard because of an error."""
-        if self.left.get(shard) != error:  # log each error once
-            self.left = {**self.left, shard: error}
+        if self.quarantined.get(shard) != error:  # log each error once
+            self.quarantined = {**self.quarantined, shard: error}
             log.error("shard quarantined", shard=str(shard), error=error)
 
-    def no_longer_left(self, shard: Shard) -> None:
+    def lift_quarantine(self, shard: Shard) -> None:
         """Lift the quarantine: the shard has a host, here or elsewhere."""
-        if shard in self.left:
-            self.left = {other: error for other, error in self.left.items() if other != shard}
+        if shard in self.quarantined:
+            self.quarantined = {other: error for other, error in self.quarantined.items() if other != shard}
 
     def sweep(self) -> None:
         """Remove the lock files of dead processes that no longer have a lease."""
@@ -100,12 +100,12 @@ class Claims:
         try:
             answer = self._store.acquire(shard, head.token, self._process, registry.SCHEMA, proven_dead=proof == "lock")
         except StoreBroken as error:
-            self.leave(shard, str(error))
+            self.quarantine(shard, str(error))
             return None
         if isinstance(answer, Acquired):
             return Claim(answer.head, self._taken_over(head, proof))
         if isinstance(answer, NotFree) and answer.reason == "newer_schema":
-            self.leave(shard, "written by a newer version of chronolet")
+            self.quarantine(shard, "written by a newer version of chronolet")
         return None
 
     def _taken_over(self, former: Head, proof: Proof) -> kernel.ShardTakenOver | None:

@@ -40,11 +40,11 @@ def with_mail(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Cla
     return found
 
 
-def let_read(seats: Iterable[HostHandle]) -> None:
+def let_read(handles: Iterable[HostHandle]) -> None:
     """Wait until these hosts have decided their waiting commands, or have failed; at most `MAIL_SECONDS`."""
     deadline = time.monotonic() + MAIL_SECONDS
-    for seat in seats:
-        seat.caught_up.wait(max(0.0, deadline - time.monotonic()))
+    for handle in handles:
+        handle.caught_up.wait(max(0.0, deadline - time.monotonic()))
 
 
 def let_others_read(store: Store, shards: Sequence[Shard]) -> None:

@@ -24,7 +24,7 @@ from chronolet_schemas.keys import Shard
 
 S = TypeVar("S")
 
-TRIES = 3
+MAX_ATTEMPTS = 3
 """Attempts at a message, or at an effect that ends the process, before it goes to the dead letters."""
 ENDED_THE_PROCESS = "the process ended three times while it ran"
 SUBJECTS_KEPT = 128
@@ -178,7 +178,9 @@ class Ledger(Generic[S]):
         turn.dead.append(
             DeadLetter("signal", at, name, f"{self.kind.name}/{key}", msgspec.msgpack.encode(effect), error)
         )
-        dead_lettered = kernel.MessageDeadLettered(message=name, source="signal", at=at, tries=TRIES, error=error)
+        dead_lettered = kernel.MessageDeadLettered(
+            message=name, source="signal", at=at, tries=MAX_ATTEMPTS, error=error
+        )
         self.note(turn, dead_lettered, cause=cause)
 
     def note(self, turn: Turn[S], event: Event, cause: str = "") -> None:

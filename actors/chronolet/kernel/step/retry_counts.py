@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from chronolet.kernel.step.ledger import TRIES, Input
+from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input
 from chronolet.kernel.step.suspects import PREFIX
 
 CAREFUL_MESSAGES = 300
@@ -23,18 +23,18 @@ class RetryCounts:
     """Attempt counts of one host's messages, kept until enough messages have succeeded."""
 
     def __init__(
-        self, tried: Mapping[str, int], count_tries: Callable[[Mapping[str, int]], None], *, careful: bool
+        self, tried: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, careful: bool
     ) -> None:
-        """`tried`: the counts in the shard's hash. `count_tries` stores there, in one round trip, the number of the
+        """`tried`: the counts in the shard's hash. `count_attempts` stores there, in one round trip, the number of the
         attempt that each message begins now. `careful`: the shard's host failed in this process.
         """
         messages = {message: count for message, count in tried.items() if not message.startswith(PREFIX)}
-        self._tried = {message: count for message, count in messages.items() if count <= TRIES}
+        self._tried = {message: count for message, count in messages.items() if count <= MAX_ATTEMPTS}
         self._given_up = messages.keys() - self._tried.keys()
         self._counted: Mapping[str, int] = {}
         self._exhausted: AbstractSet[str] = set()
         """Messages of the current turn; those in `_exhausted` have no attempt left."""
-        self._count_tries = count_tries
+        self._count_tries = count_attempts
         self._careful = careful
         self._left = CAREFUL_MESSAGES if careful or self._tried else 0
 
@@ -58,7 +58,7 @@ class RetryCounts:
         """
         self._left = max(0, self._left - len(items) - covered)
         attempts = {message: self._tried.pop(message, 0) + 1 for message in {item.identity() for item in items}}
-        self._counted = {message: count for message, count in attempts.items() if count <= TRIES}
+        self._counted = {message: count for message, count in attempts.items() if count <= MAX_ATTEMPTS}
         self._exhausted = attempts.keys() - self._counted.keys()
         if self._counted:
             self._count_tries(self._counted)

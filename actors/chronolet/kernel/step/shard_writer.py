@@ -96,10 +96,10 @@ class ShardWriter:
         """Seconds since the last commit, or since the host started."""
         return time.monotonic() - self._last_step
 
-    def count_tries(self, counts: Mapping[str, int]) -> None:
+    def count_attempts(self, counts: Mapping[str, int]) -> None:
         """Record attempt counts in the shard's hash, in one round trip, before the messages are decided."""
         ledger = self._ledger
-        fenced = self._retried(lambda: self._store.count_tries(ledger.shard, ledger.token, counts))
+        fenced = self._retried(lambda: self._store.count_attempts(ledger.shard, ledger.token, counts))
         if isinstance(fenced, Fenced):
             raise self._lost(fenced)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from chronolet.kernel.decider import Effect
-from chronolet.kernel.step.ledger import TRIES
+from chronolet.kernel.step.ledger import MAX_ATTEMPTS
 
 PREFIX = "effect:"
 PAUSE_SECONDS = 10.0
@@ -23,7 +23,7 @@ BLAME_SECONDS = 60.0
 """An effect that has run for longer than this is not blamed for the end of its process."""
 PAUSED_FROM = 2
 """Number of ends from which an effect is paused before it restarts."""
-GIVEN_UP = TRIES + 1
+GIVEN_UP = MAX_ATTEMPTS + 1
 """The count that marks an effect or message as dead-lettered."""
 
 
@@ -36,14 +36,14 @@ class Suspects:
     """The marks of one shard, during one run of its host."""
 
     def __init__(
-        self, tried: Mapping[str, int], count_tries: Callable[[Mapping[str, int]], None], *, unclean: bool
+        self, tried: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, unclean: bool
     ) -> None:
         """`unclean`: the former owner ended without a handover. Otherwise its last run does not count."""
         last = 0 if unclean else 1
         marks = {mark: count for mark, count in tried.items() if mark.startswith(PREFIX)}
         self._ended = {mark: count if count >= GIVEN_UP else max(0, count - last) for mark, count in marks.items()}
         self._begun: set[str] = set()
-        self._count_tries = count_tries
+        self._count_tries = count_attempts
 
     def known(self) -> bool:
         """Whether the shard has any marks."""
@@ -63,11 +63,11 @@ class Suspects:
 
     def covers(self, mark: str) -> bool:
         """Whether an end of the process would be blamed on this effect. If so, its result needs no count of its own."""
-        return mark in self._begun and self._ended[mark] < TRIES
+        return mark in self._begun and self._ended[mark] < MAX_ATTEMPTS
 
     def clear(self, mark: str) -> Sequence[str]:
         """Clear an effect that ended while the process lives. Returns its mark to remove, if any."""
-        if mark not in self._ended or self._ended[mark] >= TRIES:
+        if mark not in self._ended or self._ended[mark] >= MAX_ATTEMPTS:
             return ()
         del self._ended[mark]
         self._begun.discard(mark)

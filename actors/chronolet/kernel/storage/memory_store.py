@@ -180,7 +180,7 @@ class MemoryStore:
         server.changed.notify_all()
         return Committed(version=head.version + 1, at=at)
 
-    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+    def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
         with self._server.changed:
             head = self._server.shard(shard).head
             if not token or head.token != token:

@@ -212,7 +212,7 @@ class Store(Protocol):
     def step(self, step: Step) -> Committed | Fenced | Conflict:
         """Commit. If a conflicting shard's last step is this one (`step_id`), the implementation returns Committed."""
 
-    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+    def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
         """Record the attempt counts of messages in the shard hash, in one round trip, before deciding messages that may
         have failed before. If the reply is lost, some of the counts may be recorded. `counts` is not empty.
         """

@@ -22,7 +22,7 @@ from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreBroken, StoreUnreachable
 from chronolet.node.http.api_pods import PodObjects
 from chronolet.node.http.fresh import BusyError, Cached, Rendered
-from chronolet.node.http.server import Answer, Query, Show
+from chronolet.node.http.server import Query, Response, Show
 from chronolet.node.metrics.probes import CONTENT_TYPE as METRICS
 from chronolet.node.settings import table as known
 from chronolet.node.settings.setting import Setting
@@ -91,7 +91,7 @@ def configz(settings: Settings) -> Show:
         else:
             shown["chronolet"][one.flag.removeprefix("--")] = _plain_value(one, value)
     body = msgspec.json.encode(shown)
-    return lambda _: Answer(200, body, JSON)
+    return lambda _: Response(200, body, JSON)
 
 
 def _put(where: Object, path: Sequence[str], value: object) -> None:
@@ -123,13 +123,13 @@ class _Page(Protocol[T_co]):
 
 
 def _shown(page: _Page[T], written: Callable[[T], bytes] = msgspec.json.encode, kind: str = JSON) -> Show:
-    def show(_: Query) -> Answer:
+    def show(_: Query) -> Response:
         try:
-            return Answer(200, written(page.get()), kind)
+            return Response(200, written(page.get()), kind)
         except BusyError:
-            return Answer(503, b"this page is still being generated for another request: retry\n")
+            return Response(503, b"this page is still being generated for another request: retry\n")
         except (Refusal, StoreUnreachable, StoreBroken, HistoryMissing, OSError) as error:
-            return Answer(503, f"{error}\n".encode())
+            return Response(503, f"{error}\n".encode())
 
     return show
 

@@ -9,7 +9,7 @@ from collections import deque
 
 import msgspec
 
-from chronolet.node.http.server import Answer, Query
+from chronolet.node.http.server import Query, Response
 from chronolet.ports.spans import Span
 
 MOST = 5_000
@@ -39,10 +39,10 @@ class RecentSpans:
         found = (*self._spans.copy(), *tuple(self._open.values()))
         return [one for one in found if not entity or one.entity == entity]
 
-    def page(self, query: Query) -> Answer:
+    def page(self, query: Query) -> Response:
         """The page /trace."""
         found = self.of(query.get("entity", [""])[0])
-        return Answer(200, msgspec.json.encode(found), "application/json")
+        return Response(200, msgspec.json.encode(found), "application/json")
 
 
 def _key(span: Span) -> tuple[str, str, str]:

@@ -39,7 +39,7 @@ _HEALTH = ("/healthz", "/readyz")
 TEXT = "text/plain; charset=utf-8"
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """The response to a request: one page."""
 
     status: int
@@ -49,7 +49,7 @@ class Answer(NamedTuple):
 
 
 Query = Mapping[str, list[str]]
-Show = Callable[[Query], Answer]
+Show = Callable[[Query], Response]
 """Renders a page. Called on the connection's thread."""
 
 
@@ -59,14 +59,14 @@ def health_pages(health: Health) -> dict[str, Show]:
 
 
 def _page(health: Health, page: Page) -> Show:
-    def show(query: Query) -> Answer:
+    def show(query: Query) -> Response:
         only = query["/"][0] if "/" in query else ""
         report = health.report(page, only)
         if report is None:
-            return Answer(404, f"no check named {only}\n".encode())
+            return Response(404, f"no check named {only}\n".encode())
         if report.good and "verbose" not in query:
-            return Answer(200, b"ok")
-        return Answer(200 if report.good else 500, report.text(page).encode())
+            return Response(200, b"ok")
+        return Response(200 if report.good else 500, report.text(page).encode())
 
     return show
 
@@ -206,7 +206,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle_one_request()
         except HeadTooLargeError as error:
             self.requestline, self.request_version, self.command = "", self.protocol_version, ""
-            self._send(Answer(431, f"{error}\n".encode()), body=True, close=True)
+            self._send(Response(431, f"{error}\n".encode()), body=True, close=True)
         self._head.again()
 
     def do_GET(self) -> None:
@@ -222,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         checked = self.server.served.guard.request(self.path, self.headers, self._address(), certified=self._certified)
         if isinstance(checked, Rejected):
             headers = {"WWW-Authenticate": "Bearer"} if checked.status == HTTPStatus.UNAUTHORIZED else {}
-            rejection = Answer(checked.status, f"{checked.message}\n".encode(), headers=headers)
+            rejection = Response(checked.status, f"{checked.message}\n".encode(), headers=headers)
             self._send(rejection, body=body, close=True)
         else:
             self._send(self._page(checked), body=body, close=close)
@@ -232,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = str(self.connection.getsockname()[0])
         return found.partition("%")[0].removeprefix("::ffff:")
 
-    def _send(self, answer: Answer, *, body: bool, close: bool) -> None:
+    def _send(self, answer: Response, *, body: bool, close: bool) -> None:
         self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -245,20 +245,20 @@ class _Handler(BaseHTTPRequestHandler):
         if body:
             self.wfile.write(answer.body)
 
-    def _page(self, request: Request) -> Answer:
+    def _page(self, request: Request) -> Response:
         found = self._found(request)
         if found is None:
             known = ", ".join(sorted(self.server.served.pages))
-            return Answer(404, f"{request.path or '/'}: not found; the pages are {known}\n".encode())
+            return Response(404, f"{request.path or '/'}: not found; the pages are {known}\n".encode())
         try:
             with self.server.slots.rendering(self.connection, _lane(request.path)):
                 return found[0](found[1])
         except TooManyError:
             message = b"too many concurrent requests for pages of this kind: retry\n"
-            return Answer(503, message, headers={"Retry-After": "1"})
+            return Response(503, message, headers={"Retry-After": "1"})
         except Exception as error:  # also an OSError: here it is the page's, not the client's
             log.error("a page failed", path=request.path, client=str(self.client_address), exc_info=error)
-            return Answer(500, f"{request.path} failed: see the error in the agent's log\n".encode())
+            return Response(500, f"{request.path} failed: see the error in the agent's log\n".encode())
 
     def _found(self, request: Request) -> tuple[Show, Query] | None:
         pages = self.server.served.pages

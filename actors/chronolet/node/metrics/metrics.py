@@ -18,7 +18,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from chronolet.kernel.observer import Observer, Outcome, Queue
 from chronolet.node.http.recent_spans import RecentSpans
-from chronolet.node.http.server import Answer, Query
+from chronolet.node.http.server import Query, Response
 from chronolet.node.metrics.devices import DeviceMetrics
 from chronolet.node.metrics.events import EventMetrics
 from chronolet.node.metrics.gc import GcMetrics
@@ -294,12 +294,12 @@ class Metrics(Observer):
             self.running_containers.labels(state).set(containers.get(state, 0))
 
     # -- the page --------------------------------------------------------------------------------------------------
-    def page(self, query: Query) -> Answer:
+    def page(self, query: Query) -> Response:
         """The page /metrics."""
         del query
         from prometheus_client.exposition import generate_latest  # noqa: PLC0415 - loads servers that are not needed
 
-        return Answer(200, generate_latest(self.registry), CONTENT_TYPE)
+        return Response(200, generate_latest(self.registry), CONTENT_TYPE)
 
 
 def _now() -> int:

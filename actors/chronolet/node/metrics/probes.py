@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from prometheus_client.metrics import Counter, Histogram
 from prometheus_client.registry import CollectorRegistry
 
-from chronolet.node.http.server import Answer, Query
+from chronolet.node.http.server import Query, Response
 from chronolet.node.metrics.probe_page import ProbeSeries, written
 from chronolet.prober.actor import key as prober_key
 from chronolet.prober.wanted import RunProbe
@@ -109,9 +109,9 @@ class ProbeMetrics:
             for key in keys:
                 self._series.pop(key, None)
 
-    def page(self, query: Query) -> Answer:
+    def page(self, query: Query) -> Response:
         """The page /metrics/probes. Rendered outside the lock, so that probes do not wait for it."""
         del query
         with self._lock:
             found = list(self._series.values())
-        return Answer(200, written(found), CONTENT_TYPE)
+        return Response(200, written(found), CONTENT_TYPE)

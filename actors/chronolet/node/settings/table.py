@@ -158,7 +158,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     probe_kills_per_minute: int = 10
 
     @property
-    def takes_part(self) -> frozenset[str]:
+    def participants(self) -> frozenset[str]:
         """The kinds that pods ask before they start, and `prober`. All by default, even kinds that this process does
         not host: another process may host them, and a pod must not start without their admission.
         """

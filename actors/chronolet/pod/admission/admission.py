@@ -47,14 +47,14 @@ AdmissionReply = (
 """A reply of a participating kind."""
 
 
-def begun(state: State, takes_part: frozenset[str]) -> Sequence[Event]:
+def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:
     """AdmissionBegan with the kinds that the pod asks, whenever that set changes: at first, and when another kind is
     needed or hosted.
     """
     if not state.uid or state.over:
         return ()
-    needed = [kind for kind, needs in NEEDS.items() if needs(state) and kind not in _OPTIONAL - takes_part]
-    kinds = tuple(kind for kind in needed if kind in takes_part)
+    needed = [kind for kind, needs in NEEDS.items() if needs(state) and kind not in _OPTIONAL - participants]
+    kinds = tuple(kind for kind in needed if kind in participants)
     if kinds == state.admission or (state.admission is None and not needed):
         return ()
     return (pod.AdmissionBegan(pod=state.pod, uid=state.uid, kinds=kinds),)

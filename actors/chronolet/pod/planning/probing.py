@@ -74,12 +74,12 @@ def results(one: Container) -> dict[prober.ProbeName, prober.ProbeResult]:
 KIND = "prober"
 
 
-def steps(state: State, takes_part: Collection[str]) -> Sequence[Event]:
+def steps(state: State, participants: Collection[str]) -> Sequence[Event]:
     """Requests and withdrawals of probes for running containers; if no prober is hosted, ProbingSkipped instead."""
     if state.over:
         return ()
     running = (one for one in state.containers if one.phase == "running" and not in_post_start(one))
-    return tuple(event for one in running for event in _changes(state, one, skips=KIND not in takes_part))
+    return tuple(event for one in running for event in _changes(state, one, skips=KIND not in participants))
 
 
 def _changes(state: State, one: Container, *, skips: bool) -> Iterator[Event]:

@@ -124,7 +124,7 @@ def container(effect: wanted.ContainerEffect, definition: Container, inputs: Spe
         read_only_root=rights.read_only_root,
         security_options=inputs.granted.options,
         stop_signal=definition.lifecycle.stop_signal if definition.lifecycle else "",
-        held=container_limits.beside(needs(spec), definition.name, inputs.holding),
+        held=container_limits.additional(needs(spec), definition.name, inputs.holding),
     )
     return msgspec.structs.replace(wanted_spec, labels={**wanted_spec.labels, labels.DIGEST: _digest(wanted_spec)})
 

@@ -34,12 +34,12 @@ _UNAVAILABLE = tuple(f"unexpected HTTP status: {status}" for status in (502, 503
 
 
 class Pulls(Struct, frozen=True):
-    """How images are pulled. `keyring`: registry credentials. `at_once`: limit on concurrent pulls, None for none.
+    """How images are pulled. `keyring`: registry credentials. `concurrency`: limit on concurrent pulls, None for none.
     `patience_seconds`: how long a pull may make no progress.
     """
 
     keyring: Keyring
-    at_once: int | None = 1
+    concurrency: int | None = 1
     patience_seconds: float = 60.0
 
 
@@ -56,7 +56,7 @@ class ImageWorker:
         self._runtime = runtime
         self._keyring = pulls.keyring
         self._patience = pulls.patience_seconds
-        self._turns = Turns(pulls.at_once)
+        self._turns = Turns(pulls.concurrency)
 
     def ensure(self, effect: wanted.EnsureImage, context: EffectContext) -> Signal:
         """Ensure that the image is present, according to its pull policy."""

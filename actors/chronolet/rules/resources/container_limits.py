@@ -37,7 +37,7 @@ def cpu_milli(container: Container, holding: Holding) -> int:
     return resources.limits(container).get("cpu", 0) if holding.cpu else 0
 
 
-def beside(needs: PodNeeds, name: str, holding: Holding) -> Values:
+def additional(needs: PodNeeds, name: str, holding: Holding) -> Values:
     """The values to write to the container's cgroup in addition to the runtime's. Huge pages are limited to the
     container's own; if no container of the pod requests any, the pod's cgroup enforces that.
     """

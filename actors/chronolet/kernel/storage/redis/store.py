@@ -144,7 +144,7 @@ class RedisStore:
     def step(self, step: Step) -> Committed | Fenced | Conflict:
         return self._commits.commit(step)
 
-    def count_tries(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
+    def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
         key = self._keys.shard(shard)
         commands = [("FCALL", "chronolet_try_1", 1, key, token, *one) for one in counts.items()]
         try:
