@@ -12,13 +12,14 @@ order, because init containers leave their devices to the next container.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from chronolet.devices import topology
 from chronolet.devices.allocation import Chosen, Problem, Question, Request, Stock, problem_of, selection
 from chronolet.devices.state import Claim, Device, Resource, State
+from chronolet.rules.refs import ContainerOfPod
 from chronolet_schemas import devices
 
 ClaimEvent = devices.ClaimEvent
@@ -69,7 +70,7 @@ def advance(context: ClaimContext, claim: Claim) -> Sequence[ClaimEvent]:
         found = _advance_resource(context, claim, name)
         if found is not None:
             return found
-    return (devices.DevicesAllocated(**_identity(claim), earlier=claim.held),)
+    return (devices.DevicesAllocated(**_ref(claim), earlier=claim.held),)
 
 
 def _waits_for_earlier(state: State, claim: Claim) -> bool:
@@ -156,7 +157,7 @@ def _choice(
         case Question():
             return (
                 devices.PreferenceAsked(
-                    **_request_fields(context, claim),
+                    **_request(context, claim),
                     resource=name,
                     must_include=tuple(found.must_include),
                     size=found.size,
@@ -222,7 +223,7 @@ def _refuse_or_wait(context: ClaimContext, claim: Claim, name: str, problem: Pro
 
 def refused(claim: Claim, name: str, problem: Problem) -> devices.DevicesRefused:
     """Refuse the claim with the problem's text."""
-    return devices.DevicesRefused(**_identity(claim), resource=name, reason=problem.error, message=problem.message)
+    return devices.DevicesRefused(**_ref(claim), resource=name, reason=problem.error, message=problem.message)
 
 
 def _waiting_for(claim: Claim, name: str, problem: Problem) -> str:
@@ -260,20 +261,26 @@ def pending(
 ) -> devices.DevicesPending:
     """Report why this claim cannot be allocated yet."""
     return devices.DevicesPending(
-        **_request_fields(context, claim), resource=name, reason=reason, message=message, retry_at=retry_at
+        **_request(context, claim), resource=name, reason=reason, message=message, retry_at=retry_at
     )
 
 
 def _chosen(context: ClaimContext, claim: Claim, name: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
-    return devices.DevicesChosen(**_request_fields(context, claim), resource=name, devices=ids)
+    return devices.DevicesChosen(**_request(context, claim), resource=name, devices=ids)
 
 
-def _identity(claim: Claim) -> dict[str, Any]:
-    return {"pod": claim.pod, "uid": claim.uid, "container": claim.container}
+class _Request(ContainerOfPod):
+    role: devices.Role
+    wants: dict[str, int]
+    at: int
 
 
-def _request_fields(context: ClaimContext, claim: Claim) -> dict[str, Any]:
-    return {**_identity(claim), "role": claim.role, "wants": claim.wants, "at": context.now}
+def _ref(claim: Claim) -> ContainerOfPod:
+    return ContainerOfPod(pod=claim.pod, uid=claim.uid, container=claim.container)
+
+
+def _request(context: ClaimContext, claim: Claim) -> _Request:
+    return _Request(**_ref(claim), role=claim.role, wants=claim.wants, at=context.now)
 
 
 def waiting(state: State) -> Iterator[Claim]:

@@ -20,6 +20,7 @@ from chronolet.kernel.kind import Effect, EffectContext, Ended, EventDriven, Job
 from chronolet.ports.devices.fenced_plugins import FencedPlugins
 from chronolet.ports.devices.plugins import DevicePlugins, Listing, PluginRefusal
 from chronolet.ports.devices.pod_resources import PodResourcesServer
+from chronolet.rules.refs import EffectRef
 from chronolet_schemas.envelope import Signal
 
 log = structlog.get_logger("chronolet.devices")
@@ -108,17 +109,17 @@ class PluginCaller:
         return signals.PreferenceSaid(subject=effect.subject, intent=effect.intent, devices=tuple(found))
 
     def allocate(self, effect: wanted.Allocate, context: EffectContext) -> Signal:
-        about = {"subject": effect.subject, "intent": effect.intent}
+        ref = EffectRef(subject=effect.subject, intent=effect.intent)
         began = time.monotonic()
         try:
             answers = FencedPlugins(self._plugins, context).allocate(_there(effect.socket), effect.devices)
         except PluginRefusal as refusal:
             if effect.socket:
                 self._took(effect.resource, time.monotonic() - began)
-            return signals.AllocateRefused(**about, error=str(refusal), away=refusal.kind == "away")
+            return signals.AllocateRefused(**ref, error=str(refusal), away=refusal.kind == "away")
         seconds = time.monotonic() - began
         self._took(effect.resource, seconds)
-        return signals.AllocateSaid(**about, answers=tuple(answers), milliseconds=round(seconds * 1000))
+        return signals.AllocateSaid(**ref, answers=tuple(answers), milliseconds=round(seconds * 1000))
 
     def pre_start(self, effect: wanted.PreStart, context: EffectContext) -> Signal:
         plugins = FencedPlugins(self._plugins, context)

@@ -6,6 +6,7 @@ Input: State. Output: the effects of `wanted`. Next: the host, which starts the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypedDict
 
 from chronolet.devices import wanted
 from chronolet.devices.claims import available, nodes_of
@@ -25,14 +26,20 @@ def outstanding(state: State) -> Sequence[wanted.Wanted]:
     )
 
 
+class _PluginRef(TypedDict):
+    resource: str
+    generation: int
+    socket: str
+
+
 def _of_plugins(state: State) -> Iterator[wanted.Wanted]:
     for name, one in state.resources.items():
         if not one.has_plugin:
             continue
-        about = {"resource": name, "generation": one.generation, "socket": one.socket}
-        yield wanted.WatchDevices(subject=f"watch/{name}", intent=f"watch/{one.generation}", **about)  # type: ignore[arg-type]
+        plugin = _PluginRef(resource=name, generation=one.generation, socket=one.socket)
+        yield wanted.WatchDevices(subject=f"watch/{name}", intent=f"watch/{one.generation}", **plugin)
         if one.options is None:
-            yield wanted.AskOptions(subject=f"options/{name}", intent=f"options/{one.generation}", **about)  # type: ignore[arg-type]
+            yield wanted.AskOptions(subject=f"options/{name}", intent=f"options/{one.generation}", **plugin)
 
 
 def _of_claims(state: State) -> Iterator[wanted.Wanted]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from chronolet.pleg.reporting import kube_events_for
 from chronolet.pleg.runs import is_news
 from chronolet.pleg.state import Run, State
 from chronolet.pleg.transitions import Phase, computed
+from chronolet.rules.refs import ContainerRef
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
@@ -85,7 +86,7 @@ def _container_events(state: State, message: _ContainerMessage) -> Sequence[Even
 def _noticed(state: State, notice: signals.Noticed) -> Iterator[Event]:
     if notice.action == "oom":
         if notice.id in state.containers and notice.id not in state.out_of_memory:
-            yield pleg.OutOfMemory(**_identity(notice))
+            yield pleg.OutOfMemory(**_ref(notice))
     elif notice.action != "create":
         # A created container is about to start; its start is the news. The relist finds one that never starts.
         yield from _news(state, _as_seen(notice))
@@ -143,7 +144,7 @@ def _as_seen(notice: signals.Noticed) -> signals.Seen:
     match notice.action:
         case "start":
             return signals.Seen(
-                state="running", started_at=notice.started_at or notice.at, detailed=False, **_identity(notice)
+                state="running", started_at=notice.started_at or notice.at, detailed=False, **_ref(notice)
             )
         case "die":
             return signals.Seen(
@@ -151,10 +152,10 @@ def _as_seen(notice: signals.Noticed) -> signals.Seen:
                 exit_code=notice.exit_code,
                 started_at=notice.started_at,
                 finished_at=notice.finished_at or notice.at,
-                **_identity(notice),
+                **_ref(notice),
             )
         case _:
-            return signals.Seen(state="removed", **_identity(notice))
+            return signals.Seen(state="removed", **_ref(notice))
 
 
 def _all_news(state: State, seen: Sequence[signals.Seen]) -> Iterator[pleg.ContainerEvent]:
@@ -170,18 +171,18 @@ def _news(state: State, seen: signals.Seen) -> Iterator[pleg.ContainerEvent]:
     if run is not None:
         # A removed container has no labels left to read, so its identity comes from the state.
         seen = replace(seen, pod=run.pod, uid=run.uid, container=run.container, attempt=run.attempt)
-    identity, after = _identity(seen), _after(seen)
+    ref, after = _ref(seen), _after(seen)
     # A new run of the same id may be in the same state as the run before it.
     for happened in computed(_before(run), after) or computed("absent", after):
         match happened:
             case "started":
-                yield pleg.ContainerStarted(started_at=seen.started_at, **identity)
+                yield pleg.ContainerStarted(started_at=seen.started_at, **ref)
             case "died":
-                yield _died(state, run, seen, identity)
+                yield _died(state, run, seen, ref)
             case "removed":
-                yield pleg.ContainerRemoved(**identity)
+                yield pleg.ContainerRemoved(**ref)
             case "changed":
-                yield pleg.ContainerChanged(state=seen.state, **identity)
+                yield pleg.ContainerChanged(state=seen.state, **ref)
             case _:
                 assert_never(happened)
 
@@ -196,7 +197,7 @@ def _after(seen: signals.Seen) -> Phase:
     return "absent" if seen.state == "removed" else seen.state
 
 
-def _died(state: State, run: Run | None, seen: signals.Seen, identity: dict[str, Any]) -> pleg.ContainerEvent:
+def _died(state: State, run: Run | None, seen: signals.Seen, ref: ContainerRef) -> pleg.ContainerEvent:
     # An absent container has no exit code: show the kubelet's number, with a reason that marks it as unknown.
     gone = seen.state == "removed"
     return pleg.ContainerDied(
@@ -204,7 +205,7 @@ def _died(state: State, run: Run | None, seen: signals.Seen, identity: dict[str,
         reason="ContainerStatusUnknown" if gone else _reason(state, seen),
         started_at=seen.started_at or (run.started_at if run else 0),
         finished_at=seen.finished_at,
-        **identity,
+        **ref,
     )
 
 
@@ -214,14 +215,10 @@ def _reason(state: State, seen: signals.Seen) -> str:
     return seen.reason or ("Completed" if seen.exit_code == 0 else "Error")
 
 
-def _identity(message: signals.Seen | signals.Noticed) -> dict[str, Any]:
-    return {
-        "pod": message.pod,
-        "uid": message.uid,
-        "container": message.container,
-        "attempt": message.attempt,
-        "id": message.id,
-    }
+def _ref(message: signals.Seen | signals.Noticed) -> ContainerRef:
+    return ContainerRef(
+        pod=message.pod, uid=message.uid, container=message.container, attempt=message.attempt, id=message.id
+    )
 
 
 def _on_due(policy: Policy, state: State, now: int) -> Iterator[Event]:

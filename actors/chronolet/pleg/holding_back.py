@@ -20,12 +20,12 @@ The head of the queue is due once it has waited for `hold_milliseconds` and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from chronolet.pleg.evolve_kills import key
 from chronolet.pleg.state import HeldKill, ProbeKills
+from chronolet.rules.refs import ProbeRef
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
@@ -35,6 +35,12 @@ WINDOW_MS = 30_000
 NOTED_MS = 10_000
 """Minimum interval between two recorded troubles of a pod; of all pods together while kills are held back."""
 _MINUTE_MS = 60_000
+
+
+class _KillRef(ProbeRef):
+    id: str
+    started_at: int
+
 
 Trouble = prober.ProbeUnjudged | prober.KillAsked
 ProberMessage = Trouble | prober.KillWithdrawn
@@ -114,6 +120,13 @@ def _release(kill: HeldKill, now: int) -> Event:
     return pleg.ProbeKillReleased(at=now, held_milliseconds=now - kill.at, **_run(kill))
 
 
-def _run(kill: HeldKill | prober.KillAsked) -> dict[str, Any]:
+def _run(kill: HeldKill | prober.KillAsked) -> _KillRef:
     """The fields that identify the probe and the container's run."""
-    return {name: getattr(kill, name) for name in ("pod", "uid", "container", "probe", "id", "started_at")}
+    return _KillRef(
+        pod=kill.pod,
+        uid=kill.uid,
+        container=kill.container,
+        probe=kill.probe,
+        id=kill.id,
+        started_at=kill.started_at,
+    )

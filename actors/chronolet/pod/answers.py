@@ -15,6 +15,7 @@ from chronolet.pod.planning import lifecycle, probing
 from chronolet.pod.planning.backoff import FAILED_MOUNT, RESYNC_SECONDS, image_wait_seconds, mount_wait_milliseconds
 from chronolet.pod.state import State
 from chronolet.pod.status import event_reasons
+from chronolet.rules.refs import AttemptRef, EffectRef, SandboxRef
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event
 
@@ -39,7 +40,7 @@ def answered(state: State, message: signals.EffectResult | EffectFailed, now: in
 def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.EffectResult:
     """The refusal to record for a worker that raised or timed out."""
     message = f"timed out: {failed.error}" if failed.timed_out else failed.error
-    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    to = EffectRef(subject=effect.subject, intent=effect.intent)
     match effect:
         case wanted.EnsureImage():
             return signals.ImageRefused(reason="ErrImagePull", message=message, **to)
@@ -66,21 +67,22 @@ def _sandbox(
     answer: signals.EffectResult,
     now: int,
 ) -> Sequence[Event]:
-    identity: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": effect.attempt}
+    ref = SandboxRef(pod=state.pod, uid=state.uid, attempt=effect.attempt)
     match answer:
         case signals.SandboxMade():
             known = state.sandbox.id == answer.id
-            return _NOTHING if known else (pod.SandboxCreated(id=answer.id, **identity),)
+            return _NOTHING if known else (pod.SandboxCreated(id=answer.id, **ref),)
         case signals.SandboxUp():
-            identity |= {"ip": answer.ip, "host_ip": answer.host_ip, "started_at": answer.started_at}
-            return (pod.SandboxStarted(id=answer.id, **identity),)
+            return (
+                pod.SandboxStarted(
+                    id=answer.id, ip=answer.ip, host_ip=answer.host_ip, started_at=answer.started_at, **ref
+                ),
+            )
         case signals.SandboxRefused():
-            return (pod.SandboxStartFailed(message=answer.message, retry_at=now + _RETRY_MS, **identity),)
+            return (pod.SandboxStartFailed(message=answer.message, retry_at=now + _RETRY_MS, **ref),)
         case signals.StopRefused():
             return (
-                pod.SandboxStopFailed(
-                    id=state.sandbox.id, message=answer.message, retry_at=now + _RETRY_MS, **identity
-                ),
+                pod.SandboxStopFailed(id=state.sandbox.id, message=answer.message, retry_at=now + _RETRY_MS, **ref),
             )
         case signals.SandboxDown():
             return sandbox_down(state, answer, now)
@@ -93,33 +95,33 @@ def sandbox_down(state: State, dead: signals.SandboxDown | pleg.ContainerDied, n
 
     A sandbox that died by itself is replaced no sooner than the kubelet's pod worker would replace it.
     """
-    identity: dict[str, Any] = {"pod": state.pod, "uid": state.uid, "attempt": state.sandbox.attempt}
+    ref = SandboxRef(pod=state.pod, uid=state.uid, attempt=state.sandbox.attempt)
     phase, began = state.sandbox.phase, state.sandbox.started_at
     found: list[Event] = []
     if phase == "starting":
         began = dead.started_at or now
-        found.append(pod.SandboxStarted(id=dead.id, started_at=began, **identity))
+        found.append(pod.SandboxStarted(id=dead.id, started_at=began, **ref))
     found.append(
         pod.SandboxExited(
             id=dead.id,
             exit_code=dead.exit_code,
             finished_at=dead.finished_at or now,
             next_at=0 if phase == "stopping" else min(began, now) + _RETRY_MS,
-            **identity,
+            **ref,
         )
     )
     return found
 
 
 def _image(state: State, effect: wanted.EnsureImage, answer: signals.EffectResult, now: int) -> Sequence[Event]:
-    identity = _container_identity(state, effect)
+    ref = _ref(state, effect)
     match answer:
         case signals.PullBegan():
             lost = (event_reasons.secrets_lost(state, answer.lost),) if answer.lost else ()
             return (*lost, event_reasons.pulling(state, effect.container, effect.image))
         case signals.PullProgress():
             done, total = answer.done_bytes, answer.total_bytes
-            return (pod.ImagePullProgress(image=effect.image, done_bytes=done, total_bytes=total, **identity),)
+            return (pod.ImagePullProgress(image=effect.image, done_bytes=done, total_bytes=total, **ref),)
         case signals.ImagePresent():
             return (
                 pod.ImageReady(
@@ -130,7 +132,7 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.EffectResul
                     milliseconds=answer.milliseconds,
                     waited_milliseconds=answer.waited_milliseconds,
                     size_bytes=answer.size_bytes,
-                    **identity,
+                    **ref,
                 ),
             )
         case signals.ImageRefused():
@@ -144,7 +146,7 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.EffectResul
                     failures=failures,
                     waits_from=now,
                     retry_at=now + image_wait_seconds(failures, answer.reason) * 1000,
-                    **identity,
+                    **ref,
                 ),
             )
         case _:
@@ -154,17 +156,17 @@ def _image(state: State, effect: wanted.EnsureImage, answer: signals.EffectResul
 def _start(
     state: State, effect: wanted.StartContainer | wanted.FindContainer, answer: signals.EffectResult, now: int
 ) -> Sequence[Event]:
-    identity = _container_identity(state, effect)
+    ref = _ref(state, effect)
     if isinstance(effect, wanted.FindContainer) and effect.subject.startswith(wanted.CREATION):
         return _create(state, effect, answer, now)
     one = state.container(effect.container)
     match answer:
         case signals.ContainerUp():
-            return (pod.ContainerStarted(id=answer.id, started_at=answer.started_at or now, **identity),)
+            return (pod.ContainerStarted(id=answer.id, started_at=answer.started_at or now, **ref),)
         case signals.ContainerDead():
             started_at = answer.started_at or now
             return (
-                pod.ContainerStarted(id=answer.id, started_at=started_at, **identity),
+                pod.ContainerStarted(id=answer.id, started_at=started_at, **ref),
                 _exited(effect, answer, answer.id, started_at, now),
             )
         case signals.ContainerRefused():
@@ -179,15 +181,15 @@ def _start(
                     failures=failures,
                     failed_at=now,
                     retry_at=0 if answer.id else now + wait,
-                    **identity,
+                    **ref,
                 ),
             )
         case _:
             return _NOTHING
 
 
-def _container_identity(state: State, effect: _ContainerEffect) -> dict[str, Any]:
-    return {"pod": state.pod, "uid": state.uid, "container": effect.container, "attempt": effect.attempt}
+def _ref(state: State, effect: _ContainerEffect) -> AttemptRef:
+    return AttemptRef(pod=state.pod, uid=state.uid, container=effect.container, attempt=effect.attempt)
 
 
 def _create(
@@ -197,11 +199,11 @@ def _create(
     _now: int,
 ) -> Sequence[Event]:
     """The result of a creation, which starts nothing. If the pod is over, the clean-up removes the container."""
-    identity = _container_identity(state, effect)
+    ref = _ref(state, effect)
     if isinstance(answer, signals.ContainerMade) and isinstance(effect, wanted.CreateContainer):
-        return (pod.ContainerCreated(id=answer.id, **identity),)
+        return (pod.ContainerCreated(id=answer.id, **ref),)
     message = answer.message if isinstance(answer, signals.ContainerRefused) else wanted.NOT_BEGUN
-    return (pod.ContainerCreateFailed(message=message, **identity),)
+    return (pod.ContainerCreateFailed(message=message, **ref),)
 
 
 def _stop(state: State, effect: wanted.StopContainer, answer: signals.EffectResult, now: int) -> Sequence[Event]:

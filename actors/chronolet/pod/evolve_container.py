@@ -18,8 +18,8 @@ from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
 _Part = TypeVar("_Part", bound=msgspec.Struct)
-_NO_WAIT: dict[str, Any] = {"waits_from": 0, "retry_at": 0, "tell_again_at": 0}
-_NO_REASON: dict[str, Any] = {"reason": "", "message": "", **_NO_WAIT}
+_NO_WAIT: dict[str, int] = {"waits_from": 0, "retry_at": 0, "tell_again_at": 0}
+_NO_REASON: dict[str, str | int] = {"reason": "", "message": "", **_NO_WAIT}
 """The reason of a wait is shown until the container runs or has another reason (the kubelet's reason cache)."""
 
 

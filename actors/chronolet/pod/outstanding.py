@@ -8,7 +8,6 @@ of failures before it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,9 +15,11 @@ from chronolet.pod import wanted
 from chronolet.pod.admission import admission, pull_secrets
 from chronolet.pod.planning import lifecycle
 from chronolet.pod.state import ON_ITS_WAY, Container, State, Stop, Stray, Termination
-from chronolet.pod.wanted import Wanted
+from chronolet.pod.wanted import Origin, Wanted
+from chronolet.rules.refs import ContainerOfPod
 from chronolet_schemas.devices import Answer
 from chronolet_schemas.pod import Ending
+from chronolet_schemas.podspec import Pod
 
 
 def outstanding(state: State) -> Sequence[Wanted]:
@@ -205,21 +206,32 @@ def _creation(state: State, one: Container) -> Iterator[Wanted]:
     )
 
 
-def _creation_fields(state: State, one: Container) -> dict[str, Any]:
+class _Creation(ContainerOfPod):
     """The fields of `wanted.ContainerEffect` that are the same for every attempt of a container."""
+
+    sandbox_ip: str
+    begun_at: int
+    manifest: Pod
+    origin: Origin
+    cgroup_parent: str
+    devices: Answer
+    device_ids: dict[str, tuple[str, ...]]
+
+
+def _creation_fields(state: State, one: Container) -> _Creation:
     claim = state.wishes.get(one.name)
-    return {
-        "pod": state.pod,
-        "uid": state.uid,
-        "container": one.name,
-        "sandbox_ip": state.sandbox.ip,
-        "begun_at": state.accepted_at,
-        "manifest": state.manifest,
-        "origin": _origin(state),
-        "cgroup_parent": state.share.parent,
-        "devices": claim.answer if claim else Answer(),
-        "device_ids": claim.devices if claim else {},
-    }
+    return _Creation(
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        sandbox_ip=state.sandbox.ip,
+        begun_at=state.accepted_at,
+        manifest=state.manifest,
+        origin=_origin(state),
+        cgroup_parent=state.share.parent,
+        devices=claim.answer if claim else Answer(),
+        device_ids=claim.devices if claim else {},
+    )
 
 
 def _find(state: State, one: Container, subject: str, which: str, attempt: int) -> Wanted:

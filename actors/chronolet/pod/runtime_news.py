@@ -10,11 +10,11 @@ container that runs under the pod's name is a stray and is stopped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from chronolet.pod.answers import sandbox_down
 from chronolet.pod.planning.starting import ensure_image
 from chronolet.pod.state import SANDBOX, STATUS_UNKNOWN, Container, Exit, State
+from chronolet.rules.refs import ContainerRef
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Event
 
@@ -153,18 +153,14 @@ def _stray_found(state: State, message: pleg.ContainerStarted) -> Sequence[Event
     )
 
 
-def _identity(state: State, message: pleg.ContainerEvent) -> dict[str, Any]:
-    return {
-        "pod": state.pod,
-        "uid": message.uid,
-        "container": message.container,
-        "attempt": message.attempt,
-        "id": message.id,
-    }
+def _ref(state: State, message: pleg.ContainerEvent) -> ContainerRef:
+    return ContainerRef(
+        pod=state.pod, uid=message.uid, container=message.container, attempt=message.attempt, id=message.id
+    )
 
 
 def _started(state: State, message: pleg.ContainerStarted | pleg.ContainerDied) -> Event:
-    return pod.ContainerStarted(started_at=message.started_at, **_identity(state, message))
+    return pod.ContainerStarted(started_at=message.started_at, **_ref(state, message))
 
 
 def _exited(state: State, message: pleg.ContainerDied, now: int) -> Event:
@@ -176,5 +172,5 @@ def _exited(state: State, message: pleg.ContainerDied, now: int) -> Event:
         message=_UNKNOWN_EXIT if message.reason == STATUS_UNKNOWN else "",
         started_at=message.started_at or started_at,
         finished_at=message.finished_at or now,
-        **_identity(state, message),
+        **_ref(state, message),
     )

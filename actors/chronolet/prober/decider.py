@@ -24,7 +24,7 @@ Up to a threshold every outcome is an event; beyond it none is, except a reminde
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, assert_never
+from typing import TypedDict, assert_never
 
 from chronolet.kernel.decider import Decider, Due, Effect
 from chronolet.prober import reporting, schedule, signals, wanted
@@ -32,8 +32,10 @@ from chronolet.prober.evolve import evolve
 from chronolet.prober.state import State
 from chronolet.prober.streak import REMINDER_MS, counts_as
 from chronolet.rules.probes.results import UNPROBED
+from chronolet.rules.refs import ProbeRef, RunRef
 from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.envelope import Event
+from chronolet_schemas.podspec import Probe, RestartPolicy
 
 LONGEST_OUTPUT = 1024
 """Maximum characters of an outcome's output in an event: the limit of a KubeEvent's message."""
@@ -58,7 +60,7 @@ def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     """The facts that follow from one message, each followed by its KubeEvents."""
     facts = tuple(_facts(state, message, now))
     if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
-        facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_identity(state)), *facts)
+        facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_ref(state)), *facts)
     return tuple(one for event in facts for one in (event, *reporting.kube_events_for(state, event)))
 
 
@@ -87,7 +89,7 @@ def _facts(state: State, message: Message, now: int) -> Iterable[Event]:  # noqa
         case pleg.ProbeKillReleased():
             return _released(state, message)
         case pod.ProbingWithdrawn():
-            return (prober.ProbeRemoved(**_identity(state)),)
+            return (prober.ProbeRemoved(**_ref(state)),)
         case Due():
             return ()
         case _:
@@ -130,23 +132,25 @@ def _is_about(
     return message.id == state.id
 
 
+class _Definition(TypedDict):
+    definition: Probe
+    restarts: RestartPolicy
+    period_milliseconds: int
+    field: str
+
+
 def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterator[Event]:
     """A changed definition applies immediately; another container, or another run, starts with the initial result."""
-    identity: dict[str, Any] = {
-        "pod": message.pod,
-        "uid": message.uid,
-        "container": message.container,
-        "probe": message.probe,
-    }
+    ref = ProbeRef(pod=message.pod, uid=message.uid, container=message.container, probe=message.probe)
     same = state.uid == message.uid
-    definition: dict[str, Any] = {
-        "definition": message.definition,
-        "restarts": message.restarts,
-        "period_milliseconds": message.period_milliseconds,
-        "field": message.field,
-    }
+    definition = _Definition(
+        definition=message.definition,
+        restarts=message.restarts,
+        period_milliseconds=message.period_milliseconds,
+        field=message.field,
+    )
     if not same or any(getattr(state, name) != value for name, value in definition.items()):
-        yield prober.ProbeAdded(change=state.change + 1 if same else 0, **definition, **identity)
+        yield prober.ProbeAdded(change=state.change + 1 if same else 0, **definition, **ref)
     known = same and (state.id, state.started_at) == (message.id, message.started_at)
     if known and (message.started or not state.started):
         return
@@ -163,16 +167,16 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
             seed=f"{message.id}/{message.probe}",
         ),
         started=message.started,
-        **identity,
+        **ref,
     )
-    run: dict[str, Any] = {"attempt": message.attempt, "id": message.id, "started_at": message.started_at}
-    yield prober.ResultChanged(result=UNPROBED[message.probe], **run, **identity)
+    run = RunRef(attempt=message.attempt, id=message.id, started_at=message.started_at)
+    yield prober.ResultChanged(result=UNPROBED[message.probe], **run, **ref)
 
 
 def _started(state: State, message: pod.ContainerProbed, now: int) -> Iterator[Event]:
     """A successful startup probe opens the gate: from now on the container counts as started."""
     if (message.probe, message.result) == ("Startup", "success") and not state.started:
-        yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_identity(state))
+        yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_ref(state))
 
 
 def _stopping(state: State, message: pod.ContainerStopRequested) -> Iterator[Event]:
@@ -180,7 +184,7 @@ def _stopping(state: State, message: pod.ContainerStopRequested) -> Iterator[Eve
         return
     if message.reason in _OF_ITS_END and state.result != "success":
         yield _changed(state, "success")
-    yield prober.ProbingEnded(id=state.id, **_identity(state))
+    yield prober.ProbingEnded(id=state.id, **_ref(state))
 
 
 def _runs_again(state: State, message: pod.ContainerExited) -> bool:
@@ -191,14 +195,14 @@ def _not_running(state: State, *, again: bool) -> Iterator[Event]:
     if state.result != "failure":
         yield _changed(state, "failure")
     if again:
-        yield prober.ProbingPaused(id=state.id, **_identity(state))
+        yield prober.ProbingPaused(id=state.id, **_ref(state))
     else:
-        yield prober.ProbingEnded(id=state.id, **_identity(state))
+        yield prober.ProbingEnded(id=state.id, **_ref(state))
 
 
 def _changed(state: State, result: prober.ProbeResult) -> Event:
     """A ResultChanged that no outcome caused."""
-    return prober.ResultChanged(result=result, **_run(state), **_identity(state))
+    return prober.ResultChanged(result=result, **_run(state), **_ref(state))
 
 
 def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
@@ -207,7 +211,7 @@ def _late(state: State, message: signals.ProbeLate) -> Iterator[Event]:
             id=state.id,
             late_milliseconds=message.late_milliseconds,
             agent_late_milliseconds=message.agent_late_milliseconds,
-            **_identity(state),
+            **_ref(state),
         )
 
 
@@ -225,7 +229,7 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
                 at=message.at,
                 milliseconds=message.milliseconds,
                 output=_output(message),
-                **_identity(state),
+                **_ref(state),
             )
         return
     threshold = state.definition.success_threshold if counted == "success" else state.definition.failure_threshold
@@ -250,7 +254,7 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
             output=_output(message),
             code=message.code,
             **_run(state),
-            **_identity(state),
+            **_ref(state),
         )
 
 
@@ -265,7 +269,7 @@ def _unjudged(state: State, message: signals.ProbeOutcome) -> Event:
         stalled_milliseconds=message.stalled_milliseconds,
         short_of=message.short_of,
         output=_output(message),
-        **_identity(state),
+        **_ref(state),
     )
 
 
@@ -277,7 +281,7 @@ def _kill_asked(state: State, message: signals.ProbeOutcome, consecutive: int, t
         output=_output(message),
         code=message.code,
         **_run(state),
-        **_identity(state),
+        **_ref(state),
     )
 
 
@@ -292,22 +296,33 @@ def _released(state: State, message: pleg.ProbeKillReleased) -> Iterator[Event]:
             output=state.output,
             code=state.code,
             **_run(state),
-            **_identity(state),
+            **_ref(state),
         )
 
 
+class _Counted(ProbeRef):
+    id: str
+    consecutive: int
+    threshold: int
+    at: int
+    milliseconds: int
+    output: str
+    code: int | None
+    held: bool
+
+
 def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, threshold: int, *, held: bool) -> Event:
-    fields: dict[str, Any] = {
-        "id": state.id,
-        "consecutive": consecutive,
-        "threshold": threshold,
-        "at": message.at,
-        "milliseconds": message.milliseconds,
-        "output": _output(message),
-        "code": message.code,
-        "held": held,
-        **_identity(state),
-    }
+    fields = _Counted(
+        id=state.id,
+        consecutive=consecutive,
+        threshold=threshold,
+        at=message.at,
+        milliseconds=message.milliseconds,
+        output=_output(message),
+        code=message.code,
+        held=held,
+        **_ref(state),
+    )
     if counts_as(message.outcome) == "success":
         return prober.ProbeSucceeded(warning=message.outcome == "warning", **fields)
     return prober.ProbeFailed(unknown=message.outcome == "unknown", **fields)
@@ -335,12 +350,12 @@ def _is_wanted(state: State, message: signals.ProbeOutcome | signals.ProbeLate) 
     return any(effect.intent == message.intent for effect in outstanding(state))
 
 
-def _identity(state: State) -> dict[str, Any]:
-    return {"pod": state.pod, "uid": state.uid, "container": state.container, "probe": state.probe}
+def _ref(state: State) -> ProbeRef:
+    return ProbeRef(pod=state.pod, uid=state.uid, container=state.container, probe=state.probe)
 
 
-def _run(state: State) -> dict[str, Any]:
-    return {"attempt": state.attempt, "id": state.id, "started_at": state.started_at}
+def _run(state: State) -> RunRef:
+    return RunRef(attempt=state.attempt, id=state.id, started_at=state.started_at)
 
 
 def due(_state: State) -> None:

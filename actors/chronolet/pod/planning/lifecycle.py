@@ -13,11 +13,12 @@ postStart hook also ends with the stop of the container.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chronolet.pod import signals, wanted
 from chronolet.pod.state import Container, Hook, State
 from chronolet.rules.names.ports import port_number
+from chronolet.rules.refs import ContainerRef, EffectRef
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import HTTPGetAction, LifecycleHandler
@@ -48,18 +49,12 @@ def in_post_start(one: Container) -> bool:
 def steps(state: State, one: Container, now: int) -> Iterator[Event]:
     """The next event of the current hook: its request, or its end without an effect's result."""
     handler = one.stop.pre_stop if one.stop else one.post_start
-    identity: dict[str, Any] = {
-        "pod": state.pod,
-        "uid": state.uid,
-        "container": one.name,
-        "attempt": one.attempt,
-        "id": one.id,
-    }
+    ref = ContainerRef(pod=state.pod, uid=state.uid, container=one.name, attempt=one.attempt, id=one.id)
     if handler is not None:
         hook: pod.HookName = "PreStop" if one.stop else "PostStart"
-        yield pod.HookRequested(hook=hook, handler=handler, requested_at=now, deadline=_deadline(one), **identity)
+        yield pod.HookRequested(hook=hook, handler=handler, requested_at=now, deadline=_deadline(one), **ref)
     elif one.hook is not None and (end := _end(state, one, one.hook, now)) is not None:
-        yield pod.HookEnded(hook=one.hook.hook, outcome=end.outcome, message=end.message, **identity)
+        yield pod.HookEnded(hook=one.hook.hook, outcome=end.outcome, message=end.message, **ref)
 
 
 def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
@@ -82,31 +77,36 @@ def _deadline(one: Container) -> int:
     return one.stop.deadline if one.stop else 0
 
 
+class _HookRef(ContainerRef):
+    subject: str
+    hook: pod.HookName
+
+
 def effects(state: State, one: Container) -> Iterator[HookEffect]:
     """The effect of the current hook."""
     hook = one.hook
     if hook is None:
         return
     handler = hook.handler
-    identity: dict[str, Any] = {
-        "subject": f"hook/{one.name}",
-        "pod": state.pod,
-        "uid": state.uid,
-        "container": one.name,
-        "attempt": one.attempt,
-        "id": one.id,
-        "hook": hook.hook,
-    }
+    ref = _HookRef(
+        subject=f"hook/{one.name}",
+        hook=hook.hook,
+        pod=state.pod,
+        uid=state.uid,
+        container=one.name,
+        attempt=one.attempt,
+        id=one.id,
+    )
     if handler.exec is not None and hook.exec_id:
         yield wanted.RunHook(
             intent=f"{hook.hook}/{one.id}/{hook.exec_id}",
             exec_id=hook.exec_id,
             command=handler.exec.command,
             deadline=_deadline(one),
-            **identity,
+            **ref,
         )
     elif handler.exec is not None:
-        yield wanted.PrepareHook(intent=f"{hook.hook}/{one.id}", command=handler.exec.command, **identity)
+        yield wanted.PrepareHook(intent=f"{hook.hook}/{one.id}", command=handler.exec.command, **ref)
     elif handler.http_get is not None and (port := _port(state, one, handler.http_get)):
         yield wanted.RunHook(
             intent=f"{hook.hook}/{one.id}",
@@ -114,7 +114,7 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
             port=port,
             sandbox_ip=state.reached_at,
             deadline=_deadline(one),
-            **identity,
+            **ref,
         )
 
 
@@ -129,17 +129,10 @@ def _port(state: State, one: Container, request: HTTPGetAction) -> int:
 
 def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _now: int) -> Sequence[Event]:
     """The facts that follow from a worker's result."""
-    identity: dict[str, Any] = {
-        "pod": state.pod,
-        "uid": effect.uid,
-        "container": effect.container,
-        "attempt": effect.attempt,
-        "id": effect.id,
-        "hook": effect.hook,
-    }
+    ref = ContainerRef(pod=state.pod, uid=effect.uid, container=effect.container, attempt=effect.attempt, id=effect.id)
     match answer:
         case signals.HookPrepared():
-            return (pod.HookPrepared(exec_id=answer.exec_id, **identity),)
+            return (pod.HookPrepared(hook=effect.hook, exec_id=answer.exec_id, **ref),)
         case signals.HookDone():
             end = _End("Failed" if answer.failed else "Succeeded", answer.message)
         case signals.HookUnfinished():
@@ -150,12 +143,12 @@ def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _no
             end = _End("Unknown", answer.message)
         case _:
             return ()
-    return (pod.HookEnded(outcome=end.outcome, message=end.message, **identity),)
+    return (pod.HookEnded(hook=effect.hook, outcome=end.outcome, message=end.message, **ref),)
 
 
 def refusal(effect: HookEffect, message: str) -> signals.EffectResult:
     """The result to record for a worker that raised or timed out: it may have started the exec."""
-    to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
+    to = EffectRef(subject=effect.subject, intent=effect.intent)
     if isinstance(effect, wanted.PrepareHook):
         return signals.HookRefused(message=message, **to)
     if effect.exec_id:

@@ -11,7 +11,7 @@ the prober recognises a repeated request. Plain init containers and ephemeral co
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from chronolet.rules.expansion import expand_all
 from chronolet.rules.names.ports import port_number
 from chronolet.rules.probes.periods import period_milliseconds
 from chronolet.rules.probes.results import UNPROBED
+from chronolet.rules.refs import AttemptRef
 from chronolet.rules.validation.expanded_sizes import TooLargeError, check_words, text_bytes
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event
@@ -111,7 +112,7 @@ def result_changed(state: State, message: prober.ResultChanged) -> Iterator[Even
         return
     if message.result != (result(one, message.probe) or UNPROBED[message.probe]):
         yield pod.ContainerProbed(
-            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_identity(state, one)
+            id=one.id, started_at=one.started_at, probe=message.probe, result=message.result, **_ref(state, one)
         )
 
 
@@ -187,13 +188,13 @@ def _request(state: State, one: Container, probe: prober.ProbeName, definition: 
         probe=probe,
         definition=resolved(state.definition(one.name), definition),
         period_milliseconds=period,
-        **_identity(state, one),
+        **_ref(state, one),
     )
 
 
 def _skip(state: State, one: Container, probe: prober.ProbeName) -> Event:
     return pod.ProbingSkipped(
-        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_identity(state, one)
+        id=one.id, digest=state.digest, started_at=one.started_at, probe=probe, **_ref(state, one)
     )
 
 
@@ -223,8 +224,8 @@ def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str
 
 
 def _withdrawn(state: State, one: Container, probe: prober.ProbeName) -> Event:
-    return pod.ProbingWithdrawn(probe=probe, **_identity(state, one))
+    return pod.ProbingWithdrawn(probe=probe, **_ref(state, one))
 
 
-def _identity(state: State, one: Container) -> dict[str, Any]:
-    return {"pod": state.pod, "uid": state.uid, "container": one.name, "attempt": one.attempt}
+def _ref(state: State, one: Container) -> AttemptRef:
+    return AttemptRef(pod=state.pod, uid=state.uid, container=one.name, attempt=one.attempt)

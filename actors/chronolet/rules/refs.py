@@ -1,0 +1,63 @@
+"""References: the fields by which an event, a signal or an effect says what it concerns. Pure.
+
+`**ref` passes such a reference to a message class, and mypy checks the names and types of its fields (PEP 589).
+Dictionaries instead of a nested struct: in the log these fields stand beside the others, in the order of each class.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from chronolet_schemas.prober import ProbeName
+
+
+class PodRef(TypedDict):
+    """One pod: `namespace/name` and its uid."""
+
+    pod: str
+    uid: str
+
+
+class SandboxRef(PodRef):
+    """One attempt of a pod's sandbox."""
+
+    attempt: int
+
+
+class ContainerOfPod(PodRef):
+    """A container of a pod, whatever its attempt."""
+
+    container: str
+
+
+class AttemptRef(ContainerOfPod):
+    """One attempt of a container, which may not exist at the runtime yet."""
+
+    attempt: int
+
+
+class ContainerRef(AttemptRef):
+    """One container at the runtime."""
+
+    id: str
+
+
+class ProbeRef(ContainerOfPod):
+    """A probe of a container."""
+
+    probe: ProbeName
+
+
+class RunRef(TypedDict):
+    """One run of a container: a container that the runtime starts again keeps its id. `started_at` in milliseconds."""
+
+    attempt: int
+    id: str
+    started_at: int
+
+
+class EffectRef(TypedDict):
+    """The effect that a result answers."""
+
+    subject: str
+    intent: str
