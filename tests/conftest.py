@@ -20,6 +20,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("fast", parent=settings.get_profile("patient"), max_examples=10)
 settings.load_profile("patient")
 
 
