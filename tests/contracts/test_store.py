@@ -23,7 +23,7 @@ from chronolet.kernel.storage.store import (
 )
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import Shard
-from tests.support.patience import be_patient
+from tests.support.patience import PATIENT
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 SHARD = Shard("pod", 0)
@@ -45,7 +45,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "kernel#0", "", b"\x80")
 
 
 @pytest.fixture(params=["memory", "redis"])
-def another(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Another]:
+def another(request: pytest.FixtureRequest) -> Iterator[Another]:
     """Makes stores of one and the same node, as each process has its own."""
     made: list[Store] = []
     if request.param == "memory":
@@ -56,10 +56,9 @@ def another(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             return made[-1]
     else:
         redis = request.getfixturevalue("redis_server")
-        be_patient(monkeypatch)
 
         def make() -> Store:
-            made.append(RedisStore(redis.url, "n"))
+            made.append(RedisStore(redis.url, "n", timeouts=PATIENT))
             made[-1].check()
             return made[-1]
 

@@ -17,6 +17,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import StoreUnreachable
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Command, Entry, Event
 from chronolet_schemas.keys import Shard, shard_for
@@ -97,13 +98,15 @@ class Rig:
         self.store = MemoryStore(self.server)
         self.processes: list[Process] = []
         self.lines: list[Line] = []
+        self.timing = Timing()
+        """The timing of the processes made from now on."""
         self._counts = {"chore": 1, "tally": 1, "mirror": 1}
 
     # -- processes -----------------------------------------------------------------------------------------------
     def process(self, *kinds: Kind[Any], line: Line | None = None, begin: bool = True, **setup: Any) -> Process:
         """Make a process that hosts these kinds; if `begin`, start it and wait until it runs."""
         by_name = {kind.name: kind for kind in kinds}
-        fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts}
+        fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts, "timing": self.timing}
         store = LineStore(self.server, line or Line())
         self.lines.append(store.line)
         process = Process(Setup(node="n", store=store, kinds=by_name, **fields | setup))

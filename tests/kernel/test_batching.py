@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronolet.kernel.effects.runner import LookAgain
+from chronolet.kernel.effects.slot import LookAgain
 from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import START, Event, Position, Signal

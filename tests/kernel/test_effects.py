@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet.kernel.decider import Effect
-from chronolet.kernel.effects import runner
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.kernel.effects.timers import Timer, Timers
 from chronolet.kernel.hosting import host
 from chronolet.kernel.kind import EffectContext, Ended, EventDriven, Job, Kind
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event, Record, Signal
 from tests.kernel import chore
@@ -26,9 +26,8 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "FIRST_PAUSE_SECONDS", 0.02)
-    monkeypatch.setattr(host, "FENCED_PAUSE_SECONDS", 0.02)
+def short_pauses(rig: Rig) -> None:
+    rig.timing = Timing(effect_first_pause_seconds=0.02, fenced_pause_seconds=0.02)
 
 
 def test_an_effect_out_of_time_fails(rig: Rig) -> None:
@@ -104,9 +103,8 @@ def test_a_standing_effect_that_fails_is_started_again_with_back_off_and_an_even
     }
 
 
-def test_a_new_intent_does_not_wait_for_the_pause_of_the_former_one(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "FIRST_PAUSE_SECONDS", 3600.0)
-    monkeypatch.setattr(runner, "LONGEST_PAUSE_SECONDS", 3600.0)
+def test_a_new_intent_does_not_wait_for_the_pause_of_the_former_one(rig: Rig) -> None:
+    rig.timing = Timing(effect_first_pause_seconds=3600.0, effect_longest_pause_seconds=3600.0)
 
     def run(effect: Effect, context: EffectContext) -> None:
         if effect.intent == "bad":
@@ -182,8 +180,8 @@ def test_an_event_driven_effect_that_fails_is_restarted_with_back_off_and_an_eve
     assert [each.error for each in failing] == ["RuntimeError: at once", "RuntimeError: later"]
 
 
-def test_progress_is_throttled_but_a_standing_effect_is_not(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "PROGRESS_SECONDS", 3600.0)
+def test_progress_is_throttled_but_a_standing_effect_is_not(rig: Rig) -> None:
+    rig.timing = Timing(progress_seconds=3600.0)
 
     def run(effect: Effect, context: EffectContext) -> Signal:
         for number in range(10):

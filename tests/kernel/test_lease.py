@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from chronolet.kernel.ownership import lease as lease_module
 from chronolet.kernel.ownership.lease import Lease
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
@@ -39,14 +38,11 @@ class SlowStore(MemoryStore):
 
 
 @pytest.mark.parametrize(("arrives_after", "valid"), [(0.05, True), (1.0, False)])
-def test_a_renewal_that_arrives_too_late_is_a_lapse(
-    monkeypatch: pytest.MonkeyPatch, arrives_after: float, valid: bool
-) -> None:
+def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid: bool) -> None:
     """It was sent in time; but another process may have taken over the shards before it arrived."""
     hands = Hands()
-    monkeypatch.setattr(lease_module, "_now", hands.now)
     store = SlowStore(hands, lambda: int(hands.at * 1000))
-    lease = Lease(store, "p", "", ttl_milliseconds=TTL)
+    lease = Lease(store, "p", "", ttl_milliseconds=TTL, now=hands.now)
     lease.start(lambda: None)
     assert lease.valid()
     hands.at += TTL / 1000 - 0.1
@@ -59,11 +55,10 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(
     lease.stop()
 
 
-def test_a_machine_that_slept_has_lost_its_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_slept_has_lost_its_leases() -> None:
     """Its processes slept too, but the server's clock went on: they must check ownership before they act."""
     hands = Hands()
-    monkeypatch.setattr(lease_module, "_now", hands.now)
-    lease = Lease(SlowStore(hands, lambda: int(hands.at * 1000)), "p", "", ttl_milliseconds=TTL)
+    lease = Lease(SlowStore(hands, lambda: int(hands.at * 1000)), "p", "", ttl_milliseconds=TTL, now=hands.now)
     lease.start(lambda: None)
     assert lease.valid()
     hands.at += 2 * TTL / 1000
@@ -77,7 +72,10 @@ def test_a_machine_that_slept_has_lost_its_leases(monkeypatch: pytest.MonkeyPatc
 
 def test_the_leases_clock_counts_time_asleep() -> None:
     """Runs in a time namespace in which the machine has slept for 5000 s since boot."""
-    asked = "import time; from chronolet.kernel.ownership import lease; print(lease._now() - time.monotonic())"
+    asked = (
+        "import time; from chronolet.kernel.ownership.lease import seconds_since_boot;"
+        " print(seconds_since_boot() - time.monotonic())"
+    )
     words = ["unshare", "--time", "--boottime", "5000", sys.executable, "-c", asked]
     slept = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert float(slept) > 4999

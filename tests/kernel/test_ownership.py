@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from structlog.testing import capture_logs
 
 from chronolet.kernel.decider import Effect
-from chronolet.kernel.hosting import failures, host_handle, notices, supervisor
+from chronolet.kernel.hosting import notices
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.observer import Observer
 from chronolet.kernel.ownership.lease import LifeLock
 from chronolet.kernel.storage.store import Acquired, Committed, HistoryMissing, Snapshot, Step
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Entry, Position, Record
 from chronolet_schemas.keys import Shard
@@ -78,12 +78,10 @@ def test_elsewhere_the_lease_has_to_run_out(rig: Rig) -> None:
     assert rig.wait(kernel.ShardTakenOver)[0].proof == "lease"
 
 
-def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(rig: Rig) -> None:
     """And not a renewal interval later, which would add a third to the lease."""
     # The first renewal comes after 20 minutes, which is longer than this test waits; the looks in between are many.
-    monkeypatch.setattr(supervisor, "LOOKS_IN_RENEWAL", 2_000)
+    rig.timing = Timing(looks_per_renewal=2_000)
     own(rig, "elsewhere", lease_milliseconds=1_500)
     process = rig.process(chore.kind(), lease_milliseconds=3_600_000, begin=False)
     process.start()
@@ -103,8 +101,8 @@ def test_a_server_that_has_just_started_knows_of_nobodys_death(rig: Rig) -> None
     assert owner(rig) == process.id
 
 
-def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "UPKEEP_SECONDS", 0.05)
+def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path) -> None:
+    rig.timing = Timing(upkeep_seconds=0.05)
     folder = tmp_path / "locks"
     own(rig, "dead", lease_milliseconds=3_600_000)
     abandon(LifeLock(folder, "dead"))
@@ -228,9 +226,9 @@ class Refusals(Observer):
         self.reasons.append(reason)
 
 
-def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig) -> None:
     # Its lease lasts, or it would look who owns its shard and have nothing to be fenced; four looks a second.
-    monkeypatch.setattr(supervisor, "LOOKS_IN_RENEWAL", 4_800)
+    rig.timing = Timing(looks_per_renewal=4_800)
     refusals = Refusals()
     first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3_600_000)
     token = rig.store.heads([CHORE])[CHORE].token
@@ -271,10 +269,7 @@ def test_a_shard_written_by_a_newer_schema_is_quarantined(rig: Rig) -> None:
     assert [entry["event"] for entry in logged] == ["shard quarantined", "no free shard, standing by"]
 
 
-def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(supervisor, "HISTORY_RETRY_SECONDS", 3600.0)
+def test_a_shard_without_its_history_is_quarantined_and_the_others_continue(rig: Rig) -> None:
     first = rig.process(tally.kind(1), chore.kind())
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(tally.Added)
@@ -284,34 +279,38 @@ def test_a_shard_whose_history_is_not_here_is_quarantined_and_the_others_go_on(
     assert isinstance(thief, Acquired)
     assert rig.store.snapshot(Shard("tally"), thief.head.token, snapshot)
     rig.store.retire("thief", [(Shard("tally"), thief.head.token)])
-    there = threading.Event()
+    available = threading.Event()
 
     def history(after: Position) -> Iterator[Entry]:
-        if after == START and not there.is_set():
+        if after == START and not available.is_set():
             raise HistoryMissing("the archive files are not here")
         return rig.store.scan(after)
 
+    rig.timing = Timing(history_retry_seconds=3600.0)
     lone = rig.process(chore.kind(), history=history, begin=False)
     lone.start()
-    scratch.wait_until(lambda: lone.phase == "without its history", "a process that cannot go on, and says so")
+    scratch.wait_until(lambda: lone.phase == "without its history", "the phase of a process that cannot continue")
     lone.retire()
     with capture_logs() as logged:
         process = rig.process(tally.kind(1), chore.kind(), history=history)
         rig.send(tally.Add(request="2", key="a", number=2), "tally")
         rig.wait(tally.Added, 2)
-        assert owner(rig) == "", "whoever has the archive may take it"
+        assert owner(rig) == "", "a process that has the archive may take it"
         assert (process.phase, process.quarantined()) == ("running", {CHORE: "the archive files are not here"})
         assert process.error is None
-        line = process._setup.store.line  # type: ignore[attr-defined]
-        before = line.calls.count("acquire")
-        monkeypatch.setattr(supervisor, "HISTORY_RETRY_SECONDS", 0.05)
-        assert process._supervisor is not None
-        process._supervisor.tell(notices.BackOffOver(CHORE))
-        scratch.wait_until(lambda: line.calls.count("acquire") >= before + 3, "tries, two by itself")
+        process.retire()
     assert [entry["shard"] for entry in logged if entry["event"] == "shard quarantined"] == ["chore"]
-    there.set()
-    scratch.wait_until(lambda: owner(rig) == process.id, "the shard, once its history is here")
-    scratch.wait_until(lambda: not process.quarantined(), "nothing to be left alone any more")
+    rig.timing = Timing(history_retry_seconds=0.05)
+    with capture_logs() as logged:
+        retrying = rig.process(tally.kind(1), chore.kind(), history=history)
+        calls = rig.lines[-1].calls
+        before = calls.count("acquire")
+        scratch.wait_until(lambda: calls.count("acquire") >= before + 3, "three retries")
+    assert [entry["shard"] for entry in logged if entry["event"] == "shard quarantined"] == ["chore"]
+    assert retrying.quarantined() == {CHORE: "the archive files are not here"}
+    available.set()
+    scratch.wait_until(lambda: owner(rig) == retrying.id, "the shard, once its history is available")
+    scratch.wait_until(lambda: not retrying.quarantined(), "the end of the quarantine")
 
 
 def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig: Rig) -> None:
@@ -326,8 +325,8 @@ def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig
     assert not rig.events(kernel.ShardTakenOver)
 
 
-def test_restarts_are_further_and_further_apart(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "FIRST_BACK_OFF_SECONDS", 0.05)
+def test_restarts_are_further_and_further_apart(rig: Rig) -> None:
+    rig.timing = Timing(host_first_back_off_seconds=0.05)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", raises=True))
     rig.wait(kernel.MessageDeadLettered)
@@ -337,8 +336,8 @@ def test_restarts_are_further_and_further_apart(rig: Rig, monkeypatch: pytest.Mo
     assert [gap >= pause for gap, pause in zip(gaps, (50, 100, 200), strict=True)] == [True] * 3
 
 
-def test_a_silent_shard_moves_its_cursor_by_empty_steps(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_handle, "BEHIND_ENTRIES", 40)
+def test_a_silent_shard_moves_its_cursor_by_empty_steps(rig: Rig) -> None:
+    rig.timing = Timing(behind_entries=40)
     rig.process(chore.kind(), tally.kind(1), mirror.kind(1))
     for number in range(100):
         rig.send(Tell(request=request(), key=f"k{number}"))

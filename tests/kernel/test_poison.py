@@ -5,12 +5,11 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.kernel.decider import Effect, EffectFailed
-from chronolet.kernel.effects import runner
-from chronolet.kernel.hosting import entity_timers, failures, host
 from chronolet.kernel.kind import EffectContext
-from chronolet.kernel.step import retry_counts
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event, Signal
 from chronolet_schemas.keys import Shard
@@ -20,13 +19,13 @@ from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 
 CHORE = Shard("chore")
+QUICK = Timing(host_first_back_off_seconds=0.01, host_steady_seconds=3600.0)
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_back_off(rig: Rig) -> None:
     """Failed hosts restart soon, and all their failures count as consecutive."""
-    monkeypatch.setattr(failures, "FIRST_BACK_OFF_SECONDS", 0.01)
-    monkeypatch.setattr(failures, "STEADY_SECONDS", 3600.0)
+    rig.timing = QUICK
 
 
 def test_a_poison_command_goes_to_the_dead_letters_after_three_attempts(rig: Rig) -> None:
@@ -67,9 +66,8 @@ def test_a_due_that_stays_due_is_an_error_and_no_loop(rig: Rig, due: int, error:
     rig.wait(chore.Told, 2)
 
 
-def test_a_due_that_was_given_up_is_retried_later(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entity_timers, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(failures, "LONGEST_BACK_OFF_SECONDS", 0.02)
+def test_a_due_that_was_given_up_is_retried_later(rig: Rig) -> None:
+    rig.timing = replace(QUICK, due_retry_seconds=0.05, host_longest_back_off_seconds=0.02)
     rig.process(chore.kind())
     rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
     again = rig.wait(kernel.MessageDeadLettered, 2)
@@ -78,8 +76,8 @@ def test_a_due_that_was_given_up_is_retried_later(rig: Rig, monkeypatch: pytest.
     assert rig.wait(chore.Rang)[0].at == chore.SILENT_DUE + 5, "its own timer again"
 
 
-def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "FIRST_PAUSE_SECONDS", 0.01)
+def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig) -> None:
+    rig.timing = replace(QUICK, effect_first_pause_seconds=0.01)
 
     def run(_effect: Effect, context: EffectContext) -> Signal | None:
         context.send(chore.Word(word="poison"))
@@ -116,11 +114,8 @@ def test_a_result_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> N
     assert (told.cause, letter.cause, end.cause) == (asked, str(told.position), str(told.position))
 
 
-def test_an_effect_whose_failure_cannot_be_decided_either_is_retried_after_a_pause(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host, "GIVEN_UP_PAUSE_SECONDS", 0.05)
-    monkeypatch.setattr(failures, "LONGEST_BACK_OFF_SECONDS", 0.02)
+def test_an_effect_whose_failure_cannot_be_decided_either_is_retried_after_a_pause(rig: Rig) -> None:
+    rig.timing = replace(QUICK, given_up_pause_seconds=0.05, host_longest_back_off_seconds=0.02)
     healed = threading.Event()
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
@@ -185,8 +180,8 @@ def test_the_notes_of_a_start_are_recorded_though_the_first_message_after_it_fai
     assert [each.restarts for each in rig.events(kernel.HostRestarted)] == [1, 2, 3, 4]
 
 
-def test_counts_of_a_signal_that_never_comes_again_are_removed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry_counts, "CAREFUL_MESSAGES", 3)
+def test_counts_of_a_signal_that_never_comes_again_are_removed(rig: Rig) -> None:
+    rig.timing = replace(QUICK, careful_messages=3)
     poison = ["poison", "poison"]
 
     def run(_effect: Effect, context: EffectContext) -> Signal | None:

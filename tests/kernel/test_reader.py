@@ -13,6 +13,7 @@ from chronolet.kernel.step.ledger import Ledger
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.redis.replies import NEVER_OWNED
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Position, Record
 from chronolet_schemas.keys import Shard
@@ -37,7 +38,7 @@ class Listener:
 
     def __init__(self, read_to: Position, shard: int | None = None, kind: Kind[Any] = KIND) -> None:
         ledger: Ledger[Any] = Ledger(kind, Shard("mirror", shard), "1:p", NEVER_OWNED, 1)
-        self.handle = HostHandle(Recovered(ledger, [], read_to, careful=False))
+        self.handle = HostHandle(Recovered(ledger, [], read_to, careful=False), Timing().behind_entries)
         self.after = read_to
 
     def heard(self) -> list[Position]:

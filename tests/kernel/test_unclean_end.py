@@ -5,11 +5,9 @@ still found. The tests count the store's calls; docs/adr/0021 has durations.
 import threading
 from collections.abc import Mapping
 
-import pytest
-
 from chronolet.kernel.decider import Effect
-from chronolet.kernel.hosting import failures
 from chronolet.kernel.kind import EffectContext
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Signal
 from chronolet_schemas.keys import Shard
@@ -87,8 +85,8 @@ def test_each_message_is_decided_by_itself_and_one_that_ended_three_processes_is
     assert not rig.events(kernel.HostRestarted)
 
 
-def test_a_message_that_fails_after_an_unclean_end_is_given_up(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "FIRST_BACK_OFF_SECONDS", 0.01)
+def test_a_message_that_fails_after_an_unclean_end_is_given_up(rig: Rig) -> None:
+    rig.timing = Timing(host_first_back_off_seconds=0.01)
     begun_effects(rig, 0)
     for number in range(5):
         rig.send(Tell(request=request(), key=f"c{number}"))

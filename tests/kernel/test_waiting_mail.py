@@ -4,11 +4,9 @@ import dataclasses
 import threading
 from typing import Any
 
-import pytest
-
 from chronolet.kernel.decider import Decider, Effect
 from chronolet.kernel.kind import EffectContext, Kind
-from chronolet.kernel.ownership import waiting_mail
+from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import Signal
 from tests.kernel import chore, tally
 from tests.kernel.chore import Answer, Tell
@@ -61,9 +59,9 @@ def test_a_command_of_its_own_comes_before_a_recovered_effect(rig: Rig) -> None:
     assert after.begun == ["done"]
 
 
-def test_a_command_to_another_kind_comes_before_a_recovered_effect(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_to_another_kind_comes_before_a_recovered_effect(rig: Rig) -> None:
     """As a pod's deletion, which is sent to `manifests`, comes before the start of its container."""
-    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
+    rig.timing = Timing(mail_seconds=3600.0)
     begin_effects(rig, 3)
     for key in ("0", "2"):
         rig.send(tally.Add(request=request(), key=key, number=1), "tally")
@@ -75,8 +73,8 @@ def test_a_command_to_another_kind_comes_before_a_recovered_effect(rig: Rig, mon
     assert sorted(after.begun) == ["done", "w1"]
 
 
-def test_a_command_that_cannot_be_decided_blocks_no_other_shard(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
+def test_a_command_that_cannot_be_decided_blocks_no_other_shard(rig: Rig) -> None:
+    rig.timing = Timing(mail_seconds=3600.0)
     begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1, poison=True), "tally")
     after = Work()
@@ -84,10 +82,8 @@ def test_a_command_that_cannot_be_decided_blocks_no_other_shard(rig: Rig, monkey
     scratch.wait_until(lambda: after.begun == ["w0"], "the effect", seconds=60)
 
 
-def test_a_command_to_a_kind_of_another_process_comes_before_a_recovered_effect(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
+def test_a_command_to_a_kind_of_another_process_comes_before_a_recovered_effect(rig: Rig) -> None:
+    rig.timing = Timing(mail_seconds=3600.0)
     begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1), "tally")
     after, line = Work(), Line()
@@ -100,8 +96,8 @@ def test_a_command_to_a_kind_of_another_process_comes_before_a_recovered_effect(
     assert after.begun == ["done"]
 
 
-def test_a_command_that_no_process_reads_blocks_others_only_briefly(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 0.2)
+def test_a_command_that_no_process_reads_blocks_others_only_briefly(rig: Rig) -> None:
+    rig.timing = Timing(mail_seconds=0.2)
     begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1), "tally")
     after = Work()
@@ -109,10 +105,8 @@ def test_a_command_that_no_process_reads_blocks_others_only_briefly(rig: Rig, mo
     scratch.wait_until(lambda: after.begun == ["w0"], "the effect")
 
 
-def test_no_other_shard_is_hosted_before_a_waiting_command_is_decided(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting_mail, "MAIL_SECONDS", 3600.0)
+def test_no_other_shard_is_hosted_before_a_waiting_command_is_decided(rig: Rig) -> None:
+    rig.timing = Timing(mail_seconds=3600.0)
     begin_effects(rig, 1)
     rig.send(tally.Add(request=request(), key="0", number=1), "tally")
     deciding, release = threading.Event(), threading.Event()

@@ -17,11 +17,10 @@ from pathlib import Path
 import structlog
 
 from chronolet.kernel.decider import Due
-from chronolet.kernel.effects import runner
-from chronolet.kernel.hosting import supervisor
 from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import EffectContext
 from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import Event, Signal
 from tests.kernel import chore
 
@@ -29,10 +28,10 @@ NODE = "n1"
 SHARDS = {"chore": 1}
 DIED = 70
 DEADLY_DUE = 14_000
-PAUSE_SECONDS = 0.2
 LEASE_MILLISECONDS = 3_600_000
-LOOKS_IN_RENEWAL = 4_800
-"""The lease is long, so that no effect is fenced for a lapse instead of ending the process. Four looks per second."""
+"""Long, so that no effect is fenced for a lapse instead of ending the process."""
+TIMING = Timing(suspect_pause_seconds=0.2, looks_per_renewal=4_800)
+"""With that lease the supervisor looks for free shards four times a second."""
 
 
 def _decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:
@@ -53,8 +52,6 @@ def _run(effect: chore.OneShot, context: EffectContext) -> Signal:
 def run(url: str, folder: Path) -> None:
     """Run until killed, until something deadly is reached, or until SIGTERM."""
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log").open("a")))
-    runner.PAUSE_SECONDS = PAUSE_SECONDS  # type: ignore[attr-defined]
-    supervisor.LOOKS_IN_RENEWAL = LOOKS_IN_RENEWAL
     decider = dataclasses.replace(chore.DECIDER, decide=_decide)
     kind = dataclasses.replace(chore.kind(_run), decider=decider)
     store = RedisStore(url, NODE)
@@ -65,6 +62,7 @@ def run(url: str, folder: Path) -> None:
         shards=SHARDS,
         locks=folder / "locks",
         lease_milliseconds=LEASE_MILLISECONDS,
+        timing=TIMING,
     )
     process = Process(setup)
     signal.signal(signal.SIGTERM, lambda *_: process.stop_waiting())

@@ -14,6 +14,7 @@ from chronolet_schemas.keys import shard_for
 from tests.kernel import tally
 from tests.kernel.kill.gate import Gate
 from tests.kernel.kill.worker import SHARDS
+from tests.support.patience import PATIENT
 
 ADD = registry.type_of(tally.Add)
 
@@ -28,7 +29,7 @@ class Feeder:
         """`rest_after` of the commands that were sent and not answered, by key."""
         self.sent_again = 0
         self.gate = Gate()
-        self._store = RedisStore(url, node)
+        self._store = RedisStore(url, node, timeouts=PATIENT)
         self._has_room = has_room
         self._finishing = threading.Event()
         self._error: BaseException | None = None

@@ -26,6 +26,7 @@ from tests.kernel.kill.feeder import Feeder
 from tests.kernel.kill.watcher import Watcher
 from tests.kernel.kill.worker import SHARDS, WorkerJob
 from tests.support import scratch
+from tests.support.patience import PATIENT
 from tests.support.redis import PrivateRedis
 
 NODE = "n1"
@@ -47,7 +48,7 @@ class Node:
         self.server = server
         self.folder = folder
         self.done: Counter[str] = Counter()
-        self.store = RedisStore(server.url, NODE)
+        self.store = RedisStore(server.url, NODE, timeouts=PATIENT)
         self.farm = Farm()
         self._jobs = jobs
         for _ in range(workers):

@@ -23,6 +23,7 @@ from tests.kernel.chore import Tell
 from tests.kernel.kill import deadly
 from tests.kernel.rig import request
 from tests.support import scratch
+from tests.support.patience import PATIENT
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
@@ -37,7 +38,7 @@ class World:
     def __init__(self, server: PrivateRedis, folder: Path) -> None:
         self.server = server
         self.folder = folder
-        self.store = RedisStore(server.url, deadly.NODE)
+        self.store = RedisStore(server.url, deadly.NODE, timeouts=PATIENT)
         self.process: ForkServerProcess | None = None
         self.deaths = 0
         self.starts = 0

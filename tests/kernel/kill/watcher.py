@@ -15,6 +15,7 @@ from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Entry
 from tests.kernel import mirror, tally
 from tests.kernel.kill.gate import Gate
+from tests.support.patience import PATIENT
 from tests.support.scratch import hang_limit
 
 ADDED = registry.type_of(tally.Added)
@@ -28,7 +29,7 @@ class Watcher:
         self.entries: list[Entry] = []
         self.counts: Counter[str] = Counter()
         self.gate = Gate()
-        self._store = RedisStore(url, node)
+        self._store = RedisStore(url, node, timeouts=PATIENT)
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)

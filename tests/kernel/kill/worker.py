@@ -17,10 +17,9 @@ import structlog
 
 from chronolet.kernel import kind
 from chronolet.kernel.hosting.process import Process, Setup
-from chronolet.kernel.step import shard_writer
-from chronolet.kernel.storage.redis import store as redis_store
-from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore, Timeouts
 from chronolet.kernel.storage.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
+from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import Entry, Position, Signal
 from chronolet_schemas.keys import Shard
 from tests.kernel import mirror, tally
@@ -55,8 +54,8 @@ class Diary:
 class WatchedStore(RedisStore):
     """The real store, with its calls recorded in the diary."""
 
-    def __init__(self, url: str, node: str, diary: Diary) -> None:
-        super().__init__(url, node)
+    def __init__(self, job: WorkerJob, diary: Diary) -> None:
+        super().__init__(job.url, job.node, timeouts=Timeouts(step_seconds=job.step_timeout))
         self._diary = diary
 
     def step(self, step: Step) -> Committed | Fenced | Conflict:
@@ -93,9 +92,7 @@ def run(job: WorkerJob) -> None:
     """Run until killed, or until SIGTERM."""
     folder = Path(job.folder)
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log" / str(os.getpid())).open("w")))
-    shard_writer.SNAPSHOT_EVENTS = job.snapshot_events
-    redis_store.STEP_TIMEOUT_SECONDS = job.step_timeout
-    store = WatchedStore(job.url, job.node, Diary(folder / "diary" / str(os.getpid())))
+    store = WatchedStore(job, Diary(folder / "diary" / str(os.getpid())))
     us: list[str] = []
     tallies = dataclasses.replace(
         tally.kind(SHARDS["tally"]), effects={tally.TakeNote: note_taker(folder / "notes", us)}
@@ -110,6 +107,7 @@ def run(job: WorkerJob) -> None:
             locks=folder / "locks" if job.locks else None,
             address=str(os.getpid()),
             lease_milliseconds=job.lease_milliseconds,
+            timing=Timing(snapshot_events=job.snapshot_events),
         )
     )
     us.append(process.id)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.redis_server import server as server_module
 from chronolet.adapters.redis_server.server import OwnServer
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import RedisError
@@ -124,8 +123,7 @@ def test_a_server_that_loads_is_asked_by_one_connection(
         made += 1
         return connection(self, timeout)
 
-    monkeypatch.setattr(server_module, "_ANSWER_SECONDS", scratch.HANG_SECONDS)  # one time-out is one connection more
-    server = OwnServer(folder)
+    server = OwnServer(folder, answer_seconds=scratch.HANG_SECONDS)  # a time-out would make one connection more
     server.folder.mkdir()
     loading = Answering(server.socket, itertools.chain([LOADING] * 30, itertools.repeat(b"+PONG\r\n")))
     monkeypatch.setattr(Address, "connection", counted)

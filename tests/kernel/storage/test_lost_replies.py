@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from chronolet.kernel.storage.redis import store as redis_store
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Acquired, Committed, Fenced, Snapshot, StoreUnreachable
 from tests.kernel.storage.node import KEEPER, SHARD, begin, connect, fitting, numbers, take
 from tests.kernel.storage.proxy import Proxy, proxy
+from tests.support.patience import PATIENT
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
@@ -57,7 +58,7 @@ def test_a_step_that_arrives_after_its_own_repeat(wire: Proxy, store: RedisStore
 
 def test_a_step_that_arrives_after_a_take_over(wire: Proxy, store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
-    impatient = connect(wire.url, patience_seconds=0)
+    impatient = connect(wire.url, timeouts=replace(PATIENT, resending_seconds=0.0))
     wire.keep(b"chronolet_step_1")
     with pytest.raises(StoreUnreachable, match="may have happened"):
         impatient.step(fitting(store, token, 3))
@@ -125,12 +126,11 @@ def test_a_server_killed_and_restarted_under_a_step(redis_server: PrivateRedis) 
     store.close()
 
 
-def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stuck_server_is_noticed(redis_server: PrivateRedis) -> None:
     patient = connect(redis_server.url)
     step = fitting(patient, begin(patient), 2)
-    monkeypatch.setattr(redis_store, "STEP_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(redis_store, "LEASE_TIMEOUT_SECONDS", 0.2)
-    store = connect(redis_server.url, patience_seconds=0.3)
+    timeouts = replace(PATIENT, step_seconds=0.2, lease_seconds=0.2, resending_seconds=0.3)
+    store = connect(redis_server.url, timeouts=timeouts)
     redis_server.pause()
     try:
         with pytest.raises(StoreUnreachable, match="in time"):
@@ -149,7 +149,7 @@ def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pyte
 
 
 def test_closing_ends_a_step_that_is_being_sent_again(redis_server: PrivateRedis) -> None:
-    store = connect(redis_server.url, patience_seconds=600)
+    store = connect(redis_server.url, timeouts=replace(PATIENT, resending_seconds=600.0))
     token = begin(store)
     step = fitting(store, token)
     redis_server.kill9()

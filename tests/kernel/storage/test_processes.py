@@ -1,13 +1,12 @@
 """The node's list of processes: live ones are listed, dead ones are removed."""
 
-from chronolet.kernel.storage.redis.store import RedisStore
+from tests.kernel.storage.node import connect
 from tests.support import scratch
 from tests.support.redis import PrivateRedis
 
 
 def test_processes_that_died_without_a_shard_are_forgotten(redis_server: PrivateRedis) -> None:
-    store = RedisStore(redis_server.url, "n")
-    store.check()
+    store = connect(redis_server.url)
     try:
         store.renew("living", "all kinds", 3_600_000)
         for number in range(20):

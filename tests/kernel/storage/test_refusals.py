@@ -21,7 +21,7 @@ from chronolet.kernel.storage.store import (
     StoreUnreachable,
 )
 from chronolet_schemas.envelope import START, Position
-from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, record, take
+from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, record, take, unchecked
 from tests.support.redis import PrivateRedis, private_redis
 
 Refused = Callable[[RedisStore, str], object]
@@ -248,7 +248,7 @@ def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
 
 
 def test_no_server(tmp_path: object) -> None:
-    store = RedisStore(f"unix://{tmp_path}/none", "n")
+    store = unchecked(f"unix://{tmp_path}/none")
     with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:
         store.check()
     assert caught.value.healing
@@ -269,7 +269,7 @@ def test_passwords() -> None:
         for url in (f"unix://{server.socket}", f"unix://:wrong@{server.socket}"):
             for call in calls:
                 with pytest.raises(StoreUnreachable, match="password") as caught:
-                    call(RedisStore(url, "n"))
+                    call(unchecked(url))
                 assert not caught.value.healing
                 assert "wrong@" not in str(caught.value)
                 assert "\n" not in str(caught.value)
@@ -279,28 +279,28 @@ def test_passwords() -> None:
 def test_an_evicting_policy(policy: str) -> None:
     with private_redis(maxmemory_policy=policy) as server:
         with pytest.raises(StoreUnreachable, match=f"{policy}.*noeviction") as caught:
-            RedisStore(server.url, "n").check()
+            unchecked(server.url).check()
         assert not caught.value.healing
 
 
 def test_no_append_only_file_is_a_warning_or_a_refusal() -> None:
     with private_redis(more=("--appendonly", "no")) as server:
-        assert ["append-only" in text for text in RedisStore(server.url, "n").check()] == [True]
+        assert ["append-only" in text for text in unchecked(server.url).check()] == [True]
         with pytest.raises(StoreUnreachable, match="append-only"):
-            RedisStore(server.url, "n", strict=True).check()
+            unchecked(server.url, strict=True).check()
 
 
 def test_a_server_that_repairs_its_file_by_halves_is_a_warning() -> None:
     """Redis's default; a user without permission to read the settings gets no warning."""
     with private_redis(more=("--aof-load-truncated", "yes")) as server:
-        (warning,) = RedisStore(server.url, "n").check()
+        (warning,) = unchecked(server.url).check()
         assert "aof-load-truncated yes" in warning
         server.client().acl_setuser("default", enabled=True, nopass=True, commands=["-config"])
-        assert RedisStore(server.url, "n").check() == []
+        assert unchecked(server.url).check() == []
 
 
 def test_a_good_server_gives_no_warning(redis_server: PrivateRedis) -> None:
-    assert RedisStore(redis_server.url, "n", strict=True).check() == []
+    assert unchecked(redis_server.url, strict=True).check() == []
 
 
 def free_port() -> int:
@@ -328,7 +328,7 @@ def test_a_replica(redis_server: PrivateRedis) -> None:
         store = connect(f"redis://127.0.0.1:{port}")
         token = begin(store)
         with pytest.raises(StoreUnreachable, match="read-only replica"):
-            RedisStore(replica.url, "n").check()
+            unchecked(replica.url).check()
         # The master becomes a replica under a running store, as after a fail-over.
         step = fitting(store, token)
         master.client().replicaof("127.0.0.1", str(free_port()))
@@ -352,7 +352,7 @@ def test_a_server_that_is_too_old() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(StoreUnreachable, match=r"6\.2\.14.*7\.0") as caught:
-            RedisStore(f"redis://127.0.0.1:{listener.getsockname()[1]}", "n").check()
+            unchecked(f"redis://127.0.0.1:{listener.getsockname()[1]}").check()
         thread.join()
     assert not caught.value.healing
 
@@ -365,7 +365,7 @@ def test_a_library_of_the_same_name_with_other_code(redis_server: PrivateRedis) 
     assert other != library.code()
     redis_server.client().function_load(other)
     with pytest.raises(StoreUnreachable, match="other code") as caught:
-        RedisStore(redis_server.url, "n").check()
+        unchecked(redis_server.url).check()
     assert not caught.value.healing
     assert redis_server.client().function_list(library=library.NAME, withcode=True)[0][7] == other.encode()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from chronolet.adapters.redis_server import binary, identity
 from chronolet.adapters.redis_server.disk_reserve import DiskReserve
@@ -19,8 +20,9 @@ from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Committed, StoreUnreachable
-from tests.kernel.storage.node import SHARD, begin, connect, fitting, numbers
+from tests.kernel.storage.node import SHARD, begin, connect, fitting, numbers, unchecked
 from tests.support import scratch
+from tests.support.patience import PATIENT
 from tests.support.scratch import HANG_SECONDS
 
 
@@ -104,7 +106,7 @@ def test_it_may_take_a_quarter_of_the_machines_memory(folder: Path) -> None:
 def test_the_settings_that_matter(folder: Path) -> None:
     server = OwnServer(folder)
     server.ensure()
-    store = RedisStore(server.url, "n")
+    store = unchecked(server.url)
     found = store._queries.call("CONFIG", "GET", "append*", "save", "port", "maxmemory-policy", "aof-load-truncated")
     settings = dict(zip(found[::2], found[1::2], strict=True))
     wanted = {
@@ -271,7 +273,7 @@ def test_a_full_disk_and_the_disk_reserve(folder: Path) -> None:
     assert reserve.restore()
     server = OwnServer(folder)
     server.ensure()
-    store = connect(server.url, patience_seconds=0)
+    store = connect(server.url, timeouts=replace(PATIENT, resending_seconds=0.0))
     token = begin(store)
     acknowledged = fill(store, token)
     assert acknowledged > 10

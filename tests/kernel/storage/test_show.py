@@ -12,12 +12,11 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Event
 from tests.golden.samples import all_classes
 from tests.kernel.storage.instances import instances, is_wide, plain, shown
-from tests.support.patience import be_patient
+from tests.kernel.storage.node import connect
 from tests.support.redis import private_redis
 
 CLASSES = all_classes()
@@ -26,9 +25,8 @@ CLASSES = all_classes()
 @pytest.fixture(scope="module")
 def client() -> Iterator[redis.Redis]:
     """A server with the functions; its stream `s` holds one entry at a time."""
-    with private_redis(appendfsync="no") as server, pytest.MonkeyPatch.context() as patch:
-        be_patient(patch)
-        RedisStore(server.url, "n").check()
+    with private_redis(appendfsync="no") as server:
+        connect(server.url).close()
         yield server.client()
 
 

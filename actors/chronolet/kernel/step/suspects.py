@@ -15,12 +15,6 @@ from chronolet.kernel.decider import Effect
 from chronolet.kernel.step.ledger import MAX_ATTEMPTS
 
 PREFIX = "effect:"
-PAUSE_SECONDS = 10.0
-"""Pause before an effect that ran at two ends is restarted. If something else kills this process repeatedly, it is
-likely to strike during the pause, when the effect is not running.
-"""
-BLAME_SECONDS = 60.0
-"""An effect that has run for longer than this is not blamed for the end of its process."""
 PAUSED_FROM = 2
 """Number of ends from which an effect is paused before it restarts."""
 GIVEN_UP = MAX_ATTEMPTS + 1
