@@ -145,7 +145,7 @@ def test_two_begin_at_once_and_one_wins(another: Another) -> None:
 
 def test_a_shard_never_owned(begun: Store) -> None:
     head = begun.heads([SHARD, OTHER])[OTHER]
-    assert (head.token, head.version, head.log_cursor, head.at, dict(head.tries)) == ("", 0, START, START, {})
+    assert (head.token, head.version, head.log_cursor, head.at, dict(head.attempts)) == ("", 0, START, START, {})
 
 
 def test_acquiring_gives_the_next_epoch_and_retiring_frees_at_once(begun: Store) -> None:
@@ -279,7 +279,7 @@ def test_a_stale_token_is_fenced(begun: Store, token: str) -> None:
     assert begun.count_attempts(SHARD, token, {"m": 1}) == Fenced(held)
     assert not begun.snapshot(SHARD, token, Snapshot(begun.last(), 1, b""))
     assert begun.read_snapshots([SHARD]).get(SHARD) is None
-    assert not begun.heads([SHARD])[SHARD].tries
+    assert not begun.heads([SHARD])[SHARD].attempts
     assert len(begun.read_log(START, 10)) == 1
 
 
@@ -329,9 +329,9 @@ def test_tries_are_counted_and_forgotten(begun: Store) -> None:
     assert begun.count_attempts(SHARD, token, {"log:5-5": 1}) is None
     assert begun.count_attempts(SHARD, token, {"log:5-5": 2}) is None
     assert begun.count_attempts(SHARD, token, {"log:5-5": 2, "log:6-6": 1}) is None
-    assert begun.heads([SHARD])[SHARD].tries == {"log:5-5": 2, "log:6-6": 1}
-    commit(begun, token, forget_tries=("log:5-5", "never counted"))
-    assert begun.heads([SHARD])[SHARD].tries == {"log:6-6": 1}
+    assert begun.heads([SHARD])[SHARD].attempts == {"log:5-5": 2, "log:6-6": 1}
+    commit(begun, token, forget_attempts=("log:5-5", "never counted"))
+    assert begun.heads([SHARD])[SHARD].attempts == {"log:6-6": 1}
 
 
 @pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])

@@ -127,7 +127,7 @@ def test_a_message_that_ends_the_process_is_given_up_after_three_tries(world: Wo
     assert causes(world, chore.Told)[1:] == [*before, *behind]
     assert len(world.entries(kernel.EntryQuarantined)) == 1
     scratch.wait_until(lambda: len(world.entries(chore.Answered)) == 4, "the effects", HANG_SECONDS)
-    scratch.wait_until(lambda: not world.store.heads([CHORE])[CHORE].tries, "no tries left", HANG_SECONDS)
+    scratch.wait_until(lambda: not world.store.heads([CHORE])[CHORE].attempts, "no attempts left", HANG_SECONDS)
     world.stop()
 
 
@@ -148,7 +148,7 @@ def test_a_timer_that_ends_the_process_is_given_up_after_three_tries(world: Worl
     world.stop()
     assert world.deaths == 4, "another time is another timer"
     start_and_tell(world)
-    scratch.wait_until(lambda: not world.store.heads([CHORE])[CHORE].tries, "no tries left", HANG_SECONDS)
+    scratch.wait_until(lambda: not world.store.heads([CHORE])[CHORE].attempts, "no attempts left", HANG_SECONDS)
     world.stop()
 
 

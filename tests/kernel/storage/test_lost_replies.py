@@ -172,4 +172,4 @@ def test_tries_load_the_functions_where_they_are_missing(store: RedisStore, redi
     token = begin(store)
     redis_server.client().function_flush()
     assert store.count_attempts(SHARD, token, {"m": 1, "n": 2}) is None
-    assert store.heads([SHARD])[SHARD].tries == {"m": 1, "n": 2}
+    assert store.heads([SHARD])[SHARD].attempts == {"m": 1, "n": 2}

@@ -71,16 +71,16 @@ class Host(pykka.ThreadingActor):
             self.ledger, services.store, recovered.snapshot_at, handle.stopping, services.new_id, timing=timing
         )
         self._retries = RetryCounts(
-            recovered.tries,
+            recovered.attempts,
             self._writer.count_attempts,
             careful=recovered.careful,
             careful_messages=timing.careful_messages,
         )
-        self._suspects = Suspects(recovered.tries, self._writer.count_attempts, unclean=recovered.unclean)
+        self._suspects = Suspects(recovered.attempts, self._writer.count_attempts, unclean=recovered.unclean)
         own = shared._replace(deliver=self.inbox.put, token=self.ledger.token)
         self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.counting)
         self._unclean = recovered.unclean
-        self._recovered_tries = bool(recovered.tries)
+        self._recovered_attempts = bool(recovered.attempts)
         self._backlog = len(recovered.backlog)
         self._given_up: list[str] = []
         """Effect marks and message identities whose dead letters are in the current turn."""
@@ -135,7 +135,7 @@ class Host(pykka.ThreadingActor):
         """Prepare the clock and the attempt counts, once, before the first turn."""
         self._examined = True
         self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
-        if self._unclean or self._recovered_tries:
+        if self._unclean or self._recovered_attempts:
             self._suspect_recovered()
 
     def _begin_if_caught_up(self) -> None:
@@ -168,7 +168,7 @@ class Host(pykka.ThreadingActor):
         self._undecided = max(0, self._undecided - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
         if counting:
-            self._count_tries(items)
+            self._count_attempts(items)
         turn = self.ledger.begin()
         self._add_notes(turn)
         settled = [self._decide(turn, item) for item in items]
@@ -197,7 +197,7 @@ class Host(pykka.ThreadingActor):
         """Whether an item must be decided in a step of its own."""
         return message_of(item) is not None and self._retries.alone(covered=self._is_covered(item))
 
-    def _count_tries(self, items: Iterable[Item]) -> None:
+    def _count_attempts(self, items: Iterable[Item]) -> None:
         """Count an attempt of each message of a turn, in one round trip. A result is covered by its effect's mark,
         which also survives the end of the process.
         """

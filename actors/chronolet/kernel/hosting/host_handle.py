@@ -46,7 +46,7 @@ class Recovered(Struct):
     snapshot_at: Position = START
     unclean: bool = False
     """The former owner ended without a handover."""
-    tries: Mapping[str, int] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
     """Attempt counts from the shard's hash, by message identity or effect mark."""
 
 

@@ -37,7 +37,7 @@ class RetryCounts:
         self._counted: Mapping[str, int] = {}
         self._exhausted: AbstractSet[str] = set()
         """Messages of the current turn; those in `_exhausted` have no attempt left."""
-        self._count_tries = count_attempts
+        self._count_attempts = count_attempts
         self._careful = careful
         self._most = careful_messages
         self._left = careful_messages if careful or self._tried else 0
@@ -65,7 +65,7 @@ class RetryCounts:
         self._counted = {message: count for message, count in attempts.items() if count <= MAX_ATTEMPTS}
         self._exhausted = attempts.keys() - self._counted.keys()
         if self._counted:
-            self._count_tries(self._counted)
+            self._count_attempts(self._counted)
 
     def end(self) -> None:
         """End the turn."""

@@ -119,7 +119,7 @@ class ShardWriter:
             new_mail_cursor=turn.mail_cursor,
             records=tuple(turn.records),
             dead=tuple(turn.dead),
-            forget_tries=tuple(turn.forget),
+            forget_attempts=tuple(turn.forget),
             even_if_full=ledger.kind.commits_when_full,
         )
 

@@ -30,14 +30,14 @@ class Suspects:
     """The marks of one shard, during one run of its host."""
 
     def __init__(
-        self, tried: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, unclean: bool
+        self, attempts: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, unclean: bool
     ) -> None:
         """`unclean`: the former owner ended without a handover. Otherwise its last run does not count."""
         last = 0 if unclean else 1
-        marks = {mark: count for mark, count in tried.items() if mark.startswith(PREFIX)}
+        marks = {mark: count for mark, count in attempts.items() if mark.startswith(PREFIX)}
         self._ended = {mark: count if count >= GIVEN_UP else max(0, count - last) for mark, count in marks.items()}
         self._begun: set[str] = set()
-        self._count_tries = count_attempts
+        self._count_attempts = count_attempts
 
     def known(self) -> bool:
         """Whether the shard has any marks."""
@@ -51,7 +51,7 @@ class Suspects:
         """Mark effects that start now. Returns once the marks are on the server's disk."""
         counts = {mark: self.ended(mark) + 1 for mark in marks if mark not in self._begun}
         if counts:
-            self._count_tries(counts)
+            self._count_attempts(counts)
             self._begun |= counts.keys()
             self._ended |= {mark: count - 1 for mark, count in counts.items()}
 

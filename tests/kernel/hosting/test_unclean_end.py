@@ -41,7 +41,7 @@ def begun_effects(rig: Rig, count: int) -> None:
 
 
 def tries(rig: Rig) -> Mapping[str, int]:
-    return rig.server.shard(CHORE).head.tries
+    return rig.server.shard(CHORE).head.attempts
 
 
 def test_the_results_of_effects_cost_no_round_trips_of_their_own(rig: Rig) -> None:

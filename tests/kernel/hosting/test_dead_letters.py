@@ -42,7 +42,7 @@ def test_a_poison_command_goes_to_the_dead_letters_after_three_attempts(rig: Rig
     restarts = rig.events(kernel.HostRestarted)
     assert [each.restarts for each in restarts] == [1, 2, 3, 4]
     assert all("poisoned command" in each.error for each in restarts)
-    assert not rig.server.shard(CHORE).head.tries
+    assert not rig.server.shard(CHORE).head.attempts
     causes = {entry.cause for entry in rig.log()}
     assert poison in causes, "its sender waits for a reply"
 
@@ -194,11 +194,11 @@ def test_counts_of_a_signal_that_never_comes_again_are_removed(rig: Rig) -> None
     rig.process(chore.kind(standing=run))
     rig.send(Tell(request=request(), key="a", standing="s"))
     rig.wait(kernel.HostRestarted, 2)
-    assert list(rig.server.shard(CHORE).head.tries.values()) == [1]
+    assert list(rig.server.shard(CHORE).head.attempts.values()) == [1]
     for _ in range(4):
         rig.send(Tell(request=request(), key="b"))
     rig.wait(chore.Told, 5)
-    assert not rig.server.shard(CHORE).head.tries
+    assert not rig.server.shard(CHORE).head.attempts
     assert not rig.events(kernel.MessageDeadLettered)
 
 

@@ -107,7 +107,7 @@ class Life:
             new_mail_cursor=turn.mail_cursor,
             records=tuple(turn.records),
             dead=tuple(turn.dead),
-            forget_tries=tuple(turn.forget),
+            forget_attempts=tuple(turn.forget),
         )
         answer = self.store.step(step)
         assert isinstance(answer, Committed)
