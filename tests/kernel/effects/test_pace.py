@@ -34,11 +34,11 @@ class Server:
             self._job(self.pace.limit, waiting=waiting)
         return self.pace.limit
 
-    def _job(self, at_once: int, *, waiting: bool) -> None:
-        seconds = self.alone * self.chance.uniform(1.0, self.spread) * max(1.0, at_once / self.carries)
-        self.now += seconds / at_once
+    def _job(self, concurrent: int, *, waiting: bool) -> None:
+        seconds = self.alone * self.chance.uniform(1.0, self.spread) * max(1.0, concurrent / self.carries)
+        self.now += seconds / concurrent
         self.pace.waits(waiting=waiting)
-        self.pace.ended("start", seconds, concurrent=at_once - 1)
+        self.pace.ended("start", seconds, concurrent=concurrent - 1)
 
 
 @pytest.mark.parametrize("carries", [2, 5, 12])
@@ -49,19 +49,19 @@ def test_the_limit_settles_at_a_multiple_of_the_servers_capacity(carries: int) -
 
 
 @pytest.mark.parametrize("spread", [2.0, 3.0])
-def test_jobs_of_uneven_length_do_not_bring_it_down(spread: float) -> None:
+def test_uneven_durations_do_not_lower_the_limit(spread: float) -> None:
     server = Server(8)
     server.spread = spread
     server.idles(15)
     assert 8 <= server.works(1000) <= 10 * GAIN
 
 
-def test_a_first_batch_goes_by_the_first_limit() -> None:
+def test_the_first_batch_runs_with_the_first_limit() -> None:
     assert Server(20).works(1000) == 4
     assert untried(2) == 2 * GAIN
 
 
-def test_jobs_that_wait_for_each_other_do_not_keep_the_limit_down() -> None:
+def test_jobs_that_wait_for_each_other_do_not_keep_the_limit_low() -> None:
     """Each further concurrent job adds to the throughput, but less than the one before."""
     server = Server(1)
     server.idles()
@@ -71,13 +71,13 @@ def test_jobs_that_wait_for_each_other_do_not_keep_the_limit_down() -> None:
     assert server.pace.limit >= 7
 
 
-def test_it_grows_only_while_jobs_wait() -> None:
+def test_the_limit_grows_only_while_jobs_wait() -> None:
     server = Server(20)
     server.idles()
     assert server.works(1000, waiting=False) == 4
 
 
-def test_it_stays_between_its_bounds() -> None:
+def test_the_limit_stays_between_its_bounds() -> None:
     server = Server(50, most=16)
     server.idles()
     assert server.works(1000) == 16
@@ -89,7 +89,7 @@ def test_it_stays_between_its_bounds() -> None:
     assert server.works(100) == 1
 
 
-def test_it_shrinks_when_the_server_slows_down_and_grows_again() -> None:
+def test_the_limit_follows_a_server_that_slows_down_and_recovers() -> None:
     server = Server(8)
     server.idles()
     server.works(1000)
@@ -99,7 +99,7 @@ def test_it_shrinks_when_the_server_slows_down_and_grows_again() -> None:
     assert server.works(1000) == round(8 * GAIN)
 
 
-def test_a_server_that_stays_slower_is_measured_again_however_busy_it_is() -> None:
+def test_a_server_that_stays_slower_is_measured_again_even_if_it_is_busy() -> None:
     server = Server(4)
     server.idles()
     server.works(200)
@@ -111,7 +111,7 @@ def test_a_server_that_stays_slower_is_measured_again_however_busy_it_is() -> No
     assert server.works(200) == round(4 * GAIN)
 
 
-def test_jobs_of_another_name_are_measured_by_their_own_time() -> None:
+def test_each_name_has_its_own_usual_duration() -> None:
     server = Server(4)
     for _ in range(10):
         server.pace.ended("quick", 0.001, concurrent=0)
@@ -119,7 +119,7 @@ def test_jobs_of_another_name_are_measured_by_their_own_time() -> None:
     assert server.works(500) == round(4 * GAIN)
 
 
-def test_quiet_minutes_cost_the_next_batch_nothing() -> None:
+def test_an_idle_time_does_not_change_the_limit_of_the_next_batch() -> None:
     server = Server(8)
     server.idles()
     learned = server.works(1000)
@@ -128,7 +128,7 @@ def test_quiet_minutes_cost_the_next_batch_nothing() -> None:
     assert {server.works(1) for _ in range(200)} <= {learned, learned - 1, learned + 1}
 
 
-def test_it_measures_again_only_while_jobs_wait() -> None:
+def test_a_new_measurement_starts_only_while_jobs_wait() -> None:
     server = Server(8)
     server.idles()
     learned = server.works(1000)
@@ -140,7 +140,7 @@ def test_it_measures_again_only_while_jobs_wait() -> None:
     assert server.pace.limit == learned
 
 
-def test_jobs_of_which_none_is_measured_wait_for_a_measurement_for_a_while_only() -> None:
+def test_a_measurement_that_gets_no_durations_ends_after_a_while() -> None:
     now = [0.0]
     pace = Pace(64, 4, clock=lambda: now[0])
     pace.waits(waiting=True)
@@ -151,7 +151,7 @@ def test_jobs_of_which_none_is_measured_wait_for_a_measurement_for_a_while_only(
     assert limits == [4, 1, 4, 1]
 
 
-def test_an_unknown_name_has_no_effect() -> None:
+def test_durations_of_an_unknown_name_have_no_effect() -> None:
     server = Server(20)
     server.idles()
     for _ in range(500):

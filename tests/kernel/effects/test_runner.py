@@ -1,4 +1,4 @@
-"""Effects: one per subject, with a time-out, retried with back-off, never for an intent that is over."""
+"""Effects: one per subject, with a time-out, retried with back-off, and never for an intent that has ended."""
 
 import threading
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Record, Signal
 from tests.kernel import chore
-from tests.kernel.chore import Answer, Tell
+from tests.kernel.chore import Assign, Result
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
@@ -27,36 +27,36 @@ def short_pauses(rig: Rig) -> None:
     rig.timing = Timing(effect_first_pause_seconds=0.02, fenced_pause_seconds=0.02)
 
 
-def test_an_effect_out_of_time_fails(rig: Rig) -> None:
+def test_an_effect_that_exceeds_its_time_out_fails(rig: Rig) -> None:
     release = threading.Event()
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
         release.wait()
-        return Answer(intent=effect.intent, word="late")
+        return Result(intent=effect.intent, text="late")
 
     rig.process(chore.kind(run, timeout=0.05))
-    rig.send(Tell(request=request(), key="a", wish="w"))
-    (gave_up,) = rig.wait(chore.GaveUp)
-    assert gave_up == chore.GaveUp(wish="w", error="it did not end in time", timed_out=True)
+    rig.send(Assign(request=request(), key="a", one_shot="w"))
+    (failed,) = rig.wait(chore.Failed)
+    assert failed == chore.Failed(intent="w", error="it did not end in time", timed_out=True)
     release.set()
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told, 2)
-    assert not rig.events(chore.Answered), "what comes after the time-out is nobody's answer"
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned, 2)
+    assert not rig.events(chore.Completed), "a result after the time-out is ignored"
 
 
-def test_a_workers_exception_reaches_the_decider(rig: Rig) -> None:
+def test_the_exception_of_a_worker_reaches_the_decider(rig: Rig) -> None:
     def run(_effect: Effect, _context: EffectContext) -> Signal:
         raise RuntimeError("no such engine")
 
     rig.process(chore.kind(run))
-    asked = rig.send(Tell(request=request(), key="a", wish="w"))
-    (gave_up,) = rig.wait(chore.GaveUp)
-    assert gave_up.error == "RuntimeError: no such engine"
-    told = next(entry for entry in rig.log() if entry.cause == asked)
-    assert next(e for e in rig.log() if e.type == "chore.GaveUp@1").cause == str(told.position)
+    sent = rig.send(Assign(request=request(), key="a", one_shot="w"))
+    (failed,) = rig.wait(chore.Failed)
+    assert failed.error == "RuntimeError: no such engine"
+    assigned = next(entry for entry in rig.log() if entry.cause == sent)
+    assert next(e for e in rig.log() if e.type == "chore.Failed@1").cause == str(assigned.position)
 
 
-def test_one_effect_per_subject_and_a_result_for_an_old_intent_is_ignored(rig: Rig) -> None:
+def test_a_subject_has_one_effect_and_a_result_for_an_old_intent_is_ignored(rig: Rig) -> None:
     running: list[str] = []
     release = threading.Event()
 
@@ -67,32 +67,32 @@ def test_one_effect_per_subject_and_a_result_for_an_old_intent_is_ignored(rig: R
             context.cancelled.wait()
             release.wait()
         running.remove(effect.intent)
-        return Answer(intent=effect.intent)
+        return Result(intent=effect.intent)
 
     rig.process(chore.kind(run))
-    rig.send(Tell(request=request(), key="a", wish="old"))
+    rig.send(Assign(request=request(), key="a", one_shot="old"))
     scratch.wait_until(lambda: running == ["old"], "the first effect")
-    rig.send(Tell(request=request(), key="a", wish="new"))
-    rig.wait(chore.Told, 2)
+    rig.send(Assign(request=request(), key="a", one_shot="new"))
+    rig.wait(chore.Assigned, 2)
     release.set()
-    (answered,) = rig.wait(chore.Answered)
-    assert answered.wish == "new"
-    assert not rig.events(chore.GaveUp)
+    (answered,) = rig.wait(chore.Completed)
+    assert answered.intent == "new"
+    assert not rig.events(chore.Failed)
 
 
-def test_a_standing_effect_that_fails_is_started_again_with_back_off_and_an_event(rig: Rig) -> None:
+def test_a_standing_effect_that_fails_is_restarted_with_back_off_and_an_event(rig: Rig) -> None:
     starts: list[str] = []
 
     def run(effect: Effect, context: EffectContext) -> None:
         starts.append(effect.intent)
         if len(starts) < 4:
             raise RuntimeError("stream broken")
-        context.send(chore.Word(word="at last"))
+        context.send(chore.Report(text="running"))
         context.cancelled.wait()
 
     rig.process(chore.kind(standing=run))
-    rig.send(Tell(request=request(), key="a", standing="s"))
-    rig.wait(chore.Heard)
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    rig.wait(chore.Reported)
     failing = rig.events(kernel.EffectsFailing)
     assert [each.retry_in_milliseconds for each in failing] == [20, 40, 80]
     assert {(each.effect, each.about, each.error) for each in failing} == {
@@ -100,20 +100,20 @@ def test_a_standing_effect_that_fails_is_started_again_with_back_off_and_an_even
     }
 
 
-def test_a_new_intent_does_not_wait_for_the_pause_of_the_former_one(rig: Rig) -> None:
+def test_a_new_intent_does_not_wait_for_the_pause_of_the_previous_one(rig: Rig) -> None:
     rig.timing = Timing(effect_first_pause_seconds=3600.0, effect_longest_pause_seconds=3600.0)
 
     def run(effect: Effect, context: EffectContext) -> None:
         if effect.intent == "bad":
             raise RuntimeError("bad")
-        context.send(chore.Word(word=effect.intent))
+        context.send(chore.Report(text=effect.intent))
         context.cancelled.wait()
 
     rig.process(chore.kind(standing=run))
-    rig.send(Tell(request=request(), key="a", standing="bad"))
+    rig.send(Assign(request=request(), key="a", standing="bad"))
     rig.wait(kernel.EffectsFailing)
-    rig.send(Tell(request=request(), key="a", standing="good"))
-    assert rig.wait(chore.Heard)[0].word == "good"
+    rig.send(Assign(request=request(), key="a", standing="good"))
+    assert rig.wait(chore.Reported)[0].text == "good"
 
 
 def test_a_standing_effect_is_cancelled_when_it_is_no_longer_wanted(rig: Rig) -> None:
@@ -127,32 +127,33 @@ def test_a_standing_effect_is_cancelled_when_it_is_no_longer_wanted(rig: Rig) ->
         ended.set()
 
     rig.process(chore.kind(standing=run))
-    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.send(Assign(request=request(), key="a", standing="s"))
     assert begun.wait(HANG_SECONDS)
-    rig.send(Tell(request=request(), key="a"))
+    rig.send(Assign(request=request(), key="a"))
     assert ended.wait(HANG_SECONDS)
 
 
-def test_an_event_driven_effect_has_no_thread_and_is_ended_once(rig: Rig) -> None:
+def test_an_event_driven_effect_has_no_thread_and_is_stopped_once(rig: Rig) -> None:
     ended: list[str] = []
     threads: list[threading.Thread] = []
 
     def begin(effect: Effect, context: EffectContext, _ended: Ended) -> Callable[[], None]:
         threads.extend(threading.enumerate())
-        context.fence("tended")
-        context.send(chore.Word(word=f"begun {effect.intent}"))
+        context.fence("start")
+        context.send(chore.Report(text=f"begun {effect.intent}"))
         return lambda: ended.append(f"ended {effect.intent}, cancelled: {context.cancelled.is_set()}")
 
     rig.process(chore.kind(standing={chore.Standing: EventDriven(begin)}))
     before = threading.enumerate()
-    for number, wish in enumerate(("one", "one", "two", "", "three"), 1):
-        rig.send(Tell(request=request(), key="a", standing=wish))
-        rig.wait(chore.Told, number)
-        if wish:
+    for number, intent in enumerate(("one", "one", "two", "", "three"), 1):
+        rig.send(Assign(request=request(), key="a", standing=intent))
+        rig.wait(chore.Assigned, number)
+        if intent:
             scratch.wait_until(
-                lambda wish=wish: rig.events(chore.Heard)[-1:] == [chore.Heard(word=f"begun {wish}")], wish
+                lambda intent=intent: rig.events(chore.Reported)[-1:] == [chore.Reported(text=f"begun {intent}")],
+                intent,
             )
-    assert [heard.word for heard in rig.events(chore.Heard)] == ["begun one", "begun two", "begun three"]
+    assert [one.text for one in rig.events(chore.Reported)] == ["begun one", "begun two", "begun three"]
     assert ended == ["ended one, cancelled: True", "ended two, cancelled: True"]
     assert set(threads) <= set(before)
 
@@ -163,61 +164,61 @@ def test_an_event_driven_effect_that_fails_is_restarted_with_back_off_and_an_eve
     def begin(effect: Effect, context: EffectContext, ended: Ended) -> Callable[[], None]:
         begun.append(effect.intent)
         if len(begun) == 1:
-            raise RuntimeError("at once")
+            raise RuntimeError("immediately")
         if len(begun) == 2:
             threading.Thread(target=ended, args=(RuntimeError("later"),)).start()
         else:
-            context.send(chore.Word(word="at last"))
+            context.send(chore.Report(text="running"))
         return lambda: None
 
     rig.process(chore.kind(standing={chore.Standing: EventDriven(begin)}))
-    rig.send(Tell(request=request(), key="a", standing="s"))
-    rig.wait(chore.Heard)
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    rig.wait(chore.Reported)
     failing = rig.events(kernel.EffectsFailing)
-    assert [each.error for each in failing] == ["RuntimeError: at once", "RuntimeError: later"]
+    assert [each.error for each in failing] == ["RuntimeError: immediately", "RuntimeError: later"]
 
 
-def test_progress_is_throttled_but_a_standing_effect_is_not(rig: Rig) -> None:
+def test_progress_of_one_shots_is_throttled_and_that_of_standing_effects_is_not(rig: Rig) -> None:
     rig.timing = Timing(progress_seconds=3600.0)
 
     def run(effect: Effect, context: EffectContext) -> Signal:
         for number in range(10):
-            context.send(chore.Word(word=f"{effect.intent} {number}"))
-        return Answer(intent=effect.intent)
+            context.send(chore.Report(text=f"{effect.intent} {number}"))
+        return Result(intent=effect.intent)
 
     def stand(_effect: Effect, context: EffectContext) -> None:
         for number in range(10):
-            context.send(chore.Word(word=f"s {number}"))
+            context.send(chore.Report(text=f"s {number}"))
         context.cancelled.wait()
 
     rig.process(chore.kind(run, stand))
-    rig.send(Tell(request=request(), key="a", wish="w"))
-    rig.wait(chore.Answered)
-    assert [heard.word for heard in rig.events(chore.Heard)] == ["w 0"]
-    rig.send(Tell(request=request(), key="a", standing="s"))
-    rig.wait(chore.Heard, 11)
+    rig.send(Assign(request=request(), key="a", one_shot="w"))
+    rig.wait(chore.Completed)
+    assert [one.text for one in rig.events(chore.Reported)] == ["w 0"]
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    rig.wait(chore.Reported, 11)
 
 
-def test_no_effect_without_a_valid_lease_and_all_of_them_after(rig: Rig) -> None:
+def test_an_effect_acts_only_while_the_lease_is_valid_and_is_retried_after_a_lapse(rig: Rig) -> None:
     line, fenced = Line(), threading.Event()
 
     def run(effect: Effect, context: EffectContext) -> Signal:
         if not fenced.is_set():
-            line.away = True
+            line.down = True
             scratch.wait_until(lambda: not process.lease.valid(), "the end of the lease")
         try:
             context.fence("look")
         except LostOwnership:
             fenced.set()
             raise
-        assert not line.away, "allowed to act without a lease"
-        return Answer(intent=effect.intent)
+        assert not line.down, "allowed to act without a lease"
+        return Result(intent=effect.intent)
 
     process = rig.process(chore.kind(run), line=line)
-    rig.send(Tell(request=request(), key="a", wish="w"))
+    rig.send(Assign(request=request(), key="a", one_shot="w"))
     assert fenced.wait(HANG_SECONDS)
-    line.away = False
-    rig.wait(chore.Answered)
+    line.down = False
+    rig.wait(chore.Completed)
 
 
 class Points:
@@ -230,41 +231,41 @@ class Points:
         self.passed.append(name)
 
 
-def test_every_step_and_every_call_of_an_effect_is_announced_before_and_after(rig: Rig) -> None:
+def test_every_step_and_every_call_of_an_effect_has_a_crash_point_before_and_after(rig: Rig) -> None:
     points = Points()
     rig.process(chore.kind(), faults=points)
-    rig.send(Tell(request=request(), key="a", wish="w"))
-    rig.wait(chore.Answered)
-    scratch.wait_until(lambda: "step/after chore chore.Answered" in points.passed, "the last point")
+    rig.send(Assign(request=request(), key="a", one_shot="w"))
+    rig.wait(chore.Completed)
+    scratch.wait_until(lambda: "step/after chore chore.Completed" in points.passed, "the last point")
     assert points.passed[-6:] == [
-        "step/before chore chore.Told",
-        "step/after chore chore.Told",
-        "effect/before answer chore/a wish",
-        "effect/after answer chore/a wish",
-        "step/before chore chore.Answered",
-        "step/after chore chore.Answered",
+        "step/before chore chore.Assigned",
+        "step/after chore chore.Assigned",
+        "effect/before work chore/a one-shot",
+        "effect/after work chore/a one-shot",
+        "step/before chore chore.Completed",
+        "step/after chore chore.Completed",
     ]
 
 
-def test_what_waits_is_folded_into_one_step(rig: Rig) -> None:
+def test_waiting_messages_are_decided_in_one_step(rig: Rig) -> None:
     points = Points()
     process = rig.process(chore.kind(), faults=points, begin=False)
     rig.store.begin("r", {"chore": 1}, STARTED)
     for _ in range(host.BATCH + 20):
-        rig.send(Tell(request=request(), key="a"))
+        rig.send(Assign(request=request(), key="a"))
     process.start()
-    rig.wait(chore.Told, host.BATCH + 20)
+    rig.wait(chore.Assigned, host.BATCH + 20)
     before = [point for point in points.passed if point.startswith("step/before")]
     assert len(before) <= 4
-    assert before[0].count("chore.Told") == host.BATCH
+    assert before[0].count("chore.Assigned") == host.BATCH
 
 
-def no_thread_for(monkeypatch: pytest.MonkeyPatch, key: str, tries: int) -> list[str]:
-    """Makes the given number of thread starts of an entity's effects fail; records which."""
+def no_thread_for(monkeypatch: pytest.MonkeyPatch, key: str, times: int) -> list[str]:
+    """Make the given number of thread starts of an entity's effects fail. Returns the names of those that failed."""
     real, failed = threading.Thread.start, []
 
     def start(thread: threading.Thread) -> None:
-        if thread.name.startswith(f"chore/{key} ") and len(failed) < tries:
+        if thread.name.startswith(f"chore/{key} ") and len(failed) < times:
             failed.append(thread.name)
             raise RuntimeError("can't start new thread")
         real(thread)
@@ -273,43 +274,43 @@ def no_thread_for(monkeypatch: pytest.MonkeyPatch, key: str, tries: int) -> list
     return failed
 
 
-def test_an_effect_without_a_thread_fails_alone(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_effect_that_gets_no_thread_fails_and_others_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = no_thread_for(monkeypatch, "a", 1)
     rig.process(chore.kind())
-    rig.send(Tell(request=request(), key="a", wish="w"))
-    rig.send(Tell(request=request(), key="b", wish="w"))
-    (gave_up,) = rig.wait(chore.GaveUp)
-    assert gave_up == chore.GaveUp(wish="w", error="RuntimeError: can't start new thread")
-    rig.wait(chore.Answered)
+    rig.send(Assign(request=request(), key="a", one_shot="w"))
+    rig.send(Assign(request=request(), key="b", one_shot="w"))
+    (failed,) = rig.wait(chore.Failed)
+    assert failed == chore.Failed(intent="w", error="RuntimeError: can't start new thread")
+    rig.wait(chore.Completed)
     assert failed == ["chore/a OneShot"]
 
 
-def test_a_turn_that_nobody_has_a_thread_for_is_given_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_effect_that_gets_no_thread_gives_its_turn_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     release = threading.Event()
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
         release.wait()
-        return Answer(intent=effect.intent)
+        return Result(intent=effect.intent)
 
     one_shot = Job(run, 3600.0, lambda _: "one", 1)
     rig.process(chore.kind(effects={chore.OneShot: one_shot}))
     no_thread_for(monkeypatch, "b", 1)
     for key in "abc":
-        rig.send(Tell(request=request(), key=key, wish="w"))
-    rig.wait(chore.Told, 3)
+        rig.send(Assign(request=request(), key=key, one_shot="w"))
+    rig.wait(chore.Assigned, 3)
     release.set()
-    rig.wait(chore.Answered, 2)
-    rig.wait(chore.GaveUp)
+    rig.wait(chore.Completed, 2)
+    rig.wait(chore.Failed)
 
 
-def test_a_standing_effect_without_a_thread_is_started_again(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_standing_effect_that_gets_no_thread_is_restarted(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     no_thread_for(monkeypatch, "a", 1)
 
     def run(_effect: Effect, context: EffectContext) -> None:
-        context.send(chore.Word(word="at last"))
+        context.send(chore.Report(text="running"))
         context.cancelled.wait()
 
     rig.process(chore.kind(standing=run))
-    rig.send(Tell(request=request(), key="a", standing="s"))
-    rig.wait(chore.Heard)
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    rig.wait(chore.Reported)
     assert [each.error for each in rig.events(kernel.EffectsFailing)] == ["RuntimeError: can't start new thread"]

@@ -30,7 +30,7 @@ class Clock:
         """The number of pending timers with this delay."""
         return sum(seconds == after and timer.action is not None for seconds, timer in self._timers)
 
-    def ring(self, after: float = PATIENCE_SECONDS) -> None:
+    def fire(self, after: float = PATIENCE_SECONDS) -> None:
         """Fire the timers with this delay."""
         timers, self._timers = self._timers, []
         for seconds, timer in timers:
@@ -59,8 +59,8 @@ class Piece:
         self._launched.append(self.name)
 
 
-class Noted(Pace):
-    """Notes how many ran concurrently with each one that ended."""
+class RecordingPace(Pace):
+    """Records how many ran concurrently with each one that ended."""
 
     def __init__(self, most: int, first: int) -> None:
         super().__init__(most, first)
@@ -71,11 +71,11 @@ class Noted(Pace):
         super().ended(name, seconds, concurrent=concurrent)
 
 
-def test_the_smallest_rank_is_next_and_of_the_same_the_one_that_came_first() -> None:
+def test_the_smallest_priority_starts_first_and_equals_start_in_order_of_arrival() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
-    ranks = {"now": 9, "late": 8, "second": 1, "first": 0, "third": 1}
-    pieces = [Piece(name, launched, priority=(rank,)) for name, rank in ranks.items()]
+    priorities = {"now": 9, "late": 8, "second": 1, "first": 0, "third": 1}
+    pieces = [Piece(name, launched, priority=(priority,)) for name, priority in priorities.items()]
     for piece in pieces:
         workshop.submit(piece)
     assert launched == ["now"]
@@ -88,7 +88,8 @@ def test_a_queued_one_shot_learns_its_place_in_the_queue() -> None:
     launched: list[str] = []
     workshop = Workshop(Clock().after)
     pieces = [
-        Piece(name, launched, limit=2, priority=(rank,)) for name, rank in zip("abcde", (1, 2, 5, 3, 4), strict=True)
+        Piece(name, launched, limit=2, priority=(priority,))
+        for name, priority in zip("abcde", (1, 2, 5, 3, 4), strict=True)
     ]
     for piece in pieces:
         workshop.submit(piece)
@@ -118,7 +119,7 @@ def test_a_withdrawn_one_shot_is_never_launched() -> None:
     assert launched == ["a", "c"]
 
 
-def test_a_one_shot_that_may_hang_keeps_no_other_waiting() -> None:
+def test_another_one_shot_runs_in_place_of_one_that_may_hang() -> None:
     launched: list[str] = []
     clock, pace = Clock(), Pace(32, first=2)
     workshop = Workshop(clock.after)
@@ -126,17 +127,17 @@ def test_a_one_shot_that_may_hang_keeps_no_other_waiting() -> None:
     for piece in pieces:
         workshop.submit(piece)
     assert launched == ["0", "1"]
-    clock.ring()
-    assert launched == ["0", "1", "2", "3"], "the first two are late, and two others are at work in their place"
+    clock.fire()
+    assert launched == ["0", "1", "2", "3"], "the first two are late, and two others run in their place"
     for _ in range(MOST_LATE):
-        clock.ring()
-    assert len(launched) == 2 + MOST_LATE, "but not ever more of them"
+        clock.fire()
+    assert len(launched) == 2 + MOST_LATE, "but no further ones"
     workshop.release(pieces[0])
     assert len(launched) == 2 + MOST_LATE + 1
     for piece in pieces[1:]:
         workshop.release(piece)
     assert launched == [piece.name for piece in pieces]
-    clock.ring()
+    clock.fire()
     workshop.submit(Piece("next", launched, limit=pace))
     assert launched[-1] == "next"
 
@@ -149,25 +150,25 @@ def test_a_one_shot_that_may_hang_does_not_count_against_a_high_limit_either(mos
     for number in range(40):
         workshop.submit(Piece(str(number), launched, limit=pace))
     assert len(launched) == min(16, most)
-    clock.ring()
-    assert len(launched) == launches, "eight more, as long as that is not more than may be at work in all"
+    clock.fire()
+    assert len(launched) == launches, "eight more, but not more than may run in all"
 
 
 def test_one_shots_that_may_hang_do_not_count_as_concurrent() -> None:
     launched: list[str] = []
-    clock, pace = Clock(), Noted(32, first=2)
+    clock, pace = Clock(), RecordingPace(32, first=2)
     workshop = Workshop(clock.after)
     hangs, other = (Piece(name, launched, limit=pace) for name in ("hangs", "other"))
     workshop.submit(hangs)
-    clock.ring()
+    clock.fire()
     workshop.submit(other)
     workshop.record_duration(other, "start", 1.0)
     workshop.record_duration(hangs, "start", 60.0)
     assert pace.concurrent == [0, 1]
 
 
-def test_only_a_one_shot_without_any_concurrent_one_ran_alone() -> None:
-    pace = Noted(32, first=3)
+def test_a_one_shot_ran_alone_only_if_no_other_ran_concurrently() -> None:
+    pace = RecordingPace(32, first=3)
     workshop = Workshop(Clock().after)
     outer, inner, other = (Piece(name, [], limit=pace) for name in ("outer", "inner", "other"))
     workshop.submit(outer)
@@ -182,7 +183,7 @@ def test_only_a_one_shot_without_any_concurrent_one_ran_alone() -> None:
     assert pace.concurrent == [2, 0]
 
 
-def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:
+def test_the_duration_of_a_one_shot_whose_turn_was_taken_back_is_ignored() -> None:
     piece = Piece("a", [], limit=Pace(8, first=1))
     workshop = Workshop(Clock().after)
     workshop.submit(piece)
@@ -190,7 +191,7 @@ def test_the_end_of_one_whose_turn_was_taken_back_is_no_failure() -> None:
     workshop.record_duration(piece, "start", 1.0)
 
 
-def test_a_limit_that_grows_lets_several_begin() -> None:
+def test_a_growing_limit_starts_several_one_shots() -> None:
     launched: list[str] = []
     now = [0.0]
     pace = Pace(32, first=2, clock=lambda: now[0])
@@ -209,7 +210,7 @@ def test_a_limit_that_grows_lets_several_begin() -> None:
         workshop.record_duration(piece, "start", 0.4)
         workshop.release(piece)
     assert len(launched) == 20 + pace.limit
-    assert pace.limit == 4 * GAIN, "four were carried at once"
+    assert pace.limit == 4 * GAIN, "the server carried four concurrent jobs"
 
 
 def test_the_first_of_a_batch_has_a_head_start() -> None:
@@ -222,13 +223,13 @@ def test_the_first_of_a_batch_has_a_head_start() -> None:
         workshop.submit(piece)
     assert launched == ["0"]
     assert clock.seconds.count(0.5) == 1
-    clock.ring(0.5)
+    clock.fire(0.5)
     assert launched == ["0", "1"]
     workshop.release(pieces[0])
     assert launched == ["0", "1", "2"]
 
 
-def test_one_that_waits_for_the_head_start_of_another_learns_of_the_limit_that_follows() -> None:
+def test_a_one_shot_that_waits_for_a_head_start_learns_the_limit_after_it() -> None:
     workshop = Workshop(Clock().after)
     pieces = [Piece(name, [], limit=Pace(8, first=2, head_start_seconds=0.5)) for name in "ab"]
     for piece in pieces:
@@ -247,7 +248,7 @@ def test_during_a_head_start_each_job_that_ends_makes_room_for_two() -> None:
     assert launched == list("012")
     workshop.release(pieces[1])
     assert launched == list("01234")
-    clock.ring(0.5)
+    clock.fire(0.5)
     assert launched == list("012345")
 
 
@@ -262,7 +263,7 @@ def test_a_head_start_leads_to_the_limit_and_no_further() -> None:
     assert launched == list("01234567")
 
 
-def test_a_head_start_is_over_when_nothing_is_at_work() -> None:
+def test_a_head_start_ends_when_nothing_runs() -> None:
     clock = Clock()
     workshop = Workshop(clock.after)
     piece = Piece("a", [], limit=Pace(8, first=3, head_start_seconds=0.5))
@@ -279,7 +280,7 @@ def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:
     workshop = Workshop(clock.after)
     first, second, third = (Piece(str(number), launched, limit=pace) for number in range(3))
     workshop.submit(first)
-    clock.ring(0.5)
+    clock.fire(0.5)
     workshop.submit(second)
     assert launched == ["0", "1"]
     workshop.release(first)
@@ -288,7 +289,7 @@ def test_only_a_lane_that_was_idle_gives_a_head_start() -> None:
     assert clock.seconds.count(0.5) == 2
 
 
-def test_a_pace_learns_when_the_waiting_ends() -> None:
+def test_a_pace_is_notified_when_no_one_shot_waits() -> None:
     now = [0.0]
     pace = Pace(8, first=2, clock=lambda: now[0])
     workshop = Workshop(Clock().after)

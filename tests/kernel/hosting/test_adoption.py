@@ -1,4 +1,4 @@
-"""Adoption into a new log before any process acquires its shards; and mail that waited for an owner."""
+"""Adoption into a new log comes before any process acquires its shards; commands may wait for an owner."""
 
 from structlog.testing import capture_logs
 
@@ -7,7 +7,8 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Record
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore
-from tests.kernel.chore import Tell
+from tests.kernel.adoption_hook import RecordingHook
+from tests.kernel.chore import Assign
 from tests.kernel.rig import Rig, request
 from tests.support import scratch
 
@@ -15,79 +16,57 @@ CHORE = Shard("chore")
 STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
-class Adopting:
-    """An adoption hook that sends one command, after `refusals` refusals."""
-
-    def __init__(self, rig: Rig, refusals: int = 0) -> None:
-        self.rig = rig
-        self.left = refusals
-        self.runs: list[str] = []
-        self.lost: list[kernel.LogLost | None] = []
-        self.owners: list[str] = []
-
-    def __call__(self, router: Router, run: str, lost: kernel.LogLost | None) -> str:
-        assert router.shards_of("chore") == (CHORE,)
-        self.runs.append(run)
-        self.lost.append(lost)
-        self.owners.append(self.rig.store.heads([CHORE])[CHORE].token)
-        if self.left:
-            self.left -= 1
-            return "not yet"
-        self.rig.send(Tell(request=f"adopt/{run}", key="a"))
-        return ""
-
-
-def test_adoption_runs_once_and_before_there_is_an_owner(rig: Rig) -> None:
-    adopting = Adopting(rig)
-    process = rig.process(chore.kind(), adopt=adopting)
-    rig.wait(chore.Told)
-    assert (adopting.runs, adopting.owners) == ([process.run], [""])
-    assert rig.types()[:2] == ["kernel.LogStarted", "chore.Told"]
+def test_adoption_runs_once_before_the_shards_have_an_owner(rig: Rig) -> None:
+    hook = RecordingHook(rig)
+    process = rig.process(chore.kind(), adopt=hook)
+    rig.wait(chore.Assigned)
+    assert (hook.runs, hook.owners) == ([process.run], [""])
+    assert rig.types()[:2] == ["kernel.LogStarted", "chore.Assigned"]
     assert rig.log()[1].cause == f"adopt/{process.run}"
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told, 2)
-    assert len(rig.events(chore.Told)) == 2
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned, 2)
+    assert len(rig.events(chore.Assigned)) == 2
 
 
-def test_while_adoption_waits_no_shard_is_acquired(rig: Rig) -> None:
-    adopting = Adopting(rig, refusals=3)
+def test_no_shard_is_acquired_before_adoption_is_done(rig: Rig) -> None:
+    hook = RecordingHook(rig, refusals=3)
     phases: list[str] = []
 
     def adopt(router: Router, run: str, lost: kernel.LogLost | None) -> str:
         phases.append(process.phase)
-        return adopting(router, run, lost)
+        return hook(router, run, lost)
 
-    with capture_logs() as said:
+    with capture_logs() as logged:
         process = rig.process(chore.kind(), adopt=adopt, begin=False)
         process.start()
-        rig.wait(chore.Told)
+        rig.wait(chore.Assigned)
     assert phases == ["adopting"] * 4
-    assert adopting.owners == [""] * 4
-    assert [line for line in said if line["event"] == "waiting to adopt what runs"] == [
+    assert hook.owners == [""] * 4
+    assert [line for line in logged if line["event"] == "waiting to adopt what runs"] == [
         {"event": "waiting to adopt what runs", "error": "not yet", "log_level": "warning"}
     ]
-    scratch.wait_until(lambda: process.phase == "running", "the process at work")
+    scratch.wait_until(lambda: process.phase == "running", "a running process")
 
 
-def test_adoption_runs_again_for_an_emptied_log(rig: Rig) -> None:
+def test_adoption_runs_again_after_the_log_was_emptied(rig: Rig) -> None:
     empty = rig.remember()
-    adopting = Adopting(rig)
-    process = rig.process(chore.kind(), adopt=adopting)
+    hook = RecordingHook(rig)
+    process = rig.process(chore.kind(), adopt=hook)
     first = process.run
-    rig.wait(chore.Told)
+    rig.wait(chore.Assigned)
     rig.crash(empty)
     rig.wait(kernel.TailLost)
-    rig.wait(chore.Told)
-    assert adopting.runs == [first, process.run]
+    rig.wait(chore.Assigned)
+    assert hook.runs == [first, process.run]
     assert first != process.run
-    assert adopting.owners == ["", ""]
+    assert hook.owners == ["", ""]
 
 
-def test_mail_that_waited_for_an_owner_is_decided_once(rig: Rig) -> None:
+def test_commands_that_waited_for_an_owner_are_decided_once(rig: Rig) -> None:
     rig.store.begin("r", {"chore": 1}, STARTED)
-    requests = [rig.send(Tell(request=request(), key="a")) for _ in range(2_500)]
+    requests = [rig.send(Assign(request=request(), key="a")) for _ in range(2_500)]
     rig.process(chore.kind())
-    last = rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told, 2_501)
-    causes = [entry.cause for entry in rig.log() if entry.type.startswith("chore.Told")]
+    last = rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned, 2_501)
+    causes = [entry.cause for entry in rig.log() if entry.type.startswith("chore.Assigned")]
     assert causes == [*requests, last]

@@ -1,4 +1,4 @@
-"""Messages that make a decider fail: three attempts, then the dead letters, and later messages are decided."""
+"""Messages that make a decider fail go to the dead letters after three attempts; later messages are decided."""
 
 import dataclasses
 import threading
@@ -14,7 +14,7 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event, Signal
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
-from tests.kernel.chore import Tell
+from tests.kernel.chore import Assign
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 
@@ -30,15 +30,15 @@ def short_back_off(rig: Rig) -> None:
 
 def test_a_poison_command_goes_to_the_dead_letters_after_three_attempts(rig: Rig) -> None:
     rig.process(chore.kind())
-    first = rig.send(Tell(request=request(), key="a"))
-    poison = rig.send(Tell(request=request(), key="a", raises=True))
-    behind = [rig.send(Tell(request=request(), key="b")) for _ in range(5)]
-    rig.wait(chore.Told, 6)
+    first = rig.send(Assign(request=request(), key="a"))
+    poison = rig.send(Assign(request=request(), key="a", raises=True))
+    behind = [rig.send(Assign(request=request(), key="b")) for _ in range(5)]
+    rig.wait(chore.Assigned, 6)
     (given_up,) = rig.wait(kernel.MessageDeadLettered)
     assert (given_up.source, given_up.at, given_up.tries) == ("mailbox", poison, 3)
-    assert [entry.cause for entry in rig.log() if entry.type == "chore.Told@1"] == [first, *behind]
+    assert [entry.cause for entry in rig.log() if entry.type == "chore.Assigned@1"] == [first, *behind]
     (letter,) = rig.server.dead
-    assert (letter.source, letter.at, letter.type) == ("mailbox", poison, "chore.Tell@1")
+    assert (letter.source, letter.at, letter.type) == ("mailbox", poison, "chore.Assign@1")
     restarts = rig.events(kernel.HostRestarted)
     assert [each.restarts for each in restarts] == [1, 2, 3, 4]
     assert all("poisoned command" in each.error for each in restarts)
@@ -47,49 +47,49 @@ def test_a_poison_command_goes_to_the_dead_letters_after_three_attempts(rig: Rig
     assert poison in causes, "its sender waits for a reply"
 
 
-def test_a_command_that_yields_no_event_is_poison(rig: Rig) -> None:
+def test_a_command_that_yields_no_event_goes_to_the_dead_letters(rig: Rig) -> None:
     rig.process(chore.kind())
-    silent = rig.send(Tell(request=request(), key="a", silent=True))
+    silent = rig.send(Assign(request=request(), key="a", silent=True))
     (given_up,) = rig.wait(kernel.MessageDeadLettered)
     assert given_up.at == silent
     assert "SilentMessage" in rig.events(kernel.HostRestarted)[0].error
 
 
 @pytest.mark.parametrize(("due", "error"), [(chore.SILENT_DUE, "SilentMessage"), (chore.SILENT_DUE + 1, "StillDue")])
-def test_a_due_that_stays_due_is_an_error_and_no_loop(rig: Rig, due: int, error: str) -> None:
+def test_a_due_that_stays_due_goes_to_the_dead_letters(rig: Rig, due: int, error: str) -> None:
     rig.process(chore.kind())
-    rig.send(Tell(request=request(), key="a", due=due))
+    rig.send(Assign(request=request(), key="a", due=due))
     (given_up,) = rig.wait(kernel.MessageDeadLettered)
     assert (given_up.source, given_up.message) == ("signal", "chore.Due")
     assert error in rig.events(kernel.HostRestarted)[0].error
-    rig.send(Tell(request=request(), key="b"))
-    rig.wait(chore.Told, 2)
+    rig.send(Assign(request=request(), key="b"))
+    rig.wait(chore.Assigned, 2)
 
 
 def test_a_due_that_was_given_up_is_retried_later(rig: Rig) -> None:
     rig.timing = replace(QUICK, due_retry_seconds=0.05, host_longest_back_off_seconds=0.02)
     rig.process(chore.kind())
-    rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE))
+    rig.send(Assign(request=request(), key="a", due=chore.SILENT_DUE))
     again = rig.wait(kernel.MessageDeadLettered, 2)
     assert {(each.message, each.tries) for each in again} == {("chore.Due", 3)}
-    rig.send(Tell(request=request(), key="a", due=chore.SILENT_DUE + 5))
-    assert rig.wait(chore.Rang)[0].at == chore.SILENT_DUE + 5, "its own timer again"
+    rig.send(Assign(request=request(), key="a", due=chore.SILENT_DUE + 5))
+    assert rig.wait(chore.Fired)[0].at == chore.SILENT_DUE + 5, "the entity has one timer, with the new time"
 
 
 def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig) -> None:
     rig.timing = replace(QUICK, effect_first_pause_seconds=0.01)
 
     def run(_effect: Effect, context: EffectContext) -> Signal | None:
-        context.send(chore.Word(word="poison"))
+        context.send(chore.Report(text="poison"))
         context.cancelled.wait()
         return None
 
     rig.process(chore.kind(standing=run))
-    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.send(Assign(request=request(), key="a", standing="s"))
     (given_up,) = rig.wait(kernel.MessageDeadLettered)
-    assert (given_up.source, given_up.message) == ("signal", "chore.Word")
-    rig.send(Tell(request=request(), key="b"))
-    rig.wait(chore.Told, 2)
+    assert (given_up.source, given_up.message) == ("signal", "chore.Report")
+    rig.send(Assign(request=request(), key="b"))
+    rig.wait(chore.Assigned, 2)
 
 
 def test_a_result_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> None:
@@ -98,28 +98,28 @@ def test_a_result_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> N
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
         runs.append(effect.intent)
-        return chore.Word(word="poison")
+        return chore.Report(text="poison")
 
     rig.process(chore.kind(run))
-    asked = rig.send(Tell(request=request(), key="a", wish="w"))
-    (gave_up,) = rig.wait(chore.GaveUp)
-    assert (gave_up.wish, gave_up.error) == ("w", "the effect's result could not be decided, see the dead letters")
+    sent = rig.send(Assign(request=request(), key="a", one_shot="w"))
+    (failed,) = rig.wait(chore.Failed)
+    assert (failed.intent, failed.error) == ("w", "the effect's result could not be decided, see the dead letters")
     (given_up,) = rig.events(kernel.MessageDeadLettered)
-    assert (given_up.source, given_up.message, given_up.tries) == ("signal", "chore.Word", 3)
+    assert (given_up.source, given_up.message, given_up.tries) == ("signal", "chore.Report", 3)
     assert len(runs) == 5, "once, once per attempt, and once to be given up"
-    told, letter, end = (
-        next(entry for entry in rig.log() if entry.type == word)
-        for word in ("chore.Told@1", "kernel.MessageDeadLettered@1", "chore.GaveUp@1")
+    assigned, letter, end = (
+        next(entry for entry in rig.log() if entry.type == name)
+        for name in ("chore.Assigned@1", "kernel.MessageDeadLettered@1", "chore.Failed@1")
     )
-    assert (told.cause, letter.cause, end.cause) == (asked, str(told.position), str(told.position))
+    assert (assigned.cause, letter.cause, end.cause) == (sent, str(assigned.position), str(assigned.position))
 
 
-def test_an_effect_whose_failure_cannot_be_decided_either_is_retried_after_a_pause(rig: Rig) -> None:
+def test_an_effect_is_retried_after_a_pause_if_neither_its_result_nor_its_failure_can_be_decided(rig: Rig) -> None:
     rig.timing = replace(QUICK, given_up_pause_seconds=0.05, host_longest_back_off_seconds=0.02)
     healed = threading.Event()
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
-        return chore.Answer(intent=effect.intent) if healed.is_set() else chore.Word(word="poison")
+        return chore.Result(intent=effect.intent) if healed.is_set() else chore.Report(text="poison")
 
     def decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:
         if isinstance(message, EffectFailed):
@@ -128,41 +128,41 @@ def test_an_effect_whose_failure_cannot_be_decided_either_is_retried_after_a_pau
 
     decider = dataclasses.replace(chore.DECIDER, decide=decide)
     rig.process(dataclasses.replace(chore.kind(run), decider=decider))
-    rig.send(Tell(request=request(), key="a", wish="w"))
+    rig.send(Assign(request=request(), key="a", one_shot="w"))
     scratch.wait_until(
         lambda: "chore.EffectFailed" in [one.message for one in rig.events(kernel.MessageDeadLettered)], "both given up"
     )
     healed.set()
-    assert rig.wait(chore.Answered)[0].wish == "w"
+    assert rig.wait(chore.Completed)[0].intent == "w"
 
 
 def test_lost_replies_do_not_count_as_attempts(rig: Rig) -> None:
     """Only its own failures count: here another message fails, and replies to the attempt counts are lost."""
     line = Line()
-    line.half_deaf = {"count_attempts", "step", "acquire"}
+    line.loses_replies = {"count_attempts", "step", "acquire"}
     rig.process(chore.kind(), line=line)
-    rig.send(Tell(request=request(), key="a", raises=True))
+    rig.send(Assign(request=request(), key="a", raises=True))
     for _ in range(5):
-        rig.send(Tell(request=request(), key="b"))
+        rig.send(Assign(request=request(), key="b"))
     rig.wait(kernel.MessageDeadLettered)
-    rig.wait(chore.Told, 5)
+    rig.wait(chore.Assigned, 5)
     assert len(rig.events(kernel.MessageDeadLettered)) == 1
 
 
 def test_undecodable_messages_are_quarantined_with_an_event(rig: Rig) -> None:
     rig.process(chore.kind())
-    assert rig.store.send(CHORE, "chore.Tell@1", "chore/a", "r1", b"\xc1") == "sent"
-    assert rig.store.send(CHORE, "chore.Unheard@1", "chore/a", "r2", b"\x80") == "sent"
-    assert rig.store.send(CHORE, "chore.Told@1", "chore/a", "r3", b"\x80") == "sent"
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told)
+    assert rig.store.send(CHORE, "chore.Assign@1", "chore/a", "r1", b"\xc1") == "sent"
+    assert rig.store.send(CHORE, "chore.Unknown@1", "chore/a", "r2", b"\x80") == "sent"
+    assert rig.store.send(CHORE, "chore.Assigned@1", "chore/a", "r3", b"\x80") == "sent"
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
     quarantined = rig.events(kernel.EntryQuarantined)
     assert [(each.source, each.at) for each in quarantined] == [("mailbox", r) for r in ("r1", "r2", "r3")]
     assert [letter.at for letter in rig.server.dead] == ["r1", "r2", "r3"]
     assert not rig.events(kernel.HostRestarted)
 
 
-def test_the_notes_of_a_start_are_recorded_though_the_first_message_after_it_fails(rig: Rig) -> None:
+def test_the_restart_is_recorded_although_the_first_message_after_it_fails(rig: Rig) -> None:
     """A log entry is there from the start, while the reader brings commands later."""
 
     def decide(state: mirror.Mirror, message: object, now: int) -> Sequence[Event]:
@@ -180,38 +180,38 @@ def test_the_notes_of_a_start_are_recorded_though_the_first_message_after_it_fai
     assert [each.restarts for each in rig.events(kernel.HostRestarted)] == [1, 2, 3, 4]
 
 
-def test_counts_of_a_signal_that_never_comes_again_are_removed(rig: Rig) -> None:
+def test_the_count_of_a_signal_that_does_not_come_again_is_removed(rig: Rig) -> None:
     rig.timing = replace(QUICK, careful_messages=3)
     poison = ["poison", "poison"]
 
     def run(_effect: Effect, context: EffectContext) -> Signal | None:
-        for word in poison[:1]:
-            poison.remove(word)
-            context.send(chore.Word(word=word))
+        for text in poison[:1]:
+            poison.remove(text)
+            context.send(chore.Report(text=text))
         context.cancelled.wait()
         return None
 
     rig.process(chore.kind(standing=run))
-    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.send(Assign(request=request(), key="a", standing="s"))
     rig.wait(kernel.HostRestarted, 2)
     assert list(rig.server.shard(CHORE).head.attempts.values()) == [1]
     for _ in range(4):
-        rig.send(Tell(request=request(), key="b"))
-    rig.wait(chore.Told, 5)
+        rig.send(Assign(request=request(), key="b"))
+    rig.wait(chore.Assigned, 5)
     assert not rig.server.shard(CHORE).head.attempts
     assert not rig.events(kernel.MessageDeadLettered)
 
 
-def test_a_poison_signal_among_good_ones_of_its_type_is_still_given_up(rig: Rig) -> None:
+def test_a_poison_signal_among_good_ones_of_its_type_is_given_up(rig: Rig) -> None:
     def run(_effect: Effect, context: EffectContext) -> Signal | None:
-        context.send(chore.Word(word="fine"))
-        context.send(chore.Word(word="poison"))
+        context.send(chore.Report(text="fine"))
+        context.send(chore.Report(text="poison"))
         context.cancelled.wait()
         return None
 
     rig.process(chore.kind(standing=run))
-    rig.send(Tell(request=request(), key="a", standing="s"))
+    rig.send(Assign(request=request(), key="a", standing="s"))
     (given_up,) = rig.wait(kernel.MessageDeadLettered)
-    assert (given_up.message, given_up.tries) == ("chore.Word", 3)
-    assert {heard.word for heard in rig.events(chore.Heard)} == {"fine"}
+    assert (given_up.message, given_up.tries) == ("chore.Report", 3)
+    assert {one.text for one in rig.events(chore.Reported)} == {"fine"}
     assert len(rig.events(kernel.HostRestarted)) == 4

@@ -20,16 +20,16 @@ class Taker(pykka.ThreadingActor):
         self.wakes = 0
 
     def on_start(self) -> None:
-        self.inbox.open(lambda: self.actor_ref.tell("look"))
+        self.inbox.open(lambda: self.actor_ref.tell("wake"))
 
     def on_receive(self, _message: str) -> None:
         self.wakes += 1
         self.taken += self.inbox.take(7)
         if self.inbox.rearm():
-            self.actor_ref.tell("look")
+            self.actor_ref.tell("wake")
 
 
-def test_no_wake_up_is_lost() -> None:
+def test_every_item_is_taken_in_order_whichever_thread_adds_it() -> None:
     inbox: Inbox[int] = Inbox()
     inbox.put(-1)
     owner = Taker.start(inbox)
@@ -45,7 +45,7 @@ def test_no_wake_up_is_lost() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    scratch.wait_until(lambda: len(actor.taken) == 12_001, "everything")
+    scratch.wait_until(lambda: len(actor.taken) == 12_001, "all items")
     assert sorted(actor.taken) == list(range(-1, 12_000))
     for each in range(4):
         mine = [number for number in actor.taken if each * 3000 <= number < (each + 1) * 3000]
@@ -53,7 +53,7 @@ def test_no_wake_up_is_lost() -> None:
     owner.stop()
 
 
-def test_a_nudge_wakes_once() -> None:
+def test_nudges_and_items_wake_the_owner_once_per_turn() -> None:
     inbox: Inbox[int] = Inbox()
     woken: list[None] = []
     inbox.open(lambda: woken.append(None))

@@ -48,7 +48,7 @@ def thread() -> Iterator[Thread]:
     made.stop()
 
 
-class Diary(SharedActor):
+class Recorder(SharedActor):
     """Records its calls."""
 
     def __init__(self, thread: Thread, lines: list[Any]) -> None:
@@ -65,7 +65,7 @@ class Diary(SharedActor):
         if message == "more":
             self.actor_ref.tell("later")
         self.lines.append((message, threading.current_thread()))
-        return f"heard {message}"
+        return f"received {message}"
 
     def on_stop(self) -> None:
         self.lines.append("stop")
@@ -74,28 +74,28 @@ class Diary(SharedActor):
         self.lines.append(f"failed: {error}")
 
 
-def test_many_share_a_thread_and_receive_in_order(thread: Thread) -> None:
+def test_many_actors_share_a_thread_and_receive_in_order(thread: Thread) -> None:
     before = set(threading.enumerate())
-    diaries: list[list[Any]] = [[] for _ in range(200)]
-    refs = [Diary.start(thread, lines) for lines in diaries]
-    for word in ("one", "more", "two"):
+    records: list[list[Any]] = [[] for _ in range(200)]
+    refs = [Recorder.start(thread, lines) for lines in records]
+    for message in ("one", "more", "two"):
         for ref in refs:
-            ref.tell(word)
+            ref.tell(message)
     thread.settle()
     assert set(threading.enumerate()) <= before
     one = thread.thread
     expected = ["start", ("one", one), ("more", one), ("two", one), ("later", one)]
-    assert all(sorted(map(str, lines)) == sorted(map(str, expected)) for lines in diaries)
-    assert all(lines[0] == "start" and lines.index(("one", one)) < lines.index(("two", one)) for lines in diaries)
+    assert all(sorted(map(str, lines)) == sorted(map(str, expected)) for lines in records)
+    assert all(lines[0] == "start" and lines.index(("one", one)) < lines.index(("two", one)) for lines in records)
     for ref in refs:
         ref.stop()
-    assert all(lines[-1] == "stop" for lines in diaries)
+    assert all(lines[-1] == "stop" for lines in records)
 
 
-def test_replies_proxies_and_the_end(thread: Thread) -> None:
+def test_ask_proxy_and_stop_work_as_in_pykka(thread: Thread) -> None:
     lines: list[Any] = []
-    ref = Diary.start(thread, lines)
-    assert ref.ask("x", timeout=HANG_SECONDS) == "heard x"
+    ref = Recorder.start(thread, lines)
+    assert ref.ask("x", timeout=HANG_SECONDS) == "received x"
     assert ref.proxy().lines.get(timeout=HANG_SECONDS)[0] == "start"
     ref.stop()
     assert not ref.is_alive()
@@ -106,11 +106,11 @@ def test_replies_proxies_and_the_end(thread: Thread) -> None:
 
 def test_an_exception_ends_only_its_actor(thread: Thread) -> None:
     lines: list[Any] = []
-    ref, other = Diary.start(thread, lines), Diary.start(thread, [])
+    ref, other = Recorder.start(thread, lines), Recorder.start(thread, [])
     ref.tell("raise")
     ref.actor_stopped.wait(HANG_SECONDS)
     thread.settle()
     assert lines == ["start", "failed: on request"]
     assert not ref.is_alive()
-    assert other.ask("y", timeout=HANG_SECONDS) == "heard y"
+    assert other.ask("y", timeout=HANG_SECONDS) == "received y"
     other.stop()

@@ -9,7 +9,7 @@ from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel, registry
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
-from tests.kernel.chore import Tell
+from tests.kernel.chore import Assign
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 
@@ -28,18 +28,18 @@ class Recoveries(Observer):
 def test_a_recovery_is_reported_with_the_number_of_entries_read(rig: Rig) -> None:
     first = rig.process(tally.kind(1), chore.kind())
     for _ in range(5):
-        rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told, 5)
+        rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned, 5)
     first.retire()
     recoveries = Recoveries()
     rig.process(tally.kind(1), chore.kind(), observer=recoveries)
     assert recoveries.counted == [(2, len(rig.log()))]
 
 
-def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig: Rig) -> None:
+def test_a_failed_host_is_restarted_by_the_same_process_with_a_new_epoch(rig: Rig) -> None:
     process = rig.process(chore.kind(), lease_milliseconds=3000)
     before = rig.store.heads([CHORE])[CHORE].token
-    rig.send(Tell(request=request(), key="a", raises=True))
+    rig.send(Assign(request=request(), key="a", raises=True))
     rig.wait(kernel.HostRestarted)
     after = rig.store.heads([CHORE])[CHORE].token
     assert before == f"1:{process.id}"
@@ -48,10 +48,10 @@ def test_a_failed_host_is_started_again_by_the_same_process_with_a_new_epoch(rig
     assert not rig.events(kernel.ShardTakenOver)
 
 
-def test_restarts_are_further_and_further_apart(rig: Rig) -> None:
+def test_the_back_off_between_restarts_grows(rig: Rig) -> None:
     rig.timing = Timing(host_first_back_off_seconds=0.05)
     rig.process(chore.kind())
-    rig.send(Tell(request=request(), key="a", raises=True))
+    rig.send(Assign(request=request(), key="a", raises=True))
     rig.wait(kernel.MessageDeadLettered)
     at = [entry.position.milliseconds for entry in rig.log() if entry.type == "kernel.HostRestarted@1"]
     gaps = [later - earlier for earlier, later in pairwise(at)]
@@ -59,27 +59,25 @@ def test_restarts_are_further_and_further_apart(rig: Rig) -> None:
     assert [gap >= pause for gap, pause in zip(gaps, (50, 100, 200), strict=True)] == [True] * 3
 
 
-def test_a_silent_shard_moves_its_cursor_by_empty_steps(rig: Rig) -> None:
+def test_a_shard_without_events_moves_its_cursor_by_empty_steps(rig: Rig) -> None:
     rig.timing = Timing(behind_entries=40)
     rig.process(chore.kind(), tally.kind(1), mirror.kind(1))
     for number in range(100):
-        rig.send(Tell(request=request(), key=f"k{number}"))
-    rig.wait(chore.Told, 100)
-    silent = Shard("mirror")
-    scratch.wait_until(
-        lambda: rig.store.last().n - rig.store.heads([silent])[silent].log_cursor.n <= 40, "an empty step"
-    )
-    assert rig.types().count("chore.Told") == 100
+        rig.send(Assign(request=request(), key=f"k{number}"))
+    rig.wait(chore.Assigned, 100)
+    quiet = Shard("mirror")
+    scratch.wait_until(lambda: rig.store.last().n - rig.store.heads([quiet])[quiet].log_cursor.n <= 40, "an empty step")
+    assert rig.types().count("chore.Assigned") == 100
     assert not any(entry.actor.startswith("mirror#") for entry in rig.log())
 
 
-def test_a_process_ends_while_its_server_is_away(rig: Rig) -> None:
+def test_a_process_retires_while_its_server_is_unreachable(rig: Rig) -> None:
     line = Line()
     process = rig.process(chore.kind(), line=line)
-    rig.send(Tell(request=request(), key="a", standing="s"))
-    rig.wait(chore.Told)
-    line.away = True
-    rig.send(Tell(request=request(), key="a"))
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    rig.wait(chore.Assigned)
+    line.down = True
+    rig.send(Assign(request=request(), key="a"))
     ended = threading.Thread(target=process.retire)
     ended.start()
     ended.join(scratch.HANG_SECONDS)
@@ -88,19 +86,19 @@ def test_a_process_ends_while_its_server_is_away(rig: Rig) -> None:
     assert process.error is None
 
 
-def test_a_host_that_waits_for_an_answer_is_stopped_all_the_same(rig: Rig) -> None:
+def test_a_host_that_waits_for_a_reply_can_be_stopped(rig: Rig) -> None:
     """Its step gets no reply; another process takes over the shard; the former owner's host ends, its step is void."""
     line = Line()
     first = rig.process(chore.kind(), line=line, lease_milliseconds=300)
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told)
-    line.silent = {"step"}
-    rig.send(Tell(request=request(), key="a"))
-    scratch.wait_until(lambda: line.calls.count("step") >= 3, "the step sent again")
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
+    line.blocked = {"step"}
+    rig.send(Assign(request=request(), key="a"))
+    scratch.wait_until(lambda: line.calls.count("step") >= 3, "a step sent three times")
     first.retire()
     rig.process(chore.kind())
-    rig.wait(chore.Told, 2)
-    assert len(rig.events(chore.Told)) == 2
+    rig.wait(chore.Assigned, 2)
+    assert len(rig.events(chore.Assigned)) == 2
 
 
 def test_a_failing_supervisor_ends_the_process_with_its_error(rig: Rig) -> None:
@@ -108,8 +106,8 @@ def test_a_failing_supervisor_ends_the_process_with_its_error(rig: Rig) -> None:
     process = rig.process(chore.kind(), line=line)
     line.raises["alive"] = ZeroDivisionError("a bug")
     retired = rig.store.heads([CHORE])[CHORE].token
-    rig.store.acquire(CHORE, retired, "thief", registry.SCHEMA, proven_dead=True)  # now it has to look who lives
-    rig.send(Tell(request=request(), key="a"))
+    rig.store.acquire(CHORE, retired, "thief", registry.SCHEMA, proven_dead=True)  # so that it looks for live processes
+    rig.send(Assign(request=request(), key="a"))
     assert process.wait(scratch.HANG_SECONDS)
     assert isinstance(process.error, ZeroDivisionError)
     process.retire()
@@ -119,13 +117,13 @@ def test_a_failing_reader_ends_the_process_with_its_error(rig: Rig) -> None:
     line = Line()
     process = rig.process(chore.kind(), line=line)
     line.raises["wait"] = ZeroDivisionError("a bug")
-    rig.send(Tell(request=request(), key="a"))
-    rig.send(Tell(request=request(), key="a"))
+    rig.send(Assign(request=request(), key="a"))
+    rig.send(Assign(request=request(), key="a"))
     assert process.wait(scratch.HANG_SECONDS)
     assert isinstance(process.error, ZeroDivisionError)
 
 
-def test_a_shard_is_hosted_once_though_the_notice_of_its_restart_comes_late(rig: Rig) -> None:
+def test_a_late_notice_of_an_ended_back_off_does_not_host_a_shard_twice(rig: Rig) -> None:
     """The server was unreachable when the back-off ended; a tick then acquired the shard first."""
     process = rig.process(chore.kind(), lease_milliseconds=3000)
     before = rig.store.heads([CHORE])[CHORE].token

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kernel.kill.times import Times
+from tests.kernel.kill.node import Times
 from tests.support.redis import PrivateRedis, private_redis
 
 

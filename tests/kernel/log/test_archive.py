@@ -35,7 +35,7 @@ def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path, "node-1", "run-1")
 
 
-def test_entries_come_back(archive: Archive, tmp_path: Path) -> None:
+def test_entries_are_read_back_as_they_were_written(archive: Archive, tmp_path: Path) -> None:
     written = entries(1, 1000)
     file = archive.write(written, START)
     assert file.path == tmp_path / "archive/run-1" / f"{written[0].position}..{written[-1].position}.archive"
@@ -47,7 +47,7 @@ def test_entries_come_back(archive: Archive, tmp_path: Path) -> None:
     assert [path.name for path in archive.folder.iterdir()] == [file.path.name]
 
 
-def test_ranges_across_files(archive: Archive) -> None:
+def test_a_range_is_read_across_files(archive: Archive) -> None:
     everything = entries(1, 350)
     for begin in range(0, 350, 100):
         archive.write(everything[begin : begin + 100], everything[begin - 1].position if begin else START)
@@ -73,7 +73,7 @@ def test_files_that_overlap_are_read_once(archive: Archive) -> None:
     assert list(archive.read()) == everything
 
 
-def test_runs_and_nodes_are_kept_apart(archive: Archive, tmp_path: Path) -> None:
+def test_an_archive_of_another_run_or_node_is_not_read(archive: Archive, tmp_path: Path) -> None:
     file = archive.write(entries(1, 5), START)
     assert list(Archive(tmp_path, "node-1", "run-2").read()) == []
     with pytest.raises(ArchiveDamaged, match="node 'node-1', expected 'node-2'"):
@@ -82,13 +82,13 @@ def test_runs_and_nodes_are_kept_apart(archive: Archive, tmp_path: Path) -> None
         list(Archive(tmp_path, "x", "run-1").read())
 
 
-def test_an_empty_archive(archive: Archive) -> None:
+def test_an_empty_archive_has_no_entries_and_no_entries_are_written(archive: Archive) -> None:
     assert (list(archive.read()), archive.files(), archive.upto()) == ([], [], START)
     with pytest.raises(ValueError, match="nothing to archive"):
         archive.write([], START)
 
 
-def test_a_gap_is_not_written(archive: Archive) -> None:
+def test_entries_with_a_gap_are_not_written(archive: Archive) -> None:
     everything = entries(1, 10)
     with pytest.raises(ArchiveDamaged, match=r"expected event number 5, found .*-6"):
         archive.write(everything[:4] + everything[5:], START)
@@ -97,7 +97,7 @@ def test_a_gap_is_not_written(archive: Archive) -> None:
     assert archive.files() == []
 
 
-def test_a_missing_file_is_told(archive: Archive) -> None:
+def test_a_missing_file_is_an_error(archive: Archive) -> None:
     everything = entries(1, 30)
     for begin in (0, 10, 20):
         file = archive.write(everything[begin : begin + 10], everything[begin - 1].position if begin else START)
@@ -108,7 +108,7 @@ def test_a_missing_file_is_told(archive: Archive) -> None:
     assert list(archive.read(everything[19].position)) == everything[20:]
 
 
-def test_foreign_entries_take_a_number(archive: Archive) -> None:
+def test_a_foreign_entry_takes_one_number(archive: Archive) -> None:
     """An entry with an id of its own choice stands between two of ours."""
     everything = entries(1, 6)
     everything[2] = Entry(Position(everything[2].position.milliseconds, 0), "", "", "", "", "", b"")
@@ -131,7 +131,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_told(name: str, archive: Archive) -> None:
+def test_damage_is_an_error_that_names_the_file(name: str, archive: Archive) -> None:
     path = archive.write(entries(1, 1000), START).path
     damaged = DAMAGES[name](path.read_bytes())
     assert damaged != path.read_bytes()
@@ -141,7 +141,7 @@ def test_damage_is_told(name: str, archive: Archive) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_any_changed_byte_is_told_or_harmless(archive: Archive) -> None:
+def test_a_changed_byte_is_an_error_or_changes_no_entry(archive: Archive) -> None:
     """Damage at any byte of the file raises an error or changes no entry."""
     written = entries(1, 40)
     path = archive.write(written, START).path
@@ -155,8 +155,8 @@ def test_any_changed_byte_is_told_or_harmless(archive: Archive) -> None:
         assert read == written, f"byte {at}"
 
 
-def test_size_of_typical_events(archive: Archive) -> None:
-    """Printed, for the eye: about 25 bytes an event is the aim. The bound only catches what is quite wrong."""
+def test_typical_events_take_few_bytes(archive: Archive) -> None:
+    """The size is printed: the aim is about 25 bytes per event. The bound only catches a gross error."""
     chance = random.Random(7)
     written = [typical(n, chance) for n in range(1, 5001)]
     file = archive.write(written, START)

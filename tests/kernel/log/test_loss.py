@@ -1,4 +1,4 @@
-"""A server that has lost the end of its data: no host acts on lost entries, owners report it, all is reloaded."""
+"""A server that lost the end of its data: no host acts on lost entries, owners report the loss, all is reloaded."""
 
 import dataclasses
 import threading
@@ -15,33 +15,33 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
-from tests.kernel.chore import Tell
+from tests.kernel.chore import Assign
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
 
 
-def test_an_owner_ahead_of_its_server_reports_it_and_continues_from_the_remaining_data(rig: Rig) -> None:
+def test_an_owner_ahead_of_its_server_reports_the_loss_and_continues_from_the_remaining_data(rig: Rig) -> None:
     rig.process(chore.kind())
-    rig.send(Tell(request=request(), key="a", due=1))
-    rig.wait(chore.Rang)
+    rig.send(Assign(request=request(), key="a", due=1))
+    rig.wait(chore.Fired)
     version = rig.store.heads([Shard("chore")])[Shard("chore")].version
     kept = rig.remember()
     for _ in range(3):
-        rig.send(Tell(request=request(), key="a", standing="lost"))
-        rig.wait(chore.Told)
-    rig.wait(chore.Told, 4)
+        rig.send(Assign(request=request(), key="a", standing="lost"))
+        rig.wait(chore.Assigned)
+    rig.wait(chore.Assigned, 4)
     rig.crash(kept)
     (lost,) = rig.wait(kernel.TailLost)
     assert lost.found_version == version
     assert lost.had_version > version
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told, 2)
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned, 2)
     assert [entry.position.n for entry in rig.log()] == list(range(1, len(rig.log()) + 1))
 
 
-class Stubborn:
-    """A kind whose decider blocks until the test releases it."""
+class Pausable:
+    """Makes kinds whose decider blocks until the test releases it."""
 
     def __init__(self) -> None:
         self.deciding = threading.Event()
@@ -60,78 +60,78 @@ class Stubborn:
 
 def test_no_host_acts_on_a_lost_entry(rig: Rig) -> None:
     """The mirror has read an entry and is deciding it; the server loses that entry, but nothing of the mirror's."""
-    line, stubborn = Line(), Stubborn()
+    line, pausable = Line(), Pausable()
     rig.process(tally.kind(1), line=Line())
-    rig.process(stubborn.kind(mirror.kind(1)), line=line)
+    rig.process(pausable.kind(mirror.kind(1)), line=line)
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(mirror.Seen)
     kept = rig.remember()
-    stubborn.release.clear()
+    pausable.release.clear()
     rig.send(tally.Add(request="2", key="a", number=2), "tally")
     rig.wait(tally.Added, 2)
-    assert stubborn.deciding.wait(HANG_SECONDS)
+    assert pausable.deciding.wait(HANG_SECONDS)
     rig.forget(kept)
-    stubborn.release.set()
-    scratch.wait_until(lambda: line.calls.count("begin") >= 2, "everything loaded again")
+    pausable.release.set()
+    scratch.wait_until(lambda: line.calls.count("begin") >= 2, "a reload")
     rig.send(tally.Add(request="3", key="a", number=3), "tally")
     rig.wait(mirror.Seen, 2)
     seen, added = rig.events(mirror.Seen), rig.events(tally.Added)
     assert [each.number for each in seen] == [each.number for each in added] == [1, 3]
 
 
-@pytest.mark.parametrize("noticed", [True, False])
-def test_no_host_skips_a_lost_entry_for_one_written_in_its_place(rig: Rig, noticed: bool) -> None:
+@pytest.mark.parametrize("outage_noticed", [True, False])
+def test_no_host_skips_a_lost_entry_for_one_written_in_its_place(rig: Rig, outage_noticed: bool) -> None:
     """The lost entry waits behind the one being decided. By then the owner of the lost entry has continued, and the
     mirror's process has noticed the server's outage, or has not.
     """
-    line, stubborn = Line(), Stubborn()
+    line, pausable = Line(), Pausable()
     rig.process(tally.kind(1), line=Line())
-    process = rig.process(stubborn.kind(mirror.kind(1)), line=line)
+    process = rig.process(pausable.kind(mirror.kind(1)), line=line)
     _add(rig, 1)
     rig.wait(mirror.Seen)
-    stubborn.release.clear()
+    pausable.release.clear()
     _add(rig, 2)
-    assert stubborn.deciding.wait(HANG_SECONDS)
+    assert pausable.deciding.wait(HANG_SECONDS)
     kept = rig.remember()
     _add(rig, 3)
     handle = _handle(process, Shard("mirror"))
     scratch.wait_until(lambda: handle.read_to == rig.store.last(), "the reader")
     rig.settle()
-    line.away = noticed
+    line.down = outage_noticed
     reads = line.calls.count("wait")
     _lose(rig, kept)
     _add(rig, 3)
     _add(rig, 4)
-    scratch.wait_until(lambda: not noticed or line.calls.count("wait") > reads, "a read that fails")
-    line.away = False
+    scratch.wait_until(lambda: not outage_noticed or line.calls.count("wait") > reads, "a read that fails")
+    line.down = False
     scratch.wait_until(
         lambda: handle.read_to == rig.store.last() or handle.stopping.is_set(), "the reader, or a reload"
     )
-    stubborn.release.set()
+    pausable.release.set()
     rig.wait(mirror.Seen, 4)
     assert [each.number for each in rig.events(mirror.Seen)] == [1, 2, 3, 4]
     assert [each.number for each in rig.events(tally.Added)] == [1, 2, 3, 4]
 
 
 def test_no_host_skips_a_lost_command_for_one_sent_in_its_place(rig: Rig) -> None:
-    line, stubborn = Line(), Stubborn()
-    process = rig.process(stubborn.kind(tally.kind(1)), line=line)
+    line, pausable = Line(), Pausable()
+    process = rig.process(pausable.kind(tally.kind(1)), line=line)
     _add(rig, 1)
-    stubborn.release.clear()
+    pausable.release.clear()
     rig.send(tally.Add(request="2", key="a", number=2), "tally")
-    assert stubborn.deciding.wait(HANG_SECONDS)
+    assert pausable.deciding.wait(HANG_SECONDS)
     kept = rig.remember()
     rig.send(tally.Add(request="3", key="a", number=3), "tally")
     handle = _handle(process, Shard("tally"))
     scratch.wait_until(lambda: len(handle.inbox) == 1, "the reader")
-    line.away = True
+    line.down = True
     reads = line.calls.count("wait")
     _lose(rig, kept)
     rig.send(tally.Add(request="3", key="a", number=3), "tally")
     scratch.wait_until(lambda: line.calls.count("wait") > reads, "a read that fails")
-    line.away = False
+    line.down = False
     scratch.wait_until(lambda: len(handle.inbox) == 2 or handle.stopping.is_set(), "the reader, or a reload")
-    stubborn.release.set()
+    pausable.release.set()
     _add(rig, 4)
     assert [each.number for each in rig.events(tally.Added)] == [1, 2, 3, 4]
 
@@ -157,30 +157,30 @@ def _handle(process: Process, shard: Shard) -> HostHandle:
 def test_no_host_acts_on_a_lost_command(rig: Rig) -> None:
     line = Line()
     process = rig.process(chore.kind(), line=line)
-    rig.send(Tell(request="1", key="a"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request="1", key="a"))
+    rig.wait(chore.Assigned)
     kept = rig.remember()
-    line.silent = {"step"}
-    rig.send(Tell(request="2", key="a"))
-    scratch.wait_until(lambda: line.calls.count("step") >= 3, "the step on its way")
+    line.blocked = {"step"}
+    rig.send(Assign(request="2", key="a"))
+    scratch.wait_until(lambda: line.calls.count("step") >= 3, "a step sent three times")
     rig.forget(kept)
-    line.silent = set()
-    scratch.wait_until(lambda: line.calls.count("begin") >= 2, "everything loaded again")
-    assert rig.send(Tell(request="2", key="b"))
-    rig.wait(chore.Told, 2)
-    assert [entry.cause for entry in rig.log() if entry.type == "chore.Told@1"] == ["1", "2"]
+    line.blocked = set()
+    scratch.wait_until(lambda: line.calls.count("begin") >= 2, "a reload")
+    assert rig.send(Assign(request="2", key="b"))
+    rig.wait(chore.Assigned, 2)
+    assert [entry.cause for entry in rig.log() if entry.type == "chore.Assigned@1"] == ["1", "2"]
     assert len([entry for entry in rig.log() if entry.entity == "chore/a"]) == 1
     assert process.error is None
 
 
 def test_a_snapshot_of_lost_entries_is_refused(rig: Rig) -> None:
     rig.process(chore.kind())
-    rig.send(Tell(request="1", key="a"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request="1", key="a"))
+    rig.wait(chore.Assigned)
     shard = Shard("chore")
     kept, token = rig.remember(), rig.store.heads([shard])[shard].token
-    rig.send(Tell(request="2", key="a"))
-    rig.wait(chore.Told, 2)
+    rig.send(Assign(request="2", key="a"))
+    rig.wait(chore.Assigned, 2)
     ahead = Snapshot(rig.store.last(), 1, b"\x80")
     rig.forget(kept)
     assert not rig.store.snapshot(shard, token, ahead)
@@ -190,13 +190,13 @@ def test_a_reconnect_without_a_loss_reloads_nothing(rig: Rig) -> None:
     line = Line()
     rig.process(chore.kind(), line=line)
     for turn in range(3):
-        rig.send(Tell(request=request(), key="a"))
-        rig.wait(chore.Told, turn + 1)
-        line.away = True
-        rig.send(Tell(request=request(), key="b"))  # ends the reader's wait
+        rig.send(Assign(request=request(), key="a"))
+        rig.wait(chore.Assigned, turn + 1)
+        line.down = True
+        rig.send(Assign(request=request(), key="b"))  # ends the reader's wait
         scratch.wait_until(lambda: line.calls[-1] in ("wait", "step", "renew"), "a call that fails")
-        line.away = False
-    rig.wait(chore.Told, 6)
+        line.down = False
+    rig.wait(chore.Assigned, 6)
     assert line.calls.count("begin") == 1
     assert not rig.events(kernel.TailLost)
 
@@ -204,32 +204,32 @@ def test_a_reconnect_without_a_loss_reloads_nothing(rig: Rig) -> None:
 def test_an_emptied_server_begins_a_new_run(rig: Rig) -> None:
     rig.process(chore.kind())
     empty = {**rig.remember(), "run": "", "log": [], "last": START, "leases": {}, "_shards": {}}
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
     (first,) = rig.events(kernel.LogStarted)
     rig.crash(empty)
     scratch.wait_until(lambda: bool(rig.log()), "a new log")
     (second,) = rig.events(kernel.LogStarted)
     assert first.run != second.run
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
 
 
-def test_an_emptied_server_is_noticed_though_the_reader_comes_back_last(rig: Rig) -> None:
-    """The lease is renewed and shards are looked for before the first read: there is no log to continue."""
+def test_an_emptied_server_is_noticed_although_the_reader_reconnects_last(rig: Rig) -> None:
+    """The lease is renewed, and free shards are taken, before the first read: there is no log to continue."""
     line = Line()
     process = rig.process(chore.kind(), line=line)
     empty = {**rig.remember(), "run": "", "log": [], "last": START, "leases": {}, "_shards": {}}
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
     rig.settle()
-    line.away = True
+    line.down = True
     rig.forget(empty)
     scratch.wait_until(lambda: not process.lease.answered(), "the end of the lease")
-    line.silent = {"wait"}
-    line.away = False
+    line.blocked = {"wait"}
+    line.down = False
     rig.wait(kernel.LogStarted)
-    line.silent = set()
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told)
+    line.blocked = set()
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
     assert rig.events(kernel.TailLost)

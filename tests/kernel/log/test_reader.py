@@ -33,7 +33,7 @@ ADDED = Record(
 KIND = mirror.kind(1)
 
 
-class Listener:
+class Receiver:
     """A host handle, and the inputs delivered to it."""
 
     def __init__(self, read_to: Position, shard: int | None = None, kind: Kind[Any] = KIND) -> None:
@@ -41,83 +41,85 @@ class Listener:
         self.handle = HostHandle(Recovered(ledger, [], read_to, careful=False), Timing().behind_entries)
         self.after = read_to
 
-    def heard(self) -> list[Position]:
+    def received(self) -> list[Position]:
         return [item.at for item in self.handle.inbox.take(1_000_000)]  # type: ignore[union-attr]
 
 
-ACTS = st.one_of(
+ACTIONS = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 30)),
     st.tuples(st.just("join"), st.integers(0, 40)),
-    st.tuples(st.just("away"), st.booleans()),
+    st.tuples(st.just("down"), st.booleans()),
 )
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(ACTS, min_size=3, max_size=15))
-def test_each_host_gets_everything_once_and_in_order_whenever_attached(acts: list[tuple[str, int]]) -> None:
+@given(st.lists(ACTIONS, min_size=3, max_size=15))
+def test_each_host_receives_every_entry_once_and_in_order_whenever_it_is_attached(
+    actions: list[tuple[str, int]],
+) -> None:
     server, line = MemoryServer(), Line()
     store = LineStore(server, line)
     store.begin("r", {"mirror": 1}, STARTED)
     failures: list[Exception] = []
     reader = Reader(store, Router({"mirror": KIND}, {"mirror": 1}), lambda: None, failures.append)
     reader.start()
-    listeners: list[Listener] = []
-    heard: dict[int, list[Position]] = {}
-    for act, number in [*acts, ("away", False), ("join", 0), ("append", 3)]:
-        if act == "append":
+    receivers: list[Receiver] = []
+    received: dict[int, list[Position]] = {}
+    for action, number in [*actions, ("down", False), ("join", 0), ("append", 3)]:
+        if action == "append":
             with server.changed:
                 for _ in range(number):
                     server.append(ADDED)
                 server.changed.notify_all()
-        elif act == "away":
-            line.away = bool(number)
+        elif action == "down":
+            line.down = bool(number)
         else:
-            if listeners:
-                _hear(listeners[-1], heard, len(listeners) - 1)
-            listeners.append(Listener(server.log[max(0, len(server.log) - 1 - number)].position))
-            reader.attach(listeners[-1].handle)
-    last = listeners[-1]
+            if receivers:
+                _collect(receivers[-1], received, len(receivers) - 1)
+            receivers.append(Receiver(server.log[max(0, len(server.log) - 1 - number)].position))
+            reader.attach(receivers[-1].handle)
+    last = receivers[-1]
     scratch.wait_until(lambda: last.handle.read_to == server.last, "the end of the log")
     reader.stop()
-    _hear(last, heard, len(listeners) - 1)
+    _collect(last, received, len(receivers) - 1)
     expected = [entry.position for entry in server.log if entry.position > last.after]
-    assert heard[len(listeners) - 1] == expected
-    for index, listener in enumerate(listeners):
-        told = heard[index] + listener.heard()
-        assert told == [p for p in (e.position for e in server.log) if p > listener.after][: len(told)]
+    assert received[len(receivers) - 1] == expected
+    for index, receiver in enumerate(receivers):
+        got = received[index] + receiver.received()
+        assert got == [p for p in (e.position for e in server.log) if p > receiver.after][: len(got)]
     assert not failures
 
 
-def test_one_for_whom_too_much_waits_holds_up_nobody_and_misses_nothing() -> None:
+def test_a_host_with_a_full_inbox_delays_no_other_and_misses_no_entry() -> None:
     server, line = MemoryServer(), Line()
     store = LineStore(server, line)
     store.begin("r", {"mirror": 2}, STARTED)
     failures: list[Exception] = []
     kind = dataclasses.replace(mirror.kind(2), subscribes={tally.Added: lambda _: ("a", "b", "c", "d")})
     reader = Reader(store, Router({"mirror": kind}, {"mirror": 2}), lambda: None, failures.append)
-    slow, quick = (Listener(server.last, shard, kind) for shard in range(2))
+    slow, quick = (Receiver(server.last, shard, kind) for shard in range(2))
     reader.attach(slow.handle)
     reader.attach(quick.handle)
     reader.start()
-    told: dict[int, list[Position]] = {0: [], 1: []}
+    got: dict[int, list[Position]] = {0: [], 1: []}
     for _ in range(30):
         with server.changed:
             for _ in range(500):
                 server.append(ADDED)
             server.changed.notify_all()
-        scratch.wait_until(lambda: quick.handle.read_to == server.last, "the end of the log, by the quick one")
-        told[1] += quick.heard()
+        scratch.wait_until(lambda: quick.handle.read_to == server.last, "the end of the log, read for the quick host")
+        got[1] += quick.received()
         assert len(slow.handle.inbox) < MOST_WAITING + COUNT
     assert slow.handle.read_to < server.last
     expected = [entry.position for entry in server.log if entry.position > slow.after]
-    while len(told[0]) < len(expected):
-        told[0] += [item.at for item in slow.handle.inbox.take(100)]  # type: ignore[union-attr]
+    while len(got[0]) < len(expected):
+        got[0] += [item.at for item in slow.handle.inbox.take(100)]  # type: ignore[union-attr]
         assert len(slow.handle.inbox) < MOST_WAITING + COUNT
     reader.stop()
-    assert told == {0: expected, 1: expected}
+    assert got == {0: expected, 1: expected}
     assert slow.handle.read_to == server.last
     assert not failures
 
 
-def _hear(listener: Listener, heard: dict[int, list[Position]], index: int) -> None:
-    heard.setdefault(index, []).extend(listener.heard())
+def _collect(receiver: Receiver, received: dict[int, list[Position]], index: int) -> None:
+    received.setdefault(index, []).extend(receiver.received())

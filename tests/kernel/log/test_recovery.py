@@ -1,9 +1,10 @@
-"""Replay equals history: states, causes and outstanding work, for any messages and any point of death."""
+"""Recovery restores states, causes and outstanding work, for any messages and any point of death."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Entry, Position, Record
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
-from tests.kernel.chore import Answer, Tell, Word
+from tests.kernel.chore import Assign, Report, Result
 from tests.kernel.rig import Rig, request
 from tests.support import scratch
 
@@ -32,12 +33,12 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 KEYS = st.sampled_from(["a", "b", "node"])
 
 
-def listening(format_: int = 1) -> Kind[chore.Chore]:
+def subscribed(format_: int = 1) -> Kind[chore.Chore]:
     """The chore, subscribed to the tally's additions for known entities; one entity exists from the start."""
 
     def decide(state: chore.Chore, message: object, now: int) -> Any:
         if isinstance(message, tally.Added):
-            return (chore.Heard(word=str(message.number)),)
+            return (chore.Reported(text=str(message.number)),)
         return chore.decide(state, message, now)
 
     decider: Decider[chore.Chore] = dataclasses.replace(chore.DECIDER, decide=decide)
@@ -49,7 +50,7 @@ class Life:
     """One host without threads: decides, commits, and is sometimes killed."""
 
     def __init__(self) -> None:
-        self.kind = listening()
+        self.kind = subscribed()
         self.server = MemoryServer()
         self.store = MemoryStore(self.server)
         self.store.begin("r", {"chore": 1}, STARTED)
@@ -62,18 +63,18 @@ class Life:
         token = self.store.heads([SHARD])[SHARD].token
         acquired = self.store.acquire(SHARD, token, "p", 1, proven_dead=False)
         assert isinstance(acquired, Acquired)
-        kind = self.kind if format_ == 1 else listening(format_)
+        kind = self.kind if format_ == 1 else subscribed(format_)
         recovery = Recovery({"chore": kind}, self.router, self.store, self.store.scan)
         recovered = recovery.run({SHARD: (acquired.head.token, acquired.head)}, frozenset())[SHARD]
         self.backlog = recovered.backlog
         self.mail_to = recovered.mail_to
         return recovered.ledger
 
-    # -- what may happen -----------------------------------------------------------------------------------------
-    def tell(self, tell: Tell) -> None:
+    # -- events of a life -----------------------------------------------------------------------------------------
+    def send(self, command: Assign) -> None:
         self.sent += 1
-        tell = Tell(**{name: getattr(tell, name) for name in tell.__struct_fields__} | {"request": f"r{self.sent}"})
-        self.store.send(SHARD, "chore.Tell@1", f"chore/{tell.key}", tell.request, codec.encode(tell))
+        sent = msgspec.structs.replace(command, request=f"r{self.sent}")
+        self.store.send(SHARD, "chore.Assign@1", f"chore/{sent.key}", sent.request, codec.encode(sent))
 
     def add(self, added: tally.Added) -> None:
         with self.server.changed:
@@ -118,7 +119,7 @@ class Life:
         if at > START:
             self.store.snapshot(SHARD, self.ledger.token, Snapshot(at, 1, self.ledger.snapshot()))
 
-    # -- what must hold ------------------------------------------------------------------------------------------
+    # -- the check ------------------------------------------------------------------------------------------
     def die(self) -> None:
         """Recovery restores the state before the death, with a snapshot and without."""
         lived, mails = self.ledger, self.store.read_mail(SHARD, self.ledger.mail_cursor, 50)
@@ -134,28 +135,28 @@ class Life:
 
 MESSAGES = st.one_of(
     st.builds(
-        Tell,
+        Assign,
         request=st.just(""),
         key=KEYS,
-        wish=st.sampled_from(["", "w"]),
+        one_shot=st.sampled_from(["", "w"]),
         due=st.integers(0, 2),
         ends=st.booleans(),
         refuse=st.booleans(),
     ),
     st.builds(tally.Added, key=KEYS, number=st.integers(0, 9), count=st.just(1), checksum=st.just(0)),
-    st.tuples(KEYS, st.one_of(st.just(Answer(intent="w")), st.just(Word(word="x")))),
+    st.tuples(KEYS, st.one_of(st.just(Result(intent="w")), st.just(Report(text="x")))),
     st.sampled_from(["step", "snapshot", "die"]),
 )
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(MESSAGES, max_size=25))
-def test_replay_equals_history(messages: list[Any]) -> None:
+def test_recovery_restores_the_state_before_the_death(messages: list[Any]) -> None:
     life = Life()
     for message in messages:
         match message:
-            case Tell():
-                life.tell(message)
+            case Assign():
+                life.send(message)
             case tally.Added():
                 life.add(message)
             case str():
@@ -172,11 +173,11 @@ class Snapshots(MemoryStore):
 
     def __init__(self, server: MemoryServer, broken: frozenset[Shard] = frozenset()) -> None:
         super().__init__(server)
-        self.asked: list[Sequence[Shard]] = []
+        self.calls: list[Sequence[Shard]] = []
         self._broken = broken
 
     def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
-        self.asked.append(shards)
+        self.calls.append(shards)
         if self._broken & set(shards):
             raise StoreBroken("WRONGTYPE")
         return super().read_snapshots(shards)
@@ -199,47 +200,47 @@ def test_all_snapshots_are_read_in_one_round_trip_unless_one_is_unreadable(broke
         )
     recovery = Recovery({"chore": chore.kind()}, Router({"chore": chore.kind()}, {"chore": 4}), store, store.scan)
     recovered = recovery.run(acquired, frozenset())
-    assert store.asked == ([shards] if broken is None else [shards, *([shard] for shard in shards)])
+    assert store.calls == ([shards] if broken is None else [shards, *([shard] for shard in shards)])
     assert [recovered[shard].snapshot_at == START for shard in shards] == [shard.index == broken for shard in shards]
 
 
 def test_an_unreadable_snapshot_is_ignored(rig: Rig) -> None:
     first = rig.process(chore.kind())
-    rig.send(Tell(request=request(), key="a", standing="s"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    rig.wait(chore.Assigned)
     first.retire()
     with rig.server.changed:
         rig.server.shard(SHARD).snapshot = Snapshot(rig.server.last, 1, b"\xc1")
-    rig.process(chore.kind(standing=_says_so))
-    assert rig.wait(chore.Heard)[0].word == "s"
+    rig.process(chore.kind(standing=_report_intent))
+    assert rig.wait(chore.Reported)[0].text == "s"
 
 
-def _says_so(effect: Any, context: Any) -> None:
-    context.send(Word(word=effect.intent))
+def _report_intent(effect: Any, context: Any) -> None:
+    context.send(Report(text=effect.intent))
     context.cancelled.wait()
 
 
 def test_outstanding_work_continues_after_a_restart(rig: Rig) -> None:
     """Timers are set and effects started again, although the process died without a handover."""
-    token = _die_after(rig, Tell(request="r", key="a", wish="w", standing="s", due=99))
-    rig.process(chore.kind(standing=_says_so))
-    rig.wait(chore.Answered)
-    rig.wait(chore.Rang)
-    rig.wait(chore.Heard)
-    (told,) = (entry for entry in rig.log() if entry.type == "chore.Told@1")
-    assert told.actor == f"chore#{token.partition(':')[0]}"
-    assert {entry.cause for entry in rig.log() if entry.type in ("chore.Answered@1", "chore.Heard@1")} == {
-        str(told.position)
+    token = _die_after(rig, Assign(request="r", key="a", one_shot="w", standing="s", due=99))
+    rig.process(chore.kind(standing=_report_intent))
+    rig.wait(chore.Completed)
+    rig.wait(chore.Fired)
+    rig.wait(chore.Reported)
+    (assigned,) = (entry for entry in rig.log() if entry.type == "chore.Assigned@1")
+    assert assigned.actor == f"chore#{token.partition(':')[0]}"
+    assert {entry.cause for entry in rig.log() if entry.type in ("chore.Completed@1", "chore.Reported@1")} == {
+        str(assigned.position)
     }
 
 
-def _die_after(rig: Rig, tell: Tell) -> str:
+def _die_after(rig: Rig, command: Assign) -> str:
     """Let a host commit a command's events and die. Returns its token."""
     life = Life()
     life.server, life.store = rig.server, rig.store
     life.store.begin("r", {"chore": 1, "tally": 1, "mirror": 1}, STARTED)
     life.ledger = life.recover()
-    rig.send(tell)
+    rig.send(command)
     life.step()
     return life.ledger.token
 
@@ -285,19 +286,19 @@ def test_hosts_are_started_by_precedence(rig: Rig, monkeypatch: pytest.MonkeyPat
     assert started == ["tally/0", "tally/1", "mirror", "chore"]
 
 
-def test_a_kind_asks_the_world_ahead_once_its_shard_is_taken_and_before_it_is_recovered(rig: Rig) -> None:
+def test_a_kind_prefetches_after_its_shard_is_acquired_and_before_it_is_recovered(rig: Rig) -> None:
     steps: list[str] = []
 
     def history(after: Position) -> Iterator[Entry]:
         steps.append("recovered")
         yield from rig.store.scan(after)
 
-    asking = dataclasses.replace(tally.kind(1), ahead=lambda: steps.append("asked"))
-    owner = rig.process(asking, history=history)
-    assert steps == ["asked", "recovered"]
-    rig.process(asking, history=history, begin=False).start()
+    prefetching = dataclasses.replace(tally.kind(1), ahead=lambda: steps.append("prefetched"))
+    owner = rig.process(prefetching, history=history)
+    assert steps == ["prefetched", "recovered"]
+    rig.process(prefetching, history=history, begin=False).start()
     scratch.wait_until(lambda: rig.processes[1].phase == "standing by", "a process without a shard")
-    assert steps == ["asked", "recovered"], "nothing is asked for a shard that another process has"
+    assert steps == ["prefetched", "recovered"], "nothing is prefetched for a shard that another process owns"
     owner.retire()
     scratch.wait_until(lambda: rig.processes[1].phase == "running", "the takeover")
-    assert steps == ["asked", "recovered"] * 2
+    assert steps == ["prefetched", "recovered"] * 2

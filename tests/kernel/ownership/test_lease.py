@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 
 import pytest
 
@@ -14,8 +13,8 @@ TTL = 3_600_000
 """So long that the lease's thread, which uses the real clock, renews nothing during a test."""
 
 
-class Hands:
-    """A manual clock that replaces the lease's own."""
+class ManualClock:
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.at = 100.0
@@ -25,27 +24,27 @@ class Hands:
 
 
 class SlowStore(MemoryStore):
-    """The in-memory twin with latency: each renewal takes `delay` seconds to arrive."""
+    """The in-memory store with latency: each renewal takes `delay` seconds to arrive."""
 
-    def __init__(self, hands: Hands, clock: Callable[[], int]) -> None:
-        super().__init__(MemoryServer(clock=clock))
-        self._hands = hands
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(MemoryServer(clock=lambda: int(clock.at * 1000)))
+        self._manual = clock
         self.delay = 0.0
 
     def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
-        self._hands.at += self.delay
+        self._manual.at += self.delay
         super().renew(process, info, ttl_milliseconds)
 
 
 @pytest.mark.parametrize(("arrives_after", "valid"), [(0.05, True), (1.0, False)])
 def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid: bool) -> None:
     """It was sent in time; but another process may have taken over the shards before it arrived."""
-    hands = Hands()
-    store = SlowStore(hands, lambda: int(hands.at * 1000))
-    lease = Lease(store, "p", "", ttl_milliseconds=TTL, now=hands.now)
+    clock = ManualClock()
+    store = SlowStore(clock)
+    lease = Lease(store, "p", "", ttl_milliseconds=TTL, now=clock.now)
     lease.start(lambda: None)
     assert lease.valid()
-    hands.at += TTL / 1000 - 0.1
+    clock.at += TTL / 1000 - 0.1
     store.delay = arrives_after
     lease._renew()
     assert lease.answered()
@@ -55,13 +54,13 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid:
     lease.stop()
 
 
-def test_a_machine_that_slept_has_lost_its_leases() -> None:
-    """Its processes slept too, but the server's clock went on: they must check ownership before they act."""
-    hands = Hands()
-    lease = Lease(SlowStore(hands, lambda: int(hands.at * 1000)), "p", "", ttl_milliseconds=TTL, now=hands.now)
+def test_the_leases_of_a_suspended_machine_are_invalid_until_ownership_was_checked() -> None:
+    """Its processes were suspended too, but the server's clock was not: they must check ownership before they act."""
+    clock = ManualClock()
+    lease = Lease(SlowStore(clock), "p", "", ttl_milliseconds=TTL, now=clock.now)
     lease.start(lambda: None)
     assert lease.valid()
-    hands.at += 2 * TTL / 1000
+    clock.at += 2 * TTL / 1000
     assert not lease.valid()
     lease._renew()
     assert not lease.valid(), "valid before ownership was checked"
@@ -70,12 +69,12 @@ def test_a_machine_that_slept_has_lost_its_leases() -> None:
     lease.stop()
 
 
-def test_the_leases_clock_counts_time_asleep() -> None:
-    """Runs in a time namespace in which the machine has slept for 5000 s since boot."""
-    asked = (
+def test_the_leases_clock_includes_the_time_of_a_suspension() -> None:
+    """Runs in a time namespace in which the machine was suspended for 5000 s since boot."""
+    code = (
         "import time; from chronolet.kernel.ownership.lease import seconds_since_boot;"
         " print(seconds_since_boot() - time.monotonic())"
     )
-    words = ["unshare", "--time", "--boottime", "5000", sys.executable, "-c", asked]
-    slept = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    assert float(slept) > 4999
+    command = ["unshare", "--time", "--boottime", "5000", sys.executable, "-c", code]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert float(printed) > 4999

@@ -18,7 +18,7 @@ from chronolet_schemas import kernel, registry
 from chronolet_schemas.envelope import START, Entry, Position, Record
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, tally
-from tests.kernel.chore import Tell
+from tests.kernel.chore import Assign
 from tests.kernel.rig import Line, Rig, request
 from tests.support import scratch
 
@@ -47,7 +47,7 @@ def owner(rig: Rig) -> str:
     return rig.store.heads([CHORE])[CHORE].token.partition(":")[2]
 
 
-def test_a_dead_neighbours_shards_are_taken_over_immediately(rig: Rig, tmp_path: Path) -> None:
+def test_the_shards_of_a_dead_process_on_this_machine_are_taken_over_immediately(rig: Rig, tmp_path: Path) -> None:
     own(rig, "dead", lease_milliseconds=3_600_000)
     abandon(LifeLock(tmp_path / "locks", "dead"))
     process = rig.process(chore.kind(), locks=tmp_path / "locks")
@@ -56,20 +56,20 @@ def test_a_dead_neighbours_shards_are_taken_over_immediately(rig: Rig, tmp_path:
     assert taken == kernel.ShardTakenOver(former_owner="dead", owner=process.id, proof="lock")
 
 
-def test_a_living_neighbour_is_left_alone(rig: Rig, tmp_path: Path) -> None:
+def test_the_shards_of_a_live_process_are_not_taken_over(rig: Rig, tmp_path: Path) -> None:
     own(rig, "alive", lease_milliseconds=3_600_000)
     lock = LifeLock(tmp_path / "locks", "alive")
     process = rig.process(chore.kind(), locks=tmp_path / "locks", begin=False)
     process.start()
     line = process._setup.store.line  # type: ignore[attr-defined]
-    scratch.wait_until(lambda: line.calls.count("alive") >= 3, "some looks at who lives")
+    scratch.wait_until(lambda: line.calls.count("alive") >= 3, "three looks at the live processes")
     assert owner(rig) == "alive"
     lock.release()
     rig.store.retire("alive", [])
     scratch.wait_until(lambda: owner(rig) == process.id, "the end of its lease")
 
 
-def test_elsewhere_the_lease_has_to_run_out(rig: Rig) -> None:
+def test_the_shards_of_a_process_elsewhere_are_taken_over_after_its_lease_expired(rig: Rig) -> None:
     own(rig, "elsewhere", lease_milliseconds=400)
     process = rig.process(chore.kind())
     assert owner(rig) == process.id
@@ -77,8 +77,8 @@ def test_elsewhere_the_lease_has_to_run_out(rig: Rig) -> None:
     assert rig.wait(kernel.ShardTakenOver)[0].proof == "lease"
 
 
-def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(rig: Rig) -> None:
-    """And not a renewal interval later, which would add a third to the lease."""
+def test_a_shard_is_taken_over_soon_after_its_owners_lease_expired(rig: Rig) -> None:
+    """Not a renewal interval later, which would add a third to the lease."""
     # The first renewal comes after 20 minutes, which is longer than this test waits; the looks in between are many.
     rig.timing = Timing(looks_per_renewal=2_000)
     own(rig, "elsewhere", lease_milliseconds=1_500)
@@ -89,7 +89,7 @@ def test_a_shard_is_taken_a_moment_after_its_owners_lease_has_run_out(rig: Rig) 
     assert owner(rig) == process.id
 
 
-def test_a_server_that_has_just_started_knows_of_nobodys_death(rig: Rig) -> None:
+def test_a_missing_lease_proves_nothing_on_a_server_that_has_just_started(rig: Rig) -> None:
     """Leases expired while it was down, or were lost with its last second; their owners may still act."""
     own(rig, "elsewhere")
     rig.server.up_since = rig.server.clock()
@@ -100,7 +100,7 @@ def test_a_server_that_has_just_started_knows_of_nobodys_death(rig: Rig) -> None
     assert owner(rig) == process.id
 
 
-def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path) -> None:
+def test_the_lock_files_of_dead_processes_are_removed(rig: Rig, tmp_path: Path) -> None:
     rig.timing = Timing(upkeep_seconds=0.05)
     folder = tmp_path / "locks"
     own(rig, "dead", lease_milliseconds=3_600_000)
@@ -108,26 +108,26 @@ def test_locks_that_nobody_holds_any_more_are_swept(rig: Rig, tmp_path: Path) ->
     living = LifeLock(folder, "living")
     process = rig.process(chore.kind(), locks=folder)
     rig.wait(kernel.ShardTakenOver)
-    scratch.wait_until(lambda: not (folder / "dead.lock").exists(), "the sweep")
+    scratch.wait_until(lambda: not (folder / "dead.lock").exists(), "the removal")
     assert {path.name for path in folder.iterdir()} == {"living.lock", f"{process.id}.lock"}
     living.release()
 
 
-def test_a_clean_end_hands_over_at_once(rig: Rig) -> None:
-    # The first one's lease ends by its retirement only.
+def test_a_clean_end_hands_the_shards_over_immediately(rig: Rig) -> None:
+    # The lease of the first process ends only when it retires.
     first = rig.process(chore.kind(), lease_milliseconds=3_600_000)
     second = rig.process(chore.kind(), begin=False)
     second.start()
-    rig.send(Tell(request=request(), key="a", wish="w"))
-    rig.wait(chore.Answered)
+    rig.send(Assign(request=request(), key="a", one_shot="w"))
+    rig.wait(chore.Completed)
     assert owner(rig) == first.id
-    scratch.wait_until(lambda: second.phase == "standing by", "the second one's look at the shards")
+    scratch.wait_until(lambda: second.phase == "standing by", "the second process on standby")
     first.retire()
     assert not rig.store.alive().keys() & {first.id}
-    scratch.wait_until(lambda: owner(rig) == second.id, "the hand-over")
-    scratch.wait_until(lambda: second.phase == "running", "the second one at work")
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told, 2)
+    scratch.wait_until(lambda: owner(rig) == second.id, "the handover")
+    scratch.wait_until(lambda: second.phase == "running", "the second process, running")
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned, 2)
     assert not rig.events(kernel.ShardTakenOver), "a shard that was freed was not taken over"
 
 
@@ -147,14 +147,14 @@ def test_a_retired_process_acquires_nothing(rig: Rig) -> None:
 
 class Losses(Observer):
     def __init__(self) -> None:
-        self.told: list[tuple[Shard, list[str]]] = []
+        self.lost: list[tuple[Shard, list[str]]] = []
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
-        self.told.append((shard, sorted(keys)))
+        self.lost.append((shard, sorted(keys)))
 
 
 def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> None:
-    """And runs none of their effects: its standing effect has ended before the lease is valid again."""
+    """It runs none of their effects: its standing effect has ended before the lease is valid again."""
     line, cancelled, losses = Line(), threading.Event(), Losses()
 
     def stand(_effect: Effect, context: EffectContext) -> None:
@@ -162,23 +162,23 @@ def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> N
         cancelled.set()
 
     first = rig.process(chore.kind(standing=stand), line=line, observer=losses)
-    rig.send(Tell(request=request(), key="a", standing="s"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request=request(), key="a", standing="s"))
+    rig.wait(chore.Assigned)
     rig.settle()
-    assert losses.told == []
-    line.away = True
+    assert losses.lost == []
+    line.down = True
     scratch.wait_until(lambda: first.id not in rig.store.alive(), "the end of the lease")
-    # Its own lasts: the first must not get the shard back.
+    # A long lease: the first process must not get the shard back.
     second = rig.process(chore.kind(), lease_milliseconds=3_600_000)
     assert owner(rig) == second.id
     assert not first.lease.valid()
-    line.away = False
+    line.down = False
     assert cancelled.wait(scratch.HANG_SECONDS)
     scratch.wait_until(first.lease.valid, "the lease again")
-    assert losses.told == [(CHORE, ["a"])]
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told, 2)
-    assert {entry.actor for entry in rig.log() if entry.type == "chore.Told@1"} == {"chore#1", "chore#2"}
+    assert losses.lost == [(CHORE, ["a"])]
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned, 2)
+    assert {entry.actor for entry in rig.log() if entry.type == "chore.Assigned@1"} == {"chore#1", "chore#2"}
 
 
 def test_a_standby_process_stands_by_again_after_the_server_was_emptied(rig: Rig) -> None:
@@ -186,10 +186,10 @@ def test_a_standby_process_stands_by_again_after_the_server_was_emptied(rig: Rig
     rig.process(chore.kind(), lease_milliseconds=3_600_000)
     second = rig.process(chore.kind(), begin=False)
     second.start()
-    scratch.wait_until(lambda: second.phase == "standing by", "the second one's look at the shards")
+    scratch.wait_until(lambda: second.phase == "standing by", "the second process on standby")
     assert second._supervisor is not None
     second._supervisor.ask(notices.Upkeep())
-    with rig.server.changed:  # nobody looks in between
+    with rig.server.changed:  # no process acts in between
         rig.forget(empty)
         own(rig, "other", lease_milliseconds=3_600_000)
     second._supervisor.ask(notices.Upkeep())
@@ -205,8 +205,8 @@ class Refusals(Observer):
         self.reasons.append(reason)
 
 
-def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig) -> None:
-    # Its lease lasts, or it would look who owns its shard and have nothing to be fenced; four looks a second.
+def test_a_fenced_host_stops_and_its_process_continues(rig: Rig) -> None:
+    # A long lease: after a lapse the process would check its ownership before any step. Four looks a second.
     rig.timing = Timing(looks_per_renewal=4_800)
     refusals = Refusals()
     first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3_600_000)
@@ -214,12 +214,12 @@ def test_a_fenced_host_stops_and_its_process_goes_on(rig: Rig) -> None:
     thief = rig.store.acquire(CHORE, token, "thief", registry.SCHEMA, proven_dead=True)
     assert isinstance(thief, Acquired)
     rig.store.renew("thief", "", 3_600_000)
-    rig.send(Tell(request=request(), key="a"))
+    rig.send(Assign(request=request(), key="a"))
     scratch.wait_until(lambda: refusals.reasons == ["fenced"], "the refusal")
     assert first.error is None
-    assert not rig.events(chore.Told)
+    assert not rig.events(chore.Assigned)
     rig.store.retire("thief", [(CHORE, thief.head.token)])
-    rig.wait(chore.Told)
+    rig.wait(chore.Assigned)
     assert refusals.reasons == ["fenced"]
 
 

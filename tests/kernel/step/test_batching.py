@@ -1,4 +1,4 @@
-"""Batches of log entries: adjacent entries become one input, nothing else moves, nothing is lost."""
+"""Batches of log entries: adjacent entries become one input, other items keep their place, and none is lost."""
 
 from __future__ import annotations
 

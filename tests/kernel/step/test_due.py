@@ -16,13 +16,13 @@ HEAD = Head(
     at=START,
     log_cursor=START,
     mail_cursor=START,
-    tries={},
+    attempts={},
     schema=1,
     unowned_since=0,
 )
 
 
-def told(message: Message) -> Input:
+def signal(message: Message) -> Input:
     return Input("signal", START, ("k",), message, "", type(message).__name__)
 
 
@@ -33,19 +33,19 @@ def add(number: int, rest_after: int = 0) -> tally.Add:
 def test_a_due_whose_time_was_moved_in_the_same_turn_is_skipped() -> None:
     ledger = Ledger(tally.kind(1), Shard("tally"), "1:x", HEAD, 1)
     turn = ledger.begin()
-    ledger.decide(turn, told(add(1, rest_after=50)), 1000)
+    ledger.decide(turn, signal(add(1, rest_after=50)), 1000)
     ledger.committed(turn, Committed(1, Position(1000, len(turn.records))))
     assert tally.DECIDER.due(ledger.states["k"]) == 1050
 
     turn = ledger.begin()
-    ledger.decide(turn, told(add(2)), 1050)
+    ledger.decide(turn, signal(add(2)), 1050)
     ledger.decide(turn, Input("due", START, ("k",), Due(at=1050), "", "tally.Due"), 1050)
     assert [type(event) for event in turn.events] == [tally.Added]
 
 
-def test_a_due_in_time_is_decided() -> None:
+def test_a_due_whose_time_has_come_is_decided() -> None:
     ledger = Ledger(tally.kind(1), Shard("tally"), "1:x", HEAD, 1)
     turn = ledger.begin()
-    ledger.decide(turn, told(add(1, rest_after=50)), 1000)
+    ledger.decide(turn, signal(add(1, rest_after=50)), 1000)
     ledger.decide(turn, Input("due", START, ("k",), Due(at=1050), "", "tally.Due"), 1050)
     assert [type(event) for event in turn.events] == [tally.Added, tally.Rested]

@@ -1,4 +1,4 @@
-"""The ledger by itself: how one turn decides its messages."""
+"""The ledger: how one turn decides its messages."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Message, Position
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
-from tests.kernel.chore import Chore, Tell, Word
+from tests.kernel.chore import Assign, Chore, Report
 
 SHARD = Shard("chore")
 
@@ -21,13 +21,13 @@ def ledger(kind: Kind[Chore] | None = None) -> Ledger[Chore]:
     return Ledger(kind or chore.kind(), SHARD, "7:p", NEVER_OWNED, 1)
 
 
-def told(number: int, **fields: object) -> Input:
-    tell = Tell(request=f"r{number}", key="a", **fields)  # type: ignore[arg-type]
-    return Input("mailbox", Position(number, 0), ("a",), tell, tell.request, "chore.Tell@1", "chore/a", b"data")
+def assignment(number: int, **fields: object) -> Input:
+    command = Assign(request=f"r{number}", key="a", **fields)  # type: ignore[arg-type]
+    return Input("mailbox", Position(number, 0), ("a",), command, command.request, "chore.Assign@1", "chore/a", b"data")
 
 
 def signal(key: str, message: Message) -> Input:
-    return Input("signal", START, (key,), message, "1-1", "chore.Word")
+    return Input("signal", START, (key,), message, "1-1", "chore.Report")
 
 
 def added(number: int) -> Input:
@@ -35,29 +35,29 @@ def added(number: int) -> Input:
     return Input("log", Position(1, number), ("a",), event, f"1-{number}", "tally.Added@1")
 
 
-def test_messages_of_one_turn_see_each_other() -> None:
-    books = ledger()
-    turn = books.begin()
-    books.decide(turn, told(1, wish="w"), 0)
-    books.decide(turn, signal("a", chore.Answer(intent="w")), 0)
-    books.decide(turn, signal("a", chore.Answer(intent="w")), 0)
-    assert [type(event) for event in turn.events] == [chore.Told, chore.Answered]
-    assert books.states == {}, "states change only with the commit"
-    books.committed(turn, Committed(1, Position(9, 12)))
-    assert books.states == {"a": Chore(told=1)}
-    assert books.positions == {"a": {"": Position(9, 12)}}
+def test_each_message_of_a_turn_finds_the_state_that_earlier_ones_left() -> None:
+    shard = ledger()
+    turn = shard.begin()
+    shard.decide(turn, assignment(1, one_shot="w"), 0)
+    shard.decide(turn, signal("a", chore.Result(intent="w")), 0)
+    shard.decide(turn, signal("a", chore.Result(intent="w")), 0)
+    assert [type(event) for event in turn.events] == [chore.Assigned, chore.Completed]
+    assert shard.states == {}, "states change only with the commit"
+    shard.committed(turn, Committed(1, Position(9, 12)))
+    assert shard.states == {"a": Chore(assigned=1)}
+    assert shard.positions == {"a": {"": Position(9, 12)}}
     assert [record.actor for record in turn.records] == ["chore#7", "chore#7"]
     assert [record.cause for record in turn.records] == ["r1", "1-1"]
 
 
 def test_an_unknown_entity_is_created_only_by_commands_and_by_kind_creates() -> None:
-    books = ledger()
-    turn = books.begin()
-    books.decide(turn, signal("nobody", Word(word="x")), 0)
+    shard = ledger()
+    turn = shard.begin()
+    shard.decide(turn, signal("unknown", Report(text="x")), 0)
     assert not turn.records
-    books.decide(turn, told(1), 0)
-    books.decide(turn, signal("a", Word(word="x")), 0)
-    assert [type(event) for event in turn.events] == [chore.Told, chore.Heard]
+    shard.decide(turn, assignment(1), 0)
+    shard.decide(turn, signal("a", Report(text="x")), 0)
+    assert [type(event) for event in turn.events] == [chore.Assigned, chore.Reported]
 
     creating: Ledger[mirror.Mirror] = Ledger(mirror.kind(1), Shard("mirror"), "1:p", NEVER_OWNED, 1)
     other = creating.begin()
@@ -65,93 +65,95 @@ def test_an_unknown_entity_is_created_only_by_commands_and_by_kind_creates() -> 
     assert list(other.states) == ["a"]
 
 
-def test_a_refusal_yields_an_event_and_leaves_no_entity() -> None:
-    books = ledger()
-    turn = books.begin()
-    books.decide(turn, told(1, refuse=True), 0)
+def test_a_refused_command_yields_an_event_and_creates_no_entity() -> None:
+    shard = ledger()
+    turn = shard.begin()
+    shard.decide(turn, assignment(1, refuse=True), 0)
     assert [type(event) for event in turn.events] == [chore.Refused]
-    books.committed(turn, Committed(1, Position(9, 5)))
-    assert books.states == {}
-    assert books.positions == {}
-    assert books.cause_for("a", "") == ""
+    shard.committed(turn, Committed(1, Position(9, 5)))
+    assert shard.states == {}
+    assert shard.positions == {}
+    assert shard.cause_for("a", "") == ""
 
 
-def test_an_entity_that_ends_is_gone_and_may_begin_again() -> None:
-    books = ledger()
-    turn = books.begin()
-    books.decide(turn, told(1, wish="w"), 0)
-    books.decide(turn, told(2, ends=True), 0)
-    books.decide(turn, told(3), 0)
-    books.committed(turn, Committed(1, Position(9, 9)))
-    assert books.states == {"a": Chore(told=1)}
-    gone = books.begin()
-    books.decide(gone, told(4, ends=True), 0)
-    books.committed(gone, Committed(2, Position(9, 11)))
-    assert books.states == {}
-    assert books.positions == {}
+def test_an_ended_entity_is_removed_and_may_begin_again() -> None:
+    shard = ledger()
+    turn = shard.begin()
+    shard.decide(turn, assignment(1, one_shot="w"), 0)
+    shard.decide(turn, assignment(2, ends=True), 0)
+    shard.decide(turn, assignment(3), 0)
+    shard.committed(turn, Committed(1, Position(9, 9)))
+    assert shard.states == {"a": Chore(assigned=1)}
+    ended = shard.begin()
+    shard.decide(ended, assignment(4, ends=True), 0)
+    shard.committed(ended, Committed(2, Position(9, 11)))
+    assert shard.states == {}
+    assert shard.positions == {}
 
 
-def test_an_entity_that_ends_and_begins_again_in_one_step_starts_empty_as_in_replay() -> None:
-    books, replayed = ledger(), ledger()
-    failure = EffectFailed(effect="OneShot", subject="wish", intent="w", error="e")
-    turn = books.begin()
-    books.decide(turn, told(1, wish="w"), 0)
-    books.decide(turn, signal("a", failure), 0)
-    books.committed(turn, Committed(1, Position(9, 2)))
-    again = books.begin()
-    books.decide(again, told(2, ends=True), 0)
-    books.decide(again, told(3), 0)
-    books.committed(again, Committed(2, Position(9, 5)))
+def test_an_entity_that_ends_and_begins_again_in_one_step_starts_empty_as_in_a_replay() -> None:
+    shard, replayed = ledger(), ledger()
+    failure = EffectFailed(effect="OneShot", subject="one-shot", intent="w", error="e")
+    turn = shard.begin()
+    shard.decide(turn, assignment(1, one_shot="w"), 0)
+    shard.decide(turn, signal("a", failure), 0)
+    shard.committed(turn, Committed(1, Position(9, 2)))
+    again = shard.begin()
+    shard.decide(again, assignment(2, ends=True), 0)
+    shard.decide(again, assignment(3), 0)
+    shard.committed(again, Committed(2, Position(9, 5)))
     for number, event in enumerate((*turn.events, *again.events), start=1):
         replayed.replay("a", event, event.subject(), Position(9, number))
-    assert books.positions == replayed.positions == {"a": {"": Position(9, 5)}}
+    assert shard.positions == replayed.positions == {"a": {"": Position(9, 5)}}
 
 
 def test_the_positions_of_the_newest_subjects_are_kept() -> None:
     """A container that keeps dying has one subject per attempt."""
-    books = ledger()
+    shard = ledger()
     for number in range(1, 3 * SUBJECTS_KEPT):
-        books.replay("a", chore.Told(), f"dead/{number}", Position(9, number))
-        books.replay("a", chore.Told(), "steady", Position(8, number))
-    assert len(books.positions["a"]) == SUBJECTS_KEPT
-    assert books.cause_for("a", f"dead/{number}") == f"9-{number}"
-    assert books.cause_for("a", "steady") == books.cause_for("a", "dead/1") == f"8-{number}"
+        shard.replay("a", chore.Assigned(), f"dead/{number}", Position(9, number))
+        shard.replay("a", chore.Assigned(), "steady", Position(8, number))
+    assert len(shard.positions["a"]) == SUBJECTS_KEPT
+    assert shard.cause_for("a", f"dead/{number}") == f"9-{number}"
+    assert shard.cause_for("a", "steady") == shard.cause_for("a", "dead/1") == f"8-{number}"
     restored = ledger()
-    restored.restore(decode_states(Chore, books.snapshot()))
-    assert list(restored.positions["a"].items()) == list(books.positions["a"].items())
+    restored.restore(decode_states(Chore, shard.snapshot()))
+    assert list(restored.positions["a"].items()) == list(shard.positions["a"].items())
 
 
-def test_a_silent_command_is_an_error() -> None:
-    books = ledger()
-    with pytest.raises(SilentMessage, match=r"chore.Tell@1 r1: chore yielded no event"):
-        books.decide(books.begin(), told(1, silent=True), 0)
+def test_a_command_without_an_event_is_an_error() -> None:
+    shard = ledger()
+    with pytest.raises(SilentMessage, match=r"chore.Assign@1 r1: chore yielded no event"):
+        shard.decide(shard.begin(), assignment(1, silent=True), 0)
 
 
 def test_cursors_follow_decided_messages_and_never_go_back() -> None:
-    books = ledger(chore.kind(subscribes={tally.Added: lambda event: (event.key,)}))
-    passed = books.begin()
-    books.decide(passed, added(5), 0)
+    shard = ledger(chore.kind(subscribes={tally.Added: lambda event: (event.key,)}))
+    passed = shard.begin()
+    shard.decide(passed, added(5), 0)
     assert not passed.records
-    books.passed(passed)
-    assert books.log_cursor == START
-    turn = books.begin()
-    books.decide(turn, told(1), 0)
+    shard.passed(passed)
+    assert shard.log_cursor == START
+    turn = shard.begin()
+    shard.decide(turn, assignment(1), 0)
     assert turn.log_cursor == Position(1, 5), (
         "the next step consumes messages without events: they are never decided again"
     )
     assert turn.mail_cursor == Position(1, 0)
-    books.committed(turn, Committed(1, Position(9, 9)))
-    assert (books.log_cursor, books.mail_cursor) == (Position(1, 5), Position(1, 0))
+    shard.committed(turn, Committed(1, Position(9, 9)))
+    assert (shard.log_cursor, shard.mail_cursor) == (Position(1, 5), Position(1, 0))
 
 
 def test_a_message_that_is_given_up_becomes_a_dead_letter_and_an_event() -> None:
-    books = ledger()
-    turn = books.begin()
-    books.give_up(turn, told(1), 3, "why")
+    shard = ledger()
+    turn = shard.begin()
+    shard.give_up(turn, assignment(1), 3, "why")
     (letter,) = turn.dead
     assert (letter.source, letter.at, letter.data, letter.error) == ("mailbox", "r1", b"data", "why")
     (event,) = turn.events
-    assert event == kernel.MessageDeadLettered(message="chore.Tell@1", source="mailbox", at="r1", tries=3, error="why")
+    assert event == kernel.MessageDeadLettered(
+        message="chore.Assign@1", source="mailbox", at="r1", tries=3, error="why"
+    )
     assert turn.records[0].cause == "r1"
     assert turn.records[0].entity == "shard/chore"
     assert turn.mail_cursor == Position(1, 0)
@@ -159,19 +161,19 @@ def test_a_message_that_is_given_up_becomes_a_dead_letter_and_an_event() -> None
 
 
 def test_an_effect_is_caused_by_the_last_event_about_its_subject() -> None:
-    books = ledger()
-    turn = books.begin()
-    books.decide(turn, told(1, wish="w"), 0)
-    books.decide(turn, signal("a", Word(word="x")), 0)
-    books.committed(turn, Committed(1, Position(9, 4)))
-    assert books.cause_for("a", "") == "9-4"
-    assert books.cause_for("a", "wish") == "9-4"
-    failed = books.begin()
-    failure = EffectFailed(effect="OneShot", subject="wish", intent="w", error="e")
-    books.decide(failed, signal("a", failure), 0)
-    books.committed(failed, Committed(2, Position(9, 5)))
-    later = books.begin()
-    books.decide(later, signal("a", Word(word="y")), 0)
-    books.committed(later, Committed(3, Position(9, 6)))
-    assert books.cause_for("a", "wish") == "9-5"
-    assert books.cause_for("a", "") == "9-6"
+    shard = ledger()
+    turn = shard.begin()
+    shard.decide(turn, assignment(1, one_shot="w"), 0)
+    shard.decide(turn, signal("a", Report(text="x")), 0)
+    shard.committed(turn, Committed(1, Position(9, 4)))
+    assert shard.cause_for("a", "") == "9-4"
+    assert shard.cause_for("a", "one-shot") == "9-4"
+    failed = shard.begin()
+    failure = EffectFailed(effect="OneShot", subject="one-shot", intent="w", error="e")
+    shard.decide(failed, signal("a", failure), 0)
+    shard.committed(failed, Committed(2, Position(9, 5)))
+    later = shard.begin()
+    shard.decide(later, signal("a", Report(text="y")), 0)
+    shard.committed(later, Committed(3, Position(9, 6)))
+    assert shard.cause_for("a", "one-shot") == "9-5"
+    assert shard.cause_for("a", "") == "9-6"

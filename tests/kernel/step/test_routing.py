@@ -8,35 +8,35 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Record
 from chronolet_schemas.keys import Shard
 from tests.kernel import chore, mirror, tally
-from tests.kernel.chore import Tell
+from tests.kernel.chore import Assign
 from tests.kernel.rig import Rig, request
 
 
-def _tripping(_message: Any) -> tuple[str, ...]:
+def _failing(_message: Any) -> tuple[str, ...]:
     raise KeyError("no such thing")
 
 
-def test_a_failing_route_is_recorded_and_the_reader_goes_on(rig: Rig) -> None:
-    def route(tell: Any) -> tuple[str, ...]:
-        return _tripping(tell) if tell.key == "bad" else (tell.key,)
+def test_a_command_whose_route_fails_is_quarantined_and_the_reader_continues(rig: Rig) -> None:
+    def route(command: Any) -> tuple[str, ...]:
+        return _failing(command) if command.key == "bad" else (command.key,)
 
-    rig.process(chore.kind(commands={Tell: route}))
-    bad = rig.send(Tell(request=request(), key="bad"))
-    rig.send(Tell(request=request(), key="good"))
-    rig.wait(chore.Told)
+    rig.process(chore.kind(commands={Assign: route}))
+    bad = rig.send(Assign(request=request(), key="bad"))
+    rig.send(Assign(request=request(), key="good"))
+    rig.wait(chore.Assigned)
     (quarantined,) = rig.events(kernel.EntryQuarantined)
     assert (quarantined.at, quarantined.error) == (bad, "its route failed: KeyError: 'no such thing'")
 
 
-def test_a_subscription_whose_route_fails_is_recorded_once(rig: Rig) -> None:
-    rig.process(chore.kind(subscribes={tally.Added: _tripping}), tally.kind(1), mirror.kind(1))
+def test_an_event_whose_route_fails_is_quarantined_once(rig: Rig) -> None:
+    rig.process(chore.kind(subscribes={tally.Added: _failing}), tally.kind(1), mirror.kind(1))
     rig.send(tally.Add(request="1", key="a", number=1), "tally")
     rig.wait(mirror.Seen)
     (quarantined,) = rig.wait(kernel.EntryQuarantined)
     assert quarantined.message == "tally.Added@1"
 
 
-def test_a_command_in_the_wrong_mailbox_is_not_decided(rig: Rig) -> None:
+def test_a_command_in_the_wrong_mailbox_is_quarantined(rig: Rig) -> None:
     """The sender assumes another number of shards: an entity must not get two owners."""
     rig.set_shards("tally", 4)
     rig.process(tally.kind(4))
@@ -55,16 +55,16 @@ def test_foreign_data_is_quarantined_by_the_kind_that_watches_the_clock(rig: Rig
         rig.server.changed.notify_all()
     (quarantined,) = rig.wait(kernel.EntryQuarantined)
     assert quarantined.at == str(at)
-    rig.send(Tell(request=request(), key="a"))
-    rig.wait(chore.Told)
+    rig.send(Assign(request=request(), key="a"))
+    rig.wait(chore.Assigned)
     assert len(rig.events(kernel.EntryQuarantined)) == 1
 
 
-def test_a_kind_that_the_log_does_not_know_is_named(rig: Rig) -> None:
+def test_a_process_with_a_kind_that_its_log_lacks_does_not_start(rig: Rig) -> None:
     rig.set_shards("chore", 0)
     process = rig.process(tally.kind(1))
     process.retire()
     rig.set_shards("chore", 1)
-    stranger = rig.process(chore.kind(), begin=False)
+    other = rig.process(chore.kind(), begin=False)
     with pytest.raises(ValueError, match="kinds chore: this node's log was begun without them"):
-        stranger.start()
+        other.start()

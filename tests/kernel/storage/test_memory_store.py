@@ -8,7 +8,7 @@ from chronolet.kernel.storage.store import Acquired, Committed, Step
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import Shard
 
-RECORD = Record("chore.Told@1", "chore/a", "", "chore#1", "", b"\x80")
+RECORD = Record("chore.Assigned@1", "chore/a", "", "chore#1", "", b"\x80")
 
 
 def test_all_events_of_a_step_have_one_time_though_the_clock_goes_on() -> None:

@@ -1,6 +1,6 @@
-"""A bad line between workers and redis-server: replies that never come, calls that arrive too late.
+"""A bad line between workers and redis-server: replies get lost, calls arrive late.
 
-Input: connections on a unix socket. Output: the same bytes to the server and back, except that now and then a
+Input: connections on a unix socket. Output: the same bytes to the server and back, except that sometimes a
 call's reply is dropped and the connection closed, or a call is held while its sender is cut off (or left to time out),
 and delivered later. Counts what it did, by the function called.
 """
@@ -17,7 +17,7 @@ from tests.support.scratch import HANG_SECONDS
 
 _FUNCTION = re.compile(rb"chronolet_(\w+?)(?:_full)?_1")
 _LATEST_SECONDS = 0.5
-HOW = ("reply lost", "late, sender cut off", "late, sender waits")
+FATES = ("reply lost", "late, sender cut off", "late, sender waits")
 """The fates of a call that goes wrong."""
 
 
@@ -79,9 +79,9 @@ class BadLine:
             server.write(call)
             await server.drain()
             return False
-        what = random.choice(HOW)
-        self.done[f"{function[1].decode()}: {what}"] += 1
-        if what == "reply lost":
+        fate = random.choice(FATES)
+        self.done[f"{function[1].decode()}: {fate}"] += 1
+        if fate == "reply lost":
             dropping.set()
             server.write(call)
             await server.drain()
@@ -89,7 +89,7 @@ class BadLine:
         late = self._loop.create_task(self._deliver_late(call, server))
         self._late.add(late)
         late.add_done_callback(self._late.discard)
-        if what == "late, sender waits":
+        if fate == "late, sender waits":
             await asyncio.wait([late])
         return True
 

@@ -1,7 +1,7 @@
-"""The feeder: sends commands with explicit request ids, in order per key, and resends them on doubt or after a loss.
+"""The sender: sends commands with explicit request ids, in order per key. Resends those without a reply, or lost ones.
 
-Input: the end of the log, from the watcher. Output: commands, and how many of each key. One thread; `gate` keeps
-it from sending. Next: `story` compares the commands sent with their outcome.
+Input: the end of the log, from the watcher. Output: commands, and their number per key. One thread; `gate` keeps
+it from sending. Next: `guarantees` compares the commands sent with their outcome.
 """
 
 import threading
@@ -12,28 +12,28 @@ from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.keys import shard_for
 from tests.kernel import tally
-from tests.kernel.kill.gate import Gate
+from tests.kernel.kill.watcher import Gate
 from tests.kernel.kill.worker import SHARDS
 from tests.support.patience import PATIENT
 
 ADD = registry.type_of(tally.Add)
 
 
-class Feeder:
+class Sender:
     """Sends to all its keys in turn until `finish`."""
 
     def __init__(self, url: str, node: str, keys: list[str], has_room: Callable[[int], bool]) -> None:
         self.sent = dict.fromkeys(keys, 0)
         self.doubts = 0
         self._in_doubt: dict[str, int] = {}
-        """`rest_after` of the commands that were sent and not answered, by key."""
+        """`rest_after` of the commands that were sent and got no reply, by key."""
         self.sent_again = 0
         self.gate = Gate()
         self._store = RedisStore(url, node, timeouts=PATIENT)
         self._has_room = has_room
         self._finishing = threading.Event()
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="sender", daemon=True)
         self._thread.start()
 
     @property
@@ -52,7 +52,7 @@ class Feeder:
         """Resend, in order, all commands that the log does not answer. Call it with the `gate` closed, after a loss."""
         for key, count in self.sent.items():
             for number in range(answered.get(key, 0) + 1, count + 1):
-                self.sent_again += self._surely(key, number) == "sent"
+                self.sent_again += self._send_until_answered(key, number) == "sent"
 
     def _run(self) -> None:
         try:
@@ -71,18 +71,18 @@ class Feeder:
         with self.gate.passing():
             number = self.sent[key] + 1
             rest_after = self._in_doubt.pop(key, rest_after)
-            if self._once(key, number, rest_after) is None:
+            if self._attempt(key, number, rest_after) is None:
                 self.doubts += 1
                 self._in_doubt[key] = rest_after
-                return  # the very same again, next time round: the loss may have to be looked at first
+                return  # resend the same command in the next round: a loss may have to be examined first
             self.sent[key] = number
 
-    def _surely(self, key: str, number: int) -> str:
-        while (answer := self._once(key, number, 1 if number == self.sent[key] else 0)) is None:
+    def _send_until_answered(self, key: str, number: int) -> str:
+        while (answer := self._attempt(key, number, 1 if number == self.sent[key] else 0)) is None:
             self.doubts += 1
         return answer
 
-    def _once(self, key: str, number: int, rest_after: int) -> str | None:
+    def _attempt(self, key: str, number: int, rest_after: int) -> str | None:
         add = tally.Add(request=f"{key}/{number}", key=key, number=number, rest_after=rest_after)
         shard = shard_for("tally", SHARDS["tally"], key)
         try:

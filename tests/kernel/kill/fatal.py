@@ -1,8 +1,8 @@
-"""A kernel process with a deadly entity: its message, timer or effect ends the process immediately.
+"""A kernel process with a fatal entity: its message, timer or effect ends the process immediately.
 
 Input: a server's URL, a folder. Output: the log on that server, and the exit status `DIED` when the process
-reached something deadly. Next: `test_deadly`, which restarts it repeatedly from a forkserver that has imported this
-module.
+ended in that way. Next: `test_fatal_messages`, which restarts it repeatedly from a forkserver that has imported
+this module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.kernel import chore
 NODE = "n1"
 SHARDS = {"chore": 1}
 DIED = 70
-DEADLY_DUE = 14_000
+FATAL_DUE = 14_000
 LEASE_MILLISECONDS = 3_600_000
 """Long, so that no effect is fenced for a lapse instead of ending the process."""
 TIMING = Timing(suspect_pause_seconds=0.2, looks_per_renewal=4_800)
@@ -35,22 +35,22 @@ TIMING = Timing(suspect_pause_seconds=0.2, looks_per_renewal=4_800)
 
 
 def _decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:
-    deadly = isinstance(message, chore.Tell) and message.raises
-    if deadly or (isinstance(message, Due) and message.at == DEADLY_DUE):
+    fatal = isinstance(message, chore.Assign) and message.raises
+    if fatal or (isinstance(message, Due) and message.at == FATAL_DUE):
         os._exit(DIED)
     return chore.decide(state, message, now)
 
 
 def _run(effect: chore.OneShot, context: EffectContext) -> Signal:
-    context.fence("answer")
-    if context.entity == "deadly":
+    context.fence("work")
+    if context.entity == "fatal":
         os._exit(DIED)
     time.sleep(0.005)
-    return chore.Answer(intent=effect.intent)
+    return chore.Result(intent=effect.intent)
 
 
 def run(url: str, folder: Path) -> None:
-    """Run until killed, until something deadly is reached, or until SIGTERM."""
+    """Run until killed, until something fatal is reached, or until SIGTERM."""
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log").open("a")))
     decider = dataclasses.replace(chore.DECIDER, decide=_decide)
     kind = dataclasses.replace(chore.kind(_run), decider=decider)

@@ -1,6 +1,6 @@
-"""Checks the guarantees after a run, from the log, the workers' diaries and the notes.
+"""Checks the guarantees after a run, from the log, the workers' call logs and the notes.
 
-Input: entries, how many commands each key was sent, the folder. Output: figures to print; AssertionError if a
+Input: entries, the number of commands sent per key, the folder. Output: figures to print; AssertionError if a
 guarantee was broken. Nothing here knows which processes were killed.
 """
 
@@ -18,7 +18,7 @@ from tests.kernel.kill.worker import SHARDS
 
 
 def check_log(entries: Sequence[Entry], sent: Mapping[str, int]) -> Counter[str]:
-    """Each input changed state exactly once and in order, the mirror saw the same, `n` has no gap, tokens only grow."""
+    """Each input changed the state exactly once and in order, also in the mirror; `n` has no gap; tokens only grow."""
     gap = next((at for at, entry in enumerate(entries) if entry.position.n != at + 1), None)
     assert gap is None, f"n has a gap: {gap} entries are in order, then {[*entries[max(gap - 2, 0) : gap + 3]]}"
     assert all(a.position.milliseconds <= b.position.milliseconds for a, b in pairwise(entries)), "time goes back"
@@ -77,11 +77,11 @@ def _check_tokens(entries: Sequence[Entry]) -> None:
 
 
 class Line(NamedTuple):
-    """One line of a diary."""
+    """One line of a call log."""
 
     at: int
     pid: str
-    word: str
+    call: str
     shard: str
     token: str
     version: int
@@ -92,44 +92,44 @@ class Line(NamedTuple):
         return int(self.token.partition(":")[0])
 
 
-def diaries(folder: Path) -> list[Line]:
+def calls_of(folder: Path) -> list[Line]:
     """Return all lines of all workers, oldest first."""
     lines = []
-    for path in (folder / "diary").iterdir():
+    for path in (folder / "calls").iterdir():
         for line in path.read_text().splitlines():
-            at, word, shard, token, version, step_id = line.split()
-            lines.append(Line(int(at), path.name, word, shard, token, int(version), step_id))
+            at, call, shard, token, version, step_id = line.split()
+            lines.append(Line(int(at), path.name, call, shard, token, int(version), step_id))
     return sorted(lines)
 
 
 def check_steps(lines: Sequence[Line], versions: Mapping[str, int], *, lossless: bool) -> Counter[str]:
-    """Stale owners got nothing but FENCED; versions are contiguous, and exactly one step committed each."""
+    """Stale owners received only FENCED; versions are contiguous, and exactly one step committed each."""
     fenced: dict[str, set[str]] = defaultdict(set)
     committed: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    asked: dict[str, set[int]] = defaultdict(set)
+    sent: dict[str, set[int]] = defaultdict(set)
     for line in lines:
-        if line.word == "asked":
-            asked[line.shard].add(line.version)
-        elif line.word == "fenced":
+        if line.call == "sent":
+            sent[line.shard].add(line.version)
+        elif line.call == "fenced":
             fenced[line.shard].add(line.token)
-        elif line.word == "committed":
+        elif line.call == "committed":
             assert line.token not in fenced[line.shard], f"{line} was fenced before"
             committed[line.shard][line.version].add(line.step_id)
     for shard, version in versions.items():
-        assert set(range(version)) <= asked[shard], f"{shard}: not every version up to {version} was asked for"
-    words = Counter(line.word for line in lines)
+        assert set(range(version)) <= sent[shard], f"{shard}: not every version up to {version} was sent"
+    counts = Counter(line.call for line in lines)
     if lossless:
-        assert words["conflict"] == 0, "only a loss can make a step differ from what the server has"
+        assert counts["conflict"] == 0, "without a loss, no step differs from the server's data"
         assert all(len(ids) == 1 for each in committed.values() for ids in each.values()), "a version committed twice"
         _check_epochs(lines)
-    return words
+    return counts
 
 
 def _check_epochs(lines: Sequence[Line]) -> None:
     """No token commits a version after a later token has committed an earlier one."""
     by_shard: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for line in lines:
-        if line.word == "committed":
+        if line.call == "committed":
             by_shard[line.shard].append((line.version, line.epoch))
     for shard, pairs in by_shard.items():
         pairs.sort()
@@ -147,11 +147,11 @@ def check_notes(folder: Path, entries: Sequence[Entry], lines: Sequence[Line], *
     assert not missing, f"notes that were never written: {sorted(missing)[:9]}"
     again = sum(times.values()) - len(times)
     owners = _owners(lines)
-    # Not by what was killed: who gets no processor for as long as its lease lasts loses its shards as well.
+    # Not the number of kills: a process that gets no processor for as long as its lease lasts loses its shards, too.
     cut_short = sum(max(0, len(owners[_shard_of(key)]) - 1) for key in {key for key, _ in times})
     assert again <= cut_short + lost, f"{again} notes were repeated where {cut_short} may have been cut short"
-    for _, asked, key, count, process in notes:
-        owner = _owner_at(owners[_shard_of(key)], int(asked), process)
+    for _, at, key, count, process in notes:
+        owner = _owner_at(owners[_shard_of(key)], int(at), process)
         assert owner == process, f"note {key} {count} by {process}, when {owner} had the shard"
     return Counter(taken=len(taken), again=again)
 
@@ -167,7 +167,7 @@ def _count(entry: Entry) -> int:
 def _owners(lines: Sequence[Line]) -> dict[str, list[tuple[int, str]]]:
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for line in lines:
-        if line.word == "acquired":
+        if line.call == "acquired":
             found[line.shard].append((line.at, line.token.partition(":")[2]))
     return found
 
@@ -175,16 +175,16 @@ def _owners(lines: Sequence[Line]) -> dict[str, list[tuple[int, str]]]:
 def _owner_at(owners: Sequence[tuple[int, str]], at: int, process: str) -> str:
     """Return the last process that had acquired the shard before `at`; `process` itself if there is none."""
     owner = process
-    for when, who in owners:
-        if when < at:
-            owner = who
+    for acquired_at, process_id in owners:
+        if acquired_at < at:
+            owner = process_id
     return owner
 
 
 def longest_recovery(lines: Sequence[Line]) -> float:
     """Return the longest time, in seconds, from acquiring a shard to the first step with the same token."""
-    taken = {(line.shard, line.token): line.at for line in lines if line.word == "acquired"}
-    first = {(line.shard, line.token): line.at for line in reversed(lines) if line.word == "committed"}
+    taken = {(line.shard, line.token): line.at for line in lines if line.call == "acquired"}
+    first = {(line.shard, line.token): line.at for line in reversed(lines) if line.call == "committed"}
     return max((first[hold] - taken[hold]) / 1e9 for hold in taken.keys() & first.keys())
 
 

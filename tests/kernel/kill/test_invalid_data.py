@@ -1,4 +1,4 @@
-"""Keys of the wrong type, stale or spoiled snapshots, a full disk: nothing is lost, and nothing is half written."""
+"""Keys of the wrong type, stale or unreadable snapshots, a full disk: nothing is lost, and nothing is half written."""
 
 import signal
 
@@ -9,7 +9,7 @@ from tests.support.redis import PrivateRedis, private_redis
 
 KEYS = Keys(NODE)
 SHARD = Shard("tally", 1)
-SPOILED = {
+CORRUPTED = {
     "log": KEYS.log,
     "meta": KEYS.meta,
     "shard": KEYS.shard(SHARD),
@@ -19,25 +19,25 @@ SPOILED = {
 }
 
 
-def test_keys_of_the_wrong_type_hold_things_up_and_no_more(redis_server: PrivateRedis) -> None:
+def test_keys_of_the_wrong_type_only_delay_work(redis_server: PrivateRedis) -> None:
     with attacked(redis_server, [{"snapshot_events": 50}]) as node:
-        for key in SPOILED.values():
+        for key in CORRUPTED.values():
             node.load()
-            node.spoil(key)
+            node.corrupt(key)
             node.kill_worker()
         node.verdict(least=200)
-        assert node.done["spoiled keys"] == len(SPOILED)
+        assert node.done["corrupted keys"] == len(CORRUPTED)
 
 
-def test_a_lease_of_the_wrong_type_is_a_lease_lost(redis_server: PrivateRedis) -> None:
+def test_a_lease_key_of_the_wrong_type_only_delays_work(redis_server: PrivateRedis) -> None:
     with attacked(redis_server) as node:
         node.load()
-        node.spoil(KEYS.alive(max(node.owners())))
+        node.corrupt(KEYS.alive(max(node.owners())))
         node.load()
         node.verdict(least=40)
 
 
-def test_stale_and_unreadable_snapshots_change_nothing(redis_server: PrivateRedis) -> None:
+def test_stale_and_unreadable_snapshots_have_no_effect(redis_server: PrivateRedis) -> None:
     with attacked(redis_server, [{"snapshot_events": 50}]) as node:
         node.load(500, 600)
         before = {shard: head.token for shard, head in node.store.heads(ALL_SHARDS).items()}
@@ -75,24 +75,24 @@ def _replace_all_workers(node: Node) -> None:
     node.load()
 
 
-def test_a_full_disk_ends_a_server_that_keeps_all_and_it_has_kept_all() -> None:
+def test_a_server_that_ends_on_a_full_disk_has_kept_all_acknowledged_writes() -> None:
     with private_redis(disk=48 << 20) as server, attacked(server) as node:
         for _ in range(2):
             node.load()
-            ballast = server.fill_disk()
+            filler = server.fill_disk()
             assert server.wait_for_end() != -signal.SIGKILL
-            ballast.unlink()
+            filler.unlink()
             server.start()
             node.done["server kills"] += 1
         node.load()
         node.verdict(least=60)
 
 
-def test_a_full_disk_makes_a_server_refuse_and_everything_waits() -> None:
+def test_work_waits_while_a_server_refuses_writes_on_a_full_disk() -> None:
     with private_redis(disk=48 << 20, appendfsync="everysec") as server, attacked(server) as node:
         node.load()
-        ballast = server.fill_disk()
-        node.wait_for_complaint("MISCONF")
-        ballast.unlink()
+        filler = server.fill_disk()
+        node.wait_for_log_line("MISCONF")
+        filler.unlink()
         node.load()
         node.verdict(least=40)
