@@ -1,4 +1,4 @@
-"""A kill in the middle of a write: no part of that write is loaded, now or later."""
+"""A kill in the middle of a write: no part of that write is loaded, then or later."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from tests.support import scratch
 
 @pytest.fixture
 def server() -> Iterator[OwnServer]:
-    """A server of its own state folder; gone at the end."""
+    """A server of its own state folder; removed at the end."""
     folder = scratch.create("state")
     server = OwnServer(folder)
     server.ensure()
@@ -54,7 +54,7 @@ def begun(server: OwnServer) -> tuple[RedisStore, str, list[int]]:
     return store, token, sizes
 
 
-def test_the_file_ends_with_a_whole_transaction_wherever_it_was_cut(server: OwnServer, tmp_path: Path) -> None:
+def test_a_cut_file_is_truncated_to_its_last_whole_transaction(server: OwnServer, tmp_path: Path) -> None:
     """The file's sizes after each acknowledged step show how much of it is whole."""
     store, _, sizes = begun(server)
     store.close()
@@ -72,7 +72,7 @@ def test_the_file_ends_with_a_whole_transaction_wherever_it_was_cut(server: OwnS
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
-def test_half_a_step_does_not_come_back_with_a_later_restart(server: OwnServer, share: float) -> None:
+def test_half_of_a_step_does_not_reappear_after_a_later_restart(server: OwnServer, share: float) -> None:
     """Redis's own repair (aof-load-truncated) lets it: 7.0.15 puts the entries of the torn step before the next."""
     store, token, sizes = begun(server)
     killed(server, sizes[2] + int((sizes[3] - sizes[2]) * share))
@@ -88,7 +88,7 @@ def test_half_a_step_does_not_come_back_with_a_later_restart(server: OwnServer, 
     store.close()
 
 
-def test_what_is_no_torn_end_is_left_as_it_is(server: OwnServer) -> None:
+def test_damage_other_than_a_torn_end_is_an_error(server: OwnServer) -> None:
     store, _, sizes = begun(server)
     store.close()
     killed(server)
@@ -106,7 +106,7 @@ def test_what_is_no_torn_end_is_left_as_it_is(server: OwnServer) -> None:
             cut_torn_end(folder)
 
 
-def test_a_file_that_cannot_be_cut_is_told(server: OwnServer) -> None:
+def test_a_file_that_cannot_be_repaired_is_an_error_and_not_changed(server: OwnServer) -> None:
     """The end is incomplete and the data before it is not Redis's: only a person may repair it."""
     store, _, sizes = begun(server)
     store.close()

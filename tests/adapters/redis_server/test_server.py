@@ -1,4 +1,4 @@
-"""The agent's own redis-server and its disk reserve, with real servers, real kills and a disk that is really full."""
+"""The agent's own redis-server and its disk reserve, with real servers, real kills and a full disk."""
 
 import contextlib
 import os
@@ -45,7 +45,7 @@ def killed(server: OwnServer) -> int:
     return pid
 
 
-def test_starting_using_stopping(folder: Path) -> None:
+def test_a_server_is_started_adopted_and_stopped(folder: Path) -> None:
     server = OwnServer(folder)
     assert server.pid() is None
     assert server.ensure() == "started"
@@ -93,7 +93,7 @@ def test_a_full_server_keeps_its_data_and_continues_once_its_limit_is_raised(fol
     store.close()
 
 
-def test_it_may_take_a_quarter_of_the_machines_memory(folder: Path) -> None:
+def test_its_memory_limit_is_a_quarter_of_the_machines_memory(folder: Path) -> None:
     server = OwnServer(folder)
     server.ensure()
     channel = Channel(Address(server.url), HANG_SECONDS)
@@ -103,7 +103,7 @@ def test_it_may_take_a_quarter_of_the_machines_memory(folder: Path) -> None:
     assert int(bound) == max(machine // 4, 64 << 20)
 
 
-def test_the_settings_that_matter(folder: Path) -> None:
+def test_its_settings_keep_every_acknowledged_write(folder: Path) -> None:
     server = OwnServer(folder)
     server.ensure()
     store = unchecked(server.url)
@@ -120,7 +120,7 @@ def test_the_settings_that_matter(folder: Path) -> None:
     assert settings.items() >= wanted.items()
 
 
-def test_it_outlives_the_agent_and_is_adopted(folder: Path) -> None:
+def test_it_survives_the_agent_and_is_adopted(folder: Path) -> None:
     """Another process starts the server and is killed, with its whole session."""
     code = (
         "import os, signal, sys; from pathlib import Path;"
@@ -151,7 +151,7 @@ def test_it_is_restarted_after_a_crash(folder: Path) -> None:
     store.close()
 
 
-def test_two_agents_start_one_server(folder: Path) -> None:
+def test_concurrent_agents_start_one_server(folder: Path) -> None:
     servers = [OwnServer(folder) for _ in range(5)]
     answers: list[str] = []
     threads = [threading.Thread(target=lambda s=s: answers.append(s.ensure())) for s in servers]
@@ -163,7 +163,7 @@ def test_two_agents_start_one_server(folder: Path) -> None:
     assert len({server.pid() for server in servers}) == 1
 
 
-def test_a_pid_file_of_another_process_is_no_server(folder: Path) -> None:
+def test_a_pid_file_that_names_another_process_is_ignored(folder: Path) -> None:
     server = OwnServer(folder)
     server.folder.mkdir(mode=0o700)
     (server.folder / "redis.pid").write_text(str(os.getpid()))
@@ -174,7 +174,7 @@ def test_a_pid_file_of_another_process_is_no_server(folder: Path) -> None:
 
 @contextlib.contextmanager
 def fake_server(folder: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that calls itself redis-server and names the folder's socket, as any user can."""
+    """A process with the name redis-server and the folder's socket in its title, as any user can start."""
     program = folder.with_name(f"{folder.name}-fake") / "redis-server"
     program.parent.mkdir()
     shutil.copy("/bin/sleep", program)
@@ -191,7 +191,7 @@ def fake_server(folder: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.parametrize("user", ["nobody", "root"])
-def test_a_process_that_only_calls_itself_our_server_gets_no_signal(folder: Path, user: str) -> None:
+def test_a_process_that_only_has_the_name_of_the_server_gets_no_signal(folder: Path, user: str) -> None:
     server = OwnServer(folder, patience_seconds=HANG_SECONDS)
     with fake_server(folder, user=user, cwd="/") as fake:
         server.folder.mkdir(mode=0o700)
@@ -261,10 +261,10 @@ def fill(store: RedisStore, token: str) -> int:
             store.step(fitting(store, token, 100, step_id=str(turn)))
         except StoreUnreachable:
             return turn
-    raise AssertionError("the disk never was full")
+    raise AssertionError("the disk did not become full")
 
 
-def test_a_full_disk_and_the_disk_reserve(folder: Path) -> None:
+def test_after_a_full_disk_the_released_reserve_lets_the_server_restart_with_all_steps(folder: Path) -> None:
     """Redis ends when its disk is full; once the reserve is released it restarts with every acknowledged step."""
     disk = folder / "redis"
     disk.mkdir(mode=0o700)
@@ -304,7 +304,7 @@ def test_a_disk_without_any_room_is_reported(folder: Path) -> None:
     assert "its disk is full" in str(caught.value)
 
 
-def test_a_path_too_long_for_a_socket(folder: Path) -> None:
+def test_a_path_too_long_for_a_socket_is_refused(folder: Path) -> None:
     with pytest.raises(StoreUnreachable, match="shorter --root-dir") as caught:
         OwnServer(folder / ("x" * 100)).ensure()
     assert not caught.value.healing

@@ -20,7 +20,7 @@ def store(redis_server: PrivateRedis) -> Iterator[RedisStore]:
     made.close()
 
 
-def test_a_library_of_the_same_name_with_other_code(redis_server: PrivateRedis) -> None:
+def test_a_library_of_the_same_name_with_other_code_is_refused_and_kept(redis_server: PrivateRedis) -> None:
     other = library.code().replace("local MAILBOX_FULL = 10000", "local MAILBOX_FULL = 1")
     assert other != library.code()
     redis_server.client().function_load(other)
@@ -30,7 +30,7 @@ def test_a_library_of_the_same_name_with_other_code(redis_server: PrivateRedis) 
     assert redis_server.client().function_list(library=library.NAME, withcode=True)[0][7] == other.encode()
 
 
-def test_many_load_at_once(redis_server: PrivateRedis) -> None:
+def test_processes_that_load_the_library_concurrently_all_succeed(redis_server: PrivateRedis) -> None:
     errors: list[Exception] = []
 
     def check() -> None:
@@ -48,7 +48,7 @@ def test_many_load_at_once(redis_server: PrivateRedis) -> None:
     assert len(redis_server.client().function_list()) == 1
 
 
-def test_functions_outlive_the_server(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_the_functions_survive_a_restart_of_the_server(store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
     redis_server.kill9()
     redis_server.start()
@@ -64,7 +64,7 @@ def test_lost_functions_are_loaded_again(store: RedisStore, redis_server: Privat
     store.renew("p", "", 1000)
 
 
-def test_an_emptied_server_fences(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_step_is_fenced_on_an_emptied_server(store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
     step = fitting(store, token)
     redis_server.client().flushall()

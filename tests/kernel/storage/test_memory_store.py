@@ -1,4 +1,4 @@
-"""Behaviour of the in-memory twin that a test can only observe with a manual clock."""
+"""The in-memory store: behaviour that a test can only observe with a manual clock."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from chronolet_schemas.keys import Shard
 RECORD = Record("chore.Assigned@1", "chore/a", "", "chore#1", "", b"\x80")
 
 
-def test_all_events_of_a_step_have_one_time_though_the_clock_goes_on() -> None:
+def test_all_events_of_a_step_have_the_same_time_although_the_clock_advances() -> None:
     server = MemoryServer(clock=itertools.count(1000).__next__)
     store, shard = MemoryStore(server), Shard("chore")
     store.begin("r", {"chore": 1}, RECORD)

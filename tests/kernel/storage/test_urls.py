@@ -18,7 +18,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("url", GOOD)
-def test_the_place_is_shown_without_password_and_options(url: str) -> None:
+def test_the_address_is_shown_without_password_and_options(url: str) -> None:
     assert Address(url).where == GOOD[url]
     assert urls.has_password(url) == ("S3CRET" in url)
     Address(url).connection(1.0)
@@ -52,7 +52,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("url", BAD)
-def test_a_refusal_does_not_show_the_url(url: str) -> None:
+def test_the_error_for_an_unusable_url_does_not_show_its_password(url: str) -> None:
     with pytest.raises(urls.RedisUrlError) as caught:
         RedisStore(url, "n")
     assert BAD[url] in str(caught.value)
