@@ -172,7 +172,9 @@ class MemoryStore:
             at=at,
             log_cursor=step.new_log_cursor,
             mail_cursor=step.new_mail_cursor,
-            attempts={message: count for message, count in head.attempts.items() if message not in step.forget_attempts},
+            attempts={
+                message: count for message, count in head.attempts.items() if message not in step.forget_attempts
+            },
             schema=max(head.schema, step.schema),
         )
         data = server.shard(step.shard)

@@ -12,7 +12,9 @@ from typing import Any
 from chronolet.kernel.storage.store import Head, StoreBroken
 from chronolet_schemas.envelope import FIELDS, START, Entry, Mail, Position
 
-NEVER_OWNED = Head(token="", version=0, step_id="", at=START, log_cursor=START, mail_cursor=START, attempts={}, schema=0)
+NEVER_OWNED = Head(
+    token="", version=0, step_id="", at=START, log_cursor=START, mail_cursor=START, attempts={}, schema=0
+)
 
 _FIELD_NAMES = tuple(name.encode() for name in FIELDS)
 _MAIL_NAMES = [b"type", b"entity", b"request", b"data"]
