@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from chronolet.kernel.effects.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS, MEMORY_SECONDS, Pace, untried
+from chronolet.kernel.effects.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS, MEMORY_SECONDS, Pace, initial_limit
 
 
 class Server:
@@ -58,7 +58,7 @@ def test_uneven_durations_do_not_lower_the_limit(spread: float) -> None:
 
 def test_the_first_batch_runs_with_the_first_limit() -> None:
     assert Server(20).works(1000) == 4
-    assert untried(2) == 2 * GAIN
+    assert initial_limit(2) == 2 * GAIN
 
 
 def test_jobs_that_wait_for_each_other_do_not_keep_the_limit_low() -> None:

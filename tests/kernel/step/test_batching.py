@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronolet.kernel.effects.slot import LookAgain
+from chronolet.kernel.effects.slot import PauseOver
 from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import START, Event, Position, Signal
@@ -43,9 +43,11 @@ def test_adjacent_entries_become_one_input_consumed_as_the_last() -> None:
 
 
 def test_other_items_split_a_batch_and_keep_their_place() -> None:
-    look = LookAgain("node", "sink/web")
-    found = batched(BATCHES, [entry(1), entry(2), entry(3, Single), look, look, entry(4), entry(5, keys=("b",))], START)
-    assert [numbers(found[0]), found[1], found[2], found[3]] == [[1, 2], entry(3, Single), look, look]
+    pause_over = PauseOver("node", "sink/web")
+    found = batched(
+        BATCHES, [entry(1), entry(2), entry(3, Single), pause_over, pause_over, entry(4), entry(5, keys=("b",))], START
+    )
+    assert [numbers(found[0]), found[1], found[2], found[3]] == [[1, 2], entry(3, Single), pause_over, pause_over]
     assert [numbers(one) for one in found[4:]] == [[4], [5]]
 
 

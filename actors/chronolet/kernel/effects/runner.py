@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chronolet.kernel.effects.slot import LookAgain, Outlived, RunnerDependencies, Slot, SlotFreed
+from chronolet.kernel.effects.slot import Cleared, PauseOver, RunnerDependencies, Slot, SlotFreed
 from chronolet.kernel.effects.timers import Timer
 from chronolet.kernel.kind import Effect, Kind
 from chronolet.kernel.step.ledger import ENDED_THE_PROCESS, MAX_ATTEMPTS
@@ -80,7 +80,7 @@ class EffectRunner:
         slots = self._slots.get(slot.key, {})
         if slots.get(subject) is slot:
             del slots[subject]
-        self.absolve(slot)
+        self.clear_suspect(slot)
         if not slots:
             self._slots.pop(slot.key, None)
         if not any(effect.subject == subject and effect.intent == intent for effect in wanted):
@@ -88,9 +88,9 @@ class EffectRunner:
         elif pause:
             self._hold(slot, pause)
 
-    def release(self, again: LookAgain) -> None:
+    def release(self, pause: PauseOver) -> None:
         """End a subject's pause."""
-        self._held.get(again.key, {}).pop(again.subject, None)
+        self._held.get(pause.key, {}).pop(pause.subject, None)
 
     def launch(self) -> None:
         """Mark and start the effects that need a mark; suspects start one at a time."""
@@ -108,7 +108,7 @@ class EffectRunner:
             self._alone = slot
             self._submit_marked(slot)
 
-    def absolve(self, slot: Slot) -> None:
+    def clear_suspect(self, slot: Slot) -> None:
         """Clear a suspect that has ended, or has run for long enough: the next suspect may start."""
         if self._alone is slot:
             self._alone = None
@@ -156,7 +156,7 @@ class EffectRunner:
         elif (self._watching() or self._suspects.known()) and self.counted([effect]):
             self._suspect(slot)
         else:
-            self._shared.workshop.submit(slot)
+            self._shared.lanes.submit(slot)
 
     def _suspect(self, slot: Slot) -> None:
         slot.mark = mark_of(slot.key, slot.effect)
@@ -174,10 +174,10 @@ class EffectRunner:
 
     def _submit_marked(self, slot: Slot) -> None:
         seconds = self._timing.suspect_seconds
-        self._shared.timers.after(seconds, lambda: self._shared.deliver(Outlived(slot)))
-        self._shared.workshop.submit(slot)
+        self._shared.timers.after(seconds, lambda: self._shared.deliver(Cleared(slot)))
+        self._shared.lanes.submit(slot)
 
     def _hold(self, slot: Slot, seconds: float) -> None:
-        again = LookAgain(slot.key, slot.effect.subject)
-        timer = self._shared.timers.after(seconds, lambda: self._shared.deliver(again))
+        over = PauseOver(slot.key, slot.effect.subject)
+        timer = self._shared.timers.after(seconds, lambda: self._shared.deliver(over))
         self._held.setdefault(slot.key, {})[slot.effect.subject] = Hold(slot.effect.intent, timer)

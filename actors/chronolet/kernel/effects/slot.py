@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from chronolet.kernel.effects.lanes import Lanes
 from chronolet.kernel.effects.timers import Timer, Timers
-from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.faults import Faults
 from chronolet.kernel.kind import Effect, EffectFailed, EventDriven, Job
 from chronolet.kernel.observer import Observer, Outcome, Queue
@@ -40,14 +40,14 @@ class SlotFreed(NamedTuple):
     ran_seconds: float = 0.0
 
 
-class LookAgain(NamedTuple):
+class PauseOver(NamedTuple):
     """Notifies the host that a subject's back-off is over."""
 
     key: str
     subject: str
 
 
-class Outlived(NamedTuple):
+class Cleared(NamedTuple):
     """Notifies the host that an effect has run for long enough to be cleared of suspicion of ending the process."""
 
     slot: Slot
@@ -63,13 +63,13 @@ class EffectInput(NamedTuple):
 class RunnerDependencies(NamedTuple):
     """Dependencies shared by all effects of a host."""
 
-    workshop: Workshop
+    lanes: Lanes
     timers: Timers
     permit: Permit
     faults: Faults
     observer: Observer
     timing: Timing
-    deliver: Callable[[EffectInput | SlotFreed | LookAgain | Outlived | Input], None]
+    deliver: Callable[[EffectInput | SlotFreed | PauseOver | Cleared | Input], None]
     token: str = ""
     """The fencing token of the shard that owns the effects."""
 
@@ -174,7 +174,7 @@ class Slot:
         if stop is not None:
             stop()
             self._end("cancelled", None, "")
-        elif not self.standing and self._shared.workshop.withdraw(self):
+        elif not self.standing and self._shared.lanes.withdraw(self):
             waited = time.monotonic() - self._queued_at
             self._shared.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
             # The subject's next effect must not wait for the turn of a cancelled one.
@@ -247,14 +247,14 @@ class Slot:
             return
         name = self._job.measure(self.effect, result)
         if name and self._has_turn:
-            self._shared.workshop.record_duration(self, name, seconds)
+            self._shared.lanes.record_duration(self, name, seconds)
 
     def leave(self) -> None:
         """Give the turn back; idempotent. Call it once the effects that follow from the result are queued for it."""
         with self._turn:
             had, self._has_turn = self._has_turn, False
         if had:
-            self._shared.workshop.release(self)
+            self._shared.lanes.release(self)
 
     def abandon(self) -> None:
         """Note that the host is gone: its result will not be decided."""

@@ -18,7 +18,7 @@ import pykka
 
 from chronolet.kernel.clock import Clock
 from chronolet.kernel.effects.runner import EffectRunner
-from chronolet.kernel.effects.slot import EffectInput, LookAgain, Outlived, RunnerDependencies, Slot, SlotFreed
+from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, RunnerDependencies, Slot, SlotFreed
 from chronolet.kernel.hosting.entity_timers import EntityTimers
 from chronolet.kernel.hosting.host_handle import HostHandle, Item, message_of
 from chronolet.kernel.kind import Due, EffectFailed
@@ -244,14 +244,14 @@ class Host(pykka.ThreadingActor):
     # -- one item ------------------------------------------------------------------------------------------------
     def _decide(self, turn: Turn[Any], item: Item) -> tuple[Slot, float] | None:
         """Decide one item. Returns the slot it frees, with the pause in seconds before the same effect is retried."""
-        if isinstance(item, LookAgain):
+        if isinstance(item, PauseOver):
             self._runner.release(item)
             turn.to_reconcile.append(item.key)
             return None
-        if isinstance(item, Outlived):
+        if isinstance(item, Cleared):
             if self._runner.runs(item.slot):
                 self._clear_mark(turn, item.slot)
-                self._runner.absolve(item.slot)
+                self._runner.clear_suspect(item.slot)
             return None
         if isinstance(item, SlotFreed):
             self._clear_mark(turn, item.slot)

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from chronolet.kernel.effects.slot import EffectInput, LookAgain, Outlived, SlotFreed
+from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, SlotFreed
 from chronolet.kernel.hosting.inbox import Inbox
 from chronolet.kernel.step.ledger import Input, Ledger
 from chronolet.kernel.storage.store import DeadLetter
@@ -21,7 +21,7 @@ from chronolet_schemas.envelope import START, Event, Position
 MOST_WAITING = 5_000
 """Maximum backlog of a host, in messages. The rest stays in the log until there is room."""
 
-Item = Input | EffectInput | SlotFreed | LookAgain | Outlived
+Item = Input | EffectInput | SlotFreed | PauseOver | Cleared
 """An item of a host's inbox."""
 
 

@@ -21,9 +21,9 @@ import structlog
 from msgspec import Struct, field
 
 from chronolet.kernel.clock import Clock
+from chronolet.kernel.effects.lanes import Lanes
 from chronolet.kernel.effects.slot import RunnerDependencies
 from chronolet.kernel.effects.timers import Timers
-from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.faults import Faults, NoFaults
 from chronolet.kernel.hosting.adoption import Adopt
 from chronolet.kernel.hosting.host import Services
@@ -165,7 +165,7 @@ class Process:
     def _context(self) -> SupervisorContext:
         setup = self._setup
         shared = RunnerDependencies(
-            workshop=Workshop(self._timers.after, setup.workers),
+            lanes=Lanes(self._timers.after, setup.workers),
             timers=self._timers,
             permit=self.lease,
             faults=setup.faults,

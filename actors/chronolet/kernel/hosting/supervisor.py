@@ -39,13 +39,13 @@ from chronolet.kernel.hosting.notices import (
 )
 from chronolet.kernel.hosting.shard_recovery import ShardRecovery
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.log.log_end import LogMemory, complain
+from chronolet.kernel.log.log_end import LogMemory, log_loss
 from chronolet.kernel.log.loss import is_behind, known, lacks_what_was_read
 from chronolet.kernel.log.reader import Reader
 from chronolet.kernel.log.recovery import History
 from chronolet.kernel.ownership.claims import Claim, Claims
 from chronolet.kernel.ownership.lease import Lease
-from chronolet.kernel.ownership.waiting_mail import let_others_read, let_read, with_mail
+from chronolet.kernel.ownership.waiting_mail import wait_for_other_processes, wait_until_decided, with_waiting_commands
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.step.shard_writer import ServerBehind, ShardLost
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
@@ -200,11 +200,11 @@ class Supervisor(pykka.ThreadingActor):
 
     def _host(self, claims: Mapping[Shard, Claim]) -> None:
         self._context.phase("recovering")
-        first = with_mail(self._store, claims)
+        first = with_waiting_commands(self._store, claims)
         self._start_hosts(first)
         seconds = self._timing.mail_seconds
-        let_read([self._hosted[shard][0] for shard in first if shard in self._hosted], seconds)
-        let_others_read(self._store, self._router.of_other_kinds(), seconds)
+        wait_until_decided([self._hosted[shard][0] for shard in first if shard in self._hosted], seconds)
+        wait_for_other_processes(self._store, self._router.of_other_kinds(), seconds)
         self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
         self._context.services.shared.observer.shards_owned(len(self._hosted))
         self._stands_by = False
@@ -321,7 +321,7 @@ class Supervisor(pykka.ThreadingActor):
     def _log_lost(self) -> kernel.LogLost | None:
         lost = self._context.memory.lost(self._store, self._run)
         if lost is not None:
-            complain(lost)
+            log_loss(lost)
         return lost
 
     def _remember(self, handles: Iterable[HostHandle]) -> None:

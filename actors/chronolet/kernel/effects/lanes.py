@@ -1,6 +1,6 @@
 """Queues of one-shots: each lane has a concurrency limit and an order in which waiting one-shots start.
 
-Input: slots to launch. Output: calls of their `launch`, now or once there is room. Next: `effects`.
+Input: slots to launch. Output: calls of their `launch`, now or once there is room. Next: `slot`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class OneShot(Protocol):
 
     def queued(self, queue: Queue) -> None:
         """Notify it that it has to wait; called again before its launch, with the number of others that started first.
-        Called under the workshop's lock: must return immediately.
+        Called under the lock of the lanes: must return immediately.
         """
 
     def launch(self) -> None:
-        """Start it; raises nothing. It calls `Workshop.release` once when its turn is over, even if it cannot start."""
+        """Start it; raises nothing. It calls `Lanes.release` once when its turn is over, even if it cannot start."""
 
 
 class Lane:
@@ -108,7 +108,7 @@ class Lane:
         self.begun += 1
 
 
-class Workshop:
+class Lanes:
     """Runs at most `limit` one-shots of each lane, or as many as its jobs allow. `after` is `Timers.after`."""
 
     def __init__(self, after: Callable[[float, Callable[[], None]], Timer], limit: int = 16) -> None:
