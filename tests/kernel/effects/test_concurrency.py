@@ -55,7 +55,7 @@ def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) 
     rig.process(chore.kind(effects=lanes), workers=1)
     for key, intent in (("a", "pull"), ("b", "pull"), ("c", "stop")):
         rig.send(Assign(request=request(), key=key, one_shot=intent))
-    assert [answered.text for answered in rig.wait(chore.Completed)] == ["stop"]
+    assert [one.text for one in rig.wait(chore.Completed)] == ["stop"]
     release.set()
     rig.wait(chore.Completed, 3)
 
@@ -65,16 +65,16 @@ def test_a_lane_has_its_own_limit_and_order_and_every_end_of_an_effect_makes_roo
 ) -> None:
     """Starts of pods: one that succeeds, fails, times out or is cancelled makes room for the next."""
     begun: list[str] = []
-    out_of_time: list[Callable[[], None]] = []
+    time_outs: list[Callable[[], None]] = []
     after = Timers.after
 
-    def noted(timers: Timers, seconds: float, action: Callable[[], None]) -> Timer:
+    def recorded(timers: Timers, seconds: float, action: Callable[[], None]) -> Timer:
         """A time-out that the test triggers, once the effect has begun."""
         if seconds == LATE:
-            out_of_time.append(action)
+            time_outs.append(action)
         return after(timers, seconds, action)
 
-    monkeypatch.setattr(Timers, "after", noted)
+    monkeypatch.setattr(Timers, "after", recorded)
     release = {name: threading.Event() for name in ("first", "fails", "late", "withdrawn", "last")}
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
@@ -106,7 +106,7 @@ def test_a_lane_has_its_own_limit_and_order_and_every_end_of_an_effect_makes_roo
     release["first"].set()
     release["fails"].set()
     scratch.wait_until(lambda: begun[-1] == "late", "the effect that times out")
-    (expire,) = out_of_time
+    (expire,) = time_outs
     expire()
     rig.wait(chore.Failed, 2)  # the late one and the failing one
     scratch.wait_until(lambda: "last" in begun, "the last of the lane")
