@@ -23,7 +23,7 @@ from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.keys import Keys, Shard
 from tests.kernel import chore
-from tests.kernel.chore import Tell
+from tests.kernel.chore import Assign
 from tests.kernel.rig import request
 from tests.support import scratch
 from tests.support.redis import PrivateRedis, private_redis
@@ -60,11 +60,11 @@ class Alone:
 
     def tell(self, **what: Any) -> None:
         """Something to decide, and an effect of it."""
-        before = len(self.events(chore.Told))
-        tell = Tell(request=request(), key="a", **what)
-        sent = self.store.send(CHORE, registry.type_of(Tell), "chore/a", tell.request, codec.encode(tell))
+        before = len(self.events(chore.Assigned))
+        tell = Assign(request=request(), key="a", **what)
+        sent = self.store.send(CHORE, registry.type_of(Assign), "chore/a", tell.request, codec.encode(tell))
         assert sent == "sent"
-        scratch.wait_until(lambda: len(self.events(chore.Told)) > before, "its decision")
+        scratch.wait_until(lambda: len(self.events(chore.Assigned)) > before, "its decision")
 
     def events(self, event: type[E]) -> list[E]:
         name = registry.type_of(event)
@@ -95,11 +95,11 @@ def shared() -> Iterator[PrivateRedis]:
 
 def test_not_one_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path: Path) -> None:
     with alone(shared, "theirs", tmp_path / "theirs") as theirs:
-        theirs.tell(wish="w")
+        theirs.tell(one_shot="w")
     before = keys_of(shared, "theirs")
     assert len(before) >= 3
     with private_redis() as own, alone(own, "ours", tmp_path / "ours") as ours:
-        ours.tell(wish="w")
+        ours.tell(one_shot="w")
     # From here on the server refuses, and notes, whatever names a key that is not this node's.
     admin = shared.client()
     admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys('ours').prefix}:*"])
@@ -108,15 +108,15 @@ def test_not_one_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path
     assert [line["object"] for line in admin.acl_log()] == [Keys("theirs").meta]
     admin.acl_log_reset()
     with alone(shared, "ours", tmp_path / "ours") as ours:
-        ours.tell(wish="w")
-        scratch.wait_until(lambda: ours.events(chore.Answered) != [], "its effect")
+        ours.tell(one_shot="w")
+        scratch.wait_until(lambda: ours.events(chore.Completed) != [], "its effect")
         (lost,) = ours.events(kernel.LogLost)
         assert (lost.node, lost.found) == ("ours", "0-0")
     assert admin.acl_log() == []
     admin.acl_setuser("default", enabled=True, keys=["*"])
     assert keys_of(shared, "theirs") == before
     with alone(shared, "theirs", tmp_path / "theirs") as theirs:
-        theirs.tell(wish="w")
+        theirs.tell(one_shot="w")
         assert theirs.events(kernel.LogLost) == []
 
 
@@ -125,9 +125,9 @@ def test_a_wall_clock_that_goes_hours_to_and_fro(shared: PrivateRedis, tmp_path:
     with alone(shared, "n", tmp_path) as node:
         for number, ahead in enumerate(steps, start=1):
             shared.step_clock(ahead)
-            node.tell(wish=f"w{number}", due=number)
-            scratch.wait_until(lambda number=number: len(node.events(chore.Rang)) == number, "its timer")  # type: ignore[misc]
-            scratch.wait_until(lambda number=number: len(node.events(chore.Answered)) == number, "its effect")  # type: ignore[misc]
+            node.tell(one_shot=f"w{number}", due=number)
+            scratch.wait_until(lambda number=number: len(node.events(chore.Fired)) == number, "its timer")  # type: ignore[misc]
+            scratch.wait_until(lambda number=number: len(node.events(chore.Completed)) == number, "its effect")  # type: ignore[misc]
             scratch.wait_until(node.process.lease.valid, "a lease that holds")
             assert abs(node.ahead_seconds()) < HOUR, "it follows its own machine's clock"
     shared.step_clock(-7 * HOUR)

@@ -128,7 +128,7 @@ def _recover(store: RedisStore, upto: Position, clock: Clock) -> float:
 
     started = clock()
     recovery = Recovery(kinds, Router(kinds, gauge.SHARDS), store, history)
-    head = Head(token="", version=1, step_id="", at=upto, log_cursor=upto, mail_cursor=START, tries={}, schema=0)
+    head = Head(token="", version=1, step_id="", at=upto, log_cursor=upto, mail_cursor=START, attempts={}, schema=0)
     recovered = recovery.run({GAUGE: ("1:bench", head)}, frozenset())[GAUGE]
     spent = clock() - started
     assert len(recovered.ledger.states) == gauge.ENTITIES

@@ -23,7 +23,7 @@ from chronolet.kernel.storage.store import (
 )
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import Shard
-from tests.support.patience import be_patient
+from tests.support.patience import PATIENT
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 SHARD = Shard("pod", 0)
@@ -45,7 +45,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "kernel#0", "", b"\x80")
 
 
 @pytest.fixture(params=["memory", "redis"])
-def another(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Another]:
+def another(request: pytest.FixtureRequest) -> Iterator[Another]:
     """Makes stores of one and the same node, as each process has its own."""
     made: list[Store] = []
     if request.param == "memory":
@@ -56,10 +56,9 @@ def another(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
             return made[-1]
     else:
         redis = request.getfixturevalue("redis_server")
-        be_patient(monkeypatch)
 
         def make() -> Store:
-            made.append(RedisStore(redis.url, "n"))
+            made.append(RedisStore(redis.url, "n", timeouts=PATIENT))
             made[-1].check()
             return made[-1]
 
@@ -146,7 +145,7 @@ def test_two_begin_at_once_and_one_wins(another: Another) -> None:
 
 def test_a_shard_never_owned(begun: Store) -> None:
     head = begun.heads([SHARD, OTHER])[OTHER]
-    assert (head.token, head.version, head.log_cursor, head.at, dict(head.tries)) == ("", 0, START, START, {})
+    assert (head.token, head.version, head.log_cursor, head.at, dict(head.attempts)) == ("", 0, START, START, {})
 
 
 def test_acquiring_gives_the_next_epoch_and_retiring_frees_at_once(begun: Store) -> None:
@@ -280,7 +279,7 @@ def test_a_stale_token_is_fenced(begun: Store, token: str) -> None:
     assert begun.count_attempts(SHARD, token, {"m": 1}) == Fenced(held)
     assert not begun.snapshot(SHARD, token, Snapshot(begun.last(), 1, b""))
     assert begun.read_snapshots([SHARD]).get(SHARD) is None
-    assert not begun.heads([SHARD])[SHARD].tries
+    assert not begun.heads([SHARD])[SHARD].attempts
     assert len(begun.read_log(START, 10)) == 1
 
 
@@ -330,9 +329,9 @@ def test_tries_are_counted_and_forgotten(begun: Store) -> None:
     assert begun.count_attempts(SHARD, token, {"log:5-5": 1}) is None
     assert begun.count_attempts(SHARD, token, {"log:5-5": 2}) is None
     assert begun.count_attempts(SHARD, token, {"log:5-5": 2, "log:6-6": 1}) is None
-    assert begun.heads([SHARD])[SHARD].tries == {"log:5-5": 2, "log:6-6": 1}
-    commit(begun, token, forget_tries=("log:5-5", "never counted"))
-    assert begun.heads([SHARD])[SHARD].tries == {"log:6-6": 1}
+    assert begun.heads([SHARD])[SHARD].attempts == {"log:5-5": 2, "log:6-6": 1}
+    commit(begun, token, forget_attempts=("log:5-5", "never counted"))
+    assert begun.heads([SHARD])[SHARD].attempts == {"log:6-6": 1}
 
 
 @pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from chronolet.kernel.hosting.supervisor import LOOKS_IN_RENEWAL
 from chronolet.kernel.ownership.lease import RENEWALS_IN_TTL, TTL_MILLISECONDS
+from chronolet.kernel.timing import Timing
 from chronolet.pod.decider import DECIDER
 from chronolet.pod.state import State
 from chronolet.pod.status.status import pod_status
@@ -35,7 +35,7 @@ NEVER = 1_000_000
 """A failure threshold that is not reached."""
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 FAILURES = 4
-LOOK_MS = TTL_MILLISECONDS // RENEWALS_IN_TTL // LOOKS_IN_RENEWAL
+LOOK_MS = TTL_MILLISECONDS // RENEWALS_IN_TTL // Timing().looks_per_renewal
 """What a loaded machine may be late by."""
 
 

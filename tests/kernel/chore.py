@@ -1,4 +1,4 @@
-"""A test kind that obeys commands: effects, timers, refusals, ends and failures on request."""
+"""A test kind whose commands request effects, timers, refusals, ends and failures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from chronolet_schemas.registry import registered
 
 
 @registered
-class Tell(Command, frozen=True, kw_only=True):
-    """Becomes `Told` with the same fields, unless `refuse`, `raises` or `silent` is set."""
+class Assign(Command, frozen=True, kw_only=True):
+    """Becomes `Assigned` with the same fields, unless `refuse`, `raises` or `silent` is set."""
 
     key: str
-    wish: str = ""
+    one_shot: str = ""
     standing: str = ""
     due: int = 0
     ends: bool = False
@@ -28,8 +28,8 @@ class Tell(Command, frozen=True, kw_only=True):
 
 
 @registered
-class Told(Event, frozen=True, kw_only=True):
-    wish: str = ""
+class Assigned(Event, frozen=True, kw_only=True):
+    one_shot: str = ""
     standing: str = ""
     due: int = 0
 
@@ -45,38 +45,39 @@ class Ended(Event, frozen=True, kw_only=True):
 
 
 @registered
-class Answered(Event, frozen=True, kw_only=True):
-    wish: str
-    word: str = ""
+class Completed(Event, frozen=True, kw_only=True):
+    intent: str
+    text: str = ""
 
 
 @registered
-class GaveUp(Event, frozen=True, kw_only=True):
-    wish: str
+class Failed(Event, frozen=True, kw_only=True):
+    intent: str
     error: str
     timed_out: bool = False
 
     def subject(self) -> str:
-        return "wish"
+        return "one-shot"
 
 
 @registered
-class Heard(Event, frozen=True, kw_only=True):
-    word: str
+class Reported(Event, frozen=True, kw_only=True):
+    text: str
 
 
 @registered
-class Rang(Event, frozen=True, kw_only=True):
+class Fired(Event, frozen=True, kw_only=True):
     at: int
-    still: int = 0
+    still_due: int = 0
 
 
 class Chore(msgspec.Struct, frozen=True):
-    told: int = 0
-    wish: str = ""
+    assigned: int = 0
+    """How often it was assigned something."""
+    one_shot: str = ""
     standing: str = ""
     due: int = 0
-    heard: tuple[str, ...] = ()
+    reports: tuple[str, ...] = ()
 
 
 class OneShot(Effect, frozen=True, kw_only=True):
@@ -87,15 +88,15 @@ class Standing(Effect, frozen=True, kw_only=True):
     pass
 
 
-class Answer(Signal, frozen=True, kw_only=True):
+class Result(Signal, frozen=True, kw_only=True):
     intent: str
-    word: str = ""
+    text: str = ""
 
 
-class Word(Signal, frozen=True, kw_only=True):
-    """Becomes `Heard`; the word "poison" makes the decider raise."""
+class Report(Signal, frozen=True, kw_only=True):
+    """Becomes `Reported`; the text "poison" makes the decider raise."""
 
-    word: str
+    text: str
 
 
 SILENT_DUE = 13
@@ -104,53 +105,57 @@ SILENT_DUE = 13
 
 def decide(state: Chore, message: object, _now: int) -> Sequence[Event]:
     match message:
-        case Tell():
-            return _told(message)
-        case Answer() if state.wish == message.intent:
-            return (Answered(wish=message.intent, word=message.word),)
-        case EffectFailed() if state.wish == message.intent:
-            return (GaveUp(wish=message.intent, error=message.error, timed_out=message.timed_out),)
-        case Word(word="poison"):
-            raise ValueError("poisoned word")
-        case Word():
-            return (Heard(word=message.word),)
+        case Assign():
+            return _assigned(message)
+        case Result() if state.one_shot == message.intent:
+            return (Completed(intent=message.intent, text=message.text),)
+        case EffectFailed() if state.one_shot == message.intent:
+            return (Failed(intent=message.intent, error=message.error, timed_out=message.timed_out),)
+        case Report(text="poison"):
+            raise ValueError("poisoned report")
+        case Report():
+            return (Reported(text=message.text),)
         case Due(at=at):
-            return () if at == SILENT_DUE else (Rang(at=at, still=at if at == SILENT_DUE + 1 else 0),)
+            return () if at == SILENT_DUE else (Fired(at=at, still_due=at if at == SILENT_DUE + 1 else 0),)
     return ()
 
 
-def _told(tell: Tell) -> Sequence[Event]:
-    if tell.raises:
+def _assigned(command: Assign) -> Sequence[Event]:
+    if command.raises:
         raise ValueError("poisoned command")
-    if tell.silent:
+    if command.silent:
         return ()
-    if tell.refuse:
+    if command.refuse:
         return (Refused(),)
-    if tell.ends:
-        return (Told(), Ended())
-    return (Told(wish=tell.wish, standing=tell.standing, due=tell.due),)
+    if command.ends:
+        return (Assigned(), Ended())
+    return (Assigned(one_shot=command.one_shot, standing=command.standing, due=command.due),)
 
 
 def evolve(state: Chore, event: Event) -> Chore | None:
     replace = msgspec.structs.replace
     match event:
-        case Told():
+        case Assigned():
             return replace(
-                state, told=state.told + 1, wish=event.wish, standing=event.standing, due=event.due or state.due
+                state,
+                assigned=state.assigned + 1,
+                one_shot=event.one_shot,
+                standing=event.standing,
+                due=event.due or state.due,
             )
-        case Answered() | GaveUp():
-            return replace(state, wish="")
-        case Heard():
-            return replace(state, heard=(*state.heard, event.word))
-        case Rang():
-            return replace(state, due=event.still)
+        case Completed() | Failed():
+            return replace(state, one_shot="")
+        case Reported():
+            return replace(state, reports=(*state.reports, event.text))
+        case Fired():
+            return replace(state, due=event.still_due)
         case Ended():
             return None
     return state
 
 
 def outstanding(state: Chore) -> Sequence[Effect]:
-    one_shot = (OneShot(subject="wish", intent=state.wish),) if state.wish else ()
+    one_shot = (OneShot(subject="one-shot", intent=state.one_shot),) if state.one_shot else ()
     standing = (Standing(subject="standing", intent=state.standing),) if state.standing else ()
     return (*one_shot, *standing)
 
@@ -174,17 +179,17 @@ def kind(
         "state": Chore,
         "format": 1,
         "decider": DECIDER,
-        "commands": {Tell: lambda tell: (tell.key,)},
-        "effects": {OneShot: Job(one_shot or _at_once, timeout)},
+        "commands": {Assign: lambda command: (command.key,)},
+        "effects": {OneShot: Job(one_shot or _complete, timeout)},
         "standing": standing if isinstance(standing, Mapping) else {Standing: Job(standing or _until_cancelled)},
     }
     return Kind(**fields | more)
 
 
-def _at_once(effect: OneShot, context: Any) -> Signal:
-    context.fence("answer")
-    context.done("answer")
-    return Answer(intent=effect.intent)
+def _complete(effect: OneShot, context: Any) -> Signal:
+    context.fence("work")
+    context.done("work")
+    return Result(intent=effect.intent)
 
 
 def _until_cancelled(_effect: Standing, context: Any) -> None:

@@ -17,6 +17,7 @@ from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import StoreUnreachable
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Command, Entry, Event
 from chronolet_schemas.keys import Shard, shard_for
@@ -46,16 +47,16 @@ _CALLS = (
 
 
 class Line:
-    """The faults of one store's connections."""
+    """The faults of one store's connection to the server."""
 
     def __init__(self) -> None:
-        self.away = False
-        self.half_deaf: set[str] = set()
+        self.down = False
+        self.loses_replies: set[str] = set()
         """Names of calls that lose every other reply, beginning with the first."""
-        self.silent: set[str] = set()
-        """Names of calls that never get through."""
+        self.blocked: set[str] = set()
+        """Names of calls that do not reach the server."""
         self.raises: dict[str, Exception] = {}
-        """Unexpected errors that calls raise, by name."""
+        """Unexpected errors that calls raise, by the call's name."""
         self.calls: list[str] = []
 
 
@@ -74,10 +75,10 @@ def _over_the_line(name: str) -> Callable[..., Any]:
         self.line.calls.append(name)
         if name in self.line.raises:
             raise self.line.raises[name]
-        if self.line.away or name in self.line.silent:
-            raise StoreUnreachable("the server is away")
+        if self.line.down or name in self.line.blocked:
+            raise StoreUnreachable("the server is down")
         answer = real(self, *arguments, **named)
-        if self.line.away or (name in self.line.half_deaf and self.line.calls.count(name) % 2):
+        if self.line.down or (name in self.line.loses_replies and self.line.calls.count(name) % 2):
             raise StoreUnreachable("the reply was lost")
         return answer
 
@@ -97,24 +98,26 @@ class Rig:
         self.store = MemoryStore(self.server)
         self.processes: list[Process] = []
         self.lines: list[Line] = []
+        self.timing = Timing()
+        """The timing of the processes made from now on."""
         self._counts = {"chore": 1, "tally": 1, "mirror": 1}
 
     # -- processes -----------------------------------------------------------------------------------------------
     def process(self, *kinds: Kind[Any], line: Line | None = None, begin: bool = True, **setup: Any) -> Process:
         """Make a process that hosts these kinds; if `begin`, start it and wait until it runs."""
         by_name = {kind.name: kind for kind in kinds}
-        fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts}
+        fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts, "timing": self.timing}
         store = LineStore(self.server, line or Line())
         self.lines.append(store.line)
         process = Process(Setup(node="n", store=store, kinds=by_name, **fields | setup))
         self.processes.append(process)
         if begin:
             process.start()
-            scratch.wait_until(lambda: process.phase == "running", "the process at work")
+            scratch.wait_until(lambda: process.phase == "running", "a running process")
         return process
 
     def set_shards(self, kind: str, count: int) -> None:
-        """Set a kind's shard count before the log begins; 0 for a kind that the log does not know."""
+        """Set a kind's shard count before the log begins; 0 for a kind that the log lacks."""
         self._counts = {**self._counts, kind: count}
         if not count:
             del self._counts[kind]
@@ -164,7 +167,7 @@ class Rig:
             for shard, (handle, _) in hosted
         )
 
-    # -- a server that forgets -----------------------------------------------------------------------------------
+    # -- a server that loses data -----------------------------------------------------------------------------------
     def remember(self) -> Mapping[str, Any]:
         """Return a copy of the server's data."""
         with self.server.changed:
@@ -175,16 +178,16 @@ class Rig:
         """Crash the server and bring it back with the remembered data only."""
         self.settle()  # a host still waiting for a reply could not notice the loss
         for line in self.lines:
-            line.away = True
+            line.down = True
         self.forget(remembered)
         self.server.up_since = self.server.clock()
         before = [line.calls.count("wait") for line in self.lines]
         scratch.wait_until(
             lambda: all(line.calls.count("wait") > count for line, count in zip(self.lines, before, strict=True)),
-            "readers that notice",
+            "readers that notice the outage",
         )
         for line in self.lines:
-            line.away = False
+            line.down = False
 
     def forget(self, remembered: Mapping[str, Any]) -> None:
         """Reset the server to the remembered data; all connections stay up."""

@@ -1,6 +1,7 @@
-"""Waits of the product that a busy machine may exceed, made long in the test's own process.
+"""Time-outs of stores that only a hang exceeds, for tests on a busy machine.
 
-Comes out: a fixture for the `conftest.py` of a folder, and what it does for one test.
+Output: `PATIENT`, for stores that a test makes; a fixture for the `conftest.py` of a folder whose tests run product
+code that makes its own stores.
 """
 
 from __future__ import annotations
@@ -9,26 +10,32 @@ from collections.abc import Iterator
 
 import pytest
 
-from chronolet.kernel.storage.redis import reader, scan, store
+from chronolet.kernel.storage.redis.store import RedisStore, Timeouts
 from tests.support.scratch import HANG_SECONDS
+
+PATIENT = Timeouts(
+    step_seconds=HANG_SECONDS,
+    resending_seconds=HANG_SECONDS,
+    lease_seconds=HANG_SECONDS,
+    query_seconds=HANG_SECONDS,
+    scan_seconds=HANG_SECONDS,
+    wait_margin_seconds=HANG_SECONDS,
+)
+"""For a server that gets no processor for a while. An agent gives up after seconds, which does not concern a test that
+only reads the log.
+"""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def patient_stores() -> Iterator[None]:
-    """`be_patient`, for all tests of a module."""
+    """Apply `be_patient` to all tests of a module."""
     with pytest.MonkeyPatch.context() as patch:
         be_patient(patch)
         yield
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores that this process makes wait for a server that gets no processor for a while; only one that hangs is given
-    up. An agent's give up after seconds, which is no business of a test that only looks at the log.
-    """
-    for name in ("STEP", "LEASE", "QUERY"):
-        monkeypatch.setattr(store, f"{name}_TIMEOUT_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(reader, "_MARGIN_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(scan, "_TIMEOUT_SECONDS", HANG_SECONDS)
-    defaults = store.RedisStore.__init__.__kwdefaults__
+    """Make `PATIENT` the default of the stores that this process makes, also in product code."""
+    defaults = RedisStore.__init__.__kwdefaults__
     assert defaults is not None
-    monkeypatch.setitem(defaults, "patience_seconds", HANG_SECONDS)
+    monkeypatch.setitem(defaults, "timeouts", PATIENT)

@@ -25,7 +25,7 @@ from chronolet.adapters.state_folder.pod_logs import PodLogFolders
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.keeper import actor as keeper
 from chronolet.keeper.effects import Keeping
-from chronolet.kernel.effects.pace import Pace, untried
+from chronolet.kernel.effects.pace import Pace, initial_limit
 from chronolet.kernel.kind import Kind
 from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
@@ -110,7 +110,9 @@ def _manifests(parts: Parts) -> Kind[Any]:
 def _start_limits(settings: Settings) -> pod_effects.StartLimits:
     def pace(head_start_seconds: float = 0.0) -> Pace:
         return Pace(
-            settings.max_parallel_starts, first=untried(os.cpu_count() or 1), head_start_seconds=head_start_seconds
+            settings.max_parallel_starts,
+            first=initial_limit(os.cpu_count() or 1),
+            head_start_seconds=head_start_seconds,
         )
 
     return pod_effects.StartLimits(sandboxes=pace(HEAD_START_SECONDS), creations=pace(), starts=pace())

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.kernel.hosting.shared_actors import SharedActor
 from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.ports.pods.probes import Attempt, Prober, Reading, Target, Timer

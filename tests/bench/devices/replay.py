@@ -128,7 +128,7 @@ def _recover(store: RedisStore, upto: Position, expected: State) -> float:
 
     began = time.perf_counter()
     recovery = Recovery(kinds, Router(kinds, node.SHARDS), store, history)
-    head = Head(token="", version=1, step_id="", at=upto, log_cursor=upto, mail_cursor=START, tries={}, schema=0)
+    head = Head(token="", version=1, step_id="", at=upto, log_cursor=upto, mail_cursor=START, attempts={}, schema=0)
     recovered = recovery.run({SHARD: ("1:bench", head)}, frozenset())[SHARD]
     spent = time.perf_counter() - began
     assert recovered.ledger.states[KEY] == expected

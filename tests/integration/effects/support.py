@@ -21,7 +21,7 @@ from chronolet.adapters.machine.processes import HostProcesses
 from chronolet.adapters.state_folder.pod_logs import PodLogFolders
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.kernel.kind import Effect
 from chronolet.pod import effects, wanted
 from chronolet.pod.workers import stopping

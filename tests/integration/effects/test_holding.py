@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.adapters.fakes.runtime import FakeRuntime
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.ports.machine.cgroups import CgroupRefusal
 from chronolet.rules.resources.cgroups import Values
 from chronolet.rules.resources.container_limits import Holding

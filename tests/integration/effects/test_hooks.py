@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.pod import signals, wanted
 from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, ResourceRequirements
 from tests.integration.effects.support import (

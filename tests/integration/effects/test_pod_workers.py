@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.state_folder.specs import SpecFiles
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
 from chronolet.pod.workers import runtime_restart, stopping

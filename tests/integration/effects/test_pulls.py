@@ -11,7 +11,7 @@ import pytest
 
 from chronolet.adapters.images.registry_keys import HostKeyring
 from chronolet.adapters.state_folder.secrets import SecretFiles
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.pod import signals
 from chronolet.pod.workers import pulling
 from chronolet.pod.workers.images import Pulls

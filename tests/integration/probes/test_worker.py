@@ -17,7 +17,7 @@ from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes import probing
 from chronolet.adapters.probes.execs import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.ports.pods.probes import Result
 from chronolet.ports.runtime.runtime import Refusal
 from chronolet.prober.outside import Outside

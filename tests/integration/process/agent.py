@@ -16,7 +16,7 @@ from functools import partial
 from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, HttpCaller
 from chronolet.keeper.policy import Policy
 from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
-from chronolet.kernel.step import shard_writer
+from chronolet.kernel.timing import Timing
 from chronolet.node import event_sinks, main, wiring
 from chronolet.node.settings.resolving import resolve
 from chronolet.node.tuning import DEFAULTS
@@ -26,8 +26,9 @@ def run(arguments: list[str]) -> int:
     root, *more = arguments
     given = dict(word.split("=", 1) for word in more)
     # A host's snapshots are due by number of events; a test has no time for ten thousand.
-    shard_writer.SNAPSHOT_EVENTS = int(given.pop("snapshot", shard_writer.SNAPSHOT_EVENTS))
-    wiring.Setup = partial(wiring.Setup, lease_milliseconds=int(given.pop("lease", TTL_MILLISECONDS)))  # type: ignore[misc, assignment]
+    timing = Timing(snapshot_events=int(given.pop("snapshot", Timing().snapshot_events)))
+    lease = int(given.pop("lease", TTL_MILLISECONDS))
+    wiring.Setup = partial(wiring.Setup, lease_milliseconds=lease, timing=timing)  # type: ignore[misc, assignment]
     event_sinks.HttpCaller = partial(HttpCaller, seconds=float(given.pop("call", CALL_SECONDS)))  # type: ignore[misc, assignment]
     main.END_SECONDS = float(given.pop("end", main.END_SECONDS))
     tuning = DEFAULTS._replace(

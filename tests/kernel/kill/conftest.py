@@ -4,15 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.kernel.kill.times import Times
-from tests.support.patience import be_patient
+from tests.kernel.kill.node import Times
 from tests.support.redis import PrivateRedis, private_redis
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long time-outs for this process, which sends and reads. The workers, separate processes, have the agent's."""
-    be_patient(monkeypatch)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Cheap worker processes: one parent imports everything once and forks them.
+"""Worker processes that start fast: one parent imports everything once and forks them.
 
 Input: `WorkerJob`s on standard input, one JSON line each. Output: the pid of each worker. At the end of its input
 (the test has ended or was killed) it kills all its forks. Next: the tests hold a `Farm`.
@@ -21,13 +21,13 @@ ROOT = Path(__file__).parents[3]
 
 
 class Farm:
-    """The parent of the workers, and the workers that live."""
+    """The parent of the workers, and the pids of the live workers."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.kernel.kill.farm"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
         )
-        self.living: list[int] = []
+        self.live: list[int] = []
 
     def start(self, job: worker.WorkerJob) -> int:
         """Fork one more worker. Returns its pid."""
@@ -36,15 +36,15 @@ class Farm:
         self._server.stdin.write(msgspec.json.encode(job) + b"\n")
         self._server.stdin.flush()
         pid = int(self._server.stdout.readline())
-        self.living.append(pid)
+        self.live.append(pid)
         return pid
 
     def kill9(self, pid: int) -> None:
-        self.living.remove(pid)
+        self.live.remove(pid)
         scratch.kill([pid])
 
     def end(self) -> None:
-        """Kill all living workers and the parent."""
+        """Kill all live workers and the parent."""
         assert self._server.stdin is not None
         self._server.stdin.close()
         assert self._server.wait(timeout=HANG_SECONDS) == 0
@@ -58,7 +58,7 @@ def _serve() -> None:
         job = msgspec.json.decode(line, type=worker.WorkerJob)
         pid = os.fork()
         if pid == 0:
-            _become(job)
+            _run_worker(job)
         workers.append(pid)
         print(pid, flush=True)  # noqa: T201 - the protocol
     scratch.kill([pid for pid in workers if _ours(pid)])
@@ -68,13 +68,13 @@ def _ours(pid: int) -> bool:
     return pid in scratch.children(os.getpid())
 
 
-def _become(job: worker.WorkerJob) -> None:
+def _run_worker(job: worker.WorkerJob) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.close(0)
     os.dup2(2, 1)
     try:
         worker.run(job)
-    except BaseException:  # noqa: BLE001 - the worker has written it down; a fork must not go on as its parent
+    except BaseException:  # noqa: BLE001 - the worker has recorded it; a fork must not continue as its parent
         os._exit(1)
     os._exit(0)
 

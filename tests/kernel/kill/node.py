@@ -1,7 +1,7 @@
-"""A node under attack: a server, its workers, a feeder and a watcher, and the attacks on them.
+"""A node under attack: a server, its workers, a sender and a watcher, and the attacks on them.
 
 Input: a private redis-server. Output: attacks, each of which waits until it has had its effect, and at the end the
-verdict of `story`, printed with its counts. Next: the tests, which set the number of attacks.
+verdict of `guarantees`, printed with its counts. Next: the tests, which set the number of attacks.
 """
 
 import os
@@ -9,7 +9,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,41 +20,45 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import shards_of
-from tests.kernel.kill import story
+from tests.kernel.kill import guarantees
 from tests.kernel.kill.farm import Farm
-from tests.kernel.kill.feeder import Feeder
+from tests.kernel.kill.sender import Sender
 from tests.kernel.kill.watcher import Watcher
 from tests.kernel.kill.worker import SHARDS, WorkerJob
 from tests.support import scratch
+from tests.support.patience import PATIENT
 from tests.support.redis import PrivateRedis
+
+Times = Callable[[int, int], range]
+"""`times(60, 500)` is a range of 60, or of 500 with --long."""
 
 NODE = "n1"
 KEYS = [f"k{number}" for number in range(12)]
 ALL_SHARDS = [shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)]
 
-# A lease may run out at any moment, here or where it is spared.
+# A lease may expire at any moment, under its own name or the other one.
 _MOVE = "if redis.call('EXISTS', {0}) == 1 then redis.call('RENAME', {0}, {1}) end\n"
-_SPOIL = _MOVE.format("KEYS[1]", "KEYS[2]") + "redis.call('RPUSH', KEYS[1], 'of the wrong type')"
-_PUT_BACK = "redis.call('DEL', KEYS[1])\n" + _MOVE.format("KEYS[2]", "KEYS[1]")
+_CORRUPT = _MOVE.format("KEYS[1]", "KEYS[2]") + "redis.call('RPUSH', KEYS[1], 'of the wrong type')"
+_RESTORE = "redis.call('DEL', KEYS[1])\n" + _MOVE.format("KEYS[2]", "KEYS[1]")
 
 
 class Node:
-    """Everything of one run. Started workers get the `jobs` in turn."""
+    """All parts of one run. Started workers get the `jobs` in turn."""
 
     def __init__(
-        self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], *, workers: int, feeder_url: str
+        self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], *, workers: int, sender_url: str
     ) -> None:
         self.server = server
         self.folder = folder
         self.done: Counter[str] = Counter()
-        self.store = RedisStore(server.url, NODE)
+        self.store = RedisStore(server.url, NODE, timeouts=PATIENT)
         self.farm = Farm()
         self._jobs = jobs
         for _ in range(workers):
             self.start_worker()
         scratch.wait_until(self._begun, "the log's first event")
         self.watcher = Watcher(server.url, NODE)
-        self.feeder = Feeder(feeder_url, NODE, KEYS, self.watcher.has_room)
+        self.sender = Sender(sender_url, NODE, KEYS, self.watcher.has_room)
 
     def start_worker(self) -> int:
         self.done["workers"] += 1
@@ -73,7 +77,7 @@ class Node:
         os.kill(pid, signal.SIGSTOP)
         held = self._processes(pid)
         scratch.wait_until(lambda: not self._processes(pid), f"the end of {pid}'s lease")
-        scratch.wait_until(lambda: not held & self.owners(), "a take-over")
+        scratch.wait_until(lambda: not held & self.owners(), "a takeover")
         os.kill(pid, signal.SIGCONT)
         self.done["stops"] += 1
 
@@ -84,30 +88,30 @@ class Node:
         self.done["server kills"] += 1
 
     def lose_tail(self) -> None:
-        """Kill the server while acknowledged writes are not on disk. The feeder then checks the log and resends."""
-        self.server.slow_down(3_600_000)  # what comes after an fsync's end, and before the next, is not lost
+        """Kill the server while acknowledged writes are not on disk. The sender then checks the log and resends."""
+        self.server.slow_down(3_600_000)  # the next kill loses writes only if no fsync ends before it
         self.server.wait_for_fsync()
         self.watcher.wait_for_more(20, 200)
         self.server.kill9()
         self.server.slow_down(0)
-        with self.feeder.gate.closed(), self.watcher.gate.closed():
+        with self.sender.gate.closed(), self.watcher.gate.closed():
             self.server.start()
             lost = self.watcher.compare()
-            self.feeder.send_again(self.watcher.answered())
+            self.sender.send_again(self.watcher.answered())
         self.done["server kills"] += 1
         self.done["server kills with loss"] += lost > 0
         self.done["entries lost"] += lost
 
-    def spoil(self, key: str) -> None:
+    def corrupt(self, key: str) -> None:
         """Replace a key by a list until a worker has logged an error about it, then restore the key."""
         client = self.server.client()
-        client.eval(_SPOIL, 2, key, "spared")
-        self.wait_for_complaint(f"{key} is a list")
-        client.eval(_PUT_BACK, 2, key, "spared")
-        self.done["spoiled keys"] += 1
+        client.eval(_CORRUPT, 2, key, "kept aside")
+        self.wait_for_log_line(f"{key} is a list")
+        client.eval(_RESTORE, 2, key, "kept aside")
+        self.done["corrupted keys"] += 1
 
-    def wait_for_complaint(self, text: str) -> None:
-        """Wait until a worker has logged a line with this text."""
+    def wait_for_log_line(self, text: str) -> None:
+        """Wait until a worker has logged a line that contains the text."""
         scratch.wait_until(lambda: text in self._logs(), f"a line about {text}")
 
     def load(self, least: int = 20, most: int = 200) -> None:
@@ -120,38 +124,38 @@ class Node:
 
     # -- the end -------------------------------------------------------------------------------------------------
     def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
-        """Wait until everything is idle, then check the story against the guarantees. Prints all counts."""
-        self.feeder.finish()
-        self.watcher.wait_for(self.feeder.total)
+        """Wait until everything is idle, then check the guarantees. Prints all counts."""
+        self.sender.finish()
+        self.watcher.wait_for(self.sender.total)
         try:
-            scratch.wait_until(lambda: not self._restless(), "the last timers and notes")
+            scratch.wait_until(lambda: not self._pending(), "the last timers and notes")
         except TimeoutError as error:
-            raise TimeoutError(f"{error}: {self._restless()}") from error
-        # A shard may change hands at any time, also now: each is asked for before those who know more of it.
+            raise TimeoutError(f"{error}: {self._pending()}") from error
+        # A shard may change its owner at any time: read the log first, then the heads, which may be ahead of it.
         with self.watcher.gate.closed():
             entries = list(self.watcher.entries)
         versions = {str(shard): head.version for shard, head in self.store.heads(ALL_SHARDS).items()}
-        lines = story.diaries(self.folder)
-        counts = story.check_log(entries, self.feeder.sent)
-        words = story.check_steps(lines, versions, lossless=lossless)
-        notes = story.check_notes(self.folder, entries, lines, lost=self.done["entries lost"])
+        lines = guarantees.calls_of(self.folder)
+        counts = guarantees.check_log(entries, self.sender.sent)
+        calls = guarantees.check_steps(lines, versions, lossless=lossless)
+        notes = guarantees.check_notes(self.folder, entries, lines, lost=self.done["entries lost"])
         errors = [path.read_text() for path in (self.folder / "errors").iterdir()]
         assert not errors, errors[0]
-        assert self.feeder.total >= least, f"only {self.feeder.total} inputs"
-        figures = Counter(inputs=self.feeder.total, doubts=self.feeder.doubts, sent_again=self.feeder.sent_again)
-        tell("attacks", self.done)
-        tell("sent", figures)
-        tell("log", counts)
-        tell("steps", words)
-        tell("notes", notes)
-        return words
+        assert self.sender.total >= least, f"only {self.sender.total} inputs"
+        figures = Counter(inputs=self.sender.total, doubts=self.sender.doubts, sent_again=self.sender.sent_again)
+        report("attacks", self.done)
+        report("sent", figures)
+        report("log", counts)
+        report("steps", calls)
+        report("notes", notes)
+        return calls
 
     def close(self) -> None:
         self.farm.end()
         self.watcher.stop()
         self.store.close()
 
-    # -- within --------------------------------------------------------------------------------------------------
+    # -- inside --------------------------------------------------------------------------------------------------
     def _logs(self) -> str:
         return "\n".join(path.read_text() for path in (self.folder / "log").iterdir())
 
@@ -162,7 +166,7 @@ class Node:
             return False
 
     def _victim(self) -> int:
-        """Return any worker that owns a shard: killing one that stands by proves little."""
+        """Return any worker that owns a shard: killing a standby proves little."""
         try:
             owners, alive = self.owners(), self.store.alive()
         except (StoreUnreachable, StoreBroken):
@@ -175,7 +179,7 @@ class Node:
         """Return the kernel's process ids whose lease the worker with this pid holds."""
         return {process for process, info in self.store.alive().items() if info.endswith(f" {pid}")}
 
-    def _restless(self) -> list[str]:
+    def _pending(self) -> list[str]:
         """Return the keys with a timer that has not fired or a note that was not taken."""
         with self.watcher.gate.closed():
             last = {(entry.type.partition("@")[0], entry.entity): entry.position for entry in self.watcher.entries}
@@ -191,23 +195,23 @@ class Node:
         ]
 
 
-def tell(title: str, counts: Counter[str]) -> None:
+def report(title: str, counts: Counter[str]) -> None:
     """Format all counts as one line of test output."""
     print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))  # noqa: T201
 
 
 @contextmanager
 def attacked(
-    server: PrivateRedis, jobs: Sequence[Mapping[str, Any]] = ({},), *, workers: int = 3, feeder_url: str = ""
+    server: PrivateRedis, jobs: Sequence[Mapping[str, Any]] = ({},), *, workers: int = 3, sender_url: str = ""
 ) -> Iterator[Node]:
     """Run a node on this server; `jobs` are the differences among its workers. It is removed at the end."""
     started = time.monotonic()
     folder = server.folder / "workers"
-    for name in ("diary", "errors", "locks", "log"):
+    for name in ("calls", "errors", "locks", "log"):
         (folder / name).mkdir(parents=True)
     base = WorkerJob(url=server.url, node=NODE, folder=str(folder))
     each = [msgspec.structs.replace(base, **job) for job in jobs]
-    node = Node(server, folder, each, workers=workers, feeder_url=feeder_url or server.url)
+    node = Node(server, folder, each, workers=workers, sender_url=sender_url or server.url)
     try:
         yield node
     finally:

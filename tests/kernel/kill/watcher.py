@@ -1,24 +1,49 @@
-"""The watcher: reads each log entry as it appears, and measures what a loss took away.
+"""The watcher: reads each log entry as it appears, and counts the entries that a loss removed.
 
 Input: the log. Output: the number of inputs consumed so far, to wait for; the entries; after a loss, the check
-that the remaining log is a prefix of the entries read before. Next: the tests, which pace their kills by it; `story`,
-which reads its entries.
+that the remaining log is a prefix of the entries read before. Next: the tests, which pace their kills by it;
+`guarantees`, which reads its entries.
 """
 
 import random
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Entry
 from tests.kernel import mirror, tally
-from tests.kernel.kill.gate import Gate
+from tests.support.patience import PATIENT
 from tests.support.scratch import hang_limit
 
 ADDED = registry.type_of(tally.Added)
 SEEN = registry.type_of(mirror.Seen)
+
+
+class Gate:
+    """A lock with which other threads pause one busy thread: the thread that closes the gate gets in next.
+
+    The busy thread does each piece of work inside `passing`; other threads pause it with `closed`.
+    """
+
+    def __init__(self) -> None:
+        self._turnstile = threading.Lock()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        with self._turnstile:
+            pass
+        with self._lock:
+            yield
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        with self._turnstile, self._lock:
+            yield
 
 
 class Watcher:
@@ -28,7 +53,7 @@ class Watcher:
         self.entries: list[Entry] = []
         self.counts: Counter[str] = Counter()
         self.gate = Gate()
-        self._store = RedisStore(url, node)
+        self._store = RedisStore(url, node, timeouts=PATIENT)
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -69,13 +94,13 @@ class Watcher:
         return numbers
 
     def compare(self) -> int:
-        """Count the entries that the server lost, always the last ones. Call it after a restart, `gate` closed."""
+        """Count the entries that the server lost: always the last ones. Call it after a restart, the gate closed."""
         now = list(self._store.scan(START))
         common = 0
         while common < min(len(now), len(self.entries)) and now[common] == self.entries[common]:
             common += 1
         lost = set(self.entries[common:])
-        assert not lost & set(now), "entries were lost before others that are still there"
+        assert not lost & set(now), "entries were lost before others that remain"
         with self._changed:
             self.entries = now
             self.counts = Counter(entry.type for entry in now)

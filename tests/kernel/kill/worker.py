@@ -1,6 +1,6 @@
-"""A worker process of the kill suite: the two test kinds on the real kernel, with a diary of its store calls.
+"""A worker process of the kill suite: the two test kinds on the real kernel, with a log of its store calls.
 
-Input: a `Job` from the farm. Output: lines in `<folder>/diary/<pid>` (each step's request and reply, each shard
+Input: a `Job` from the farm. Output: lines in `<folder>/calls/<pid>` (each step's request and reply, each shard
 acquired) and in `<folder>/notes` (the effects), each written by one call, so that kill -9 leaves whole lines.
 """
 
@@ -17,10 +17,9 @@ import structlog
 
 from chronolet.kernel import kind
 from chronolet.kernel.hosting.process import Process, Setup
-from chronolet.kernel.step import shard_writer
-from chronolet.kernel.storage.redis import store as redis_store
-from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore, Timeouts
 from chronolet.kernel.storage.store import Acquired, Committed, Conflict, Fenced, NotFree, Step
+from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import Entry, Position, Signal
 from chronolet_schemas.keys import Shard
 from tests.kernel import mirror, tally
@@ -42,63 +41,61 @@ class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
     step_timeout: float = 5.0
 
 
-class Diary:
+class CallLog:
     """Writes lines that survive a kill."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
 
-    def say(self, *words: object) -> None:
-        os.write(self._file, (" ".join(map(str, (time.monotonic_ns(), *words))) + "\n").encode())
+    def record(self, *values: object) -> None:
+        os.write(self._file, (" ".join(map(str, (time.monotonic_ns(), *values))) + "\n").encode())
 
 
 class WatchedStore(RedisStore):
-    """The real store, with its calls recorded in the diary."""
+    """The real store; records its calls."""
 
-    def __init__(self, url: str, node: str, diary: Diary) -> None:
-        super().__init__(url, node)
-        self._diary = diary
+    def __init__(self, job: WorkerJob, calls: CallLog) -> None:
+        super().__init__(job.url, job.node, timeouts=Timeouts(step_seconds=job.step_timeout))
+        self._calls = calls
 
     def step(self, step: Step) -> Committed | Fenced | Conflict:
-        what = (step.shard, step.token, step.version, step.step_id)
-        self._diary.say("asked", *what)
-        answer = super().step(step)
-        self._diary.say(type(answer).__name__.lower(), *what)
-        return answer
+        about = (step.shard, step.token, step.version, step.step_id)
+        self._calls.record("sent", *about)
+        reply = super().step(step)
+        self._calls.record(type(reply).__name__.lower(), *about)
+        return reply
 
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:
         answer = super().acquire(shard, expected_token, process, schema, proven_dead=proven_dead)
         if isinstance(answer, Acquired):
-            self._diary.say("acquired", shard, answer.head.token, answer.head.version, "-")
+            self._calls.record("acquired", shard, answer.head.token, answer.head.version, "-")
         return answer
 
 
 def note_taker(path: Path, process: list[str]) -> kind.Job:
     """Write one line per note: the time just before the lease check, key, count, process."""
-    diary = Diary(path)
+    notes = CallLog(path)
 
     def run(effect: tally.TakeNote, context: kind.EffectContext) -> Signal:
-        asked = time.monotonic_ns()
+        before = time.monotonic_ns()
         context.fence("note")
-        diary.say(asked, context.entity, effect.count, process[0])
+        notes.record(before, context.entity, effect.count, process[0])
         context.done("note")
         return tally.TookNote(subject=effect.subject, intent=effect.intent, count=effect.count)
 
-    return kind.Job(run, timeout_seconds=3600.0)  # one that gets no processor is not to be begun again
+    return kind.Job(run, timeout_seconds=3600.0)  # an effect that gets no processor for a while must not run twice
 
 
 def run(job: WorkerJob) -> None:
     """Run until killed, or until SIGTERM."""
     folder = Path(job.folder)
     structlog.configure(logger_factory=structlog.WriteLoggerFactory((folder / "log" / str(os.getpid())).open("w")))
-    shard_writer.SNAPSHOT_EVENTS = job.snapshot_events
-    redis_store.STEP_TIMEOUT_SECONDS = job.step_timeout
-    store = WatchedStore(job.url, job.node, Diary(folder / "diary" / str(os.getpid())))
-    us: list[str] = []
+    store = WatchedStore(job, CallLog(folder / "calls" / str(os.getpid())))
+    process_id: list[str] = []
     tallies = dataclasses.replace(
-        tally.kind(SHARDS["tally"]), effects={tally.TakeNote: note_taker(folder / "notes", us)}
+        tally.kind(SHARDS["tally"]), effects={tally.TakeNote: note_taker(folder / "notes", process_id)}
     )
     process = Process(
         Setup(
@@ -110,9 +107,10 @@ def run(job: WorkerJob) -> None:
             locks=folder / "locks" if job.locks else None,
             address=str(os.getpid()),
             lease_milliseconds=job.lease_milliseconds,
+            timing=Timing(snapshot_events=job.snapshot_events),
         )
     )
-    us.append(process.id)
+    process_id.append(process.id)
     signal.signal(signal.SIGTERM, lambda *_: process.retire())
     try:
         process.start()
@@ -129,7 +127,7 @@ def _raise(error: BaseException | None) -> None:
 
 
 def _slowly(entries: Iterable[Entry], seconds: float) -> Iterable[Entry]:
-    """The history with a slow replay. It is busy, not asleep, so that the lease's thread has to compete with it."""
+    """The history with a slow replay, which keeps the processor busy: the lease's thread has to compete with it."""
     until = time.monotonic() + seconds
     for entry in entries:
         yield entry

@@ -1,7 +1,7 @@
 """Hypothesis strategies for registered types, made from their fields.
 
-Input: a message class. Output: instances within what a payload may hold (docs/design.md, Messages): text, booleans,
-integers below 2^53, finite floats, lists, maps. Next: `test_show`.
+Input: a message class. Output: instances with the values that a payload may hold (docs/design.md, Messages): text,
+booleans, integers below 2^53, finite floats, lists, maps. Next: `test_show`.
 """
 
 import functools
@@ -24,7 +24,7 @@ _anything = st.recursive(
 
 @functools.cache
 def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
-    """Instances of a Struct; optional fields are there or not."""
+    """Instances of a Struct; optional fields may be missing."""
     described = inspect.type_info(cls)
     assert isinstance(described, inspect.StructType)
     required = {field.name: _values(field.type) for field in described.fields if field.required}
@@ -74,7 +74,7 @@ def _collections(kind: inspect.Type) -> st.SearchStrategy[Any]:
 
 
 def shown(value: Any) -> Any:
-    """What Redis makes of plain data: the losses that docs/design.md (Messages) and `chronolet_show_1` document."""
+    """Plain data as Redis shows it, with the losses that docs/design.md (Messages) and `chronolet_show_1` document."""
     if isinstance(value, dict):
         kept = {name: shown(inner) for name, inner in value.items() if inner is not None}
         return kept or {}

@@ -1,9 +1,10 @@
 """A node with one owned shard on a real server, and the steps that fit it. For the tests in this folder."""
 
-from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.kernel.storage.redis.store import RedisStore, Timeouts
 from chronolet.kernel.storage.store import Acquired, Step, Store
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import Keys, Shard
+from tests.support.patience import PATIENT
 
 SHARD = Shard("pod", 0)
 KEEPER = Shard("keeper")
@@ -15,9 +16,14 @@ def record(number: int = 0) -> Record:
     return Record("pod.Happened@1", "pod/default/web", "", "pod/0#1", f"request-{number}", b"\x80")
 
 
-def connect(url: str, **options: object) -> RedisStore:
+def unchecked(url: str, *, timeouts: Timeouts = PATIENT, strict: bool = False) -> RedisStore:
+    """A store that has made no call yet."""
+    return RedisStore(url, "n", timeouts=timeouts, strict=strict)
+
+
+def connect(url: str, *, timeouts: Timeouts = PATIENT, strict: bool = False) -> RedisStore:
     """A store whose server was checked and has the functions."""
-    store = RedisStore(url, "n", **options)  # type: ignore[arg-type]
+    store = unchecked(url, timeouts=timeouts, strict=strict)
     store.check()
     return store
 

@@ -1,6 +1,6 @@
-"""A bad wire between a store and its redis-server: replies that get lost, calls that arrive late.
+"""A proxy between a store and its redis-server that loses replies and delays calls.
 
-Input: the server's socket. Output: a socket that passes everything on, until told to lose or keep one call. Next: the
+Input: the server's socket. Output: a socket that forwards all bytes, except one call on request. Next: the
 tests of lost replies.
 """
 
@@ -28,11 +28,11 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose_reply(self, marker: bytes) -> None:
-        """The next call that contains `marker` is done by the server; its reply is lost, and so is the connection."""
+        """Lose the reply to the next call that contains `marker`; the connection is lost, too."""
         self._lose = marker
 
     def keep(self, marker: bytes) -> None:
-        """The next call that contains `marker` does not reach the server until `deliver`; the connection is lost."""
+        """Hold the next call that contains `marker` until `deliver`; the connection is lost."""
         self._keep = marker
 
     def deliver(self) -> bytes:
@@ -60,14 +60,14 @@ class Proxy:
             while data := client.recv(1 << 20):
                 if self._keep is not None and self._keep in data:
                     self._keep = None
-                    self._put_aside(client, data)
+                    self._hold(client, data)
                 elif self._lose is not None and self._lose in data:
                     self._lose = None
                     self._swallow(client, data)
                 else:
                     server.sendall(data)
 
-    def _put_aside(self, client: socket.socket, data: bytes) -> None:
+    def _hold(self, client: socket.socket, data: bytes) -> None:
         late = socket.socket(socket.AF_UNIX)
         late.connect(str(self._target))
         self._kept.append((late, data))
@@ -95,8 +95,8 @@ class Proxy:
 
 @contextlib.contextmanager
 def proxy(folder: Path, target: Path) -> Iterator[Proxy]:
-    wire = Proxy(folder, target)
+    made = Proxy(folder, target)
     try:
-        yield wire
+        yield made
     finally:
-        wire.close()
+        made.close()

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.redis_server import server as server_module
 from chronolet.adapters.redis_server.server import OwnServer
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import RedisError
@@ -23,13 +22,13 @@ from tests.support import scratch
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 
 
-class Answering:
-    """A server on a unix socket: answers each command with the next of `answers`; half a one ends the connection."""
+class ScriptedServer:
+    """A server on a unix socket that sends the next of `replies` to each command; half a reply ends the connection."""
 
-    def __init__(self, path: Path, answers: Iterator[bytes]) -> None:
+    def __init__(self, path: Path, replies: Iterator[bytes]) -> None:
         self.url = f"unix://{path}"
         self.accepted = 0
-        self._answers = answers
+        self._replies = replies
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(path))
         self._listener.listen(5)
@@ -45,9 +44,9 @@ class Answering:
                 self.accepted += 1
                 with client:
                     while client.recv(65536):
-                        answer = next(self._answers, b"")
-                        client.sendall(answer)
-                        if not answer.endswith(b"\r\n"):
+                        reply = next(self._replies, b"")
+                        client.sendall(reply)
+                        if not reply.endswith(b"\r\n"):
                             break
 
 
@@ -80,7 +79,7 @@ def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakr
 
 
 @pytest.mark.parametrize(
-    ("answers", "outcome"),
+    ("replies", "outcome"),
     [
         ([b"+PONG\r\n"], "b'PONG'"),
         ([b"-ERR no such command\r\n"], "ResponseError"),
@@ -90,10 +89,10 @@ def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakr
         ([b">2\r\n+message\r\n+text\r\n"] * 2, "StoreUnreachable"),
         ([b"HTTP/1.1 400 Bad Request\r\n"] * 2, "StoreUnreachable"),
     ],
-    ids=["answered", "refused", "loading", "ended", "cut", "push", "no-redis"],
+    ids=["replied", "refused", "loading", "ended", "cut", "push", "no-redis"],
 )
-def test_a_dropped_connection_is_freed(no_collector: None, folder: Path, answers: list[bytes], outcome: str) -> None:
-    server = Answering(folder / "socket", iter(answers))
+def test_a_dropped_connection_is_freed(no_collector: None, folder: Path, replies: list[bytes], outcome: str) -> None:
+    server = ScriptedServer(folder / "socket", iter(replies))
     result, wire = use(server.url)
     server.close()
     assert (result, wire()) == (outcome, None)
@@ -112,7 +111,7 @@ def test_a_connection_that_found_no_server_is_freed(no_collector: None, folder: 
     assert (result, wire()) == ("StoreUnreachable", None)
 
 
-def test_a_server_that_loads_is_asked_by_one_connection(
+def test_waiting_for_a_loading_server_takes_one_connection(
     no_collector: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its server replies LOADING thirty times. Each reply used a connection with its own buffer."""
@@ -124,19 +123,18 @@ def test_a_server_that_loads_is_asked_by_one_connection(
         made += 1
         return connection(self, timeout)
 
-    monkeypatch.setattr(server_module, "_ANSWER_SECONDS", scratch.HANG_SECONDS)  # one time-out is one connection more
-    server = OwnServer(folder)
+    server = OwnServer(folder, answer_seconds=scratch.HANG_SECONDS)  # a time-out would make one connection more
     server.folder.mkdir()
-    loading = Answering(server.socket, itertools.chain([LOADING] * 30, itertools.repeat(b"+PONG\r\n")))
+    loading = ScriptedServer(server.socket, itertools.chain([LOADING] * 30, itertools.repeat(b"+PONG\r\n")))
     monkeypatch.setattr(Address, "connection", counted)
     monkeypatch.setattr(server, "pid", lambda: 1)
     assert server.ensure() == "adopted"
     loading.close()
-    # The look at who serves the socket is a connection too, but none of Redis's.
+    # The check of the socket's peer is a connection, too, but sends no command.
     assert (loading.accepted, made) == (32, 1)
 
 
-def join_at_once(channel: Channel, calls: list[bytes]) -> list[str]:
+def join_together(channel: Channel, calls: list[bytes]) -> list[str]:
     """The result of each call, in order; all of them wait while another call has the connection."""
     outcomes = [""] * len(calls)
 
@@ -156,21 +154,21 @@ def join_at_once(channel: Channel, calls: list[bytes]) -> list[str]:
     return outcomes
 
 
-def test_calls_that_wait_together_take_one_round_trip_and_each_gets_its_own_answer(folder: Path) -> None:
-    server = Answering(folder / "sock", iter([b"+one\r\n-ERR two\r\n:3\r\n", b"+four\r\n"]))
+def test_calls_that_wait_together_take_one_round_trip_and_each_gets_its_own_reply(folder: Path) -> None:
+    server = ScriptedServer(folder / "sock", iter([b"+one\r\n-ERR two\r\n:3\r\n", b"+four\r\n"]))
     channel = Channel(Address(server.url), scratch.HANG_SECONDS)
     calls = [channel.pack("PING", str(number)) for number in range(3)]
-    assert join_at_once(channel, calls) == ["b'one'", "ResponseError: ERR two", "3"]
+    assert join_together(channel, calls) == ["b'one'", "ResponseError: ERR two", "3"]
     assert channel.join(calls[0]) == b"four"
     channel.disconnect()
     server.close()
 
 
-def test_a_connection_lost_among_joined_calls_leaves_each_unanswered_one_with_an_error(folder: Path) -> None:
-    server = Answering(folder / "sock", iter([b"+one\r\n+tw", b"+again\r\n"]))
+def test_each_joined_call_without_a_reply_fails_when_the_connection_is_lost(folder: Path) -> None:
+    server = ScriptedServer(folder / "sock", iter([b"+one\r\n+tw", b"+again\r\n"]))
     channel = Channel(Address(server.url), scratch.HANG_SECONDS)
     calls = [channel.pack("PING", str(number)) for number in range(3)]
-    first, *others = join_at_once(channel, calls)
+    first, *others = join_together(channel, calls)
     assert first == "b'one'"
     assert [one.partition(":")[0] for one in others] == ["ConnectionLost"] * 2
     assert channel.join(calls[0]) == b"again"
@@ -179,15 +177,15 @@ def test_a_connection_lost_among_joined_calls_leaves_each_unanswered_one_with_an
     server.close()
 
 
-def test_who_has_an_answer_waits_for_no_further_round_trip(folder: Path) -> None:
+def test_a_caller_that_has_its_reply_waits_for_no_further_round_trip(folder: Path) -> None:
     gates = [threading.Event() for _ in range(3)]
 
-    def answers() -> Iterator[bytes]:
-        for gate, answer in zip(gates, (b"+1\r\n", b"+2\r\n+3\r\n", b"+4\r\n"), strict=True):
+    def replies() -> Iterator[bytes]:
+        for gate, reply in zip(gates, (b"+1\r\n", b"+2\r\n+3\r\n", b"+4\r\n"), strict=True):
             assert gate.wait(scratch.HANG_SECONDS)
-            yield answer
+            yield reply
 
-    server = Answering(folder / "sock", answers())
+    server = ScriptedServer(folder / "sock", replies())
     channel = Channel(Address(server.url), scratch.HANG_SECONDS)
     call = channel.pack("PING")
     with ThreadPoolExecutor(4) as threads:
@@ -205,7 +203,7 @@ def test_who_has_an_answer_waits_for_no_further_round_trip(folder: Path) -> None
         scratch.wait_until(lambda: not channel._waiting and channel._lock.locked(), "the second trip")
         fourth = joining(1)
         gates[1].set()
-        # The trip of the fourth, which one of them made way for, has no answer yet.
+        # The round trip of the fourth, which one of the two handed the lead to, has no reply yet.
         assert [one.result(scratch.HANG_SECONDS) for one in (second, third)] == [b"2", b"3"]
         assert not fourth.done()
         gates[2].set()
@@ -214,8 +212,10 @@ def test_who_has_an_answer_waits_for_no_further_round_trip(folder: Path) -> None
     server.close()
 
 
-def test_who_is_interrupted_leaves_an_error_to_all_that_joined(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Answering(folder / "sock", iter([b"+one\r\n"]))
+def test_an_interrupt_of_one_joined_call_is_an_error_for_all_others(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ScriptedServer(folder / "sock", iter([b"+one\r\n"]))
     channel = Channel(Address(server.url), scratch.HANG_SECONDS)
 
     def interrupted(_: object = None) -> None:
@@ -223,7 +223,7 @@ def test_who_is_interrupted_leaves_an_error_to_all_that_joined(folder: Path, mon
 
     monkeypatch.setattr(channel._connection, "receive", interrupted)
     calls = [channel.pack("PING", str(number)) for number in range(3)]
-    outcomes = join_at_once(channel, calls)
+    outcomes = join_together(channel, calls)
     assert sorted(one.partition(":")[0] for one in outcomes) == [
         "ConnectionLost",
         "ConnectionLost",
@@ -232,11 +232,11 @@ def test_who_is_interrupted_leaves_an_error_to_all_that_joined(folder: Path, mon
     server.close()
 
 
-@pytest.mark.parametrize("answers", [[b"-ERR no\r\n"], [b"+o"], [LOADING]])
+@pytest.mark.parametrize("replies", [[b"-ERR no\r\n"], [b"+o"], [LOADING]])
 def test_a_connection_of_a_joined_call_that_failed_is_freed(
-    no_collector: None, folder: Path, answers: list[bytes]
+    no_collector: None, folder: Path, replies: list[bytes]
 ) -> None:
-    server = Answering(folder / "sock", iter(answers))
+    server = ScriptedServer(folder / "sock", iter(replies))
     channel = Channel(Address(server.url), scratch.HANG_SECONDS)
     wire = weakref.ref(channel._connection)
     with contextlib.suppress(RedisError):

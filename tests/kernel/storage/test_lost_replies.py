@@ -5,79 +5,82 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from chronolet.kernel.storage.redis import store as redis_store
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Acquired, Committed, Fenced, Snapshot, StoreUnreachable
 from tests.kernel.storage.node import KEEPER, SHARD, begin, connect, fitting, numbers, take
 from tests.kernel.storage.proxy import Proxy, proxy
+from tests.support.patience import PATIENT
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 @pytest.fixture
-def wire(redis_server: PrivateRedis) -> Iterator[Proxy]:
+def line(redis_server: PrivateRedis) -> Iterator[Proxy]:
     with proxy(Path(redis_server.folder), redis_server.socket) as made:
         yield made
 
 
 @pytest.fixture
-def store(wire: Proxy) -> Iterator[RedisStore]:
-    made = connect(wire.url)
+def store(line: Proxy) -> Iterator[RedisStore]:
+    made = connect(line.url)
     yield made
     made.close()
 
 
-def test_a_step_whose_reply_is_lost_is_done_once(wire: Proxy, store: RedisStore) -> None:
+def test_a_step_whose_reply_is_lost_is_committed_once(line: Proxy, store: RedisStore) -> None:
     token = begin(store)
     for turn in range(10):
-        wire.lose_reply(b"chronolet_step_1")
+        line.lose_reply(b"chronolet_step_1")
         done = store.step(fitting(store, token, 100, step_id=str(turn)))
         assert isinstance(done, Committed)
         assert (done.version, done.at) == (turn + 1, store.last())
-    assert wire.lost == 10
+    assert line.lost == 10
     assert numbers(store) == list(range(1, 1002))
 
 
-def test_a_step_without_events_whose_reply_is_lost(wire: Proxy, store: RedisStore) -> None:
+def test_a_step_without_events_whose_reply_is_lost_is_committed_once(line: Proxy, store: RedisStore) -> None:
     token = begin(store)
-    wire.lose_reply(b"chronolet_step_full_1")
+    line.lose_reply(b"chronolet_step_full_1")
     assert isinstance(store.step(fitting(store, token, 0, new_log_cursor=store.last())), Committed)
-    assert wire.lost == 1
+    assert line.lost == 1
     assert store.heads([SHARD])[SHARD].version == 1
 
 
-def test_a_step_that_arrives_after_its_own_repeat(wire: Proxy, store: RedisStore) -> None:
+def test_a_step_that_arrives_after_its_own_repeat_is_refused(line: Proxy, store: RedisStore) -> None:
     token = begin(store)
-    wire.keep(b"chronolet_step_1")
+    line.keep(b"chronolet_step_1")
     assert isinstance(store.step(fitting(store, token, 3)), Committed)
-    assert b"CONFLICT" in wire.deliver()
+    assert b"CONFLICT" in line.deliver()
     assert numbers(store) == [1, 2, 3, 4]
 
 
-def test_a_step_that_arrives_after_a_take_over(wire: Proxy, store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_step_that_arrives_after_a_takeover_is_fenced(
+    line: Proxy, store: RedisStore, redis_server: PrivateRedis
+) -> None:
     token = begin(store)
-    impatient = connect(wire.url, patience_seconds=0)
-    wire.keep(b"chronolet_step_1")
+    impatient = connect(line.url, timeouts=replace(PATIENT, resending_seconds=0.0))
+    line.keep(b"chronolet_step_1")
     with pytest.raises(StoreUnreachable, match="may have happened"):
         impatient.step(fitting(store, token, 3))
-    assert wire.keeps
+    assert line.keeps
     other = connect(redis_server.url)
     taken = other.acquire(SHARD, token, "q", 1, proven_dead=True)
     assert isinstance(taken, Acquired)
-    assert b"FENCED" in wire.deliver()
+    assert b"FENCED" in line.deliver()
     assert numbers(store) == [1]
     assert store.step(fitting(store, token)) == Fenced("2:q")
     for made in (impatient, other):
         made.close()
 
 
-def test_every_other_call_may_lose_its_reply(wire: Proxy, store: RedisStore) -> None:
-    wire.lose_reply(b"chronolet_begin_1")
+def test_every_other_call_succeeds_although_its_reply_is_lost(line: Proxy, store: RedisStore) -> None:
+    line.lose_reply(b"chronolet_begin_1")
     token = begin(store)
     assert numbers(store) == [1]
     for name in ("renew", "try", "snapshot", "archived", "acquire", "send", "trim"):
-        wire.lose_reply(f"chronolet_{name}_1".encode())
+        line.lose_reply(f"chronolet_{name}_1".encode())
         match name:
             case "renew":
                 store.renew("p", "info", 3_600_000)
@@ -96,20 +99,20 @@ def test_every_other_call_may_lose_its_reply(wire: Proxy, store: RedisStore) -> 
                 assert len(store.wait(store.last(), {SHARD: store.last()._replace(milliseconds=0)}, 10, 0).mail) == 1
             case "trim":
                 assert store.trim(KEEPER, keeper, store.last(), [SHARD]) == 0
-    assert wire.lost == 8
+    assert line.lost == 8
 
 
-def test_a_reader_goes_on_after_a_lost_connection(wire: Proxy, store: RedisStore) -> None:
+def test_a_reader_continues_after_a_lost_connection(line: Proxy, store: RedisStore) -> None:
     token = begin(store)
     before = store.last()
-    wire.lose_reply(b"XREAD")
+    line.lose_reply(b"XREAD")
     store.step(fitting(store, token))
     with pytest.raises(StoreUnreachable):
         store.wait(before, {}, 10, 1000)
     assert [entry.position.n for entry in store.wait(before, {}, 10, 1000).log] == [2]
 
 
-def test_a_server_killed_and_restarted_under_a_step(redis_server: PrivateRedis) -> None:
+def test_a_step_is_committed_once_when_its_server_is_killed_and_restarted(redis_server: PrivateRedis) -> None:
     store = connect(redis_server.url)
     token = begin(store)
     store.step(fitting(store, token, step_id="a"))
@@ -125,12 +128,11 @@ def test_a_server_killed_and_restarted_under_a_step(redis_server: PrivateRedis) 
     store.close()
 
 
-def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_to_a_stuck_server_fail_and_a_late_step_is_committed_once(redis_server: PrivateRedis) -> None:
     patient = connect(redis_server.url)
     step = fitting(patient, begin(patient), 2)
-    monkeypatch.setattr(redis_store, "STEP_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(redis_store, "LEASE_TIMEOUT_SECONDS", 0.2)
-    store = connect(redis_server.url, patience_seconds=0.3)
+    timeouts = replace(PATIENT, step_seconds=0.2, lease_seconds=0.2, resending_seconds=0.3)
+    store = connect(redis_server.url, timeouts=timeouts)
     redis_server.pause()
     try:
         with pytest.raises(StoreUnreachable, match="in time"):
@@ -140,7 +142,7 @@ def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pyte
         assert caught.value.healing
     finally:
         redis_server.resume()
-    # The first of its tries arrives now, or has; it is done once.
+    # The first of its attempts arrives now or has arrived; the step is committed once.
     wait_until(lambda: patient.heads([SHARD])[SHARD].version == 1, "the late step")
     assert isinstance(patient.step(step), Committed)
     assert numbers(patient) == [1, 2, 3]
@@ -148,8 +150,8 @@ def test_a_stuck_server_is_noticed(redis_server: PrivateRedis, monkeypatch: pyte
         made.close()
 
 
-def test_closing_ends_a_step_that_is_being_sent_again(redis_server: PrivateRedis) -> None:
-    store = connect(redis_server.url, patience_seconds=600)
+def test_closing_the_store_ends_a_step_that_is_being_resent(redis_server: PrivateRedis) -> None:
+    store = connect(redis_server.url, timeouts=replace(PATIENT, resending_seconds=600.0))
     token = begin(store)
     step = fitting(store, token)
     redis_server.kill9()
@@ -168,8 +170,8 @@ def test_closing_ends_a_step_that_is_being_sent_again(redis_server: PrivateRedis
     assert len(errors) == 1
 
 
-def test_tries_load_the_functions_where_they_are_missing(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_counting_attempts_loads_missing_functions(store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
     redis_server.client().function_flush()
     assert store.count_attempts(SHARD, token, {"m": 1, "n": 2}) is None
-    assert store.heads([SHARD])[SHARD].tries == {"m": 1, "n": 2}
+    assert store.heads([SHARD])[SHARD].attempts == {"m": 1, "n": 2}

@@ -1,13 +1,12 @@
 """The node's list of processes: live ones are listed, dead ones are removed."""
 
-from chronolet.kernel.storage.redis.store import RedisStore
+from tests.kernel.storage.node import connect
 from tests.support import scratch
 from tests.support.redis import PrivateRedis
 
 
-def test_processes_that_died_without_a_shard_are_forgotten(redis_server: PrivateRedis) -> None:
-    store = RedisStore(redis_server.url, "n")
-    store.check()
+def test_processes_that_died_without_a_shard_are_removed_from_the_list(redis_server: PrivateRedis) -> None:
+    store = connect(redis_server.url)
     try:
         store.renew("living", "all kinds", 3_600_000)
         for number in range(20):
@@ -19,6 +18,6 @@ def test_processes_that_died_without_a_shard_are_forgotten(redis_server: Private
         store.forget_dead()
         assert client.hkeys(meta) == [b"process:living"]
         store.renew("dead1", "all kinds", 3_600_000)
-        assert store.alive().keys() == {"living", "dead1"}, "who was only slow is back"
+        assert store.alive().keys() == {"living", "dead1"}, "a slow process is listed again"
     finally:
         store.close()

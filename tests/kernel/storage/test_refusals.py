@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
-from chronolet.kernel.storage.redis import library
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import (
     Acquired,
     Committed,
     Conflict,
     DeadLetter,
-    Fenced,
     Snapshot,
     Step,
     StoreBroken,
     StoreUnreachable,
 )
 from chronolet_schemas.envelope import START, Position
-from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, record, take
+from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, record, take, unchecked
 from tests.support.redis import PrivateRedis, private_redis
 
 Refused = Callable[[RedisStore, str], object]
@@ -69,14 +67,16 @@ _step = None
 
 
 @pytest.mark.parametrize("name", WRONG_KEYS)
-def test_a_key_of_the_wrong_type(name: str, store: RedisStore, redis_server: PrivateRedis) -> None:
-    global _step  # noqa: PLW0603 - the step has to be made before its keys are spoilt
+def test_a_key_of_the_wrong_type_is_an_error_and_nothing_is_written(
+    name: str, store: RedisStore, redis_server: PrivateRedis
+) -> None:
+    global _step  # noqa: PLW0603 - the step has to be made before its keys are replaced
     key, call = WRONG_KEYS[name]
     token = begin(store)
     _step = fitting(store, token, 3, dead=(LETTER,))
     client = redis_server.client()
     client.delete(key)
-    client.geoadd(key, (1.0, 2.0, "what is this")) if key != KEYS.requests(SHARD) else client.set(key, "what")
+    client.geoadd(key, (1.0, 2.0, "member")) if key != KEYS.requests(SHARD) else client.set(key, "text")
     before = state(client)
     with pytest.raises(StoreBroken) as caught:
         call(store, token)
@@ -85,7 +85,7 @@ def test_a_key_of_the_wrong_type(name: str, store: RedisStore, redis_server: Pri
     assert state(client) == before
 
 
-def test_a_log_that_is_gone(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_missing_log_is_an_error_and_nothing_is_written(store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
     client = redis_server.client()
     client.delete(KEYS.log)
@@ -97,7 +97,7 @@ def test_a_log_that_is_gone(store: RedisStore, redis_server: PrivateRedis) -> No
     assert state(client) == before
 
 
-def test_a_log_without_its_meta(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_log_without_its_meta_key_is_an_error(store: RedisStore, redis_server: PrivateRedis) -> None:
     begin(store)
     redis_server.client().delete(KEYS.meta)
     with pytest.raises(StoreBroken, match="does not tell the run"):
@@ -105,7 +105,9 @@ def test_a_log_without_its_meta(store: RedisStore, redis_server: PrivateRedis) -
 
 
 @pytest.mark.parametrize("field", ["version", "log_cursor", "at", "schema"])
-def test_a_shard_with_a_senseless_field(field: str, store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_an_invalid_field_of_a_shard_is_an_error_that_names_it(
+    field: str, store: RedisStore, redis_server: PrivateRedis
+) -> None:
     begin(store)
     redis_server.client().hset(KEYS.shard(SHARD), field, "many")
     with pytest.raises(StoreBroken, match=f"{field} is 'many'"):
@@ -116,7 +118,9 @@ def test_a_shard_with_a_senseless_field(field: str, store: RedisStore, redis_ser
 
 
 @pytest.mark.parametrize("last", ["1000000000000000-1", "18446744073709551615-18446744073709551615"])
-def test_no_room_in_the_log(last: str, store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_step_without_room_in_the_log_is_an_error_and_writes_nothing(
+    last: str, store: RedisStore, redis_server: PrivateRedis
+) -> None:
     token = begin(store)
     client = redis_server.client()
     client.xadd(KEYS.log, {"foreign": "entry"}, id=last)
@@ -127,7 +131,7 @@ def test_no_room_in_the_log(last: str, store: RedisStore, redis_server: PrivateR
     assert state(client) == before
 
 
-def test_a_step_that_would_use_up_the_ids_writes_nothing(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_step_that_would_exhaust_the_ids_writes_nothing(store: RedisStore, redis_server: PrivateRedis) -> None:
     token = begin(store)
     client = redis_server.client()
     client.xadd(KEYS.log, {"foreign": "entry"}, id="99999999999999-999999999999990")
@@ -146,7 +150,9 @@ def test_large_ids_stay_exact(store: RedisStore, redis_server: PrivateRedis) -> 
     assert numbers(store)[2:] == [900719925474992, 900719925474993, 900719925474994]
 
 
-def test_no_room_in_a_mailbox(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_command_without_room_in_the_mailbox_is_an_error_and_writes_nothing(
+    store: RedisStore, redis_server: PrivateRedis
+) -> None:
     begin(store)
     client = redis_server.client()
     client.xadd(KEYS.mailbox(SHARD), {"foreign": "mail"}, id="99999999999999999-0")
@@ -156,7 +162,9 @@ def test_no_room_in_a_mailbox(store: RedisStore, redis_server: PrivateRedis) -> 
     assert state(client) == before
 
 
-def test_a_clock_that_went_back_does_no_harm(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_positions_grow_although_the_clock_of_the_server_went_back(
+    store: RedisStore, redis_server: PrivateRedis
+) -> None:
     """The log's last entry is a day ahead of the server's clock."""
     token = begin(store)
     ahead = store.last().milliseconds + 86_400_000
@@ -168,7 +176,9 @@ def test_a_clock_that_went_back_does_no_harm(store: RedisStore, redis_server: Pr
     ]
 
 
-def test_what_a_step_consumes_from_an_emptied_log(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_step_may_consume_a_trimmed_entry_but_not_one_that_the_log_never_had(
+    store: RedisStore, redis_server: PrivateRedis
+) -> None:
     """A trimmed entry counts as present; one that the log never had does not."""
     token = begin(store)
     last = store.last()
@@ -190,7 +200,7 @@ FOREIGN: list[dict[bytes, bytes]] = [
 
 
 @pytest.mark.parametrize("fields", FOREIGN)
-def test_a_foreign_entry_comes_out_for_quarantine(
+def test_a_foreign_entry_is_read_without_type_and_data(
     fields: dict[bytes, bytes], store: RedisStore, redis_server: PrivateRedis
 ) -> None:
     token = begin(store)
@@ -201,7 +211,7 @@ def test_a_foreign_entry_comes_out_for_quarantine(
     inputs = store.wait(START, {SHARD: START}, 10, 0)
     for entries in (list(inputs.log), list(store.scan(START))):
         assert [(entry.type, entry.data) for entry in entries[1:2]] == [("", b"")]
-        # It took a number: the next event has the one after.
+        # It takes a number: the next event has the following one.
         assert [entries[0].position.n, entries[2].position.n] == [1, 3]
     mail = inputs.mail[SHARD][0]
     assert (mail.type, mail.data) == ("", b"")
@@ -210,7 +220,7 @@ def test_a_foreign_entry_comes_out_for_quarantine(
 # -- a full server ---------------------------------------------------------------------------------------------------
 
 
-def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
+def test_a_full_server_refuses_only_calls_that_add_to_the_log(store: RedisStore, redis_server: PrivateRedis) -> None:
     """Calls that add to the log fail; calls that free memory or keep the node alive work."""
     token, client = begin(store), redis_server.client()
     for turn in range(3):
@@ -247,15 +257,15 @@ def test_a_full_server(store: RedisStore, redis_server: PrivateRedis) -> None:
 # -- servers that cannot serve ---------------------------------------------------------------------------------------
 
 
-def test_no_server(tmp_path: object) -> None:
-    store = RedisStore(f"unix://{tmp_path}/none", "n")
+def test_a_missing_server_is_an_error_that_may_heal(tmp_path: object) -> None:
+    store = unchecked(f"unix://{tmp_path}/none")
     with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:
         store.check()
     assert caught.value.healing
     assert f"{tmp_path}/none" in str(caught.value)
 
 
-def test_passwords() -> None:
+def test_every_call_reports_a_refused_password_without_showing_it() -> None:
     calls: list[Callable[[RedisStore], object]] = [
         RedisStore.check,
         RedisStore.last,
@@ -269,38 +279,38 @@ def test_passwords() -> None:
         for url in (f"unix://{server.socket}", f"unix://:wrong@{server.socket}"):
             for call in calls:
                 with pytest.raises(StoreUnreachable, match="password") as caught:
-                    call(RedisStore(url, "n"))
+                    call(unchecked(url))
                 assert not caught.value.healing
                 assert "wrong@" not in str(caught.value)
                 assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
-def test_an_evicting_policy(policy: str) -> None:
+def test_a_server_that_may_evict_keys_is_refused(policy: str) -> None:
     with private_redis(maxmemory_policy=policy) as server:
         with pytest.raises(StoreUnreachable, match=f"{policy}.*noeviction") as caught:
-            RedisStore(server.url, "n").check()
+            unchecked(server.url).check()
         assert not caught.value.healing
 
 
 def test_no_append_only_file_is_a_warning_or_a_refusal() -> None:
     with private_redis(more=("--appendonly", "no")) as server:
-        assert ["append-only" in text for text in RedisStore(server.url, "n").check()] == [True]
+        assert ["append-only" in text for text in unchecked(server.url).check()] == [True]
         with pytest.raises(StoreUnreachable, match="append-only"):
-            RedisStore(server.url, "n", strict=True).check()
+            unchecked(server.url, strict=True).check()
 
 
-def test_a_server_that_repairs_its_file_by_halves_is_a_warning() -> None:
-    """Redis's default; a user without permission to read the settings gets no warning."""
+def test_a_server_that_loads_truncated_files_is_a_warning() -> None:
+    """That is Redis's default; a user without permission to read the settings gets no warning."""
     with private_redis(more=("--aof-load-truncated", "yes")) as server:
-        (warning,) = RedisStore(server.url, "n").check()
+        (warning,) = unchecked(server.url).check()
         assert "aof-load-truncated yes" in warning
         server.client().acl_setuser("default", enabled=True, nopass=True, commands=["-config"])
-        assert RedisStore(server.url, "n").check() == []
+        assert unchecked(server.url).check() == []
 
 
-def test_a_good_server_gives_no_warning(redis_server: PrivateRedis) -> None:
-    assert RedisStore(redis_server.url, "n", strict=True).check() == []
+def test_a_suitable_server_gives_no_warning(redis_server: PrivateRedis) -> None:
+    assert unchecked(redis_server.url, strict=True).check() == []
 
 
 def free_port() -> int:
@@ -322,13 +332,13 @@ def listen(server: PrivateRedis) -> int:
             return port
 
 
-def test_a_replica(redis_server: PrivateRedis) -> None:
+def test_a_read_only_replica_is_refused(redis_server: PrivateRedis) -> None:
     master, port = redis_server, listen(redis_server)
     with private_redis(more=("--replicaof", f"127.0.0.1 {port}")) as replica:
         store = connect(f"redis://127.0.0.1:{port}")
         token = begin(store)
         with pytest.raises(StoreUnreachable, match="read-only replica"):
-            RedisStore(replica.url, "n").check()
+            unchecked(replica.url).check()
         # The master becomes a replica under a running store, as after a fail-over.
         step = fitting(store, token)
         master.client().replicaof("127.0.0.1", str(free_port()))
@@ -338,7 +348,7 @@ def test_a_replica(redis_server: PrivateRedis) -> None:
         store.close()
 
 
-def test_a_server_that_is_too_old() -> None:
+def test_a_server_that_is_too_old_is_refused() -> None:
     """Simulated by a socket that answers INFO like such a server."""
     text = b"# Server\r\nredis_version:6.2.14\r\nrole:master\r\n"
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -352,63 +362,6 @@ def test_a_server_that_is_too_old() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(StoreUnreachable, match=r"6\.2\.14.*7\.0") as caught:
-            RedisStore(f"redis://127.0.0.1:{listener.getsockname()[1]}", "n").check()
+            unchecked(f"redis://127.0.0.1:{listener.getsockname()[1]}").check()
         thread.join()
     assert not caught.value.healing
-
-
-# -- the library -----------------------------------------------------------------------------------------------------
-
-
-def test_a_library_of_the_same_name_with_other_code(redis_server: PrivateRedis) -> None:
-    other = library.code().replace("local MAILBOX_FULL = 10000", "local MAILBOX_FULL = 1")
-    assert other != library.code()
-    redis_server.client().function_load(other)
-    with pytest.raises(StoreUnreachable, match="other code") as caught:
-        RedisStore(redis_server.url, "n").check()
-    assert not caught.value.healing
-    assert redis_server.client().function_list(library=library.NAME, withcode=True)[0][7] == other.encode()
-
-
-def test_many_load_at_once(redis_server: PrivateRedis) -> None:
-    errors: list[Exception] = []
-
-    def check() -> None:
-        try:
-            connect(redis_server.url).close()
-        except StoreUnreachable as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=check) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert len(redis_server.client().function_list()) == 1
-
-
-def test_functions_outlive_the_server(store: RedisStore, redis_server: PrivateRedis) -> None:
-    token = begin(store)
-    redis_server.kill9()
-    redis_server.start()
-    assert len(redis_server.client().function_list()) == 1
-    assert isinstance(store.step(fitting(store, token)), Committed)
-
-
-def test_lost_functions_are_loaded_again(store: RedisStore, redis_server: PrivateRedis) -> None:
-    token = begin(store)
-    redis_server.client().function_flush()
-    assert isinstance(store.step(fitting(store, token)), Committed)
-    redis_server.client().function_flush()
-    store.renew("p", "", 1000)
-
-
-def test_an_emptied_server_fences(store: RedisStore, redis_server: PrivateRedis) -> None:
-    token = begin(store)
-    step = fitting(store, token)
-    redis_server.client().flushall()
-    redis_server.client().function_flush()
-    assert store.step(step) == Fenced("")
-    assert store.last() == START
-    assert redis_server.client().dbsize() == 0

@@ -1,4 +1,4 @@
-"""What Redis itself shows of the log: every registered type is decoded on the server and printed as JSON."""
+"""The server-side function that shows the log: it decodes every registered type and prints it as JSON."""
 
 import json
 import re
@@ -12,12 +12,11 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import Command, Event
 from tests.golden.samples import all_classes
 from tests.kernel.storage.instances import instances, is_wide, plain, shown
-from tests.support.patience import be_patient
+from tests.kernel.storage.node import connect
 from tests.support.redis import private_redis
 
 CLASSES = all_classes()
@@ -26,9 +25,8 @@ CLASSES = all_classes()
 @pytest.fixture(scope="module")
 def client() -> Iterator[redis.Redis]:
     """A server with the functions; its stream `s` holds one entry at a time."""
-    with private_redis(appendfsync="no") as server, pytest.MonkeyPatch.context() as patch:
-        be_patient(patch)
-        RedisStore(server.url, "n").check()
+    with private_redis(appendfsync="no") as server:
+        connect(server.url).close()
         yield server.client()
 
 
@@ -51,7 +49,7 @@ def numbers_as_floats(value: Any) -> Any:
     return value if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
 
 
-def test_the_types_are_many_and_wide_are_those_that_carry_a_pod_or_a_node() -> None:
+def test_only_types_that_contain_a_pod_or_a_node_are_wide() -> None:
     assert len(CLASSES) > 50
     assert {registry.type_of(cls) for cls in CLASSES if is_wide(cls)} <= {
         "manifests.ApplyPods@1",
@@ -84,7 +82,7 @@ def test_redis_decodes_every_type(client: redis.Redis, cls: type[Event] | type[C
     assert numbers_as_floats(as_redis_shows(client, encoded)) == shown(plain(message))
 
 
-def test_fields_positions_and_counts(client: redis.Redis) -> None:
+def test_entries_are_shown_with_their_fields_within_the_given_positions_and_count(client: redis.Redis) -> None:
     client.delete("s")
     for n in range(1, 31):
         client.xadd("s", {"type": "t@1", "entity": 'pod/"quoted"', "data": msgpack.packb({"n": n})}, id=f"1000-{n}")
@@ -96,13 +94,13 @@ def test_fields_positions_and_counts(client: redis.Redis) -> None:
 
 
 @pytest.mark.parametrize("text", ["a/b", "\\/", "\\\\/", "/\\", '"/"', "\\\\", "//"])
-def test_slashes_and_backslashes(text: str, client: redis.Redis) -> None:
+def test_slashes_and_backslashes_are_shown_correctly(text: str, client: redis.Redis) -> None:
     assert as_redis_shows(client, msgpack.packb({"text": text})) == {"text": text}
     (line,) = client.fcall_ro("chronolet_show_1", 1, "s")
     assert json.dumps(text).encode() in line
 
 
-def test_at_most_a_thousand(client: redis.Redis) -> None:
+def test_at_most_a_thousand_entries_are_shown(client: redis.Redis) -> None:
     client.delete("s")
     for n in range(1, 1102):
         client.xadd("s", {"data": b"\x80"}, id=f"1000-{n}")
@@ -121,17 +119,17 @@ UNDECODABLE = {
 
 
 @pytest.mark.parametrize("name", UNDECODABLE)
-def test_what_cannot_be_decoded_is_said(name: str, client: redis.Redis) -> None:
+def test_data_that_cannot_be_decoded_is_marked(name: str, client: redis.Redis) -> None:
     assert list(as_redis_shows(client, UNDECODABLE[name])) == ["undecodable"]
 
 
-def test_other_keys(client: redis.Redis) -> None:
+def test_a_missing_key_has_no_entries_and_another_type_is_an_error(client: redis.Redis) -> None:
     assert client.fcall_ro("chronolet_show_1", 1, "absent") == []
     client.set("text", "x")
     with pytest.raises(redis.ResponseError, match="text is a string, expected a stream"):
         client.fcall_ro("chronolet_show_1", 1, "text")
     with pytest.raises(redis.ResponseError, match=re.compile("invalid stream id", re.IGNORECASE)):
-        client.fcall_ro("chronolet_show_1", 1, "s", "what")
+        client.fcall_ro("chronolet_show_1", 1, "s", "x")
 
 
 def test_a_type_that_redis_cannot_show_has_no_strategy() -> None:

@@ -22,7 +22,7 @@ from chronolet.kernel.storage.redis.errors import (
 )
 from chronolet.kernel.storage.redis.wire import Wire, pack
 from chronolet.kernel.storage.store import StoreUnreachable
-from tests.kernel.test_redis_url import GOOD
+from tests.kernel.storage.test_urls import GOOD
 from tests.support.ports import free_port
 from tests.support.redis import PrivateRedis, private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
@@ -42,8 +42,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Doors(NamedTuple):
-    """Addresses of a server with the user `me`; TLS requires a client certificate."""
+class Addresses(NamedTuple):
+    """A server with the user `me`, and its ports; TLS requires a client certificate."""
 
     server: PrivateRedis
     port: int
@@ -51,16 +51,16 @@ class Doors(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def doors(certificates: Path) -> Iterator[Doors]:
+def addresses(certificates: Path) -> Iterator[Addresses]:
     port, tls_port = free_port(), free_port()
     files = {"ca-cert-file": "ca.crt", "cert-file": "server.crt", "key-file": "server.key"}
     words = [word for name, file in files.items() for word in (f"--tls-{name}", str(certificates / file))]
     with private_redis(port=port, more=("--tls-port", str(tls_port), *words)) as server:
         server.client().acl_setuser("me", enabled=True, passwords=[f"+{SECRET}"], commands=["+@all"], keys=["*"])
-        yield Doors(server, port, tls_port)
+        yield Addresses(server, port, tls_port)
 
 
-def asked(url: str, *command: str, timeout: float = HANG_SECONDS) -> Any:
+def call(url: str, *command: str, timeout: float = HANG_SECONDS) -> Any:
     channel = Channel(Address(url), timeout)
     try:
         return channel.call(*command)
@@ -68,42 +68,42 @@ def asked(url: str, *command: str, timeout: float = HANG_SECONDS) -> Any:
         channel.disconnect()
 
 
-def test_each_way_to_log_in(doors: Doors) -> None:
+def test_a_url_may_have_its_user_and_password_in_either_place(addresses: Addresses) -> None:
     secret = quote(SECRET, safe="")
-    for place in (f"unix://me:{secret}@{doors.server.socket}", f"redis://me:{secret}@127.0.0.1:{doors.port}/"):
-        assert asked(place, "ACL", "WHOAMI") == b"me"
-    assert asked(f"unix://{doors.server.socket}?username=me&password={secret}", "ACL", "WHOAMI") == b"me"
+    for place in (f"unix://me:{secret}@{addresses.server.socket}", f"redis://me:{secret}@127.0.0.1:{addresses.port}/"):
+        assert call(place, "ACL", "WHOAMI") == b"me"
+    assert call(f"unix://{addresses.server.socket}?username=me&password={secret}", "ACL", "WHOAMI") == b"me"
     for wrong in ("me:wrong", ":needless", "me"):
         with pytest.raises(StoreUnreachable, match="refuses the password"):
-            asked(f"unix://{wrong}@{doors.server.socket}", "PING")
+            call(f"unix://{wrong}@{addresses.server.socket}", "PING")
 
 
-def test_each_way_to_choose_a_database(doors: Doors) -> None:
-    for url in (f"unix://{doors.server.socket}?db=3", f"redis://localhost:{doors.port}/3"):
-        assert b" db=3 " in asked(url, "CLIENT", "INFO"), url
+def test_a_url_may_name_its_database_in_either_place(addresses: Addresses) -> None:
+    for url in (f"unix://{addresses.server.socket}?db=3", f"redis://localhost:{addresses.port}/3"):
+        assert b" db=3 " in call(url, "CLIENT", "INFO"), url
     with pytest.raises(StoreUnreachable, match="SELECT: ERR DB index is out of range"):
-        asked(f"unix://{doors.server.socket}?db=99", "PING")
+        call(f"unix://{addresses.server.socket}?db=99", "PING")
 
 
-def test_tls(doors: Doors, certificates: Path) -> None:
-    place = f"127.0.0.1:{doors.tls_port}"
+def test_tls_checks_certificates_as_the_url_requires(addresses: Addresses, certificates: Path) -> None:
+    place = f"127.0.0.1:{addresses.tls_port}"
     known = f"ssl_certfile={certificates}/client.crt&ssl_keyfile={certificates}/client.key"
     trusted = f"ssl_ca_certs={certificates}/ca.crt"
-    assert asked(f"rediss://{place}?{known}&{trusted}", "PING") == b"PONG"
-    assert asked(f"rediss://{place}?{known}&ssl_cert_reqs=none", "PING") == b"PONG"
-    by_name = f"rediss://localhost:{doors.tls_port}?{known}&{trusted}"
-    assert asked(f"{by_name}&ssl_check_hostname=no", "PING") == b"PONG"
+    assert call(f"rediss://{place}?{known}&{trusted}", "PING") == b"PONG"
+    assert call(f"rediss://{place}?{known}&ssl_cert_reqs=none", "PING") == b"PONG"
+    by_name = f"rediss://localhost:{addresses.tls_port}?{known}&{trusted}"
+    assert call(f"{by_name}&ssl_check_hostname=no", "PING") == b"PONG"
     for url, text in {
         f"rediss://{place}?{known}": "certificate that is not trusted",
         by_name: "certificate that is not trusted",
         f"rediss://{place}?{trusted}": "cannot be reached",
     }.items():
         with pytest.raises(StoreUnreachable, match=text):
-            asked(url, "PING")
+            call(url, "PING")
 
 
 @pytest.mark.parametrize("url", GOOD)
-def test_urls_mean_what_they_mean_to_redis_py(url: str) -> None:
+def test_urls_have_the_same_meaning_as_for_redis_py(url: str) -> None:
     expected = dict(parse_url(url))
     target = urls.target(url)
     assert target.socket == expected.get("path", "")
@@ -119,9 +119,11 @@ def test_urls_mean_what_they_mean_to_redis_py(url: str) -> None:
 @pytest.mark.parametrize(
     "command", [("SET", "k", b"\x00\r\n"), ("XADD", "s", "*", "f", -12), ("ECHO", ""), ("ECHO", "\u00fc" * 70_000)]
 )
-def test_any_command_and_any_reply_come_whole(doors: Doors, command: tuple[str | bytes | int, ...]) -> None:
+def test_any_command_and_any_reply_arrive_complete(
+    addresses: Addresses, command: tuple[str | bytes | int, ...]
+) -> None:
     """The last reply is longer than one read."""
-    channel = Channel(Address(doors.server.url), HANG_SECONDS)
+    channel = Channel(Address(addresses.server.url), HANG_SECONDS)
     replies = channel.calls([command, command, ("LRANGE", "none", 0, -1), ("GET", "none"), ("DBSIZE",)])
     channel.disconnect()
     if command[0] == "ECHO":
@@ -130,18 +132,18 @@ def test_any_command_and_any_reply_come_whole(doors: Doors, command: tuple[str |
     assert isinstance(replies[4], int)
 
 
-def test_a_refusal_among_replies_is_raised_when_all_are_read(doors: Doors) -> None:
-    channel = Channel(Address(doors.server.url), HANG_SECONDS)
+def test_an_error_among_several_replies_is_raised_after_all_are_read(addresses: Addresses) -> None:
+    channel = Channel(Address(addresses.server.url), HANG_SECONDS)
     with pytest.raises(ResponseError, match="unknown command 'NONE'"):
         channel.calls([("ECHO", "a"), ("NONE",), ("LPUSH", "k"), ("ECHO", "b")])
     before = channel.call("CLIENT", "ID")
     assert channel.call("ECHO", "c") == b"c"
-    assert channel.call("CLIENT", "ID") == before, "the connection was given up"
+    assert channel.call("CLIENT", "ID") == before, "the connection was replaced"
     channel.disconnect()
 
 
-def test_a_late_answer_is_never_taken_for_another_calls(doors: Doors) -> None:
-    wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
+def test_a_late_reply_is_never_taken_for_that_of_another_call(addresses: Addresses) -> None:
+    wire = Wire(urls.target(addresses.server.url), HANG_SECONDS)
     wire.send(pack("BLPOP", "none", "0"))
     with pytest.raises(ReplyLate):
         wire.receive(0.01)
@@ -151,8 +153,8 @@ def test_a_late_answer_is_never_taken_for_another_calls(doors: Doors) -> None:
     wire.close()
 
 
-def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
-    wire = Wire(urls.target(doors.server.url), HANG_SECONDS)
+def test_closing_a_connection_ends_a_wait_on_it(addresses: Addresses) -> None:
+    wire = Wire(urls.target(addresses.server.url), HANG_SECONDS)
     wire.send(pack("CLIENT", "ID"))
     number = wire.receive()
     wire.send(pack("BLPOP", "none", "0"))
@@ -166,7 +168,7 @@ def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    client = doors.server.client()
+    client = addresses.server.client()
     wait_until(lambda: any(one["id"] == str(number) and "b" in one["flags"] for one in client.client_list()), "a wait")
     wire.close()
     waiting.join(HANG_SECONDS)
@@ -177,9 +179,9 @@ def test_a_wait_ends_when_the_connection_is_closed_here(doors: Doors) -> None:
     "url",
     ["unix:///nowhere/sock", "unix:///" + "x" * 200, "unix:///a%00b", "redis://127.0.0.1:1", "redis://" + "x" * 70],
 )
-def test_an_unreachable_server_is_reported(url: str) -> None:
+def test_an_unreachable_server_is_an_error_that_may_heal(url: str) -> None:
     with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:
-        asked(url, "PING")
+        call(url, "PING")
     assert caught.value.healing
 
 
@@ -196,5 +198,7 @@ def test_an_unreachable_server_is_reported(url: str) -> None:
         ("ERR something", ResponseError),
     ],
 )
-def test_which_refusals_end_a_connection(text: str, meaning: type[RedisError]) -> None:
+def test_an_error_reply_ends_the_connection_only_if_the_server_does_not_serve_it(
+    text: str, meaning: type[RedisError]
+) -> None:
     assert (type(replied(text)), str(replied(text))) == (meaning, text)

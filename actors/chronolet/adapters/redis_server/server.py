@@ -58,7 +58,8 @@ class ServerFailed(StoreUnreachable):
 
 
 class OwnServer:
-    """The redis-server of one state folder. `patience_seconds`: how long it may load its data.
+    """The redis-server of one state folder. `patience_seconds`: how long it may load its data. `answer_seconds`: how
+    long it may take to reply to one call.
 
     `most_bytes`: its memory limit, by default a quarter of the machine's memory; above it the server accepts no more
     events, but keeps its data.
@@ -71,6 +72,7 @@ class OwnServer:
         appendfsync: Literal["always", "everysec"] = "always",
         patience_seconds: float = 120.0,
         most_bytes: int = 0,
+        answer_seconds: float = _ANSWER_SECONDS,
     ) -> None:
         self.folder = state_folder.absolute() / "redis"
         self.socket = self.folder / "redis.sock"
@@ -81,6 +83,7 @@ class OwnServer:
         self._appendfsync = appendfsync
         self._patience = patience_seconds
         self._most_bytes = most_bytes or _default_bound()
+        self._answer_seconds = answer_seconds
         self._child: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> Literal["adopted", "started"]:
@@ -92,7 +95,7 @@ class OwnServer:
         self._check_socket_path()
         with self._locked():
             self._check_peer()
-            channel = Channel(Address(self.url), _ANSWER_SECONDS)
+            channel = Channel(Address(self.url), self._answer_seconds)
             try:
                 adopted = self.pid() is not None or _answers(channel)
                 if adopted:

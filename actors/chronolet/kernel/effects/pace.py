@@ -1,7 +1,7 @@
 """Adaptive concurrency limit of a lane of one-shots, derived from how long they take.
 
 Input: the end of each one-shot: its name, its duration, how many ran concurrently. Output: the limit. Next:
-`workshop`.
+`lanes`.
 
 Little's law: the number of jobs that a server works on equals its throughput times the duration of one job on an idle
 server. With exactly that many jobs it still idles at times, because jobs wait for each other's locks; with many more,
@@ -42,7 +42,7 @@ MOST_LATE = 8
 
 
 class Pace:
-    """A limit between `least` and `most`, starting at `first` (see `untried`). The caller serialises the calls."""
+    """A limit between `least` and `most`, initially `first` (see `initial_limit`). The caller serialises the calls."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Pace:
             self._begin(now)
 
 
-def untried(processors: int) -> int:
+def initial_limit(processors: int) -> int:
     """The initial limit for a server of which only the processor count is known: each carries one job."""
     return round(processors * GAIN)
 

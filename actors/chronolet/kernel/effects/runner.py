@@ -2,7 +2,8 @@
 restarted when they end.
 
 Input: an entity's `outstanding` effects after each commit. Output: effect results as inputs of the host, from any
-thread; and `SlotFreed` when a subject may be reconciled again. Next: `host`, which decides the results and reconciles.
+thread; and `SlotFreed` when a subject may be reconciled again. Next: `slot`, one effect in progress; `host`, which
+decides the results and reconciles.
 
     wanted -> running -> done (its result waits for the host) -> freed -> reconciled: gone, or run again
                       -> raised or timed out: its result is EffectFailed
@@ -11,58 +12,15 @@ thread; and `SlotFreed` when a subject may be reconciled again. Next: `host`, wh
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from chronolet.kernel.effects.timers import Timer, Timers
-from chronolet.kernel.effects.turns import Workshop
-from chronolet.kernel.faults import Faults
-from chronolet.kernel.kind import Effect, EffectFailed, EventDriven, Job, Kind
-from chronolet.kernel.observer import Observer, Outcome, Queue
-from chronolet.kernel.step.ledger import ENDED_THE_PROCESS, MAX_ATTEMPTS, Input
-from chronolet.kernel.step.suspects import BLAME_SECONDS, PAUSE_SECONDS, PAUSED_FROM, Suspects, mark_of
-from chronolet_schemas.envelope import START, Signal
-
-PROGRESS_SECONDS = 5.0
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 30.0
-STEADY_SECONDS = 60.0
-"""A standing effect that ran this long restarts its back-off at the first pause."""
-
-
-class LostOwnership(Exception):  # noqa: N818 - the state of the caller
-    """The effect may no longer act: it is cancelled, or the process's lease is not known to be valid."""
-
-
-class Permit(Protocol):
-    """The lease, as effects see it."""
-
-    def valid(self) -> bool:
-        """Whether the process may act now."""
-
-
-class SlotFreed(NamedTuple):
-    """Notifies the host that an effect ended without a result: cancelled, fenced, or a standing effect that ended."""
-
-    slot: Slot
-    error: str = ""
-    ran_seconds: float = 0.0
-
-
-class LookAgain(NamedTuple):
-    """Notifies the host that a subject's back-off is over."""
-
-    key: str
-    subject: str
-
-
-class Outlived(NamedTuple):
-    """Notifies the host that an effect has run for long enough to be cleared of suspicion of ending the process."""
-
-    slot: Slot
+from chronolet.kernel.effects.slot import Cleared, PauseOver, RunnerDependencies, Slot, SlotFreed
+from chronolet.kernel.effects.timers import Timer
+from chronolet.kernel.kind import Effect, Kind
+from chronolet.kernel.step.ledger import ENDED_THE_PROCESS, MAX_ATTEMPTS
+from chronolet.kernel.step.suspects import PAUSED_FROM, Suspects, mark_of
 
 
 class Hold(NamedTuple):
@@ -70,228 +28,6 @@ class Hold(NamedTuple):
 
     intent: str
     timer: Timer
-
-
-class EffectInput(NamedTuple):
-    """A result on its way to the host, and the slot to free once the result is decided."""
-
-    slot: Slot
-    item: Input
-
-
-class RunnerDependencies(NamedTuple):
-    """Dependencies shared by all effects of a host."""
-
-    workshop: Workshop
-    timers: Timers
-    permit: Permit
-    faults: Faults
-    observer: Observer
-    deliver: Callable[[EffectInput | SlotFreed | LookAgain | Outlived | Input], None]
-    token: str = ""
-    """The fencing token of the shard that owns the effects."""
-
-
-class Slot:
-    """One effect in progress; implements the `EffectContext` that its worker receives."""
-
-    def __init__(
-        self,
-        shared: RunnerDependencies,
-        kind: str,
-        key: str,
-        effect: Effect,
-        *,
-        job: Job | EventDriven,
-        cause: str,
-        standing: bool,
-    ) -> None:
-        self.kind = kind
-        self.key = key
-        self.effect = effect
-        self.standing = standing
-        self.mark = ""
-        """Its key among the suspects while it may end the process; else empty."""
-        self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
-        self.limit = job.limit if isinstance(job, Job) else None
-        self.priority = job.priority(effect) if isinstance(job, Job) and job.priority else ()
-        self.concurrent = 0
-        self.cancelled = threading.Event()
-        self._shared = shared
-        self._place = f"{kind}/{key} {effect.subject}"
-        self._job = job
-        self._cause = cause
-        self._over = threading.Lock()  # acquired once, by the first to end the slot: its worker or its time-out
-        self._queued_at = time.monotonic()
-        self._turn = threading.Lock()
-        self._has_turn = False
-        self._abandoned = False
-        self._deadline: Timer | None = None
-        self._started = 0.0
-        self._sent_at = -PROGRESS_SECONDS
-        self._stop: Callable[[], None] | None = None
-
-    # -- EffectContext -------------------------------------------------------------------------------------------
-    @property
-    def entity(self) -> str:
-        return self.key
-
-    @property
-    def cause(self) -> str:
-        return self._cause
-
-    @property
-    def token(self) -> str:
-        return self._shared.token
-
-    def fence(self, point: str) -> None:
-        """See `EffectContext.fence`."""
-        if self.cancelled.is_set() or not self._shared.permit.valid():
-            raise LostOwnership(point)
-        self._shared.faults.point(f"effect/before {point} {self._place}")
-
-    def done(self, point: str) -> None:
-        """See `EffectContext.done`."""
-        self._shared.faults.point(f"effect/after {point} {self._place}")
-
-    def send(self, signal: Signal, *, cause: str = "") -> None:
-        """See `EffectContext.send`. A one-shot's progress is dropped within five seconds of the last one sent."""
-        now = time.monotonic()
-        if self.cancelled.is_set() or (not self.standing and now - self._sent_at < PROGRESS_SECONDS):
-            return
-        self._sent_at = now
-        self._shared.deliver(self._input(signal, cause or self._cause))
-
-    # -- life cycle ----------------------------------------------------------------------------------------------
-    def queued(self, queue: Queue) -> None:
-        """See `OneShot.queued`."""
-        self._shared.observer.effect_queued(self.kind, self.key, self._cause, queue)
-
-    def launch(self) -> None:
-        """Start the worker's thread and a one-shot's time-out; an event-driven effect has no thread.
-
-        If no thread can be started, the effect fails as if its worker had raised; the caller sees no exception.
-        """
-        self._has_turn = not self.standing
-        if self._has_turn:
-            waited = time.monotonic() - self._queued_at
-            self._shared.observer.effect_waited(self.kind, self.key, self._cause, waited)
-        if isinstance(self._job, EventDriven):
-            self._start_event_driven(self._job)
-            return
-        try:
-            self._start_thread(self._job)
-        except Exception as error:  # noqa: BLE001 - as for a worker
-            self._begin()
-            self._failed(error)
-
-    def cancel(self) -> None:
-        """Cancel the effect: it is no longer wanted."""
-        self.cancelled.set()
-        stop, self._stop = self._stop, None
-        if stop is not None:
-            stop()
-            self._end("cancelled", None, "")
-        elif not self.standing and self._shared.workshop.withdraw(self):
-            waited = time.monotonic() - self._queued_at
-            self._shared.observer.effect_withdrawn(self.kind, self.key, self._cause, waited)
-            # The subject's next effect must not wait for the turn of a cancelled one.
-            self._shared.deliver(SlotFreed(self))
-
-    def _start_thread(self, job: Job) -> None:
-        """Raises RuntimeError if the system has no thread, or no memory, left."""
-        if not self.standing:
-            bound = job.timeout_seconds
-            seconds = bound(self.effect) if callable(bound) else bound
-            self._deadline = self._shared.timers.after(seconds, self._expire)
-        name = f"{self.kind}/{self.key} {type(self.effect).__name__}"
-        threading.Thread(target=self._work, args=(job,), name=name, daemon=True).start()
-
-    def _start_event_driven(self, job: EventDriven) -> None:
-        self._begin()
-        try:
-            self._stop = job.begin(self.effect, self, self._failed)
-        except Exception as error:  # noqa: BLE001 - as for a worker
-            self._failed(error)
-
-    def _failed(self, error: BaseException) -> None:
-        self._end("failed", None, f"{type(error).__name__}: {error}")
-
-    def _begin(self) -> None:
-        self._started = time.monotonic()
-        self._shared.observer.effect_started(self.kind, type(self.effect).__name__)
-
-    def _work(self, job: Job) -> None:
-        self._begin()
-        try:
-            self._check_wanted()
-            result = job.run(self.effect, self)
-        except LostOwnership:
-            self._end("cancelled" if self.cancelled.is_set() else "fenced", None, "")
-        except Exception as error:  # noqa: BLE001 - the decider receives any exception of a worker
-            self._failed(error)
-        else:
-            self._end("done", result, "worker ended without a result")
-
-    def _check_wanted(self) -> None:
-        if self.cancelled.is_set():  # while it waited for a thread
-            raise LostOwnership(self.effect.intent)
-
-    def _expire(self) -> None:
-        self.cancelled.set()
-        self._end("timed_out", None, "it did not end in time")
-
-    def _end(self, outcome: Outcome, result: Signal | None, error: str) -> None:
-        if not self._over.acquire(blocking=False):
-            return
-        if self._deadline is not None:
-            self._deadline.cancel()
-        seconds = time.monotonic() - self._started
-        if not self.standing:
-            self._report_duration(result, seconds)
-            if self._abandoned or outcome in ("cancelled", "fenced", "timed_out"):
-                self.leave()
-        self._shared.observer.effect_done(self.kind, type(self.effect).__name__, seconds, outcome)
-        if outcome in ("cancelled", "fenced"):
-            self._shared.deliver(SlotFreed(self))
-        elif self.standing:
-            self._shared.deliver(SlotFreed(self, "" if self.cancelled.is_set() else error, seconds))
-        else:
-            signal = result or self._failure(error, timed_out=outcome == "timed_out")
-            self._shared.deliver(EffectInput(self, self._input(signal, self._cause)))
-
-    def _report_duration(self, result: Signal | None, seconds: float) -> None:
-        if result is None or not isinstance(self._job, Job) or self._job.measure is None:
-            return
-        name = self._job.measure(self.effect, result)
-        if name and self._has_turn:
-            self._shared.workshop.record_duration(self, name, seconds)
-
-    def leave(self) -> None:
-        """Give the turn back; idempotent. Call it once the effects that follow from the result are queued for it."""
-        with self._turn:
-            had, self._has_turn = self._has_turn, False
-        if had:
-            self._shared.workshop.release(self)
-
-    def abandon(self) -> None:
-        """Note that the host is gone: its result will not be decided."""
-        self._abandoned = True
-        if self._over.locked():
-            self.leave()
-
-    def failed(self, error: str) -> EffectInput:
-        """The effect's failure as an input for the host, in place of a result that could not be decided."""
-        return EffectInput(self, self._input(self._failure(error, timed_out=False), self._cause))
-
-    def _failure(self, error: str, *, timed_out: bool) -> EffectFailed:
-        effect = self.effect
-        return EffectFailed(
-            effect=type(effect).__name__, subject=effect.subject, intent=effect.intent, error=error, timed_out=timed_out
-        )
-
-    def _input(self, signal: Signal, cause: str) -> Input:
-        return Input("signal", START, (self.key,), signal, cause, f"{self.kind}.{type(signal).__name__}")
 
 
 class EffectRunner:
@@ -302,6 +38,7 @@ class EffectRunner:
     ) -> None:
         self._kind = kind
         self._shared = shared
+        self._timing = shared.timing
         self._suspects = suspects
         self._watching = watching
         self._to_mark: list[Slot] = []
@@ -328,9 +65,11 @@ class EffectRunner:
 
     def next_pause(self, slot: Slot, ran_seconds: float = 0.0) -> float:
         """Seconds to wait before the same subject and intent are retried; doubles with each call, up to a maximum."""
-        request = (slot.key, slot.effect.subject, slot.effect.intent)
-        pause = FIRST_PAUSE_SECONDS if ran_seconds > STEADY_SECONDS else self._pauses.get(request, FIRST_PAUSE_SECONDS)
-        self._pauses[request] = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        timing, request = self._timing, (slot.key, slot.effect.subject, slot.effect.intent)
+        pause = first = timing.effect_first_pause_seconds
+        if ran_seconds <= timing.effect_steady_seconds:
+            pause = self._pauses.get(request, first)
+        self._pauses[request] = min(pause * 2, timing.effect_longest_pause_seconds)
         return pause
 
     def settle(self, slot: Slot, wanted: Sequence[Effect], pause: float) -> None:
@@ -341,7 +80,7 @@ class EffectRunner:
         slots = self._slots.get(slot.key, {})
         if slots.get(subject) is slot:
             del slots[subject]
-        self.absolve(slot)
+        self.clear_suspect(slot)
         if not slots:
             self._slots.pop(slot.key, None)
         if not any(effect.subject == subject and effect.intent == intent for effect in wanted):
@@ -349,9 +88,9 @@ class EffectRunner:
         elif pause:
             self._hold(slot, pause)
 
-    def release(self, again: LookAgain) -> None:
+    def release(self, pause: PauseOver) -> None:
         """End a subject's pause."""
-        self._held.get(again.key, {}).pop(again.subject, None)
+        self._held.get(pause.key, {}).pop(pause.subject, None)
 
     def launch(self) -> None:
         """Mark and start the effects that need a mark; suspects start one at a time."""
@@ -369,7 +108,7 @@ class EffectRunner:
             self._alone = slot
             self._submit_marked(slot)
 
-    def absolve(self, slot: Slot) -> None:
+    def clear_suspect(self, slot: Slot) -> None:
         """Clear a suspect that has ended, or has run for long enough: the next suspect may start."""
         if self._alone is slot:
             self._alone = None
@@ -417,7 +156,7 @@ class EffectRunner:
         elif (self._watching() or self._suspects.known()) and self.counted([effect]):
             self._suspect(slot)
         else:
-            self._shared.workshop.submit(slot)
+            self._shared.lanes.submit(slot)
 
     def _suspect(self, slot: Slot) -> None:
         slot.mark = mark_of(slot.key, slot.effect)
@@ -427,17 +166,18 @@ class EffectRunner:
         elif ended >= PAUSED_FROM and slot.mark not in self._rested:
             self._rested.add(slot.mark)
             del self._slots[slot.key][slot.effect.subject]
-            self._hold(slot, PAUSE_SECONDS)
+            self._hold(slot, self._timing.suspect_pause_seconds)
         elif ended:
             self._suspected.append(slot)
         else:
             self._to_mark.append(slot)
 
     def _submit_marked(self, slot: Slot) -> None:
-        self._shared.timers.after(BLAME_SECONDS, lambda: self._shared.deliver(Outlived(slot)))
-        self._shared.workshop.submit(slot)
+        seconds = self._timing.suspect_seconds
+        self._shared.timers.after(seconds, lambda: self._shared.deliver(Cleared(slot)))
+        self._shared.lanes.submit(slot)
 
     def _hold(self, slot: Slot, seconds: float) -> None:
-        again = LookAgain(slot.key, slot.effect.subject)
-        timer = self._shared.timers.after(seconds, lambda: self._shared.deliver(again))
+        over = PauseOver(slot.key, slot.effect.subject)
+        timer = self._shared.timers.after(seconds, lambda: self._shared.deliver(over))
         self._held.setdefault(slot.key, {})[slot.effect.subject] = Hold(slot.effect.intent, timer)

@@ -63,7 +63,7 @@ class Timers:
         return timer
 
     def _cancelled(self) -> None:
-        """Drop cancelled timers when they are many: a hook may take days, and most end at once."""
+        """Drop cancelled timers when they are many: a time-out may be days away, and most effects end soon."""
         with self._changed:
             self._dead += 1
             if self._dead > max(FEW, len(self._heap) // 2):

@@ -13,17 +13,16 @@ from chronolet.kernel.kind import Due
 from chronolet.kernel.step.ledger import Input
 from chronolet_schemas.envelope import START
 
-RETRY_SECONDS = 30.0
-"""Delay after a `Due` went to the dead letters: its entity still needs a timer, but must not keep failing the host."""
-
 
 class EntityTimers:
     """Keeps at most one timer per entity."""
 
-    def __init__(self, kind: str, timers: Timers, deliver: Callable[[Input], None]) -> None:
+    def __init__(self, kind: str, timers: Timers, deliver: Callable[[Input], None], *, retry_seconds: float) -> None:
+        """`retry_seconds`: see `Timing.due_retry_seconds`."""
         self._type = f"{kind}.Due"
         self._timers = timers
         self._deliver = deliver
+        self._retry_seconds = retry_seconds
         self._armed: dict[str, tuple[int, Timer]] = {}
 
     def arm(self, key: str, due: int | None, now: int) -> None:
@@ -45,9 +44,9 @@ class EntityTimers:
         return True
 
     def retry(self, key: str, due: Due) -> None:
-        """Deliver a `Due` that was given up once more after RETRY_SECONDS, unless it is stale."""
+        """Deliver a `Due` that was given up once more after `retry_seconds`, unless it is stale."""
         if self._waits_for(key, due):
-            self._set(key, due.at, RETRY_SECONDS)
+            self._set(key, due.at, self._retry_seconds)
 
     def message(self, key: str, due: int) -> Input:
         """Build the message that a timer delivers."""

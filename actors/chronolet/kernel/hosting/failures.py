@@ -10,12 +10,9 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import kernel
 from chronolet_schemas.keys import Shard
-
-STEADY_SECONDS = 60.0
-FIRST_BACK_OFF_SECONDS = 0.4
-LONGEST_BACK_OFF_SECONDS = 30.0
 
 
 class Failure(Struct):
@@ -30,17 +27,19 @@ class Failure(Struct):
 class Failures:
     """Failure history of every shard, kept for the life of the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, timing: Timing) -> None:
+        self._timing = timing
         self._of: dict[Shard, Failure] = {}
 
     def add(self, shard: Shard, error: str, now: float) -> float:
         """Count a failure. `now` is monotonic, in seconds. Returns the back-off in seconds; 0 for the first failure."""
-        failure = self._of.setdefault(shard, Failure())
-        failure.count = 1 if now - failure.last > STEADY_SECONDS else failure.count + 1
+        timing, failure = self._timing, self._of.setdefault(shard, Failure())
+        failure.count = 1 if now - failure.last > timing.host_steady_seconds else failure.count + 1
         failure.last, failure.unreported = now, error
         if failure.count == 1:
             return 0.0
-        return min(FIRST_BACK_OFF_SECONDS * 2.0 ** (failure.count - 2), LONGEST_BACK_OFF_SECONDS)
+        back_off = timing.host_first_back_off_seconds * 2.0 ** (failure.count - 2)
+        return min(back_off, timing.host_longest_back_off_seconds)
 
     def of(self, shards: Iterable[Shard]) -> frozenset[Shard]:
         """Return the shards that have ever failed: their hosts decide one message per step for a while."""

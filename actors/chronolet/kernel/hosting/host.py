@@ -17,17 +17,10 @@ from typing import Any, NamedTuple
 import pykka
 
 from chronolet.kernel.clock import Clock
-from chronolet.kernel.effects.runner import (
-    EffectInput,
-    EffectRunner,
-    LookAgain,
-    Outlived,
-    RunnerDependencies,
-    Slot,
-    SlotFreed,
-)
+from chronolet.kernel.effects.runner import EffectRunner
+from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, RunnerDependencies, Slot, SlotFreed
 from chronolet.kernel.hosting.entity_timers import EntityTimers
-from chronolet.kernel.hosting.host_handle import HostHandle, Item, is_far_behind, message_of
+from chronolet.kernel.hosting.host_handle import HostHandle, Item, message_of
 from chronolet.kernel.kind import Due, EffectFailed
 from chronolet.kernel.step.batching import batched
 from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input, Turn, touched
@@ -38,11 +31,7 @@ from chronolet.kernel.storage.store import Store
 from chronolet_schemas import kernel
 
 BATCH = 100
-BEHIND_SECONDS = 60.0
-FENCED_PAUSE_SECONDS = 1.0
-GIVEN_UP_PAUSE_SECONDS = 300.0
-"""Pause after both an effect's result and its failure could not be decided: each retry makes the host fail again."""
-
+"""Maximum number of items in one turn."""
 
 _WHY_FAILED = "failed three times, see the preceding HostRestarted events"
 _WHY_ENDED = "failed three times (see HostRestarted events), or the process ended three times while deciding it"
@@ -77,18 +66,28 @@ class Host(pykka.ThreadingActor):
         self.inbox = handle.inbox
         self.stopping = handle.stopping
         self._services = services
-        self._writer = ShardWriter(self.ledger, services.store, recovered.snapshot_at, handle.stopping, services.new_id)
-        self._retries = RetryCounts(recovered.tries, self._writer.count_attempts, careful=recovered.careful)
-        self._suspects = Suspects(recovered.tries, self._writer.count_attempts, unclean=recovered.unclean)
+        self._timing = timing = shared.timing
+        self._writer = ShardWriter(
+            self.ledger, services.store, recovered.snapshot_at, handle.stopping, services.new_id, timing=timing
+        )
+        self._retries = RetryCounts(
+            recovered.attempts,
+            self._writer.count_attempts,
+            careful=recovered.careful,
+            careful_messages=timing.careful_messages,
+        )
+        self._suspects = Suspects(recovered.attempts, self._writer.count_attempts, unclean=recovered.unclean)
         own = shared._replace(deliver=self.inbox.put, token=self.ledger.token)
         self._runner = EffectRunner(self.ledger.kind, own, self._suspects, self._retries.counting)
         self._unclean = recovered.unclean
-        self._recovered_tries = bool(recovered.tries)
+        self._recovered_attempts = bool(recovered.attempts)
         self._backlog = len(recovered.backlog)
         self._given_up: list[str] = []
         """Effect marks and message identities whose dead letters are in the current turn."""
         self._forget: list[str] = []
-        self._timers = EntityTimers(self.ledger.kind.name, shared.timers, self.inbox.put)
+        self._timers = EntityTimers(
+            self.ledger.kind.name, shared.timers, self.inbox.put, retry_seconds=timing.due_retry_seconds
+        )
         self._notes = recovered.notes
         self._dead = recovered.dead
         self._examined = False
@@ -136,7 +135,7 @@ class Host(pykka.ThreadingActor):
         """Prepare the clock and the attempt counts, once, before the first turn."""
         self._examined = True
         self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
-        if self._unclean or self._recovered_tries:
+        if self._unclean or self._recovered_attempts:
             self._suspect_recovered()
 
     def _begin_if_caught_up(self) -> None:
@@ -169,7 +168,7 @@ class Host(pykka.ThreadingActor):
         self._undecided = max(0, self._undecided - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
         if counting:
-            self._count_tries(items)
+            self._count_attempts(items)
         turn = self.ledger.begin()
         self._add_notes(turn)
         settled = [self._decide(turn, item) for item in items]
@@ -198,7 +197,7 @@ class Host(pykka.ThreadingActor):
         """Whether an item must be decided in a step of its own."""
         return message_of(item) is not None and self._retries.alone(covered=self._is_covered(item))
 
-    def _count_tries(self, items: Iterable[Item]) -> None:
+    def _count_attempts(self, items: Iterable[Item]) -> None:
         """Count an attempt of each message of a turn, in one round trip. A result is covered by its effect's mark,
         which also survives the end of the process.
         """
@@ -233,8 +232,8 @@ class Host(pykka.ThreadingActor):
 
     def _is_behind(self, turn: Turn[Any]) -> bool:
         cursor = self.ledger.log_cursor
-        late = turn.log_cursor.n > cursor.n and self._writer.seconds_since_step() > BEHIND_SECONDS
-        return late or is_far_behind(cursor, turn.log_cursor)
+        late = turn.log_cursor.n > cursor.n and self._writer.seconds_since_step() > self._timing.behind_seconds
+        return late or self.handle.is_far_behind(turn.log_cursor)
 
     def _commit(self, turn: Turn[Any]) -> None:
         self._writer.commit(turn, self._services.shared.faults, self._services.shared.observer)
@@ -245,14 +244,14 @@ class Host(pykka.ThreadingActor):
     # -- one item ------------------------------------------------------------------------------------------------
     def _decide(self, turn: Turn[Any], item: Item) -> tuple[Slot, float] | None:
         """Decide one item. Returns the slot it frees, with the pause in seconds before the same effect is retried."""
-        if isinstance(item, LookAgain):
+        if isinstance(item, PauseOver):
             self._runner.release(item)
             turn.to_reconcile.append(item.key)
             return None
-        if isinstance(item, Outlived):
+        if isinstance(item, Cleared):
             if self._runner.runs(item.slot):
                 self._clear_mark(turn, item.slot)
-                self._runner.absolve(item.slot)
+                self._runner.clear_suspect(item.slot)
             return None
         if isinstance(item, SlotFreed):
             self._clear_mark(turn, item.slot)
@@ -275,7 +274,7 @@ class Host(pykka.ThreadingActor):
             self.inbox.put(slot.failed("the effect's result could not be decided, see the dead letters"))
             return None
         turn.to_reconcile.append(slot.key)
-        return slot, self._runner.next_pause(slot) if decided else GIVEN_UP_PAUSE_SECONDS
+        return slot, self._runner.next_pause(slot) if decided else self._timing.given_up_pause_seconds
 
     def _clear_mark(self, turn: Turn[Any], slot: Slot) -> None:
         if slot.mark:
@@ -293,7 +292,7 @@ class Host(pykka.ThreadingActor):
         if freed.slot.cancelled.is_set():
             return 0.0
         if not freed.error:
-            return FENCED_PAUSE_SECONDS  # the lease failed, not the effect: no exponential back-off
+            return self._timing.fenced_pause_seconds  # the lease failed, not the effect: no exponential back-off
         pause = self._runner.next_pause(freed.slot, freed.ran_seconds)
         about = f"{self.ledger.kind.name}/{freed.slot.key} {freed.slot.effect.subject}"
         name = type(freed.slot.effect).__name__

@@ -12,19 +12,16 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from chronolet.kernel.effects.runner import EffectInput, LookAgain, Outlived, SlotFreed
+from chronolet.kernel.effects.slot import Cleared, EffectInput, PauseOver, SlotFreed
 from chronolet.kernel.hosting.inbox import Inbox
 from chronolet.kernel.step.ledger import Input, Ledger
 from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
 
-BEHIND_ENTRIES = 5_000
-"""A host this many entries behind commits a step even without events: the keeper trims no further than its cursor."""
-
 MOST_WAITING = 5_000
 """Maximum backlog of a host, in messages. The rest stays in the log until there is room."""
 
-Item = Input | EffectInput | SlotFreed | LookAgain | Outlived
+Item = Input | EffectInput | SlotFreed | PauseOver | Cleared
 """An item of a host's inbox."""
 
 
@@ -49,14 +46,15 @@ class Recovered(Struct):
     snapshot_at: Position = START
     unclean: bool = False
     """The former owner ended without a handover."""
-    tries: Mapping[str, int] = field(default_factory=dict)
+    attempts: Mapping[str, int] = field(default_factory=dict)
     """Attempt counts from the shard's hash, by message identity or effect mark."""
 
 
 class HostHandle:
     """A handle to a host: others use it to offer messages, read its progress and stop it."""
 
-    def __init__(self, recovered: Recovered) -> None:
+    def __init__(self, recovered: Recovered, behind_entries: int) -> None:
+        """`behind_entries`: see `Timing`."""
         self.shard = recovered.ledger.shard
         self.ledger = recovered.ledger
         self.joined_at = recovered.read_to
@@ -64,6 +62,7 @@ class HostHandle:
         self.mail_to = recovered.mail_to
         self.recovered = recovered
         self.inbox: Inbox[Item] = Inbox()
+        self._behind_entries = behind_entries
         self.stopping = threading.Event()
         self.caught_up = threading.Event()
         """Set once the host has decided its recovered backlog, or has stopped and never will."""
@@ -74,7 +73,7 @@ class HostHandle:
             self.inbox.put(*items)
         self.read_to = max(self.read_to, read_to)
         self.mail_to = max(self.mail_to, mail_to)
-        if is_far_behind(self.ledger.log_cursor, read_to):
+        if self.is_far_behind(read_to):
             self.inbox.nudge()
 
     @property
@@ -82,7 +81,6 @@ class HostHandle:
         """Whether the reader may add more messages."""
         return len(self.inbox) < MOST_WAITING
 
-
-def is_far_behind(cursor: Position, read_to: Position) -> bool:
-    """Whether a host must commit its cursor now, even without events."""
-    return read_to.n - cursor.n > BEHIND_ENTRIES
+    def is_far_behind(self, read_to: Position) -> bool:
+        """Whether the host must commit its cursor now, even without events."""
+        return read_to.n - self.ledger.log_cursor.n > self._behind_entries

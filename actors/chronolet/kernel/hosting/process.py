@@ -21,14 +21,15 @@ import structlog
 from msgspec import Struct, field
 
 from chronolet.kernel.clock import Clock
-from chronolet.kernel.effects.runner import RunnerDependencies
+from chronolet.kernel.effects.lanes import Lanes
+from chronolet.kernel.effects.slot import RunnerDependencies
 from chronolet.kernel.effects.timers import Timers
-from chronolet.kernel.effects.turns import Workshop
 from chronolet.kernel.faults import Faults, NoFaults
+from chronolet.kernel.hosting.adoption import Adopt
 from chronolet.kernel.hosting.host import Services
 from chronolet.kernel.hosting.host_handle import HostHandle
 from chronolet.kernel.hosting.notices import HostFailed, LeaseRegained, Retire
-from chronolet.kernel.hosting.supervisor import Adopt, Supervisor, SupervisorContext
+from chronolet.kernel.hosting.supervisor import Supervisor, SupervisorContext
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.log.log_end import LogMemory
 from chronolet.kernel.log.recovery import History
@@ -37,6 +38,7 @@ from chronolet.kernel.ownership.claims import Claims
 from chronolet.kernel.ownership.lease import TTL_MILLISECONDS, Lease, LifeLock
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.store import Store, StoreBroken, StoreUnreachable
+from chronolet.kernel.timing import Timing
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Record
 from chronolet_schemas.keys import Shard
@@ -68,6 +70,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     clock: Clock = field(default_factory=Clock)
     workers: int = 16
     lease_milliseconds: int = TTL_MILLISECONDS
+    timing: Timing = field(default_factory=Timing)
 
 
 class Process:
@@ -162,11 +165,12 @@ class Process:
     def _context(self) -> SupervisorContext:
         setup = self._setup
         shared = RunnerDependencies(
-            workshop=Workshop(self._timers.after, setup.workers),
+            lanes=Lanes(self._timers.after, setup.workers),
             timers=self._timers,
             permit=self.lease,
             faults=setup.faults,
             observer=setup.observer,
+            timing=setup.timing,
             deliver=lambda _: None,
         )
         services = Services(setup.store, setup.clock, shared, lambda: uuid.uuid4().hex, self._host_failed)

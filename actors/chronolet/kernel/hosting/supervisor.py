@@ -1,8 +1,8 @@
 """The supervisor: acquires shards, recovers them, starts their hosts and restarts hosts that fail.
 
-Input: host failures, the server's return, a renewed lease, a tick per second with several looks in between. Goes
-out: running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the server lost
-the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and the process
+Input: host failures, the server's return, a renewed lease, a tick per second with several looks in between. Output:
+running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the server lost the
+tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and the process
 manager restarts it. Next: `process`.
 
 A process without a shard stands by: it takes over shards that become free.
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, assert_never
 import pykka
 import structlog
 
+from chronolet.kernel.hosting.adoption import Adopt, AdoptionHook
 from chronolet.kernel.hosting.failures import Failures
 from chronolet.kernel.hosting.host import Host, Services
 from chronolet.kernel.hosting.host_handle import HostHandle, Recovered
@@ -36,33 +37,23 @@ from chronolet.kernel.hosting.notices import (
     Tick,
     Upkeep,
 )
+from chronolet.kernel.hosting.shard_recovery import ShardRecovery
 from chronolet.kernel.kind import Kind
-from chronolet.kernel.log.log_end import LogMemory, complain
+from chronolet.kernel.log.log_end import LogMemory, log_loss
 from chronolet.kernel.log.loss import is_behind, known, lacks_what_was_read
 from chronolet.kernel.log.reader import Reader
-from chronolet.kernel.log.recovery import History, Recovery
+from chronolet.kernel.log.recovery import History
 from chronolet.kernel.ownership.claims import Claim, Claims
 from chronolet.kernel.ownership.lease import Lease
-from chronolet.kernel.ownership.waiting_mail import let_others_read, let_read, with_mail
+from chronolet.kernel.ownership.waiting_mail import wait_for_other_processes, wait_until_decided, with_waiting_commands
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.step.shard_writer import ServerBehind, ShardLost
-from chronolet.kernel.storage.store import HistoryMissing, StoreBroken, StoreUnreachable
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet_schemas import kernel
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
-LOOKS_IN_RENEWAL = 4
-UPKEEP_SECONDS = 60.0
-HISTORY_RETRY_SECONDS = 30.0
-"""Back-off of a shard whose history was missing here: the archive files may have arrived in the meantime."""
-
 log = structlog.get_logger("chronolet.kernel")
-
-Adopt = Callable[[Router, str, kernel.LogLost | None], str]
-"""Adopts what already runs, before the first shards are acquired. Arguments: the router, the log's run, and what that
-log has lost. Sends the commands to be decided before anything else. Returns an empty text when done, otherwise the
-reason to wait; the supervisor then retries.
-"""
 
 
 class SupervisorContext(NamedTuple):
@@ -94,7 +85,17 @@ class Supervisor(pykka.ThreadingActor):
         self._store = context.services.store
         self._hosted: dict[Shard, tuple[HostHandle, pykka.ActorRef[Host]]] = {}
         self._claims = context.claims
-        self._failures = Failures()
+        self._timing = timing = context.services.shared.timing
+        self._failures = Failures(timing)
+        self._recovery = ShardRecovery(
+            context.kinds,
+            self._store,
+            context.history,
+            claims=self._claims,
+            failures=self._failures,
+            observer=context.services.shared.observer,
+            released=lambda shard: self._back_off(shard, timing.history_retry_seconds),
+        )
         self._backing_off: set[Shard] = set()
         self._stands_by = False
         self._retired = False
@@ -103,8 +104,7 @@ class Supervisor(pykka.ThreadingActor):
         self._reload = False
         self._logged = ""
         """The last logged error of the server."""
-        self._adopted_run = ""
-        self._logged_adoption = ""
+        self._adoption = AdoptionHook(context.adopt, context.phase)
         self._router = context.router()
         self._run = self._store.run()
         self._lost = self._log_lost()
@@ -115,9 +115,10 @@ class Supervisor(pykka.ThreadingActor):
     def on_start(self) -> None:
         """Send the first tick and start the timers."""
         self._tell(Tick())
-        self._every(self._context.lease.renewal_seconds, Tick())
-        self._every(self._context.lease.renewal_seconds / LOOKS_IN_RENEWAL, Look())
-        self._every(UPKEEP_SECONDS, Upkeep())
+        renewal = self._context.lease.renewal_seconds
+        self._every(renewal, Tick())
+        self._every(renewal / self._timing.looks_per_renewal, Look())
+        self._every(self._timing.upkeep_seconds, Upkeep())
 
     def on_failure(
         self,
@@ -186,7 +187,7 @@ class Supervisor(pykka.ThreadingActor):
         if self._store.run() != self._run:
             self._drop_all()  # the server was emptied: its shards have no log to continue
             return
-        if not self._adopt():
+        if not self._adoption.attempt(self._router, self._run, self._lost):
             return  # the next tick retries
         claims = self._claims.take(shards)
         if claims:
@@ -197,30 +198,13 @@ class Supervisor(pykka.ThreadingActor):
             self._context.phase("standing by")
             log.info("no free shard, standing by")
 
-    def _adopt(self) -> bool:
-        """Adopt what runs, unless that is done or not needed. False if it has to be retried."""
-        if self._context.adopt is None or self._has_adopted():  # the former for the type checker
-            return True
-        self._context.phase("adopting")
-        reason = self._context.adopt(self._router, self._run, self._lost)
-        if reason and reason != self._logged_adoption:  # log a reason once, however long it lasts
-            self._logged_adoption = reason
-            log.warning("waiting to adopt what runs", error=reason)
-        if reason:
-            return False
-        self._adopted_run = self._run
-        self._context.phase("acquiring")
-        return True
-
-    def _has_adopted(self) -> bool:
-        return self._context.adopt is None or self._adopted_run == self._run
-
     def _host(self, claims: Mapping[Shard, Claim]) -> None:
         self._context.phase("recovering")
-        first = with_mail(self._store, claims)
+        first = with_waiting_commands(self._store, claims)
         self._start_hosts(first)
-        let_read([self._hosted[shard][0] for shard in first if shard in self._hosted])
-        let_others_read(self._store, self._router.of_other_kinds())
+        seconds = self._timing.mail_seconds
+        wait_until_decided([self._hosted[shard][0] for shard in first if shard in self._hosted], seconds)
+        wait_for_other_processes(self._store, self._router.of_other_kinds(), seconds)
         self._start_hosts({shard: claim for shard, claim in claims.items() if shard not in first})
         self._context.services.shared.observer.shards_owned(len(self._hosted))
         self._stands_by = False
@@ -233,35 +217,12 @@ class Supervisor(pykka.ThreadingActor):
                 ahead()
 
     def _start_hosts(self, claims: Mapping[Shard, Claim]) -> None:
-        recovered_shards = self._recovered(claims) if claims else {}
+        recovered_shards = self._recovery.run(self._router, claims)
         for shard in sorted(recovered_shards, key=self._precedence):
             recovered = recovered_shards[shard]
             recovered.notes = [*recovered.notes, *self._notes(shard, claims[shard])]
             recovered.unclean = claims[shard].former is not None
             self._start_host(shard, recovered)
-
-    def _recovered(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
-        """Recover all shards in one scan. If history is missing, recover each by itself and release those that fail."""
-        with contextlib.suppress(HistoryMissing):
-            return self._recover(claims)
-        found: dict[Shard, Recovered] = {}
-        for shard, claim in claims.items():
-            try:
-                found |= self._recover({shard: claim})
-            except HistoryMissing as missing:
-                self._claims.quarantine(shard, str(missing))
-                # "nobody", because this process keeps its lease. A process that has the history may take over now.
-                self._store.retire("nobody", [(shard, claim.head.token)])
-                self._back_off(shard, HISTORY_RETRY_SECONDS)
-        return found
-
-    def _recover(self, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
-        recovery = Recovery(self._context.kinds, self._router, self._store, self._context.history)
-        acquired = {shard: (claim.head.token, claim.head) for shard, claim in claims.items()}
-        begun = time.monotonic()
-        recovered = recovery.run(acquired, self._failures.of(claims))
-        self._context.services.shared.observer.recovered(len(recovered), recovery.read, time.monotonic() - begun)
-        return recovered
 
     def _notes(self, shard: Shard, claim: Claim) -> list[Event]:
         """Kernel events that the new host records first."""
@@ -274,7 +235,7 @@ class Supervisor(pykka.ThreadingActor):
         return self._context.kinds[shard.kind].precedence, str(shard)
 
     def _start_host(self, shard: Shard, recovered: Recovered) -> None:
-        handle = HostHandle(recovered)
+        handle = HostHandle(recovered, self._timing.behind_entries)
         self._hosted[shard] = (handle, Host.start(handle, self._context.services))
         self._reader.attach(handle)
         self._last_versions.pop(shard, None)
@@ -353,14 +314,14 @@ class Supervisor(pykka.ThreadingActor):
         self._run = self._store.run()
         if (lost := self._log_lost()) is not None:
             self._lost = self._unreported = lost
-            self._adopted_run = ""
+            self._adoption.repeat()
         self._reader = self._new_reader()
         self._reload = False
 
     def _log_lost(self) -> kernel.LogLost | None:
         lost = self._context.memory.lost(self._store, self._run)
         if lost is not None:
-            complain(lost)
+            log_loss(lost)
         return lost
 
     def _remember(self, handles: Iterable[HostHandle]) -> None:
@@ -374,7 +335,7 @@ class Supervisor(pykka.ThreadingActor):
             case Tick():
                 self._tick()
             case Look():
-                if self._has_adopted():  # else each look would query the runtime, which is too often
+                if self._adoption.is_done(self._run):  # else each look would query the runtime, which is too often
                     self._take_free()
             case Upkeep():
                 self._check_for_loss()

@@ -161,7 +161,7 @@ def _oldest_milliseconds(store: Store) -> int:
     return trimmed.milliseconds if trimmed > START else store.sizes()["first_milliseconds"]
 
 
-def complain(lost: kernel.LogLost) -> None:
+def log_loss(lost: kernel.LogLost) -> None:
     """Log the loss for the operator: what is lost, what is kept, what happens now."""
     if lost.found == str(START):
         log.error(

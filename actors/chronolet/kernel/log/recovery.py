@@ -109,7 +109,9 @@ class Recovery:
         kind = self._kinds[shard.kind]
         ledger = Ledger(kind, shard, token, head, registry.SCHEMA)
         at = self._restore(ledger, kind, snapshot)
-        return Recovered(ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, tries=head.tries)
+        return Recovered(
+            ledger, [], START, careful=careful, mail_to=head.mail_cursor, snapshot_at=at, attempts=head.attempts
+        )
 
     def _open_mail(self, each: Recovered) -> None:
         """Put the mailbox's commands first: those sent while the shard had no owner are decided before the results of

@@ -26,7 +26,7 @@ RENEWALS_IN_TTL = 3
 log = structlog.get_logger("chronolet.kernel")
 
 
-def _now() -> float:
+def seconds_since_boot() -> float:
     """Seconds since boot. Unlike `time.monotonic` this includes suspension, as the server's clock does."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
@@ -34,11 +34,20 @@ def _now() -> float:
 class Lease:
     """Renews the lease until `stop`. Only for progress; safety comes from the step's check of the token."""
 
-    def __init__(self, store: Store, process: str, info: str, *, ttl_milliseconds: int = TTL_MILLISECONDS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        process: str,
+        info: str,
+        *,
+        ttl_milliseconds: int = TTL_MILLISECONDS,
+        now: Callable[[], float] = seconds_since_boot,
+    ) -> None:
         self.process = process
         self._store = store
         self._info = info
         self._ttl = ttl_milliseconds
+        self._now = now
         self._good_until = 0.0
         self.lapses = 0
         self._confirmed = 0
@@ -64,11 +73,11 @@ class Lease:
 
     def valid(self) -> bool:
         """Whether this process may run effects: renewed in time, with no lapse since ownership was last checked."""
-        return self._confirmed == self.lapses and _now() < self._good_until
+        return self._confirmed == self.lapses and self._now() < self._good_until
 
     def answered(self) -> bool:
         """Whether the last renewal has not expired, regardless of who owns the shards by now."""
-        return _now() < self._good_until
+        return self._now() < self._good_until
 
     def confirm(self, lapses: int) -> None:
         """Record that ownership was checked after that many `lapses`: this process owns all shards it hosts."""
@@ -96,10 +105,10 @@ class Lease:
                 self._regained()
 
     def _renew(self) -> None:
-        sent_at = _now()  # before the call: the server may start the time-to-live any time after this
+        sent_at = self._now()  # before the call: the server may start the time-to-live any time after this
         self._store.renew(self.process, self._info, self._ttl)
         # After the call: a renewal sent in time may arrive too late, and another process may have taken over meanwhile.
-        self.lapses += _now() >= self._good_until
+        self.lapses += self._now() >= self._good_until
         self._good_until = sent_at + self._ttl / 1000
 
 

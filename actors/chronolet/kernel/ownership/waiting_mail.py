@@ -21,16 +21,12 @@ from chronolet_schemas.keys import Shard
 
 log = structlog.get_logger("chronolet.kernel")
 
-MAIL_SECONDS = 10.0
-"""How long shards without commands wait for those with commands: a command that cannot be decided must not keep the
-node down.
-"""
 _POLL_SECONDS = 0.05
 _MOST = 1000
 """The maximum number of commands per shard to wait for."""
 
 
-def with_mail(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Claim]:
+def with_waiting_commands(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Claim]:
     """The claimed shards with commands that were sent while no process hosted them."""
     found: dict[Shard, Claim] = {}
     for shard, claim in claims.items():
@@ -40,19 +36,19 @@ def with_mail(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Cla
     return found
 
 
-def let_read(handles: Iterable[HostHandle]) -> None:
-    """Wait until these hosts have decided their waiting commands, or have failed; at most `MAIL_SECONDS`."""
-    deadline = time.monotonic() + MAIL_SECONDS
+def wait_until_decided(handles: Iterable[HostHandle], seconds: float) -> None:
+    """Wait until these hosts have decided their waiting commands, or have failed; for `seconds` at most."""
+    deadline = time.monotonic() + seconds
     for handle in handles:
         handle.caught_up.wait(max(0.0, deadline - time.monotonic()))
 
 
-def let_others_read(store: Store, shards: Sequence[Shard]) -> None:
-    """Wait until other processes have decided and committed the commands that wait for these shards now; at most
-    `MAIL_SECONDS`. If none waits, this costs one round trip plus one per shard. Do not pass shards of the caller's own
+def wait_for_other_processes(store: Store, shards: Sequence[Shard], seconds: float) -> None:
+    """Wait until other processes have decided and committed the commands that wait for these shards now; for `seconds`
+    at most. If none waits, this costs one round trip plus one per shard. Do not pass shards of the caller's own
     kinds: one whose owner has died would wait for the caller to take it over.
     """
-    deadline = time.monotonic() + MAIL_SECONDS
+    deadline = time.monotonic() + seconds
     behind = _unread(store, shards)
     while behind and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

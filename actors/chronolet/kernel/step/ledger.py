@@ -156,7 +156,7 @@ class Ledger(Generic[S]):
         if isinstance(item.message, Command) and len(turn.records) == before:
             raise SilentMessage(f"{item.type} {item.cause}: {self.kind.name} yielded no event, expected at least one")
 
-    def give_up(self, turn: Turn[S], item: Input, tries: int, error: str, *, for_good: bool = False) -> None:
+    def give_up(self, turn: Turn[S], item: Input, attempts: int, error: str, *, for_good: bool = False) -> None:
         """Send a message that failed too often to the dead letters, and record an event. Its attempt count is removed,
         unless it is given up `for_good`.
         """
@@ -168,7 +168,7 @@ class Ledger(Generic[S]):
             turn.forget.append(item.identity())
         self.note(
             turn,
-            kernel.MessageDeadLettered(message=item.type, source=source, at=where, tries=tries, error=error),
+            kernel.MessageDeadLettered(message=item.type, source=source, at=where, tries=attempts, error=error),
             cause=item.cause,
         )
 

@@ -15,18 +15,21 @@ from collections.abc import Set as AbstractSet
 from chronolet.kernel.step.ledger import MAX_ATTEMPTS, Input
 from chronolet.kernel.step.suspects import PREFIX
 
-CAREFUL_MESSAGES = 300
-"""After this many messages without a failure, a host stops counting attempts."""
-
 
 class RetryCounts:
     """Attempt counts of one host's messages, kept until enough messages have succeeded."""
 
     def __init__(
-        self, tried: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, careful: bool
+        self,
+        tried: Mapping[str, int],
+        count_attempts: Callable[[Mapping[str, int]], None],
+        *,
+        careful: bool,
+        careful_messages: int,
     ) -> None:
         """`tried`: the counts in the shard's hash. `count_attempts` stores there, in one round trip, the number of the
-        attempt that each message begins now. `careful`: the shard's host failed in this process.
+        attempt that each message begins now. `careful`: the shard's host failed in this process. `careful_messages`:
+        see `Timing`.
         """
         messages = {message: count for message, count in tried.items() if not message.startswith(PREFIX)}
         self._tried = {message: count for message, count in messages.items() if count <= MAX_ATTEMPTS}
@@ -34,13 +37,14 @@ class RetryCounts:
         self._counted: Mapping[str, int] = {}
         self._exhausted: AbstractSet[str] = set()
         """Messages of the current turn; those in `_exhausted` have no attempt left."""
-        self._count_tries = count_attempts
+        self._count_attempts = count_attempts
         self._careful = careful
-        self._left = CAREFUL_MESSAGES if careful or self._tried else 0
+        self._most = careful_messages
+        self._left = careful_messages if careful or self._tried else 0
 
     def count_next(self, messages: int) -> None:
         """Count attempts for at least the next `messages` messages: one of them may have ended the previous process."""
-        self._left = max(self._left, min(messages, CAREFUL_MESSAGES))
+        self._left = max(self._left, min(messages, self._most))
 
     def counting(self) -> bool:
         """Whether the next message's attempts are counted."""
@@ -61,7 +65,7 @@ class RetryCounts:
         self._counted = {message: count for message, count in attempts.items() if count <= MAX_ATTEMPTS}
         self._exhausted = attempts.keys() - self._counted.keys()
         if self._counted:
-            self._count_tries(self._counted)
+            self._count_attempts(self._counted)
 
     def end(self) -> None:
         """End the turn."""

@@ -28,12 +28,11 @@ from chronolet.kernel.storage.store import (
     StoreUnreachable,
     epoch_of,
 )
+from chronolet.kernel.timing import Timing
 from chronolet_schemas.envelope import Position
 
 FIRST_RETRY_SECONDS = 0.05
 LONGEST_RETRY_SECONDS = 1.0
-SNAPSHOT_EVENTS = 10_000
-SNAPSHOT_SECONDS = 600.0
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -66,12 +65,15 @@ class ShardWriter:
         snapshot_at: Position,
         stopping: threading.Event,
         new_id: Callable[[], str],
+        *,
+        timing: Timing,
     ) -> None:
         """`snapshot_at`: position of the snapshot that the ledger was restored from. `new_id` makes the step ids."""
         self._ledger = ledger
         self._store = store
         self._stopping = stopping
         self._new_id = new_id
+        self._timing = timing
         self._last_step = time.monotonic()
         self._snapshot_at = snapshot_at
         self._snapshot_time = time.monotonic()
@@ -117,7 +119,7 @@ class ShardWriter:
             new_mail_cursor=turn.mail_cursor,
             records=tuple(turn.records),
             dead=tuple(turn.dead),
-            forget_tries=tuple(turn.forget),
+            forget_attempts=tuple(turn.forget),
             even_if_full=ledger.kind.commits_when_full,
         )
 
@@ -156,13 +158,13 @@ class ShardWriter:
 
     # -- snapshots -----------------------------------------------------------------------------------------------
     def snapshot_if_due(self) -> None:
-        """Store a snapshot after SNAPSHOT_EVENTS own events, after that many log entries, or after SNAPSHOT_SECONDS if
-        the position has advanced.
+        """Store a snapshot after `snapshot_events` own events, after as many log entries, or after `snapshot_seconds`
+        if the position has advanced.
         """
-        ledger = self._ledger
+        ledger, least = self._ledger, self._timing.snapshot_events
         at = max(ledger.at, ledger.log_cursor)
-        many = self._events_since >= SNAPSHOT_EVENTS or at.n - self._snapshot_at.n >= SNAPSHOT_EVENTS
-        old = time.monotonic() - self._snapshot_time > SNAPSHOT_SECONDS and at > self._snapshot_at
+        many = self._events_since >= least or at.n - self._snapshot_at.n >= least
+        old = time.monotonic() - self._snapshot_time > self._timing.snapshot_seconds and at > self._snapshot_at
         if many or old:
             self._snapshot(at)
 

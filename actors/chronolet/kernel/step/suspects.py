@@ -15,12 +15,6 @@ from chronolet.kernel.decider import Effect
 from chronolet.kernel.step.ledger import MAX_ATTEMPTS
 
 PREFIX = "effect:"
-PAUSE_SECONDS = 10.0
-"""Pause before an effect that ran at two ends is restarted. If something else kills this process repeatedly, it is
-likely to strike during the pause, when the effect is not running.
-"""
-BLAME_SECONDS = 60.0
-"""An effect that has run for longer than this is not blamed for the end of its process."""
 PAUSED_FROM = 2
 """Number of ends from which an effect is paused before it restarts."""
 GIVEN_UP = MAX_ATTEMPTS + 1
@@ -36,14 +30,14 @@ class Suspects:
     """The marks of one shard, during one run of its host."""
 
     def __init__(
-        self, tried: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, unclean: bool
+        self, attempts: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, unclean: bool
     ) -> None:
         """`unclean`: the former owner ended without a handover. Otherwise its last run does not count."""
         last = 0 if unclean else 1
-        marks = {mark: count for mark, count in tried.items() if mark.startswith(PREFIX)}
+        marks = {mark: count for mark, count in attempts.items() if mark.startswith(PREFIX)}
         self._ended = {mark: count if count >= GIVEN_UP else max(0, count - last) for mark, count in marks.items()}
         self._begun: set[str] = set()
-        self._count_tries = count_attempts
+        self._count_attempts = count_attempts
 
     def known(self) -> bool:
         """Whether the shard has any marks."""
@@ -57,7 +51,7 @@ class Suspects:
         """Mark effects that start now. Returns once the marks are on the server's disk."""
         counts = {mark: self.ended(mark) + 1 for mark in marks if mark not in self._begun}
         if counts:
-            self._count_tries(counts)
+            self._count_attempts(counts)
             self._begun |= counts.keys()
             self._ended |= {mark: count - 1 for mark, count in counts.items()}
 

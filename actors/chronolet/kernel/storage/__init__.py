@@ -1,1 +1,1 @@
-"""The store behind the kernel: its Protocol, the in-memory twin, and Redis."""
+"""The store behind the kernel: its Protocol, in memory, and on Redis."""

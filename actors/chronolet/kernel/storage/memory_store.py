@@ -1,4 +1,4 @@
-"""In-memory twin of the Redis store: passes the same contract suite; for tests and simulations.
+"""In-memory store: passes the same contract suite; for tests and simulations.
 
 Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. Nothing
 outlives the process. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
@@ -172,7 +172,9 @@ class MemoryStore:
             at=at,
             log_cursor=step.new_log_cursor,
             mail_cursor=step.new_mail_cursor,
-            tries={message: count for message, count in head.tries.items() if message not in step.forget_tries},
+            attempts={
+                message: count for message, count in head.attempts.items() if message not in step.forget_attempts
+            },
             schema=max(head.schema, step.schema),
         )
         data = server.shard(step.shard)
@@ -185,7 +187,7 @@ class MemoryStore:
             head = self._server.shard(shard).head
             if not token or head.token != token:
                 return Fenced(token=head.token)
-            self._server.update(shard, tries={**head.tries, **counts})
+            self._server.update(shard, attempts={**head.attempts, **counts})
             return None
 
     # -- reading -------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """The kernel's interface to Redis: a Protocol with two implementations under one contract suite, `redis.store` (the
-versioned function library `functions.lua`) and `memory_store` (the in-memory twin).
+versioned function library `functions.lua`) and `memory_store` (in memory).
 
 Input: steps, acquisitions, snapshots. Output: plain values, also for refusals that a caller must expect (`Fenced`,
 `Conflict`, `busy`). A lost connection is the exception `StoreUnreachable`: the call may or may not have happened.
@@ -45,7 +45,7 @@ def owner_of(token: str) -> str:
 
 
 class Head(Struct, frozen=True):
-    """A shard's hash. `at` is the position of the last event that its steps wrote (START if none); `tries` maps a
+    """A shard's hash. `at` is the position of the last event that its steps wrote (START if none); `attempts` maps a
     message to its number of attempts.
     """
 
@@ -55,7 +55,7 @@ class Head(Struct, frozen=True):
     at: Position
     log_cursor: Position
     mail_cursor: Position
-    tries: Mapping[str, int]
+    attempts: Mapping[str, int]
     schema: int
     unowned_since: int = 0
 
@@ -98,7 +98,7 @@ class Step(Struct, frozen=True):
     new_mail_cursor: Position
     records: tuple[Record, ...]
     dead: tuple[DeadLetter, ...] = ()
-    forget_tries: tuple[str, ...] = ()
+    forget_attempts: tuple[str, ...] = ()
     even_if_full: bool = False
     """Commit even if the server has reached its maxmemory: for the keeper, whose events lead to trimming. A full server
     always commits steps without events and dead letters.

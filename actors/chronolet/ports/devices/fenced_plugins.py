@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from chronolet.kernel.effects.runner import LostOwnership
+from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.kernel.kind import EffectContext
 from chronolet.ports.devices.plugins import DevicePlugins, Following, Listing, PluginRefusal, Register, Registering
 from chronolet_schemas.devices import Answer, PluginOptions

@@ -19,17 +19,20 @@ from chronolet.kernel.storage.store import Inputs, StoreBroken, StoreUnreachable
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys, Shard
 
-_MARGIN_SECONDS = 5.0
 _WAKE_ATTEMPTS = 200
 
 
 class Reader:
-    """Blocking reader: `wait` is for one thread, `wake` for any."""
+    """Blocking reader: `wait` is for one thread, `wake` for any.
 
-    def __init__(self, address: Address, keys: Keys, queries: Channel) -> None:
+    `margin_seconds`: how much longer than it blocks a read may take.
+    """
+
+    def __init__(self, address: Address, keys: Keys, queries: Channel, *, margin_seconds: float) -> None:
         self._keys = keys
         self._queries = queries
-        self._channel = Channel(address, _MARGIN_SECONDS)
+        self._margin_seconds = margin_seconds
+        self._channel = Channel(address, margin_seconds)
         self._client_id: int | None = None
         self._woken = threading.Event()
         self._waiting = threading.Event()
@@ -48,7 +51,7 @@ class Reader:
             if self._woken.is_set():
                 return Inputs(log=(), mail={})
             self._learn_client_id()
-            timeout = block_milliseconds / 1000 + _MARGIN_SECONDS
+            timeout = block_milliseconds / 1000 + self._margin_seconds
             return self._inputs(self._channel.exchange(call, 1, timeout=timeout)[0], names)
         finally:
             # In this order, so that a `wake` in between is kept for the next wait.

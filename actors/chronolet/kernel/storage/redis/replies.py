@@ -12,7 +12,9 @@ from typing import Any
 from chronolet.kernel.storage.store import Head, StoreBroken
 from chronolet_schemas.envelope import FIELDS, START, Entry, Mail, Position
 
-NEVER_OWNED = Head(token="", version=0, step_id="", at=START, log_cursor=START, mail_cursor=START, tries={}, schema=0)
+NEVER_OWNED = Head(
+    token="", version=0, step_id="", at=START, log_cursor=START, mail_cursor=START, attempts={}, schema=0
+)
 
 _FIELD_NAMES = tuple(name.encode() for name in FIELDS)
 _MAIL_NAMES = [b"type", b"entity", b"request", b"data"]
@@ -80,7 +82,7 @@ def head(flat: list[bytes], key: str) -> Head:
     if not flat:
         return NEVER_OWNED
     found = {text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}
-    tries = {name[4:]: _number(key, found, name) for name in found if name.startswith("try:")}
+    attempts = {name[4:]: _number(key, found, name) for name in found if name.startswith("try:")}
     return Head(
         token=found.get("token", ""),
         version=_number(key, found, "version"),
@@ -88,7 +90,7 @@ def head(flat: list[bytes], key: str) -> Head:
         at=_position(key, found, "at"),
         log_cursor=_position(key, found, "log_cursor"),
         mail_cursor=_position(key, found, "mail_cursor"),
-        tries=tries,
+        attempts=attempts,
         schema=_number(key, found, "schema"),
         unowned_since=_number(key, found, "unowned_since"),
     )

@@ -18,14 +18,13 @@ from chronolet.kernel.storage.store import StoreBroken
 from chronolet_schemas.envelope import Entry, Position
 
 PAGE = 150
-_TIMEOUT_SECONDS = 30.0
 
 
-def scan(address: Address, log: str, after: Position, upto: Position | None) -> Iterator[Entry]:
-    """The entries after one position up to another (None: the newest), oldest first. Raises StoreUnreachable, and
-    StoreBroken if the log is unreadable.
+def scan(address: Address, log: str, after: Position, upto: Position | None, *, timeout: float) -> Iterator[Entry]:
+    """The entries after one position up to another (None: the newest), oldest first. `timeout`: seconds for each page.
+    Raises StoreUnreachable, and StoreBroken if the log is unreadable.
     """
-    channel = Channel(address, _TIMEOUT_SECONDS)
+    channel = Channel(address, timeout)
     end = "+" if upto is None else str(upto)
     try:
         _request(channel, log, str(after), end)

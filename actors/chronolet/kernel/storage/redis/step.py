@@ -42,13 +42,13 @@ def packed(channel: Channel, keys: Keys, step: Step) -> bytes:
         str(step.new_mail_cursor),
         len(step.records),
         len(step.dead),
-        len(step.forget_tries),
+        len(step.forget_attempts),
     ]
     for record in step.records:
         arguments += record
     for letter in step.dead:
         arguments += (letter.source, letter.at, letter.type, letter.entity, letter.data, letter.error)
-    arguments += step.forget_tries
+    arguments += step.forget_attempts
     return channel.pack(*arguments)
 
 

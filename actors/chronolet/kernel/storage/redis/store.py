@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
+from msgspec import Struct
+
 from chronolet.kernel.storage.redis import library, replies, scan
 from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet.kernel.storage.redis.errors import ConnectionLost, RedisError, ResponseError, no_function, translated
@@ -34,31 +36,44 @@ from chronolet.kernel.storage.store import (
 from chronolet_schemas.envelope import Entry, Mail, Position, Record
 from chronolet_schemas.keys import NODES, Keys, Shard
 
-STEP_TIMEOUT_SECONDS = 5.0
-LEASE_TIMEOUT_SECONDS = 0.8
-QUERY_TIMEOUT_SECONDS = 10.0
-PATIENCE_SECONDS = 10.0
+
+class Timeouts(Struct, frozen=True, kw_only=True):
+    """How long the server may be silent before a call fails, by the call's connection, in seconds."""
+
+    step_seconds: float = 5.0
+    """One attempt at a step."""
+    resending_seconds: float = 10.0
+    """How long an unanswered step is resent."""
+    lease_seconds: float = 0.8
+    """A renewal of the lease. Below a second, so that a stuck server is noticed before the lease expires."""
+    query_seconds: float = 10.0
+    """Any other call."""
+    scan_seconds: float = 30.0
+    """One page of a scan."""
+    wait_margin_seconds: float = 5.0
+    """How much longer than it blocks a blocking read may take."""
+
+
+_TIMEOUTS = Timeouts()
 
 
 class RedisStore:
     """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as `urls`
     parses them.
 
-    `strict` turns warnings about the server's settings into errors. `patience_seconds`: how long an unanswered step is
-    resent. Raises ValueError for an unusable URL.
+    `strict` turns warnings about the server's settings into errors. Raises ValueError for an unusable URL.
     """
 
-    def __init__(
-        self, url: str, node: str, *, strict: bool = False, patience_seconds: float = PATIENCE_SECONDS
-    ) -> None:
+    def __init__(self, url: str, node: str, *, strict: bool = False, timeouts: Timeouts = _TIMEOUTS) -> None:
         self._address = Address(url)
         self._keys = Keys(node)
         self._strict = strict
-        self._steps = Channel(self._address, STEP_TIMEOUT_SECONDS)
-        self._lease = Channel(self._address, LEASE_TIMEOUT_SECONDS)
-        self._queries = Channel(self._address, QUERY_TIMEOUT_SECONDS)
-        self._commits = Commits(self._steps, self._keys, patience_seconds)
-        self._reader = Reader(self._address, self._keys, self._queries)
+        self._scan_seconds = timeouts.scan_seconds
+        self._steps = Channel(self._address, timeouts.step_seconds)
+        self._lease = Channel(self._address, timeouts.lease_seconds)
+        self._queries = Channel(self._address, timeouts.query_seconds)
+        self._commits = Commits(self._steps, self._keys, timeouts.resending_seconds)
+        self._reader = Reader(self._address, self._keys, self._queries, margin_seconds=timeouts.wait_margin_seconds)
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -171,7 +186,7 @@ class RedisStore:
         return list(replies.mails(found))
 
     def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
-        return scan.scan(self._address, self._keys.log, after, upto)
+        return scan.scan(self._address, self._keys.log, after, upto, timeout=self._scan_seconds)
 
     def last(self) -> Position:
         return position(self._stream(self._keys.log).get("last-generated-id", b"0-0"))
