@@ -14,7 +14,8 @@ import pytest
 from chronolet.adapters.probes import health, tcp
 from chronolet.container_gc import effects as collecting
 from chronolet.container_gc import plan
-from chronolet.devices import claims, evolve
+from chronolet.devices.claims import waiting as claims
+from chronolet.devices.plugins import evolve
 from chronolet.kube_events import effects as event_effects
 from chronolet.kube_events import policy as event_policy
 from chronolet.pleg import decider as pleg_decider

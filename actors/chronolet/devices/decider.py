@@ -14,10 +14,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import assert_never
 
-from chronolet.devices import answers, claims, plugins, requests, signals
-from chronolet.devices.claims import ClaimContext, Policy
-from chronolet.devices.evolve import evolve
+from chronolet.devices import signals
+from chronolet.devices.claims import answers, requests
+from chronolet.devices.claims import waiting as claims
+from chronolet.devices.claims.waiting import ClaimContext, Policy
 from chronolet.devices.outstanding import outstanding
+from chronolet.devices.plugins import lists as plugins
+from chronolet.devices.plugins.evolve import evolve
 from chronolet.devices.state import State
 from chronolet.kernel.decider import Decider, Due, EffectFailed
 from chronolet_schemas import devices, pod

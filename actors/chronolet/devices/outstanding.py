@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 from chronolet.devices import wanted
-from chronolet.devices.claims import available, nodes_of
+from chronolet.devices.claims.topology import grouped
+from chronolet.devices.claims.waiting import available, nodes_of
 from chronolet.devices.state import Claim, State
-from chronolet.devices.topology import grouped
 
 
 def outstanding(state: State) -> Sequence[wanted.Wanted]:

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chronolet.adapters.device_plugins.wire import answer_message
-from chronolet.devices import allocation, capacity, signals, topology, wanted
+from chronolet.devices import capacity, signals, wanted
 from chronolet.devices.actor import NODE
 from chronolet.devices.checkpoint import exported
-from chronolet.devices.claims import Policy
+from chronolet.devices.claims import allocation, topology
+from chronolet.devices.claims.waiting import Policy
 from chronolet.devices.decider import decider
-from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
-from chronolet.devices.registration import SUPPORTED_VERSION
+from chronolet.devices.plugins.lists import STOP_GRACE_MILLISECONDS
+from chronolet.devices.plugins.validation import SUPPORTED_VERSION
 from chronolet.devices.state import State
 from chronolet.history.state import Moment
 from chronolet.kernel.decider import Decider, Due

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.claims import Policy
+from chronolet.devices.claims.waiting import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.state import Claim, State
 from chronolet_schemas import devices, pod

@@ -3,7 +3,7 @@
 import pytest
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.claims import Policy
+from chronolet.devices.claims.waiting import Policy
 from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas import devices, pod
 from tests.deciders.devices.scene import FOLDER, GPU, NIC, STRICT, Devices

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.claims import Policy
+from chronolet.devices.claims.waiting import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.state import State
 from chronolet.kernel.decider import Due

@@ -5,8 +5,8 @@ from typing import Any
 from chronolet.devices import signals, wanted
 from chronolet.devices.capacity import allocatable, capacity, health, node_allocatable
 from chronolet.devices.decider import DECIDER, decider
-from chronolet.devices.plugins import MOST_CORRECTED
-from chronolet.devices.registration import counted_as
+from chronolet.devices.plugins.lists import MOST_CORRECTED
+from chronolet.devices.plugins.validation import counted_as
 from chronolet_schemas import devices
 from tests.deciders.devices.scene import FOLDER, GPU, NIC, PATIENT, STRICT, Devices
 from tests.deciders.given import given, over_the_wire

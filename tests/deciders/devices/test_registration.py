@@ -2,7 +2,7 @@
 
 import pytest
 
-from chronolet.devices.registration import MOST_REFUSED, all_counted_as, counted_as, refusal, socket_of
+from chronolet.devices.plugins.validation import MOST_REFUSED, all_counted_as, counted_as, refusal, socket_of
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 

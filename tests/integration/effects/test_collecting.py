@@ -19,7 +19,7 @@ from chronolet.container_gc.effects import Collecting, Turns
 from chronolet.container_gc.inventory import Inventory
 from chronolet.devices import actor as devices_actor
 from chronolet.devices import effects as devices_effects
-from chronolet.devices.registration import AT_ONCE
+from chronolet.devices.plugins.validation import AT_ONCE
 from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.redis.store import RedisStore

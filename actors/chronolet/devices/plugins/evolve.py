@@ -11,8 +11,8 @@ from typing import Any
 import immutables
 from msgspec.structs import replace
 
-from chronolet.devices.evolve_claim import CLAIM_EVENTS
-from chronolet.devices.registration import all_counted_as, counted_as
+from chronolet.devices.claims.evolve import CLAIM_EVENTS
+from chronolet.devices.plugins.validation import all_counted_as, counted_as
 from chronolet.devices.state import Device, RefusalCount, Resource, State
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event

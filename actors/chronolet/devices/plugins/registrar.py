@@ -14,9 +14,10 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from chronolet.devices import registration, signals
-from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
-from chronolet.devices.registration import AT_ONCE, PAUSE_SECONDS
+from chronolet.devices import signals
+from chronolet.devices.plugins import validation as registration
+from chronolet.devices.plugins.lists import STOP_GRACE_MILLISECONDS
+from chronolet.devices.plugins.validation import AT_ONCE, PAUSE_SECONDS
 from chronolet.kernel.kind import EffectContext
 from chronolet.ports.devices.plugins import Registering
 

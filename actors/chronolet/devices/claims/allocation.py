@@ -14,7 +14,7 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from chronolet.devices.topology import Nodes, grouped
+from chronolet.devices.claims.topology import Nodes, grouped
 
 Error = Literal[
     "request_changed",

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
-from chronolet.devices import claims, signals
-from chronolet.devices.allocation import Request, problem_of
-from chronolet.devices.claims import ClaimContext
+from chronolet.devices import signals
+from chronolet.devices.claims import waiting as claims
+from chronolet.devices.claims.allocation import Request, problem_of
+from chronolet.devices.claims.waiting import ClaimContext
 from chronolet.devices.state import Claim, State
 from chronolet_schemas import devices, pod
 from chronolet_schemas.envelope import Event

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from chronolet.devices import claims, signals
-from chronolet.devices.allocation import Problem
-from chronolet.devices.claims import ClaimContext
+from chronolet.devices import signals
+from chronolet.devices.claims import waiting as claims
+from chronolet.devices.claims.allocation import Problem
+from chronolet.devices.claims.waiting import ClaimContext
 from chronolet.devices.outstanding import intent_of, start_intent_of, start_subject_of, subject_of
-from chronolet.devices.plugins import node_event
+from chronolet.devices.plugins.lists import node_event
 from chronolet.devices.state import Claim, State
 from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas import devices

@@ -16,8 +16,8 @@ from typing import Literal
 
 import msgspec
 
-from chronolet.devices import topology
-from chronolet.devices.allocation import Chosen, Problem, Question, Request, Stock, problem_of, selection
+from chronolet.devices.claims import topology
+from chronolet.devices.claims.allocation import Chosen, Problem, Question, Request, Stock, problem_of, selection
 from chronolet.devices.state import Claim, Device, Resource, State
 from chronolet.rules.refs import ContainerOfPod
 from chronolet_schemas import devices

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from chronolet.devices import signals
-from chronolet.devices.claims import Policy
-from chronolet.devices.registration import PAUSE_SECONDS, Refusal, counted_as, refusal, shortened, socket_of
+from chronolet.devices.claims.waiting import Policy
+from chronolet.devices.plugins.validation import PAUSE_SECONDS, Refusal, counted_as, refusal, shortened, socket_of
 from chronolet.devices.state import Device, RefusalCount, Resource, State
 from chronolet_schemas import devices, kube_events
 from chronolet_schemas.devices import DeviceInfo
