@@ -67,7 +67,7 @@ def _facts(context: ClaimContext, message: Message) -> Iterable[Event]:
             return _answer_events(context, answers.as_answer(message))
         case signals.Answered():
             return _answer_events(context, message)
-        case signals.PodsLiving():
+        case signals.PodsListed():
             return requests.compared(context.state, message)
         case Due():
             return (
@@ -92,8 +92,8 @@ def _pod_events(context: ClaimContext, message: FromPods) -> Iterable[Event]:
             assert_never(message)
 
 
-def _answer_events(context: ClaimContext, message: signals.OptionsSaid | answers.PluginAnswer) -> Iterable[Event]:
-    if isinstance(message, signals.OptionsSaid):
+def _answer_events(context: ClaimContext, message: signals.OptionsAnswered | answers.PluginAnswer) -> Iterable[Event]:
+    if isinstance(message, signals.OptionsAnswered):
         return plugins.options_received(context.state, message, context.policy)
     return answers.answered(context, message)
 

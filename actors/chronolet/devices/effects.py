@@ -94,8 +94,8 @@ class PluginCaller:
                     resource=effect.resource,
                     error=str(refusal),
                 )
-            return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, error=str(refusal), away=away)
-        return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, options=found)
+            return signals.OptionsAnswered(subject=effect.subject, intent=effect.intent, error=str(refusal), away=away)
+        return signals.OptionsAnswered(subject=effect.subject, intent=effect.intent, options=found)
 
     def prefer(self, effect: wanted.Prefer, context: EffectContext) -> Signal:
         try:
@@ -103,10 +103,10 @@ class PluginCaller:
                 _there(effect.socket), effect.available, effect.must_include, effect.size
             )
         except PluginRefusal as refusal:
-            return signals.PreferenceSaid(
+            return signals.PreferenceAnswered(
                 subject=effect.subject, intent=effect.intent, error=str(refusal), away=refusal.kind == "away"
             )
-        return signals.PreferenceSaid(subject=effect.subject, intent=effect.intent, devices=tuple(found))
+        return signals.PreferenceAnswered(subject=effect.subject, intent=effect.intent, devices=tuple(found))
 
     def allocate(self, effect: wanted.Allocate, context: EffectContext) -> Signal:
         ref = EffectRef(subject=effect.subject, intent=effect.intent)
@@ -119,7 +119,7 @@ class PluginCaller:
             return signals.AllocateRefused(**ref, error=str(refusal), away=refusal.kind == "away")
         seconds = time.monotonic() - began
         self._took(effect.resource, seconds)
-        return signals.AllocateSaid(**ref, answers=tuple(answers), milliseconds=round(seconds * 1000))
+        return signals.AllocateAnswered(**ref, answers=tuple(answers), milliseconds=round(seconds * 1000))
 
     def pre_start(self, effect: wanted.PreStart, context: EffectContext) -> Signal:
         plugins = FencedPlugins(self._plugins, context)
@@ -129,8 +129,8 @@ class PluginCaller:
             except PluginRefusal as refusal:
                 error = f"{call.resource}: {refusal}"
                 away = refusal.kind == "away"
-                return signals.PreStartSaid(subject=effect.subject, intent=effect.intent, error=error, away=away)
-        return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
+                return signals.PreStartAnswered(subject=effect.subject, intent=effect.intent, error=error, away=away)
+        return signals.PreStartAnswered(subject=effect.subject, intent=effect.intent)
 
 
 class StandingWorkers:
@@ -185,7 +185,7 @@ class StandingWorkers:
     def pods(self, effect: wanted.ListPods, context: EffectContext) -> None:
         while not context.cancelled.is_set():
             as_of = _now()
-            context.send(signals.PodsLiving(as_of=as_of, uids=self._outside.living()))
+            context.send(signals.PodsListed(as_of=as_of, uids=self._outside.living()))
             context.cancelled.wait(effect.period_seconds)
 
 

@@ -63,7 +63,7 @@ class EndpointStopped(Signal, frozen=True, kw_only=True):
     reached: bool = True
 
 
-class PodsLiving(Signal, frozen=True, kw_only=True):
+class PodsListed(Signal, frozen=True, kw_only=True):
     """The uids of the live pods according to the log; reading began at `as_of`."""
 
     as_of: int
@@ -77,7 +77,7 @@ class Answered(Signal, frozen=True, kw_only=True):
     intent: str
 
 
-class OptionsSaid(Answered, frozen=True, kw_only=True):
+class OptionsAnswered(Answered, frozen=True, kw_only=True):
     """Answer to AskOptions. `away` as for AllocateRefused."""
 
     options: PluginOptions = PluginOptions()
@@ -85,7 +85,7 @@ class OptionsSaid(Answered, frozen=True, kw_only=True):
     away: bool = False
 
 
-class PreferenceSaid(Answered, frozen=True, kw_only=True):
+class PreferenceAnswered(Answered, frozen=True, kw_only=True):
     """Answer to Prefer. The decider checks the named devices before it uses them. `away` as for AllocateRefused."""
 
     devices: tuple[str, ...] = ()
@@ -93,7 +93,7 @@ class PreferenceSaid(Answered, frozen=True, kw_only=True):
     away: bool = False
 
 
-class AllocateSaid(Answered, frozen=True, kw_only=True):
+class AllocateAnswered(Answered, frozen=True, kw_only=True):
     """Answer to Allocate: one response per container, as the plugin sent them; the decider checks their number."""
 
     answers: tuple[Answer, ...]
@@ -110,7 +110,7 @@ class AllocateRefused(Answered, frozen=True, kw_only=True):
     away: bool = False
 
 
-class PreStartSaid(Answered, frozen=True, kw_only=True):
+class PreStartAnswered(Answered, frozen=True, kw_only=True):
     """Answer to PreStart; with an `error`, the container must not start. `away` as for AllocateRefused."""
 
     error: str = ""
@@ -123,11 +123,11 @@ Message = (
     | PluginLeft
     | DevicesListing
     | EndpointStopped
-    | PodsLiving
-    | OptionsSaid
-    | PreferenceSaid
-    | AllocateSaid
+    | PodsListed
+    | OptionsAnswered
+    | PreferenceAnswered
+    | AllocateAnswered
     | AllocateRefused
-    | PreStartSaid
+    | PreStartAnswered
 )
 """Every signal of devices."""

@@ -70,14 +70,14 @@ class Node:
                     count = sum(1 for one in self.calls if isinstance(one, wanted.Allocate))
                     if count in self.given.get("plugin_allocate_fails_on_call", ()):
                         return signals.AllocateRefused(**said, error="it fails")
-                    return signals.AllocateSaid(**said, answers=(devices.Answer(),))
+                    return signals.AllocateAnswered(**said, answers=(devices.Answer(),))
                 case wanted.Prefer():
                     self.calls.append(effect)
                     prefers = tuple(self.given.get("plugin_prefers", ()))
-                    return signals.PreferenceSaid(**said, devices=prefers)
+                    return signals.PreferenceAnswered(**said, devices=prefers)
                 case wanted.PreStart():
                     self.calls.append(effect)
-                    return signals.PreStartSaid(**said)
+                    return signals.PreStartAnswered(**said)
                 case _:
                     continue
         return None

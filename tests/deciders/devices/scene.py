@@ -91,7 +91,7 @@ class Devices(Scene):
     def allocates(self, uid: str = "u1", container: str = "app", **answer: Any) -> Devices:
         """The plugin does what it is asked."""
         said = self.about(uid, container)
-        self.when(signals.AllocateSaid(**said, answers=(devices.Answer(**answer),), milliseconds=7))  # type: ignore[arg-type]
+        self.when(signals.AllocateAnswered(**said, answers=(devices.Answer(**answer),), milliseconds=7))  # type: ignore[arg-type]
         return self
 
     def refuses(
@@ -101,7 +101,7 @@ class Devices(Scene):
         return self
 
     def prefers(self, *ids: str, uid: str = "u1", container: str = "app") -> Devices:
-        self.when(signals.PreferenceSaid(**self.about(uid, container), devices=ids))  # type: ignore[arg-type]
+        self.when(signals.PreferenceAnswered(**self.about(uid, container), devices=ids))  # type: ignore[arg-type]
         return self
 
     def starts(self, attempt: int, uid: str = "u1", container: str = "app") -> Devices:

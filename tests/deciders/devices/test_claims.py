@@ -174,7 +174,7 @@ def test_a_release_wins_over_what_is_under_way() -> None:
     scene.ends()
     scene.then(devices.DevicesFreed(pod="default/u1", uid="u1", devices={"app": {GPU: ("a",)}}, reason="PodEnded"))
     assert "claim/u1/app" not in scene.effects
-    late = signals.AllocateSaid(**answer, answers=(devices.Answer(),))  # type: ignore[arg-type]
+    late = signals.AllocateAnswered(**answer, answers=(devices.Answer(),))  # type: ignore[arg-type]
     assert scene.when(late).said == ()
     # Nor is the late answer taken for one to the next question of the same container.
     scene.asks({GPU: 1})
@@ -225,7 +225,7 @@ def test_a_plugin_that_stopped_is_asked_when_it_is_back() -> None:
 def answers(scene: Devices, *names: str) -> Devices:
     """The plugin answers for so many containers."""
     said = tuple(devices.Answer(envs={"NAME": name}) for name in names)
-    scene.when(signals.AllocateSaid(**scene.about(), answers=said))  # type: ignore[arg-type]
+    scene.when(signals.AllocateAnswered(**scene.about(), answers=said))  # type: ignore[arg-type]
     return scene
 
 
@@ -308,7 +308,7 @@ def test_a_plugin_that_went_while_it_was_asked() -> None:
     assert scene.question().available == ()
     assert scene.prefers("a").pending.reason == "plugin_away"
     scene = offering(Devices().plugged("a")).asks({GPU: 1})
-    scene.when(signals.PreferenceSaid(**scene.about(), error="gone", away=True))  # type: ignore[arg-type]
+    scene.when(signals.PreferenceAnswered(**scene.about(), error="gone", away=True))  # type: ignore[arg-type]
     assert scene.pending.reason == "plugin_away"
 
 
@@ -335,7 +335,7 @@ def test_devices_that_all_fell_ill_while_the_plugin_was_asked() -> None:
 def test_nothing_is_asked_of_a_plugin_that_has_not_said_what_it_wants() -> None:
     scene = Devices().registers(by="watcher").lists("a").asks({GPU: 1})
     assert scene.pending.reason == "options_unknown"
-    scene.when(signals.OptionsSaid(subject=f"options/{GPU}", intent="options/1"))
+    scene.when(signals.OptionsAnswered(subject=f"options/{GPU}", intent="options/1"))
     assert scene.has() == {GPU: ("a",)}
 
 
@@ -424,7 +424,7 @@ def telling(scene: Devices) -> Devices:
 
 def started(scene: Devices, error: str = "") -> Devices:
     told = scene.effects["start/u1/app"]
-    scene.when(signals.PreStartSaid(subject=told.subject, intent=told.intent, error=error))
+    scene.when(signals.PreStartAnswered(subject=told.subject, intent=told.intent, error=error))
     return scene
 
 
@@ -440,7 +440,7 @@ def test_plugins_are_told_of_a_start() -> None:
     assert started(scene).kinds == ["PreStartDone"]
     assert scene.now.open == ()
     assert scene.starts(1).kinds == ["PreStartAsked"]
-    assert scene.when(signals.PreStartSaid(subject=told.subject, intent=told.intent)).said == ()
+    assert scene.when(signals.PreStartAnswered(subject=told.subject, intent=told.intent)).said == ()
     started(scene, "no")
     assert scene.only(devices.PreStartFailed).message == "device plugin PreStartContainer rpc failed with err: no"
     assert scene.now.open == ()
@@ -465,19 +465,19 @@ def test_a_worker_that_fails_before_a_start() -> None:
     told = scene.effects["start/u1/app"]
     failed = EffectFailed(effect="PreStart", subject=told.subject, intent=told.intent, error="x")
     assert scene.when(failed).kinds == ["PreStartFailed"]
-    wrong = signals.PreStartSaid(subject="start/u1/other", intent=told.intent)
+    wrong = signals.PreStartAnswered(subject="start/u1/other", intent=told.intent)
     scene.starts(1).asks({NIC: 1}, uid="u2")
     intent = scene.effects["start/u1/app"].intent
-    assert scene.when(signals.PreStartSaid(subject=wrong.subject, intent=intent)).said == ()
+    assert scene.when(signals.PreStartAnswered(subject=wrong.subject, intent=intent)).said == ()
 
 
 # -- holders and pods ----------------------------------------------------------------------------------------------
 def test_holders_are_compared_with_the_pods_that_live() -> None:
     scene = Devices().plugged("a", "b").asks({GPU: 1}).allocates().asks({GPU: 1}, uid="u2")
     assert isinstance(scene.effects["pods"], wanted.ListPods)
-    assert scene.when(signals.PodsLiving(as_of=2_000, uids=("u1", "u2"))).said == ()
-    assert scene.when(signals.PodsLiving(as_of=1_000, uids=())).said == ()  # they are not older than the reading
-    scene.when(signals.PodsLiving(as_of=2_000, uids=("u2",)))
+    assert scene.when(signals.PodsListed(as_of=2_000, uids=("u1", "u2"))).said == ()
+    assert scene.when(signals.PodsListed(as_of=1_000, uids=())).said == ()  # they are not older than the reading
+    scene.when(signals.PodsListed(as_of=2_000, uids=("u2",)))
     freed = scene.only(devices.DevicesFreed)
     assert (freed.uid, freed.reason, freed.devices) == ("u1", "PodGone", {"app": {GPU: ("a",)}})
     scene.ends("u2")

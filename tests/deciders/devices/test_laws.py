@@ -156,7 +156,7 @@ class World:
         self.tell(pod.DevicesReleased(pod=f"default/{uid}", uid=uid, containers=(container,)))
 
     def _compare(self, resource: str, uid: str, number: int) -> None:
-        self.tell(signals.PodsLiving(as_of=self.now - number % 50, uids=tuple(self.living)))
+        self.tell(signals.PodsListed(as_of=self.now - number % 50, uids=tuple(self.living)))
 
     def _vanish(self, resource: str, uid: str, number: int) -> None:
         """A pod is gone without a word, and the others are counted."""
@@ -164,7 +164,7 @@ class World:
         holds = bool(self.state.of_pod(uid))
         if self.living.pop(uid, None) is not None:
             self._crash(resource, uid, number)
-            self.tell(signals.PodsLiving(as_of=self.now + 1, uids=tuple(self.living)))
+            self.tell(signals.PodsListed(as_of=self.now + 1, uids=tuple(self.living)))
             assert self.did["DevicesFreed"] - before == holds
 
     def _start(self, resource: str, uid: str, number: int) -> None:
@@ -192,13 +192,13 @@ class World:
         said: Any = {"subject": asked.subject, "intent": asked.intent}
         match asked:
             case wanted.Allocate():
-                return signals.AllocateSaid(**said, answers=(devices.Answer(),))
+                return signals.AllocateAnswered(**said, answers=(devices.Answer(),))
             case wanted.Prefer():
-                return signals.PreferenceSaid(**said, devices=asked.available[: number % 4])
+                return signals.PreferenceAnswered(**said, devices=asked.available[: number % 4])
             case wanted.PreStart():
-                return signals.PreStartSaid(**said)
+                return signals.PreStartAnswered(**said)
             case _:
-                return signals.OptionsSaid(**said, error="gone" if number % 3 else "", away=bool(number % 3))
+                return signals.OptionsAnswered(**said, error="gone" if number % 3 else "", away=bool(number % 3))
 
     def _say(self, answer: signals.Signal) -> None:
         self.late.append(answer)

@@ -283,11 +283,11 @@ def test_a_plugin_found_by_its_socket() -> None:
     assert isinstance(asked, wanted.AskOptions)
     options = devices.PluginOptions(pre_start_required=True)
     said = {"subject": asked.subject, "intent": asked.intent}
-    assert scene.when(signals.OptionsSaid(**said, options=options)).kinds == ["PluginOptionsKnown"]  # type: ignore[arg-type]
+    assert scene.when(signals.OptionsAnswered(**said, options=options)).kinds == ["PluginOptionsKnown"]  # type: ignore[arg-type]
     assert scene.now.resources[GPU].options == options
     assert f"options/{GPU}" not in scene.effects
-    assert scene.when(signals.OptionsSaid(**said)).said == ()  # type: ignore[arg-type]
-    assert scene.when(signals.OptionsSaid(subject=asked.subject, intent="options/9")).said == ()
+    assert scene.when(signals.OptionsAnswered(**said)).said == ()  # type: ignore[arg-type]
+    assert scene.when(signals.OptionsAnswered(subject=asked.subject, intent="options/9")).said == ()
     # The registration socket made anew is nothing to it; that its own socket goes is.
     scene.when(signals.RegistryOpened())
     assert f"watch/{GPU}" in scene.effects
@@ -337,9 +337,9 @@ def test_a_plugin_that_refuses_that_question_is_no_death() -> None:
     assert (scene.kinds, scene.told) == (["PluginOptionsKnown"], ())
 
 
-def tells_options(scene: Devices, *, away: bool = True, **said: Any) -> signals.OptionsSaid:
+def tells_options(scene: Devices, *, away: bool = True, **said: Any) -> signals.OptionsAnswered:
     asked = scene.effects[f"options/{GPU}"]
-    return signals.OptionsSaid(subject=asked.subject, intent=asked.intent, away=away, **said)
+    return signals.OptionsAnswered(subject=asked.subject, intent=asked.intent, away=away, **said)
 
 
 def test_an_answer_of_the_plugin_before_is_asked_of_the_new_one_again() -> None:

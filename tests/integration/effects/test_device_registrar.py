@@ -179,7 +179,7 @@ def test_an_allocate_that_fails_is_measured_too(short_folder: Path) -> None:
     with sample_plugin(folder=short_folder) as plugin:
         plugin.wait_for("serves")
         socket = str(short_folder / "example_com_thing.sock")
-        assert isinstance(allocate(socket), signals.AllocateSaid)
+        assert isinstance(allocate(socket), signals.AllocateAnswered)
         plugin.do("fail allocate no")
         assert isinstance(allocate(socket), signals.AllocateRefused)
     assert took == ["a.test/x"] * 2

@@ -28,18 +28,20 @@ EMPTY_RESPONSE = (
 )
 """The kubelet's text for a response without containers."""
 
-PluginAnswer = signals.PreferenceSaid | signals.AllocateSaid | signals.AllocateRefused | signals.PreStartSaid
+PluginAnswer = (
+    signals.PreferenceAnswered | signals.AllocateAnswered | signals.AllocateRefused | signals.PreStartAnswered
+)
 
 
 def answered(context: ClaimContext, message: PluginAnswer) -> Sequence[Event]:
     """Return the events that follow from an answer."""
-    if isinstance(message, signals.PreStartSaid):
+    if isinstance(message, signals.PreStartAnswered):
         return _pre_start(context, message)
     claim = _asking(context.state, message)
     if claim is None:
         return ()
     match message:
-        case signals.AllocateSaid():
+        case signals.AllocateAnswered():
             return _allocated(context, claim, message)
         case signals.AllocateRefused():
             return _failed(context, claim, message.error, away=message.away)
@@ -47,7 +49,7 @@ def answered(context: ClaimContext, message: PluginAnswer) -> Sequence[Event]:
             return _preferred(context, claim, message)
 
 
-def _preferred(context: ClaimContext, claim: Claim, message: signals.PreferenceSaid) -> Sequence[Event]:
+def _preferred(context: ClaimContext, claim: Claim, message: signals.PreferenceAnswered) -> Sequence[Event]:
     if message.error:
         error = f"device plugin GetPreferredAllocation rpc failed with err: {message.error}"
         return _failed(context, claim, error, away=message.away)
@@ -57,7 +59,7 @@ def _preferred(context: ClaimContext, claim: Claim, message: signals.PreferenceS
     return claims.preference(context, claim, resource, message.devices)
 
 
-def as_answer(message: EffectFailed) -> PluginAnswer | signals.OptionsSaid:
+def as_answer(message: EffectFailed) -> PluginAnswer | signals.OptionsAnswered:
     """Convert a worker's failure or time-out into the answer it stands for."""
     subject, intent, error = message.subject, message.intent, message.error
     if message.timed_out:
@@ -66,11 +68,11 @@ def as_answer(message: EffectFailed) -> PluginAnswer | signals.OptionsSaid:
         case "Allocate":
             return signals.AllocateRefused(subject=subject, intent=intent, error=error)
         case "Prefer":
-            return signals.PreferenceSaid(subject=subject, intent=intent, error=error)
+            return signals.PreferenceAnswered(subject=subject, intent=intent, error=error)
         case "PreStart":
-            return signals.PreStartSaid(subject=subject, intent=intent, error=error)
+            return signals.PreStartAnswered(subject=subject, intent=intent, error=error)
         case _:
-            return signals.OptionsSaid(subject=subject, intent=intent, error=error)
+            return signals.OptionsAnswered(subject=subject, intent=intent, error=error)
 
 
 def _asking(state: State, message: signals.Answered) -> Claim | None:
@@ -82,7 +84,7 @@ def _asking(state: State, message: signals.Answered) -> Claim | None:
     return None
 
 
-def _allocated(context: ClaimContext, claim: Claim, message: signals.AllocateSaid) -> Sequence[Event]:
+def _allocated(context: ClaimContext, claim: Claim, message: signals.AllocateAnswered) -> Sequence[Event]:
     count = len(message.answers)
     if not count:
         return _failed(context, claim, EMPTY_RESPONSE, away=False)
@@ -139,7 +141,7 @@ def _failed(context: ClaimContext, claim: Claim, error: str, *, away: bool) -> S
     return (claims.refused(claim, name, Problem("plugin_error", error)),)
 
 
-def _pre_start(context: ClaimContext, message: signals.PreStartSaid) -> Sequence[Event]:
+def _pre_start(context: ClaimContext, message: signals.PreStartAnswered) -> Sequence[Event]:
     for key in context.state.open:
         claim = context.state.claims[key]
         if claim.starting is None or message.intent != start_intent_of(claim):

@@ -95,7 +95,7 @@ def released(state: State, uid: str, containers: Collection[str] | None, reason:
     return (_freed(gone, reason),) if gone else ()
 
 
-def compared(state: State, message: signals.PodsLiving) -> Sequence[Event]:
+def compared(state: State, message: signals.PodsListed) -> Sequence[Event]:
     """Free the devices of pods that no longer live. Claims made after the reading began are kept."""
     living = frozenset(message.uids)
     gone = (state.of_pod(uid) for uid in sorted(state.pods) if uid not in living)

@@ -99,7 +99,7 @@ def _refused(
     return (refused, node_event(policy, "DevicePluginRefused", text))
 
 
-def options_received(state: State, message: signals.OptionsSaid, policy: Policy) -> Iterator[Event]:
+def options_received(state: State, message: signals.OptionsAnswered, policy: Policy) -> Iterator[Event]:
     """Record a plugin's options as reported by itself. A plugin that dies of the question is reported at its first
     death.
     """
