@@ -168,8 +168,8 @@ def test_an_allocate_that_fails_is_measured_too(short_folder: Path) -> None:
     outside = Outside(
         plugins=GrpcDevicePlugins(short_folder, short_folder),
         resources=GrpcPodResources(short_folder, NodeResources, lambda *_: None),
-        living=lambda: (),
-        took=lambda resource, seconds: took.append(resource) if seconds > 0 else None,
+        live_pods=lambda: (),
+        observe_allocate=lambda resource, seconds: took.append(resource) if seconds > 0 else None,
     )
 
     def allocate(socket: str) -> object:
