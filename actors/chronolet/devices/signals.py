@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas.devices import Answer, DeviceInfo, PluginOptions
 from chronolet_schemas.envelope import Signal
 
@@ -131,3 +132,19 @@ Message = (
     | PreStartAnswered
 )
 """Every signal of devices."""
+
+
+def from_failure(failed: EffectFailed) -> OptionsAnswered | PreferenceAnswered | AllocateRefused | PreStartAnswered:
+    """Convert a worker's failure or time-out into the answer it stands for."""
+    subject, intent, error = failed.subject, failed.intent, failed.error
+    if failed.timed_out:
+        error = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+    match failed.effect:
+        case "Allocate":
+            return AllocateRefused(subject=subject, intent=intent, error=error)
+        case "Prefer":
+            return PreferenceAnswered(subject=subject, intent=intent, error=error)
+        case "PreStart":
+            return PreStartAnswered(subject=subject, intent=intent, error=error)
+        case _:
+            return OptionsAnswered(subject=subject, intent=intent, error=error)

@@ -17,7 +17,7 @@ class ServeRegistration(Effect, frozen=True, kw_only=True):
     """Standing: empty the registration folder, recreate the registration socket in it, serve Register.
 
     Sends RegistryOpened once it listens, then a PluginRegistering for each call, accepted or refused. The reply to the
-    caller comes from `registration.refusal`, which the decider uses too.
+    caller comes from `plugins.validation.refusal`, which the decider uses too.
     """
 
 

@@ -13,7 +13,7 @@ from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import actor as devices
 from chronolet.devices import effects
-from chronolet.devices.claims.waiting import Policy
+from chronolet.devices.context import Policy
 from chronolet.devices.state import State
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import Moment, state_at

@@ -14,9 +14,9 @@ from chronolet.devices import capacity, signals, wanted
 from chronolet.devices.actor import NODE
 from chronolet.devices.checkpoint import exported
 from chronolet.devices.claims import allocation, topology
-from chronolet.devices.claims.waiting import Policy
+from chronolet.devices.context import Policy
 from chronolet.devices.decider import decider
-from chronolet.devices.plugins.lists import STOP_GRACE_MILLISECONDS
+from chronolet.devices.plugins.stops import STOP_GRACE_MILLISECONDS
 from chronolet.devices.plugins.validation import SUPPORTED_VERSION
 from chronolet.devices.state import State
 from chronolet.history.state import Moment

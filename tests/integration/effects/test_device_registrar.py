@@ -66,7 +66,7 @@ def named(resource: str) -> Registering:
 
 def test_resources_are_counted_until_the_decider_forgets_them() -> None:
     now = [0.0]
-    registrar, context = Registrar(most=2, clock=lambda: now[0]), Context(entity="node", cause="")
+    registrar, context = Registrar(max_plugins=2, clock=lambda: now[0]), Context(entity="node", cause="")
     assert not registrar.register(context, named("a.test/a"))
     assert not registrar.register(context, named("a.test/b"))
     assert "2 device plugins are registered" in registrar.register(context, named("a.test/c"))
@@ -89,7 +89,7 @@ def test_resources_are_counted_until_the_decider_forgets_them() -> None:
 
 def test_the_end_of_a_stream_that_was_replaced_stops_nothing() -> None:
     now = [0.0]
-    registrar, context = Registrar(most=1, clock=lambda: now[0]), Context(entity="node", cause="")
+    registrar, context = Registrar(max_plugins=1, clock=lambda: now[0]), Context(entity="node", cause="")
     assert not registrar.register(context, named("a.test/a"))
     before = registrar.following("a.test/a")
     assert not registrar.register(context, named("a.test/a")), "the plugin has begun anew"
@@ -108,7 +108,7 @@ class Hasty:
     context: Context = field(default_factory=lambda: Context(entity="node", cause=""))
 
     def __post_init__(self) -> None:
-        self.registrar = Registrar(clock=lambda: self.now, later=lambda _, call: self.due.append(call))
+        self.registrar = Registrar(clock=lambda: self.now, call_later=lambda _, call: self.due.append(call))
 
     def registers(self, times: int, resource: str = "a.test/a") -> list[signals.PluginRegistering]:
         """What the decider is sent of so many."""

@@ -1,6 +1,6 @@
-"""Fold the events of devices into State. Validates nothing and cannot fail.
+"""Fold events about plugins and their resources.
 
-Input: State, an event of this kind. Output: the next State. Next: `decider`, history.
+Input: State, an event about a plugin. Output: the next State. Next: `devices.evolve`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,10 @@ from typing import Any
 import immutables
 from msgspec.structs import replace
 
-from chronolet.devices.claims.evolve import CLAIM_EVENTS
-from chronolet.devices.plugins.validation import all_counted_as, counted_as
+from chronolet.devices.plugins.refusals import counter_of, counters_of
 from chronolet.devices.state import Device, RefusalCount, Resource, State
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
-
-
-def evolve(state: State, event: Event) -> State:
-    """Return the state after one event; events of other kinds change nothing."""
-    change = _CHANGES.get(type(event))  # a table is faster than match, and this runs for every log entry
-    return state if change is None else change(state, event)
 
 
 def _opened(state: State, event: devices.RegistryOpened) -> State:
@@ -37,7 +30,7 @@ def _opened(state: State, event: devices.RegistryOpened) -> State:
 
 
 def _refused(state: State, event: devices.RegistrationRefused) -> State:
-    name = counted_as(event.resource, event.reason, state.refused)
+    name = counter_of(event.resource, event.reason, state.refused)
     return replace(state, refused=state.refused.set(name, RefusalCount(times=event.times, at=event.refused_at)))
 
 
@@ -58,7 +51,7 @@ def _registered(state: State, event: devices.PluginRegistered) -> State:
     )
     state = _retry_now(state, event.resource)
     refused = state.refused
-    for name in all_counted_as(event.resource):
+    for name in counters_of(event.resource):
         refused = refused.delete(name) if name in refused else refused
     serial = max(state.serial, event.generation)
     return replace(_with(state, event.resource, resource), serial=serial, refused=refused)
@@ -124,8 +117,7 @@ def _with(state: State, name: str, resource: Resource) -> State:
     return replace(state, resources=state.resources.set(name, resource))
 
 
-_CHANGES: Mapping[type[Event], Callable[[State, Any], State]] = {
-    **CLAIM_EVENTS,
+PLUGIN_EVENTS: Mapping[type[Event], Callable[[State, Any], State]] = {
     devices.RegistryOpened: _opened,
     devices.PluginRegistered: _registered,
     devices.RegistrationRefused: _refused,
@@ -137,3 +129,4 @@ _CHANGES: Mapping[type[Event], Callable[[State, Any], State]] = {
     devices.PluginStopped: _stopped,
     devices.ResourceRemoved: _removed,
 }
+"""How each event about a plugin changes the state."""
