@@ -49,8 +49,8 @@ class Devices(Scene):
                 resource=resource,
                 generation=self.now.resources[resource].generation,
                 devices=tuple(
-                    devices.DeviceInfo(id=one, health=word, nodes=(near[one],) if one in near else ())
-                    for one, word in listed
+                    devices.DeviceInfo(id=one, health=health, nodes=(near[one],) if one in near else ())
+                    for one, health in listed
                 ),
             )
         )
