@@ -246,13 +246,17 @@ class World:
             after = self.decider.due(self.state)
             assert after is None or after > due
 
+    def reply_to_all(self) -> None:
+        """All plugins answer all questions."""
+        while questions := self._questions():
+            self._reply(self._answer_to(questions[0], 0))
+
     def settle(self) -> None:
         """All plugins register, are healthy and answer; then every pod ends."""
         for resource in RESOURCES:
             self._register(resource, "", 4)
             self._list(resource, "", 2**16 - 1)
-        while questions := self._questions():
-            self._reply(self._answer_to(questions[0], 0))
+        self.reply_to_all()
         for claim in self.state.claims.values():
             # A claim that is short of devices has been refused, and none waits for a plugin.
             assert claim.phase == "granted", claim
