@@ -14,7 +14,8 @@ import pytest
 from chronolet.adapters.probes import health, tcp
 from chronolet.container_gc import effects as collecting
 from chronolet.container_gc import plan
-from chronolet.devices import claims, evolve
+from chronolet.devices import evolve
+from chronolet.devices.claims import waiting
 from chronolet.kube_events import effects as event_effects
 from chronolet.kube_events import policy as event_policy
 from chronolet.pleg import decider as pleg_decider
@@ -98,7 +99,7 @@ BREAKS: dict[str, Break] = {
         "present_checkpoint_does_not_reset_capacity",
     ),
     "recorded devices are not checked": Break(
-        claims, "problem_of", lambda *_: None, "devices", "recorded_but_now_unhealthy"
+        waiting, "problem_of", lambda *_: None, "devices", "recorded_but_now_unhealthy"
     ),
     "sidecars are not probed": Break(
         probing,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chronolet.devices.claims import Policy
+from chronolet.devices.context import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.state import State
 from chronolet.kernel.kind import Effect, EventDriven, Job, Kind

@@ -15,7 +15,7 @@ import structlog
 from msgspec import Struct
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.registrar import Registrar
+from chronolet.devices.plugins.registrar import Registrar
 from chronolet.kernel.kind import Effect, EffectContext, Ended, EventDriven, Job
 from chronolet.ports.devices.fenced_plugins import FencedPlugins
 from chronolet.ports.devices.plugins import DevicePlugins, Listing, PluginRefusal
@@ -30,24 +30,24 @@ _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
 """Longer than the adapter's time-out for each call, because the adapter's error is more specific."""
 
-NOT_THERE = "its plugin is not there"
+NO_PLUGIN = "its plugin is not there"
 
 
 class Outside(Struct, frozen=True):
-    """Dependencies of the workers. `living` reads the uids of all live pods from the log; `took` is called with a
-    resource and the seconds that its plugin took to answer Allocate, whatever the answer.
+    """Dependencies of the workers. `live_pods` reads the uids of all live pods from the log; `observe_allocate` is
+    called with a resource and the seconds that its plugin took to answer Allocate, whatever the answer.
     """
 
     plugins: DevicePlugins
     resources: PodResourcesServer
-    living: Callable[[], tuple[str, ...]]
-    took: Callable[[str, float], None]
-    most_plugins: int = 256
+    live_pods: Callable[[], tuple[str, ...]]
+    observe_allocate: Callable[[str, float], None]
+    max_plugins: int = 256
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     """The one-shot effects of the kind."""
-    caller = PluginCaller(outside.plugins, outside.took)
+    caller = PluginCaller(outside.plugins, outside.observe_allocate)
     return {
         wanted.AskOptions: Job(caller.options, _QUESTION_SECONDS, _by_resource),
         wanted.Prefer: Job(caller.prefer, _QUESTION_SECONDS, _by_resource),
@@ -79,9 +79,9 @@ def _by_first(effect: wanted.PreStart) -> str:
 class PluginCaller:
     """One-shot calls to plugins, one method per effect; stateless."""
 
-    def __init__(self, plugins: DevicePlugins, took: Callable[[str, float], None]) -> None:
+    def __init__(self, plugins: DevicePlugins, observe_allocate: Callable[[str, float], None]) -> None:
         self._plugins = plugins
-        self._took = took
+        self._observe_allocate = observe_allocate
 
     def options(self, effect: wanted.AskOptions, context: EffectContext) -> Signal:
         try:
@@ -94,43 +94,43 @@ class PluginCaller:
                     resource=effect.resource,
                     error=str(refusal),
                 )
-            return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, error=str(refusal), away=away)
-        return signals.OptionsSaid(subject=effect.subject, intent=effect.intent, options=found)
+            return signals.OptionsAnswered(subject=effect.subject, intent=effect.intent, error=str(refusal), away=away)
+        return signals.OptionsAnswered(subject=effect.subject, intent=effect.intent, options=found)
 
     def prefer(self, effect: wanted.Prefer, context: EffectContext) -> Signal:
         try:
             found = FencedPlugins(self._plugins, context).preferred(
-                _there(effect.socket), effect.available, effect.must_include, effect.size
+                _required(effect.socket), effect.available, effect.must_include, effect.size
             )
         except PluginRefusal as refusal:
-            return signals.PreferenceSaid(
+            return signals.PreferenceAnswered(
                 subject=effect.subject, intent=effect.intent, error=str(refusal), away=refusal.kind == "away"
             )
-        return signals.PreferenceSaid(subject=effect.subject, intent=effect.intent, devices=tuple(found))
+        return signals.PreferenceAnswered(subject=effect.subject, intent=effect.intent, devices=tuple(found))
 
     def allocate(self, effect: wanted.Allocate, context: EffectContext) -> Signal:
         ref = EffectRef(subject=effect.subject, intent=effect.intent)
         began = time.monotonic()
         try:
-            answers = FencedPlugins(self._plugins, context).allocate(_there(effect.socket), effect.devices)
+            answers = FencedPlugins(self._plugins, context).allocate(_required(effect.socket), effect.devices)
         except PluginRefusal as refusal:
             if effect.socket:
-                self._took(effect.resource, time.monotonic() - began)
+                self._observe_allocate(effect.resource, time.monotonic() - began)
             return signals.AllocateRefused(**ref, error=str(refusal), away=refusal.kind == "away")
         seconds = time.monotonic() - began
-        self._took(effect.resource, seconds)
-        return signals.AllocateSaid(**ref, answers=tuple(answers), milliseconds=round(seconds * 1000))
+        self._observe_allocate(effect.resource, seconds)
+        return signals.AllocateAnswered(**ref, answers=tuple(answers), milliseconds=round(seconds * 1000))
 
     def pre_start(self, effect: wanted.PreStart, context: EffectContext) -> Signal:
         plugins = FencedPlugins(self._plugins, context)
         for call in effect.calls:
             try:
-                plugins.pre_start(_there(call.socket), call.devices)
+                plugins.pre_start(_required(call.socket), call.devices)
             except PluginRefusal as refusal:
                 error = f"{call.resource}: {refusal}"
                 away = refusal.kind == "away"
-                return signals.PreStartSaid(subject=effect.subject, intent=effect.intent, error=error, away=away)
-        return signals.PreStartSaid(subject=effect.subject, intent=effect.intent)
+                return signals.PreStartAnswered(subject=effect.subject, intent=effect.intent, error=error, away=away)
+        return signals.PreStartAnswered(subject=effect.subject, intent=effect.intent)
 
 
 class StandingWorkers:
@@ -138,7 +138,7 @@ class StandingWorkers:
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
-        self._registrar = Registrar(outside.most_plugins)
+        self._registrar = Registrar(outside.max_plugins)
 
     def serve(self, effect: wanted.ServeRegistration, context: EffectContext) -> None:
         del effect
@@ -185,13 +185,14 @@ class StandingWorkers:
     def pods(self, effect: wanted.ListPods, context: EffectContext) -> None:
         while not context.cancelled.is_set():
             as_of = _now()
-            context.send(signals.PodsLiving(as_of=as_of, uids=self._outside.living()))
+            context.send(signals.PodsListed(as_of=as_of, uids=self._outside.live_pods()))
             context.cancelled.wait(effect.period_seconds)
 
 
-def _there(socket: str) -> str:
+def _required(socket: str) -> str:
+    """The plugin's socket; raises PluginRefusal if it has none."""
     if not socket:
-        raise PluginRefusal("away", NOT_THERE)
+        raise PluginRefusal("away", NO_PLUGIN)
     return socket
 
 

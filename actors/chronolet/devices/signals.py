@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas.devices import Answer, DeviceInfo, PluginOptions
 from chronolet_schemas.envelope import Signal
 
@@ -63,7 +64,7 @@ class EndpointStopped(Signal, frozen=True, kw_only=True):
     reached: bool = True
 
 
-class PodsLiving(Signal, frozen=True, kw_only=True):
+class PodsListed(Signal, frozen=True, kw_only=True):
     """The uids of the live pods according to the log; reading began at `as_of`."""
 
     as_of: int
@@ -77,7 +78,7 @@ class Answered(Signal, frozen=True, kw_only=True):
     intent: str
 
 
-class OptionsSaid(Answered, frozen=True, kw_only=True):
+class OptionsAnswered(Answered, frozen=True, kw_only=True):
     """Answer to AskOptions. `away` as for AllocateRefused."""
 
     options: PluginOptions = PluginOptions()
@@ -85,7 +86,7 @@ class OptionsSaid(Answered, frozen=True, kw_only=True):
     away: bool = False
 
 
-class PreferenceSaid(Answered, frozen=True, kw_only=True):
+class PreferenceAnswered(Answered, frozen=True, kw_only=True):
     """Answer to Prefer. The decider checks the named devices before it uses them. `away` as for AllocateRefused."""
 
     devices: tuple[str, ...] = ()
@@ -93,7 +94,7 @@ class PreferenceSaid(Answered, frozen=True, kw_only=True):
     away: bool = False
 
 
-class AllocateSaid(Answered, frozen=True, kw_only=True):
+class AllocateAnswered(Answered, frozen=True, kw_only=True):
     """Answer to Allocate: one response per container, as the plugin sent them; the decider checks their number."""
 
     answers: tuple[Answer, ...]
@@ -110,7 +111,7 @@ class AllocateRefused(Answered, frozen=True, kw_only=True):
     away: bool = False
 
 
-class PreStartSaid(Answered, frozen=True, kw_only=True):
+class PreStartAnswered(Answered, frozen=True, kw_only=True):
     """Answer to PreStart; with an `error`, the container must not start. `away` as for AllocateRefused."""
 
     error: str = ""
@@ -123,11 +124,27 @@ Message = (
     | PluginLeft
     | DevicesListing
     | EndpointStopped
-    | PodsLiving
-    | OptionsSaid
-    | PreferenceSaid
-    | AllocateSaid
+    | PodsListed
+    | OptionsAnswered
+    | PreferenceAnswered
+    | AllocateAnswered
     | AllocateRefused
-    | PreStartSaid
+    | PreStartAnswered
 )
 """Every signal of devices."""
+
+
+def from_failure(failed: EffectFailed) -> OptionsAnswered | PreferenceAnswered | AllocateRefused | PreStartAnswered:
+    """Convert a worker's failure or time-out into the answer it stands for."""
+    subject, intent, error = failed.subject, failed.intent, failed.error
+    if failed.timed_out:
+        error = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"
+    match failed.effect:
+        case "Allocate":
+            return AllocateRefused(subject=subject, intent=intent, error=error)
+        case "Prefer":
+            return PreferenceAnswered(subject=subject, intent=intent, error=error)
+        case "PreStart":
+            return PreStartAnswered(subject=subject, intent=intent, error=error)
+        case _:
+            return OptionsAnswered(subject=subject, intent=intent, error=error)

@@ -3,13 +3,12 @@
 Input: none. Output: the frozen State and look-ups in it. Next: `decider`; `get devices`, PodResources and the
 checkpoint export read it too. Times are milliseconds, 0 if unknown or never.
 
-    Resource.phase: awaited -> registered -> listed -> stopped; from each back to registered (a new generation) or
-    awaited (the registration socket was recreated)
-    Claim.phase: waiting -> preferring -> allocating -> waiting (for the next resource) or granted, and again
+`plugins.lifecycle` documents the phases of a resource, `claims.lifecycle` those of a claim.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import immutables
@@ -119,6 +118,12 @@ class Claim(Record, frozen=True, kw_only=True):
         own = {name: one.devices for name, one in self.held.items()} | self.adopted
         return own | {self.resource: self.chosen} if self.chosen else own
 
+    def recorded(self, resource: str) -> tuple[str, ...] | None:
+        """The devices of a resource that it has been given, None if it has not been given any."""
+        if resource in self.adopted:
+            return self.adopted[resource]
+        return self.held[resource].devices if resource in self.held else None
+
 
 class RefusalCount(Record, frozen=True, kw_only=True):
     """The last reported refusal of a plugin: when, and the number of refusals by then."""
@@ -131,8 +136,8 @@ class State(Record, frozen=True, kw_only=True):
     """All plugins, devices and claims of the node.
 
     `claims` by `<uid>/<container>`; `pods`: the containers with a claim, by pod uid; `open`: keys of the open claims,
-    oldest first. `used`: the held devices by resource. `refused`: refusals of plugins, by the name under which
-    `registration` counts them.
+    oldest first. `used`: the held devices by resource. `refused`: refusals of plugins, by the name of their counter
+    (`plugins.refusals`).
 
     `serial` numbers registrations and questions, so that a late answer is recognized and ignored.
     """
@@ -146,6 +151,14 @@ class State(Record, frozen=True, kw_only=True):
     used: immutables.Map[str, immutables.Map[str, tuple[str, ...]]] = immutables.Map()
     refused: immutables.Map[str, RefusalCount] = immutables.Map()
 
+    def claim(self, uid: str, container: str) -> Claim | None:
+        """The claim of a container."""
+        return self.claims.get(f"{uid}/{container}")
+
+    def waiting(self) -> Iterator[Claim]:
+        """The waiting claims, oldest first."""
+        return (claim for key in self.open if (claim := self.claims[key]).phase == "waiting")
+
     def of_pod(self, uid: str) -> tuple[Claim, ...]:
         """The claims of a pod's containers, oldest first."""
         return tuple(self.claims[f"{uid}/{container}"] for container in self.pods.get(uid, ()))
@@ -153,6 +166,15 @@ class State(Record, frozen=True, kw_only=True):
     def holders(self, resource: str) -> immutables.Map[str, tuple[str, ...]]:
         """The held devices of a resource, with the claims that hold them."""
         return self.used.get(resource, immutables.Map())
+
+    def has_plugin(self, resource: str) -> bool:
+        """Whether the resource's plugin is currently registered."""
+        return resource in self.resources and self.resources[resource].has_plugin
+
+    def current(self, resource: str, generation: int) -> Resource | None:
+        """The resource if its registered plugin is of this generation."""
+        known = self.resources.get(resource)
+        return known if known is not None and known.has_plugin and known.generation == generation else None
 
     def known(self, resource: str) -> bool:
         """Whether device plugins own the resource: one offers it, or devices of it are still held."""

@@ -17,7 +17,7 @@ class ServeRegistration(Effect, frozen=True, kw_only=True):
     """Standing: empty the registration folder, recreate the registration socket in it, serve Register.
 
     Sends RegistryOpened once it listens, then a PluginRegistering for each call, accepted or refused. The reply to the
-    caller comes from `registration.refusal`, which the decider uses too.
+    caller comes from `plugins.validation.refusal`, which the decider uses too.
     """
 
 
@@ -41,7 +41,7 @@ class WatchDevices(Effect, frozen=True, kw_only=True):
 
 
 class AskOptions(Effect, frozen=True, kw_only=True):
-    """GetDevicePluginOptions. Answered by OptionsSaid; on failure with `error` set."""
+    """GetDevicePluginOptions. Answered by OptionsAnswered; on failure with `error` set."""
 
     resource: str
     generation: int
@@ -49,7 +49,7 @@ class AskOptions(Effect, frozen=True, kw_only=True):
 
 
 class Prefer(Effect, frozen=True, kw_only=True):
-    """GetPreferredAllocation for one container. Answered by PreferenceSaid; on failure with `error` set."""
+    """GetPreferredAllocation for one container. Answered by PreferenceAnswered; on failure with `error` set."""
 
     resource: str
     socket: str
@@ -59,7 +59,7 @@ class Prefer(Effect, frozen=True, kw_only=True):
 
 
 class Allocate(Effect, frozen=True, kw_only=True):
-    """Allocate exactly these devices for one container. Answered by AllocateSaid or AllocateRefused."""
+    """Allocate exactly these devices for one container. Answered by AllocateAnswered or AllocateRefused."""
 
     resource: str
     socket: str
@@ -75,7 +75,7 @@ class PreStartCall(Message, frozen=True, kw_only=True):
 
 
 class PreStart(Effect, frozen=True, kw_only=True):
-    """PreStartContainer for one container, one call after the other, 30 seconds each. Answered by PreStartSaid."""
+    """PreStartContainer for one container, one call after the other, 30 seconds each. Answered by PreStartAnswered."""
 
     attempt: int
     calls: tuple[PreStartCall, ...]
@@ -86,7 +86,7 @@ class ServePodResources(Effect, frozen=True, kw_only=True):
 
 
 class ListPods(Effect, frozen=True, kw_only=True):
-    """Standing, while any claim exists: report the live pods once a minute. Sends PodsLiving."""
+    """Standing, while any claim exists: report the live pods once a minute. Sends PodsListed."""
 
     period_seconds: int = 60
 

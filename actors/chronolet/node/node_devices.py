@@ -13,7 +13,7 @@ from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import actor as devices
 from chronolet.devices import effects
-from chronolet.devices.claims import Policy
+from chronolet.devices.context import Policy
 from chronolet.devices.state import State
 from chronolet.history.entries import ArchiveReader
 from chronolet.history.state import Moment, state_at
@@ -42,9 +42,9 @@ def kind(settings: Settings, store: Store, archive: ArchiveReader, metrics: Devi
     outside = effects.Outside(
         plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),
         resources=GrpcPodResources(folder / "pod-resources", log.resources, metrics.count_request),
-        living=log.living,
-        took=metrics.allocate_took,
-        most_plugins=settings.max_device_plugins,
+        live_pods=log.live_pods,
+        observe_allocate=metrics.allocate_took,
+        max_plugins=settings.max_device_plugins,
     )
     policy = Policy(
         node=settings.node,
@@ -63,7 +63,7 @@ class LogReader:
         self._reading = threading.Lock()
         self._read: tuple[Position, NodeResources] | None = None
 
-    def living(self) -> tuple[str, ...]:
+    def live_pods(self) -> tuple[str, ...]:
         """The uids of all pods."""
         moment = state_at(self._store, self._archive, (pod.kind(),))
         return tuple(sorted(state.uid for state in moment.states["pod"].values() if state.uid))

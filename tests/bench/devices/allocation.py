@@ -107,7 +107,7 @@ def _decided(counts: list[int]) -> list[float]:
         spent = tell(node.request(f"p{number}", count))
         claim = state.claims[f"p{number}/app"]
         about = {"subject": f"claim/{claim.id}", "intent": f"allocating/{claim.serial}"}
-        found.append(spent + tell(signals.AllocateSaid(**about, answers=(node.ANSWER,))))  # type: ignore[arg-type]
+        found.append(spent + tell(signals.AllocateAnswered(**about, answers=(node.ANSWER,))))  # type: ignore[arg-type]
     assert sum(len(one.held[node.GPU].devices) for one in state.claims.values()) == sum(counts)
     tell(pod.PodEnded(pod="default/p0", uid="p0"))
     return found

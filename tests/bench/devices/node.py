@@ -92,9 +92,9 @@ class Plugin:
         context.send(signals.DevicesListing(resource=GPU, generation=effect.generation, devices=listing()))
         context.cancelled.wait()
 
-    def _allocate(self, effect: wanted.Allocate, _: EffectContext) -> signals.AllocateSaid:
+    def _allocate(self, effect: wanted.Allocate, _: EffectContext) -> signals.AllocateAnswered:
         began = time.perf_counter()
-        said = signals.AllocateSaid(subject=effect.subject, intent=effect.intent, answers=(ANSWER,))
+        said = signals.AllocateAnswered(subject=effect.subject, intent=effect.intent, answers=(ANSWER,))
         self.calls.append(time.perf_counter() - began)
         return said
 

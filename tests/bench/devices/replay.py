@@ -64,7 +64,7 @@ class History:
         self._tell(node.request(uid, self._chance.randint(1, 8)))
         claim = self.state.claims[f"{uid}/app"]
         about = {"subject": f"claim/{claim.id}", "intent": f"allocating/{claim.serial}"}
-        self._tell(signals.AllocateSaid(**about, answers=(node.ANSWER,)))  # type: ignore[arg-type]
+        self._tell(signals.AllocateAnswered(**about, answers=(node.ANSWER,)))  # type: ignore[arg-type]
 
     def _tell(self, message: Any) -> None:
         for event in DECIDER.decide(self.state, message, 1_000):

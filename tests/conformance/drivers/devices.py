@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chronolet.adapters.device_plugins.wire import answer_message
-from chronolet.devices import allocation, capacity, signals, topology, wanted
+from chronolet.devices import capacity, signals, wanted
 from chronolet.devices.actor import NODE
 from chronolet.devices.checkpoint import exported
-from chronolet.devices.claims import Policy
+from chronolet.devices.claims import allocation, topology
+from chronolet.devices.context import Policy
 from chronolet.devices.decider import decider
-from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
-from chronolet.devices.registration import SUPPORTED_VERSION
+from chronolet.devices.plugins.stops import STOP_GRACE_MILLISECONDS
+from chronolet.devices.plugins.validation import SUPPORTED_VERSION
 from chronolet.devices.state import State
 from chronolet.history.state import Moment
 from chronolet.kernel.decider import Decider, Due
@@ -69,14 +70,14 @@ class Node:
                     count = sum(1 for one in self.calls if isinstance(one, wanted.Allocate))
                     if count in self.given.get("plugin_allocate_fails_on_call", ()):
                         return signals.AllocateRefused(**said, error="it fails")
-                    return signals.AllocateSaid(**said, answers=(devices.Answer(),))
+                    return signals.AllocateAnswered(**said, answers=(devices.Answer(),))
                 case wanted.Prefer():
                     self.calls.append(effect)
                     prefers = tuple(self.given.get("plugin_prefers", ()))
-                    return signals.PreferenceSaid(**said, devices=prefers)
+                    return signals.PreferenceAnswered(**said, devices=prefers)
                 case wanted.PreStart():
                     self.calls.append(effect)
-                    return signals.PreStartSaid(**said)
+                    return signals.PreStartAnswered(**said)
                 case _:
                     continue
         return None

@@ -1,4 +1,4 @@
-"""Plugins, devices and pods as tests of devices' decider tell of them."""
+"""A scene of plugins, devices and pods for the tests of the decider of devices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.claims import Policy
+from chronolet.devices.context import Policy
 from chronolet.devices.decider import decider
 from chronolet.devices.state import Claim, State
 from chronolet_schemas import devices, pod
@@ -19,7 +19,7 @@ PATIENT = Policy(node="n1")
 
 
 class Devices(Scene):
-    """A scene of devices."""
+    """The decider of devices, with one method per thing that plugins and pods do."""
 
     def __init__(self, policy: Policy = PATIENT) -> None:
         super().__init__(decider(policy))
@@ -33,10 +33,10 @@ class Devices(Scene):
     def claim(self, uid: str = "u1", container: str = "app") -> Claim:
         return self.now.claims[f"{uid}/{container}"]
 
-    def registers(self, resource: str = GPU, **said: Any) -> Devices:
-        told: dict[str, Any] = {"endpoint": f"{resource.rpartition('/')[2]}.sock", "folder": FOLDER}
-        told |= {"versions": ("v1beta1",), "options": None if "by" in said else devices.PluginOptions()}
-        self.when(signals.PluginRegistering(resource=resource, **(told | said)))
+    def registers(self, resource: str = GPU, **fields: Any) -> Devices:
+        defaults: dict[str, Any] = {"endpoint": f"{resource.rpartition('/')[2]}.sock", "folder": FOLDER}
+        defaults |= {"versions": ("v1beta1",), "options": None if "by" in fields else devices.PluginOptions()}
+        self.when(signals.PluginRegistering(resource=resource, **(defaults | fields)))
         return self
 
     def lists(
@@ -49,15 +49,15 @@ class Devices(Scene):
                 resource=resource,
                 generation=self.now.resources[resource].generation,
                 devices=tuple(
-                    devices.DeviceInfo(id=one, health=word, nodes=(near[one],) if one in near else ())
-                    for one, word in listed
+                    devices.DeviceInfo(id=one, health=health, nodes=(near[one],) if one in near else ())
+                    for one, health in listed
                 ),
             )
         )
         return self
 
-    def plugged(self, *ids: str, resource: str = GPU, **said: Any) -> Devices:
-        return self.registers(resource, **said).lists(*ids, resource=resource)
+    def plugged(self, *ids: str, resource: str = GPU, **fields: Any) -> Devices:
+        return self.registers(resource, **fields).lists(*ids, resource=resource)
 
     def stops(self, resource: str = GPU, error: str = "") -> Devices:
         generation = self.now.resources[resource].generation
@@ -81,17 +81,17 @@ class Devices(Scene):
         return self
 
     def question(self, uid: str = "u1", container: str = "app") -> Any:
-        """What the plugin is being asked about a container."""
+        """The call that its plugin is to answer for a container."""
         return self.effects[f"claim/{uid}/{container}"]
 
     def about(self, uid: str = "u1", container: str = "app") -> dict[str, str]:
-        asked = self.question(uid, container)
-        return {"subject": asked.subject, "intent": asked.intent}
+        effect = self.question(uid, container)
+        return {"subject": effect.subject, "intent": effect.intent}
 
     def allocates(self, uid: str = "u1", container: str = "app", **answer: Any) -> Devices:
-        """The plugin does what it is asked."""
-        said = self.about(uid, container)
-        self.when(signals.AllocateSaid(**said, answers=(devices.Answer(**answer),), milliseconds=7))  # type: ignore[arg-type]
+        """The plugin allocates the chosen devices."""
+        ref = self.about(uid, container)
+        self.when(signals.AllocateAnswered(**ref, answers=(devices.Answer(**answer),), milliseconds=7))  # type: ignore[arg-type]
         return self
 
     def refuses(
@@ -100,8 +100,13 @@ class Devices(Scene):
         self.when(signals.AllocateRefused(**self.about(uid, container), error=error, away=away))  # type: ignore[arg-type]
         return self
 
+    def offers_preference(self) -> Devices:
+        """Its plugin registers again, offers GetPreferredAllocation and lists the same devices."""
+        listed = sorted(self.now.resources[GPU].devices)
+        return self.registers(options=devices.PluginOptions(preferred_allocation=True)).lists(*listed)
+
     def prefers(self, *ids: str, uid: str = "u1", container: str = "app") -> Devices:
-        self.when(signals.PreferenceSaid(**self.about(uid, container), devices=ids))  # type: ignore[arg-type]
+        self.when(signals.PreferenceAnswered(**self.about(uid, container), devices=ids))  # type: ignore[arg-type]
         return self
 
     def starts(self, attempt: int, uid: str = "u1", container: str = "app") -> Devices:
@@ -121,7 +126,7 @@ class Devices(Scene):
         return self
 
     def has(self, uid: str = "u1", container: str = "app") -> dict[str, tuple[str, ...]]:
-        """Which devices a container has."""
+        """The devices of a container, by resource."""
         return self.claim(uid, container).devices()
 
     @property
@@ -130,6 +135,6 @@ class Devices(Scene):
 
     @property
     def allocate(self) -> wanted.Allocate:
-        asked = self.question()
-        assert isinstance(asked, wanted.Allocate)
-        return asked
+        effect = self.question()
+        assert isinstance(effect, wanted.Allocate)
+        return effect

@@ -14,7 +14,7 @@ from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import signals, wanted
 from chronolet.devices.decider import DECIDER
 from chronolet.devices.effects import Outside, jobs
-from chronolet.devices.registrar import Registrar
+from chronolet.devices.plugins.registrar import Registrar
 from chronolet.ports.devices.plugins import Registering
 from chronolet.ports.devices.pod_resources import NodeResources
 from chronolet_schemas import devices
@@ -66,7 +66,7 @@ def named(resource: str) -> Registering:
 
 def test_resources_are_counted_until_the_decider_forgets_them() -> None:
     now = [0.0]
-    registrar, context = Registrar(most=2, clock=lambda: now[0]), Context(entity="node", cause="")
+    registrar, context = Registrar(max_plugins=2, clock=lambda: now[0]), Context(entity="node", cause="")
     assert not registrar.register(context, named("a.test/a"))
     assert not registrar.register(context, named("a.test/b"))
     assert "2 device plugins are registered" in registrar.register(context, named("a.test/c"))
@@ -89,7 +89,7 @@ def test_resources_are_counted_until_the_decider_forgets_them() -> None:
 
 def test_the_end_of_a_stream_that_was_replaced_stops_nothing() -> None:
     now = [0.0]
-    registrar, context = Registrar(most=1, clock=lambda: now[0]), Context(entity="node", cause="")
+    registrar, context = Registrar(max_plugins=1, clock=lambda: now[0]), Context(entity="node", cause="")
     assert not registrar.register(context, named("a.test/a"))
     before = registrar.following("a.test/a")
     assert not registrar.register(context, named("a.test/a")), "the plugin has begun anew"
@@ -108,7 +108,7 @@ class Hasty:
     context: Context = field(default_factory=lambda: Context(entity="node", cause=""))
 
     def __post_init__(self) -> None:
-        self.registrar = Registrar(clock=lambda: self.now, later=lambda _, call: self.due.append(call))
+        self.registrar = Registrar(clock=lambda: self.now, call_later=lambda _, call: self.due.append(call))
 
     def registers(self, times: int, resource: str = "a.test/a") -> list[signals.PluginRegistering]:
         """What the decider is sent of so many."""
@@ -168,8 +168,8 @@ def test_an_allocate_that_fails_is_measured_too(short_folder: Path) -> None:
     outside = Outside(
         plugins=GrpcDevicePlugins(short_folder, short_folder),
         resources=GrpcPodResources(short_folder, NodeResources, lambda *_: None),
-        living=lambda: (),
-        took=lambda resource, seconds: took.append(resource) if seconds > 0 else None,
+        live_pods=lambda: (),
+        observe_allocate=lambda resource, seconds: took.append(resource) if seconds > 0 else None,
     )
 
     def allocate(socket: str) -> object:
@@ -179,7 +179,7 @@ def test_an_allocate_that_fails_is_measured_too(short_folder: Path) -> None:
     with sample_plugin(folder=short_folder) as plugin:
         plugin.wait_for("serves")
         socket = str(short_folder / "example_com_thing.sock")
-        assert isinstance(allocate(socket), signals.AllocateSaid)
+        assert isinstance(allocate(socket), signals.AllocateAnswered)
         plugin.do("fail allocate no")
         assert isinstance(allocate(socket), signals.AllocateRefused)
     assert took == ["a.test/x"] * 2

@@ -1,31 +1,25 @@
 """Decide whether a plugin may register. Pure.
 
-Input: what a plugin sends with Register. Output: None, or the refusal; the path of its socket. Next: `decider`, and the
-server, which must answer the plugin immediately. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go, api.go.
+Input: the fields of a plugin's Register call. Output: None, or the refusal; the path of its socket. Next:
+`registration`, and `registrar`, which must answer the plugin immediately. Source:
+pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go, api.go.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from chronolet.rules.resources.extended_resources import is_extended
 
 SUPPORTED_VERSION = "v1beta1"
 REGISTRY_SOCKET = "kubelet.sock"
 
-AT_ONCE = 10
-"""Registrations of a resource allowed in quick succession; further ones count only every PAUSE_SECONDS."""
-PAUSE_SECONDS = 30
-
-MOST_REFUSED = 64
-"""Number of distinct refusals that are counted separately. All others share one counter."""
-_THE_OTHERS = ""
-_LONGEST = 320
+_MAX_TEXT = 320
 """Maximum length of plugin-supplied text that is repeated, in characters; longer than any resource name."""
-LONGEST_SOCKET = 107
+MAX_SOCKET_PATH = 107
 """Maximum length of a socket path in bytes, set by the kernel."""
 
 Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoint", "too_many_plugins"]
@@ -59,11 +53,11 @@ def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: st
             f"the endpoint {_quoted(endpoint)} is invalid: expected the name of a socket in {folder} "
             f"other than {REGISTRY_SOCKET}",
         )
-    if (length := len(socket.encode(errors="surrogateescape"))) > LONGEST_SOCKET:
+    if (length := len(socket.encode(errors="surrogateescape"))) > MAX_SOCKET_PATH:
         return Refusal(
             "invalid_endpoint",
             f"the endpoint {_quoted(endpoint)} is invalid: the path of its socket in {folder} has {length} bytes, "
-            f"expected at most {LONGEST_SOCKET}",
+            f"expected at most {MAX_SOCKET_PATH}",
         )
     if limit:
         return Refusal(
@@ -72,17 +66,6 @@ def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: st
             f"the most that --max-device-plugins allows",
         )
     return None
-
-
-def counted_as(resource: str, reason: Reason, known: Collection[str]) -> str:
-    """Return the name under which a refusal is counted; `known` are the names counted so far."""
-    name = f"{reason} {shortened(resource)}"
-    return name if name in known or len(known) < MOST_REFUSED else _THE_OTHERS
-
-
-def all_counted_as(resource: str) -> Sequence[str]:
-    """The names of all separately counted refusals of this resource."""
-    return [f"{reason} {resource}" for reason in get_args(Reason)]
 
 
 def socket_of(endpoint: str, folder: str) -> str | None:
@@ -100,7 +83,7 @@ def socket_of(endpoint: str, folder: str) -> str | None:
 
 def shortened(text: str) -> str:
     """Truncate text to a bounded length."""
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
 
 
 def _quoted(*texts: str) -> str:

@@ -1,23 +1,24 @@
-"""Which plugins may register, and where their sockets may lie."""
+"""Which plugins may register, and where their sockets may be."""
 
 import pytest
 
-from chronolet.devices.registration import MOST_REFUSED, all_counted_as, counted_as, refusal, socket_of
+from chronolet.devices.plugins.refusals import MAX_COUNTERS, counter_of, counters_of
+from chronolet.devices.plugins.validation import refusal, socket_of
 
 FOLDER = "/var/lib/kubelet/device-plugins"
 
 
 def of(**changed: object) -> object:
-    said = {"versions": ("v1beta1",), "resource": "vendor.test/gpu", "endpoint": "gpu.sock", "folder": FOLDER}
-    return refusal(**(said | changed))  # type: ignore[arg-type]
+    fields = {"versions": ("v1beta1",), "resource": "vendor.test/gpu", "endpoint": "gpu.sock", "folder": FOLDER}
+    return refusal(**(fields | changed))  # type: ignore[arg-type]
 
 
-def test_a_plugin_as_it_should_be() -> None:
+def test_a_valid_registration_is_accepted() -> None:
     assert of() is None
     assert of(versions=("v1", "v1beta1")) is None
 
 
-def test_the_version_is_looked_at_first() -> None:
+def test_the_version_is_checked_first() -> None:
     found = of(versions=("v0",), resource="cpu", endpoint="../x")
     assert found == (
         "unsupported_version",
@@ -27,16 +28,16 @@ def test_the_version_is_looked_at_first() -> None:
     assert "requested API version [] is" in str(of(versions=()))
 
 
-def test_refusals_are_counted_by_their_name_and_why() -> None:
-    names = [counted_as("a.test/x", reason, ()) for reason in ("unsupported_version", "invalid_endpoint")]
-    assert len({*names, counted_as("a.test/y", "invalid_endpoint", ())}) == 3
-    assert set(names) < set(all_counted_as("a.test/x"))
-    full = [f"name {number}" for number in range(MOST_REFUSED)]
-    (others,) = {counted_as(name, "invalid_endpoint", full) for name in ("a.test/x", "a.test/y")}
-    assert counted_as("a.test/x", "invalid_endpoint", [*full, names[1]]) == names[1] != others
+def test_refusals_are_counted_by_resource_and_reason() -> None:
+    names = [counter_of("a.test/x", reason, ()) for reason in ("unsupported_version", "invalid_endpoint")]
+    assert len({*names, counter_of("a.test/y", "invalid_endpoint", ())}) == 3
+    assert set(names) < set(counters_of("a.test/x"))
+    full = [f"name {number}" for number in range(MAX_COUNTERS)]
+    (others,) = {counter_of(name, "invalid_endpoint", full) for name in ("a.test/x", "a.test/y")}
+    assert counter_of("a.test/x", "invalid_endpoint", [*full, names[1]]) == names[1] != others
 
 
-def test_then_the_name_then_the_socket() -> None:
+def test_the_name_is_checked_before_the_socket() -> None:
     assert of(resource="cpu", endpoint="../x") == ("invalid_resource_name", 'the ResourceName "cpu" is invalid')
     found = of(endpoint="../x")
     assert found == (
@@ -48,7 +49,7 @@ def test_then_the_name_then_the_socket() -> None:
 @pytest.mark.parametrize(
     "endpoint", ["", ".", "..", "../gpu.sock", "a/../../b", "/tmp/gpu.sock", f"{FOLDER}x/a", "kubelet.sock", "a\0b"]
 )
-def test_sockets_that_leave_the_folder(endpoint: str) -> None:
+def test_sockets_outside_the_folder_are_refused(endpoint: str) -> None:
     assert socket_of(endpoint, FOLDER) is None
 
 
@@ -62,18 +63,18 @@ def test_a_path_too_long_for_a_socket_is_refused_with_its_length() -> None:
 
 
 def test_more_plugins_than_allowed_are_refused() -> None:
-    words = (
+    message = (
         'the resource "vendor.test/gpu" cannot be registered: 256 device plugins are registered, '
         "the most that --max-device-plugins allows"
     )
-    assert of(limit=256) == ("too_many_plugins", words)
+    assert of(limit=256) == ("too_many_plugins", message)
 
 
-def test_a_socket_named_from_the_folders_last_slash_on_is_in_the_folder() -> None:
+def test_an_endpoint_with_a_leading_slash_is_in_the_folder() -> None:
     assert socket_of("/gpu.sock", FOLDER) == f"{FOLDER}/gpu.sock"
     assert socket_of("/kubelet.sock", FOLDER) is None
 
 
 @pytest.mark.parametrize("endpoint", ["gpu.sock", "a/b.sock", f"{FOLDER}/gpu.sock"])
-def test_sockets_in_the_folder(endpoint: str) -> None:
+def test_sockets_in_the_folder_are_accepted(endpoint: str) -> None:
     assert socket_of(endpoint, FOLDER) == f"{FOLDER}/{endpoint.removeprefix(FOLDER + '/')}"

@@ -1,6 +1,6 @@
 """Fold events about containers' devices: the claims, and the holders of each device.
 
-Input: State, an event about a claim. Output: the next State. Next: `evolve`.
+Input: State, an event about a claim. Output: the next State. Next: `devices.evolve`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Used = immutables.Map[str, immutables.Map[str, tuple[str, ...]]]
 
 
 def _claim(state: State, event: devices.WishEvent) -> Claim:
-    known = state.claims.get(f"{event.uid}/{event.container}")
+    known = state.claim(event.uid, event.container)
     if known is not None:
         return known
     return Claim(
@@ -30,7 +30,7 @@ def _claim(state: State, event: devices.WishEvent) -> Claim:
 
 def _pending(state: State, event: devices.DevicesPending) -> State:
     before = _claim(state, event)
-    return _kept(
+    return _stored(
         state,
         replace(
             before,
@@ -46,7 +46,7 @@ def _pending(state: State, event: devices.DevicesPending) -> State:
 
 
 def _preferring(state: State, event: devices.PreferenceAsked) -> State:
-    return _asking(
+    return _numbered(
         state,
         replace(
             _claim(state, event),
@@ -67,7 +67,7 @@ def _preferring(state: State, event: devices.PreferenceAsked) -> State:
 def _chosen(state: State, event: devices.DevicesChosen) -> State:
     claim = _claim(state, event)
     at = claim.given_at[event.resource] if event.resource in claim.adopted else event.at
-    return _asking(
+    return _numbered(
         state,
         replace(
             claim,
@@ -83,23 +83,24 @@ def _chosen(state: State, event: devices.DevicesChosen) -> State:
     )
 
 
-def _asking(state: State, claim: Claim) -> State:
-    return replace(_kept(state, claim), serial=claim.serial)
+def _numbered(state: State, claim: Claim) -> State:
+    """Store a claim with a new question to its plugin: the question's serial is taken."""
+    return replace(_stored(state, claim), serial=claim.serial)
 
 
 def _adopted(state: State, event: devices.DevicesAdopted) -> State:
     given_at = dict.fromkeys(event.devices, event.at)
-    return _kept(state, replace(_claim(state, event), adopted=event.devices, given_at=given_at))
+    return _stored(state, replace(_claim(state, event), adopted=event.devices, given_at=given_at))
 
 
 def _allocated(state: State, event: devices.DevicesAllocated) -> State:
-    claim = state.claims.get(f"{event.uid}/{event.container}")
+    claim = state.claim(event.uid, event.container)
     if claim is None:
         return state
     adopted = claim.adopted
     if event.resource in adopted:
         adopted = {name: ids for name, ids in adopted.items() if name != event.resource}
-    return _kept(
+    return _stored(
         state,
         replace(
             claim,
@@ -118,7 +119,7 @@ def _refused(state: State, event: devices.DevicesRefused) -> State:
     """Drop the claim. If a container only changed its request, it keeps what it has: nothing was allocated for the new
     one.
     """
-    claim = state.claims.get(f"{event.uid}/{event.container}")
+    claim = state.claim(event.uid, event.container)
     if claim is None or event.reason == "request_changed":
         return state
     return _without(state, event.uid, (event.container,))
@@ -129,19 +130,19 @@ def _freed(state: State, event: devices.DevicesFreed) -> State:
 
 
 def _pre_start(state: State, event: devices.PreStartAsked | devices.PreStartDone | devices.PreStartFailed) -> State:
-    claim = state.claims.get(f"{event.uid}/{event.container}")
+    claim = state.claim(event.uid, event.container)
     if claim is None:
         return state
     match event:
         case devices.PreStartAsked():
             serial = state.serial + 1
-            return replace(_kept(state, replace(claim, starting=event.attempt, start_serial=serial)), serial=serial)
+            return replace(_stored(state, replace(claim, starting=event.attempt, start_serial=serial)), serial=serial)
         case _:
-            return _kept(state, replace(claim, starting=None))
+            return _stored(state, replace(claim, starting=None))
 
 
 # -- the tables ----------------------------------------------------------------------------------------------------
-def _kept(state: State, claim: Claim) -> State:
+def _stored(state: State, claim: Claim) -> State:
     """Store the claim and update the tables derived from it."""
     key = f"{claim.uid}/{claim.container}"
     before = state.claims.get(key)

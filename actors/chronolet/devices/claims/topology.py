@@ -1,6 +1,6 @@
 """Group devices by NUMA node and find the nodes that suit a request. Pure.
 
-Input: the NUMA nodes of devices. Output: groups of devices, hints, an affinity. Next: `allocation`, `claims`. Source:
+Input: the NUMA nodes of devices. Output: groups of devices, hints, an affinity. Next: `allocation`, `stock`. Source:
 pkg/kubelet/cm/devicemanager/manager.go (filterByAffinity), topology_hints.go; pkg/kubelet/cm/topologymanager/policy.go
 (the best merged hint).
 """
@@ -79,12 +79,12 @@ def best(of_each: Sequence[Sequence[Hint] | None], numa_nodes: Sequence[int]) ->
 
     The smallest set of nodes that all prefer, else the smallest that all can use, else all nodes.
     """
-    telling = [one for one in of_each if one is not None]
-    if not telling:
+    known = [hints for hints in of_each if hints is not None]
+    if not known:
         return None
     merged = [
         Hint(frozenset.intersection(*(hint.nodes for hint in one)), all(hint.preferred for hint in one))
-        for one in product(*telling)
+        for one in product(*known)
     ]
     useful = sorted((one for one in merged if one.nodes), key=lambda one: (not one.preferred, len(one.nodes)))
     return useful[0].nodes if useful else frozenset(numa_nodes)

@@ -1,8 +1,8 @@
 """Choose the devices for a container. Pure.
 
 Input: a request for a number of devices of a resource, the healthy and the free devices. Output: the devices, a
-question to the plugin, or a problem in the kubelet's words. Next: `claims`, which decides what a problem means for the
-pod. Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
+question to the plugin, or a problem in the kubelet's words. Next: `waiting`, which decides what a problem means for
+the pod. Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
 
 Among equal devices the first by name win, so that the same state always yields the same choice.
 """
@@ -14,7 +14,7 @@ from heapq import nsmallest
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from chronolet.devices.topology import Nodes, grouped
+from chronolet.devices.claims.topology import Nodes, grouped
 
 Error = Literal[
     "request_changed",

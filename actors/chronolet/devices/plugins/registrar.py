@@ -1,7 +1,7 @@
-"""Answer each registering plugin and limit the registrations that reach the decider.
+"""Answer each registering plugin and limit the registrations that reach the decider. Part of the workers, not pure.
 
-Input: registrations, starts and ends of streams. Output: answers, `signals.PluginRegistering`. Next: `decider`, which
-reaches the same verdict. Used by `effects`.
+Input: registrations, starts and ends of streams. Output: answers, `signals.PluginRegistering`. Next: `registration`,
+which reaches the same verdict. Used by `effects`.
 """
 
 from __future__ import annotations
@@ -14,27 +14,29 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from chronolet.devices import registration, signals
-from chronolet.devices.plugins import STOP_GRACE_MILLISECONDS
-from chronolet.devices.registration import AT_ONCE, PAUSE_SECONDS
+from chronolet.devices import signals
+from chronolet.devices.plugins.refusals import counter_of, counters_of
+from chronolet.devices.plugins.registration import BURST_REGISTRATIONS, INTERVAL_SECONDS
+from chronolet.devices.plugins.stops import STOP_GRACE_MILLISECONDS
+from chronolet.devices.plugins.validation import Refusal, refusal
 from chronolet.kernel.kind import EffectContext
 from chronolet.ports.devices.plugins import Registering
 
 log = structlog.get_logger("chronolet.devices")
 
-_LOOK_SECONDS = 1.0
+_CHECK_SECONDS = 1.0
 
-Later = Callable[[float, Callable[[], None]], object]
+CallLater = Callable[[float, Callable[[], None]], object]
 """Calls a function once, after the given number of seconds, on another thread."""
 
 
-def _later(seconds: float, call: Callable[[], None]) -> None:
+def _call_later(seconds: float, call: Callable[[], None]) -> None:
     timer = threading.Timer(seconds, call)
     timer.daemon = True
     timer.start()
 
 
-class _Pace(Struct):
+class _RateLimit(Struct):
     """Token bucket for one resource's registrations: `left` tokens as of `at`. `held` is the newest registration that
     waits for a token.
     """
@@ -43,8 +45,8 @@ class _Pace(Struct):
     at: float
     held: tuple[EffectContext, signals.PluginRegistering] | None = None
 
-    def passes(self, now: float) -> bool:
-        self.left = min(self.left + (now - self.at) / PAUSE_SECONDS, AT_ONCE)
+    def allows(self, now: float) -> bool:
+        self.left = min(self.left + (now - self.at) / INTERVAL_SECONDS, BURST_REGISTRATIONS)
         self.at = now
         if self.left < 1:
             return False
@@ -60,23 +62,28 @@ class Registrar:
     the decider keeps its resource.
 
     A newer registration supersedes earlier ones. Some plugins register endlessly while another resource of theirs is
-    refused; of these, the newest registration is sent every PAUSE_SECONDS, with the number of skipped ones.
+    refused; of these, the newest registration is sent every INTERVAL_SECONDS, with the number of skipped ones.
     """
 
-    def __init__(self, most: int = 256, clock: Callable[[], float] = time.monotonic, later: Later = _later) -> None:
+    def __init__(
+        self,
+        max_plugins: int = 256,
+        clock: Callable[[], float] = time.monotonic,
+        call_later: CallLater = _call_later,
+    ) -> None:
         self._lock = threading.Lock()
         self._refused: dict[str, int] = {}
-        self._most = most
+        self._max_plugins = max_plugins
         self._clock = clock
-        self._later = later
+        self._call_later = call_later
         self._stopped: dict[str, float | None] = {}
         """When the plugin of each registered resource stopped, None while it serves."""
         self._endpoints: dict[str, str] = {}
         """The endpoint of each resource's plugin, as registered."""
         self._streams: dict[str, int] = {}
         """Number of each resource's newest stream."""
-        self._paces: dict[str, _Pace] = {}
-        self._looking = False
+        self._rates: dict[str, _RateLimit] = {}
+        self._checking = False
 
     def opened(self, context: EffectContext) -> None:
         """Reset all counts: the registration socket is new."""
@@ -84,14 +91,14 @@ class Registrar:
             self._refused.clear()
             self._stopped.clear()
             self._endpoints.clear()
-            self._paces.clear()
+            self._rates.clear()
             context.send(signals.RegistryOpened())
 
     def register(self, context: EffectContext, asked: Registering) -> str:
         """Return why a plugin is refused, or an empty string."""
         with self._lock:  # signals must be sent in the order of their counts
             limit = self._limit(asked.resource)
-            refused = registration.refusal(
+            refused = refusal(
                 versions=asked.versions,
                 resource=asked.resource,
                 endpoint=asked.endpoint,
@@ -124,7 +131,7 @@ class Registrar:
             return self._streams[resource]
 
     def stopped(self, resource: str, stream: int) -> None:
-        """Note the end of a resource's stream. The end of a replaced stream says nothing about the current plugin."""
+        """Note the end of a resource's stream. The end of a replaced stream does not concern the current plugin."""
         with self._lock:
             if resource in self._stopped and stream == self._streams.get(resource):
                 self._stopped[resource] = self._clock()
@@ -134,7 +141,7 @@ class Registrar:
         with self._lock:
             for resource in [name for name, one in self._endpoints.items() if one == endpoint]:
                 self._stopped[resource] = self._clock()
-                self._paces.pop(resource, None)
+                self._rates.pop(resource, None)
             context.send(signals.PluginLeft(socket=endpoint))
 
     # -- with the lock held --------------------------------------------------------------------------------------
@@ -146,55 +153,56 @@ class Registrar:
             if at is not None and at < kept_since:
                 del self._stopped[name], self._endpoints[name]
                 self._streams.pop(name, None)
-                self._paces.pop(name, None)
-        return self._most if resource not in self._stopped and len(self._stopped) >= self._most else 0
+                self._rates.pop(name, None)
+        is_full = resource not in self._stopped and len(self._stopped) >= self._max_plugins
+        return self._max_plugins if is_full else 0
 
-    def _times(self, resource: str, refused: registration.Refusal | None) -> int:
+    def _times(self, resource: str, refused: Refusal | None) -> int:
         if refused is None:
-            for name in registration.all_counted_as(resource):
+            for name in counters_of(resource):
                 self._refused.pop(name, None)
             return 1
-        name = registration.counted_as(resource, refused.reason, self._refused)
+        name = counter_of(resource, refused.reason, self._refused)
         self._refused[name] = self._refused.get(name, 0) + 1
         return self._refused[name]
 
     def _send_or_hold(self, context: EffectContext, signal: signals.PluginRegistering) -> None:
         now = self._clock()
-        pace = self._paces.setdefault(signal.resource, _Pace(AT_ONCE, now))
-        if pace.held is not None:
-            skipped = pace.held[1].skipped + 1
-            pace.held = context, msgspec.structs.replace(signal, skipped=skipped)
+        rate = self._rates.setdefault(signal.resource, _RateLimit(BURST_REGISTRATIONS, now))
+        if rate.held is not None:
+            skipped = rate.held[1].skipped + 1
+            rate.held = context, msgspec.structs.replace(signal, skipped=skipped)
             return
-        if pace.passes(now):
+        if rate.allows(now):
             context.send(signal)
             return
         log.warning(
             "device plugin registers too often; deferring its newest registration",
             resource=signal.resource,
             endpoint=signal.endpoint,
-            in_seconds=round((1 - pace.left) * PAUSE_SECONDS),
+            in_seconds=round((1 - rate.left) * INTERVAL_SECONDS),
         )
-        pace.held = context, signal
-        self._look_later()
+        rate.held = context, signal
+        self._check_later()
 
-    def _look_later(self) -> None:
-        if not self._looking:
-            self._looking = True
-            self._later(_LOOK_SECONDS, self._look)
+    def _check_later(self) -> None:
+        if not self._checking:
+            self._checking = True
+            self._call_later(_CHECK_SECONDS, self._send_held)
 
-    def _look(self) -> None:
+    def _send_held(self) -> None:
         """Send the held registrations whose wait is over."""
         with self._lock:
-            self._looking = False
+            self._checking = False
             now = self._clock()
-            for pace in self._paces.values():
-                if pace.held is None:
+            for rate in self._rates.values():
+                if rate.held is None:
                     continue
-                context, signal = pace.held
+                context, signal = rate.held
                 if context.cancelled.is_set():
-                    pace.held = None
-                elif pace.passes(now):
-                    pace.held = None
+                    rate.held = None
+                elif rate.allows(now):
+                    rate.held = None
                     context.send(signal)
-            if any(pace.held is not None for pace in self._paces.values()):
-                self._look_later()
+            if any(rate.held is not None for rate in self._rates.values()):
+                self._check_later()

@@ -1,0 +1,47 @@
+"""Builds the events about a claim. Pure.
+
+Input: Context, a claim, what happened. Output: one event. Next: the modules of this folder that decide.
+"""
+
+from __future__ import annotations
+
+from chronolet.devices.claims.allocation import Problem
+from chronolet.devices.context import Context
+from chronolet.devices.state import Claim
+from chronolet.rules.refs import ContainerOfPod
+from chronolet_schemas import devices
+
+
+class _Request(ContainerOfPod):
+    role: devices.Role
+    wants: dict[str, int]
+    at: int
+
+
+def ref(claim: Claim) -> ContainerOfPod:
+    """The container of a claim."""
+    return ContainerOfPod(pod=claim.pod, uid=claim.uid, container=claim.container)
+
+
+def request(context: Context, claim: Claim) -> _Request:
+    """The container of a claim, and what it requests."""
+    return _Request(**ref(claim), role=claim.role, wants=claim.wants, at=context.now)
+
+
+def pending(
+    context: Context, claim: Claim, resource: str, reason: str, message: str, *, retry_at: int = 0
+) -> devices.DevicesPending:
+    """Report why this claim cannot be allocated yet."""
+    return devices.DevicesPending(
+        **request(context, claim), resource=resource, reason=reason, message=message, retry_at=retry_at
+    )
+
+
+def chosen(context: Context, claim: Claim, resource: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
+    """Assign these devices to the container; the plugin is asked to allocate them."""
+    return devices.DevicesChosen(**request(context, claim), resource=resource, devices=ids)
+
+
+def refused(claim: Claim, resource: str, problem: Problem) -> devices.DevicesRefused:
+    """Refuse the claim with the problem's text."""
+    return devices.DevicesRefused(**ref(claim), resource=resource, reason=problem.error, message=problem.message)

@@ -1,0 +1,55 @@
+"""Notify plugins before a container with their devices starts: PreStartContainer. Pure.
+
+Input: Context, `pod.PreStartRequested`, the plugins' answer. Output: the events that follow. Next: `lifecycle`. Source:
+pkg/kubelet/cm/devicemanager/manager.go (callPreStartContainerIfNeeded).
+
+    phase      message or time        event, next phase
+    idle       pod.PreStartRequested  PreStartDone -> idle        (no plugin asks for it)
+    idle       pod.PreStartRequested  PreStartFailed -> idle      (a plugin that asks for it is away)
+    idle       pod.PreStartRequested  PreStartAsked -> notifying
+    notifying  pod.PreStartRequested  PreStartFailed -> idle      (another attempt; a plugin is away)
+    notifying  pod.PreStartRequested  PreStartAsked -> notifying  (another attempt)
+    notifying  PreStartAnswered       PreStartDone -> idle
+    notifying  PreStartAnswered       PreStartFailed -> idle      (a plugin rejects the start)
+
+`Claim.starting` is the attempt while the phase is `notifying`, else None. This phase is independent of the claim's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chronolet.devices import signals
+from chronolet.devices.claims import questions
+from chronolet.devices.context import Context
+from chronolet.devices.state import State
+from chronolet.rules.refs import AttemptRef
+from chronolet_schemas import devices, pod
+
+
+def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devices.ClaimEvent]:
+    """Notify the plugins that ask for it that an attempt is about to start; fail if one of them is away."""
+    claim = context.state.claim(message.uid, message.container)
+    if claim is None or claim.starting == message.attempt:
+        return ()
+    ref = AttemptRef(pod=message.pod, uid=message.uid, container=message.container, attempt=message.attempt)
+    asking = [name for name, one in sorted(claim.held.items()) if one.pre_start]
+    if not asking:
+        return (devices.PreStartDone(**ref),)
+    away = [name for name in asking if not context.state.has_plugin(name)]
+    if away:
+        missing = f"endpoint not found in cache for a registered resource: {away[0]}"
+        return (devices.PreStartFailed(**ref, message=missing),)
+    return (devices.PreStartAsked(**ref),)
+
+
+def answered(state: State, message: signals.PreStartAnswered) -> Sequence[devices.ClaimEvent]:
+    """Report whether the container may start; nothing if no plugin is being notified any more."""
+    claim = questions.starting(state, message)
+    if claim is None or claim.starting is None:
+        return ()
+    ref = AttemptRef(pod=claim.pod, uid=claim.uid, container=claim.container, attempt=claim.starting)
+    if message.error:
+        error = f"device plugin PreStartContainer rpc failed with err: {message.error}"
+        return (devices.PreStartFailed(**ref, message=error),)
+    return (devices.PreStartDone(**ref),)
