@@ -5,11 +5,12 @@ Input: a real engine. Output: effects run by the workers as the kernel would run
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.docker_runtime import DockerRuntime
@@ -24,8 +25,8 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.kernel.kind import Effect
 from chronolet.pod import effects, wanted
-from chronolet.pod.workers import stopping
 from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.timing import Timing
 from chronolet.ports.devices.cdi import Cdi, NoCdi
 from chronolet.ports.machine.cgroups import ContainerCgroups
 from chronolet.ports.runtime import labels
@@ -71,9 +72,8 @@ class PatientRuntime(DockerRuntime):
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what workers wait for on an engine that works, however slowly."""
+    """Wait for an engine that works, however slowly."""
     monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(stopping, "_AFTER_KILL_SECONDS", HANG_SECONDS)
 
 
 class Killed(BaseException):
@@ -123,6 +123,7 @@ class World:
     cdi: Cdi = field(default_factory=NoCdi)
     cgroups: ContainerCgroups = field(default_factory=ContainerGroups)
     holding: Holding = field(default_factory=Holding)
+    timing: Timing = Timing(after_kill_seconds=HANG_SECONDS)
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -141,8 +142,13 @@ class World:
             holding=self.holding,
             run=lambda: RUN,
             processes=HostProcesses(),
+            timing=self.timing,
         )
         self.jobs = effects.jobs(outside)
+
+    def with_timing(self, **seconds: float) -> "World":
+        """The same node with new workers, which use these times."""
+        return replace(self, timing=structs.replace(self.timing, **seconds))
 
     def run(self, effect: Effect, context: Context | None = None) -> Any:
         """One run to its end."""

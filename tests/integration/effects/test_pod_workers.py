@@ -12,7 +12,6 @@ from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
-from chronolet.pod.workers import runtime_restart, stopping
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas.podspec import (
@@ -378,12 +377,11 @@ def test_a_deaf_container_is_killed_at_its_deadline(world: World) -> None:
     assert 2400 <= answer.finished_at - began < HOUR
 
 
-def test_who_comes_after_the_deadline_asks_before_he_kills(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one before him may have been killed before he could ask."""
-    with monkeypatch.context() as patient:
-        patient.setattr(stopping, "MINIMUM_GRACE_SECONDS", HANG_SECONDS)  # an obedient one may take its time
-        obedient = started(world, *OBEDIENT)
-        assert world.run(stop_container(obedient.id, grace=3600, deadline=now() - 60_000)).exit_code == 4
+def test_a_stop_after_the_deadline_sends_the_stop_signal_before_kill(world: World) -> None:
+    """The previous worker may have been killed before it sent the signal."""
+    patient = world.with_timing(minimum_grace_seconds=HANG_SECONDS)
+    obedient = started(patient, *OBEDIENT)
+    assert patient.run(stop_container(obedient.id, grace=3600, deadline=now() - 60_000)).exit_code == 4
     world.run(cleanup())
     deaf = started(world, *DEAF)
     began = now()
@@ -424,8 +422,8 @@ def test_a_stop_that_is_no_longer_wanted_ends_in_the_middle_of_its_grace(world: 
     assert world.runtime.inspect(up.id).state == "running"
 
 
-def test_a_stop_killed_at_any_point_ends_alike(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stopping, "MINIMUM_GRACE_SECONDS", 0.2)
+def test_a_stop_killed_at_any_point_ends_alike(world: World) -> None:
+    world = world.with_timing(minimum_grace_seconds=0.2)
 
     def fresh() -> wanted.StopContainer:
         world.run(cleanup())
@@ -543,10 +541,8 @@ def test_a_read_only_host_path_is_seen_and_not_written(world: World, tmp_path: P
 
 
 @pytest.mark.parametrize("point", ["before docker.create", "after docker.create", "before docker.start"])
-def test_a_start_goes_on_when_the_engine_is_back(
-    world: World, docker_engine: PrivateDocker, point: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", HANG_SECONDS)
+def test_a_start_goes_on_when_the_engine_is_back(world: World, docker_engine: PrivateDocker, point: str) -> None:
+    world = world.with_timing(restart_patience_seconds=HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     for effect in (start_sandbox(manifest), None):
         wanted_now = effect or start_container(manifest, world.sandbox(manifest).id)
@@ -564,9 +560,9 @@ def test_a_start_goes_on_when_the_engine_is_back(
 
 
 def test_an_engine_killed_in_the_middle_leaves_one_container_after_all(
-    world: World, docker_engine: PrivateDocker, monkeypatch: pytest.MonkeyPatch
+    world: World, docker_engine: PrivateDocker
 ) -> None:
-    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", 0.5)
+    world = world.with_timing(restart_patience_seconds=0.5)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     effect = start_container(manifest, sandbox.id)

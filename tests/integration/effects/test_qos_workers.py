@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from chronolet.adapters.cgroups import KernelOfFiles, LinuxCgroups
 from chronolet.adapters.fakes.runtime import FakeRuntime
@@ -383,8 +384,7 @@ def test_a_node_that_may_not_read_the_kernels_log_says_what_that_means(world: Wo
     assert said.startswith(f"{tmp_path}/none: No such file or directory: OOM kills are known only as far")
 
 
-def test_an_engine_that_is_away_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effects, "_RETRY_SECONDS", 0.01)
+def test_an_engine_that_is_away_is_asked_again(world: World) -> None:
     answers = [Refusal("unavailable", "away"), Engine(name="d", version="1", api_version="1")]
 
     def engine() -> Engine:
@@ -396,5 +396,6 @@ def test_an_engine_that_is_away_is_asked_again(world: World, monkeypatch: pytest
     world.runtime.engine = engine  # type: ignore[method-assign]
     context = Context(entity="node", cause="")
     effect = wanted.LookAtNode(subject="node", intent="look")
-    assert sent_by(lambda: effects.NodeInspector(world.outside()).look(effect, context), context)[0].node.version
+    outside = structs.replace(world.outside(), timing=effects.Timing(retry_seconds=0.01))
+    assert sent_by(lambda: effects.NodeInspector(outside).look(effect, context), context)[0].node.version
     assert answers == []

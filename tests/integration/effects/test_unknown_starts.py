@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from chronolet.pod import signals
-from chronolet.pod.workers import runtime_restart
 from chronolet.ports.runtime.runtime import Refusal
 from tests.integration.effects.support import OBEDIENT, Context, World, container, pod, start_container, start_sandbox
 from tests.support.scratch import HANG_SECONDS, wait_until
@@ -37,10 +36,15 @@ class Looks:
 
 
 @pytest.fixture
+def world(world: World) -> World:
+    """A start gives up soon if the runtime does not answer."""
+    return world.with_timing(restart_patience_seconds=0.5)
+
+
+@pytest.fixture
 def looks(world: World, monkeypatch: pytest.MonkeyPatch) -> Looks:
     found = Looks(world)
     monkeypatch.setattr(world.runtime, "inspect", found)
-    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", 0.5)
     return found
 
 
@@ -82,9 +86,9 @@ def test_a_sandbox_is_found(world: World, looks: Looks) -> None:
     assert [(one.id, one.state) for one in world.ours()] == [(answer.id, "running")]
 
 
-def test_a_look_that_works_again_is_waited_for(world: World, looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_works_again_is_waited_for(world: World, looks: Looks) -> None:
     """Within the patience with an engine that is back soon, the start is told as the success that it is."""
-    monkeypatch.setattr(runtime_restart, "PATIENCE_SECONDS", HANG_SECONDS)
+    world = world.with_timing(restart_patience_seconds=HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
     answer = world.run(start_container(manifest, sandbox.id), looks.after_start(2))

@@ -79,7 +79,8 @@ class ContainerWorker:
             )
 
         try:
-            found = retry_after_restart(runtime, context, create, create)
+            patience = self._outside.timing.restart_patience_seconds
+            found = retry_after_restart(runtime, context, create, create, patience)
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
         return self._run(runtime, context, effect, spec, found)
@@ -151,6 +152,7 @@ class ContainerWorker:
                 context,
                 lambda: start_once(runtime, created, started),
                 lambda: start_if_needed(runtime, created.id, started),
+                self._outside.timing.restart_patience_seconds,
             )
         except Refusal as refusal:
             if refusal.kind == "not_found" and created.id == effect.made_id:
@@ -205,6 +207,7 @@ class ContainerWorker:
                 known=self._outside.main_processes.take(effect.id),
                 deadline=effect.deadline,
                 longest_seconds=effect.grace_period_seconds,
+                timing=self._outside.timing,
                 watched=watched if effect.with_pod else lambda _: nullcontext(),
             )
         except Refusal as refusal:

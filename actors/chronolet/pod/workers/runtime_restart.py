@@ -15,9 +15,6 @@ from chronolet.kernel.kind import EffectContext
 from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.runtime import ContainerState, Refusal
 
-PATIENCE_SECONDS = 5.0
-"""How long to wait for the engine. One that restarts under live containers is back by then; after that the start fails
-as unavailable."""
 _LOOK_SECONDS = 0.25
 
 
@@ -26,9 +23,12 @@ def retry_after_restart(
     context: EffectContext,
     first: Callable[[], ContainerState],
     again: Callable[[], ContainerState],
+    patience_seconds: float,
 ) -> ContainerState:
-    """The result of `first`; or of `again`, once a runtime that became unavailable is back. Raises Refusal."""
-    until = time.monotonic() + PATIENCE_SECONDS
+    """The result of `first`; or of `again`, if a runtime that became unavailable is back within `patience_seconds`.
+    Raises Refusal.
+    """
+    until = time.monotonic() + patience_seconds
     attempt = first
     while True:
         try:

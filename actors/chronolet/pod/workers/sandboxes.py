@@ -71,7 +71,9 @@ class SandboxWorker:
             return start_once(runtime, created)
 
         try:
-            found = retry_after_restart(runtime, context, create_and_start, create_and_start)
+            found = retry_after_restart(
+                runtime, context, create_and_start, create_and_start, outside.timing.restart_patience_seconds
+            )
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
             return _refused(effect, str(refusal))
@@ -127,6 +129,7 @@ class SandboxWorker:
                 known=self._outside.main_processes.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
+                timing=self._outside.timing,
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

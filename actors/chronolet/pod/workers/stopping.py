@@ -11,14 +11,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from chronolet.kernel.kind import EffectContext
-from chronolet.pod.planning.termination import MINIMUM_GRACE_SECONDS
 from chronolet.pod.workers.known_containers import MainProcess
+from chronolet.pod.workers.timing import Timing
 from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.runtime import ContainerState, Refusal
 
 _SLICE_SECONDS = 1.0
 """How often a wait checks for cancellation."""
-_AFTER_KILL_SECONDS = 20.0
 
 
 def stop_container(
@@ -29,6 +28,7 @@ def stop_container(
     known: MainProcess | None,
     deadline: int,
     longest_seconds: float,
+    timing: Timing,
     watched: Callable[[MainProcess], AbstractContextManager[None]] = lambda _: nullcontext(),
 ) -> ContainerState | None:
     """Stop the container; returns its state when dead, None if it does not exist or never ran.
@@ -45,20 +45,28 @@ def stop_container(
         if found is None or found.state in ("exited", "created"):
             return found if found is not None and found.state == "exited" else None
         known = MainProcess.of(found)
-    left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
+    left = min(max(deadline / 1000 - time.time(), timing.minimum_grace_seconds), longest_seconds)
     with watched(known):
-        _end(runtime, context, container_id, known.stop_signal, left)
+        _end(runtime, context, container_id, known.stop_signal, left, after_kill_seconds=timing.after_kill_seconds)
     return runtime.inspect(container_id)
 
 
-def _end(runtime: FencedRuntime, context: EffectContext, container_id: str, stop_signal: str, grace: float) -> None:
+def _end(
+    runtime: FencedRuntime,
+    context: EffectContext,
+    container_id: str,
+    stop_signal: str,
+    grace: float,
+    *,
+    after_kill_seconds: float,
+) -> None:
     if grace > 0:
         runtime.kill(container_id, stop_signal)
         if _died(runtime, context, container_id, grace):
             return
     runtime.kill(container_id, "KILL")
-    if not _died(runtime, context, container_id, _AFTER_KILL_SECONDS):
-        raise Refusal("failed", f"container {container_id} still runs {_AFTER_KILL_SECONDS:.0f} s after KILL")
+    if not _died(runtime, context, container_id, after_kill_seconds):
+        raise Refusal("failed", f"container {container_id} still runs {after_kill_seconds:.0f} s after KILL")
 
 
 def _died(runtime: FencedRuntime, context: EffectContext, container_id: str, seconds: float) -> bool:
