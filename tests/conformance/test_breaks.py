@@ -18,6 +18,7 @@ from chronolet.devices import claims, evolve
 from chronolet.kube_events import effects as event_effects
 from chronolet.kube_events import policy as event_policy
 from chronolet.pleg import decider as pleg_decider
+from chronolet.pleg.containers.changes import changes
 from chronolet.pod.planning import probing, starting
 from chronolet.pod.status import status
 from chronolet.ports.kube_sinks import Outcome
@@ -55,7 +56,7 @@ def _first_failure_ends(name: Any, look: Any, judge: Any) -> plan.Judged:
 
 
 def _uncut(state: Any, message: Any) -> Any:
-    return tuple(pleg_decider._all_news(state, message.seen))
+    return tuple(changes(state, message.observed))
 
 
 _OPENED = evolve._CHANGES[devices.RegistryOpened]
@@ -136,7 +137,7 @@ BREAKS: dict[str, Break] = {
     "one stage that fails ends the run": Break(
         plan, "_stage", _first_failure_ends, "container_gc", "stages_run_even_if_an_earlier_one_fails"
     ),
-    "no listing is cut off": Break(pleg_decider, "_listing_news", _uncut, "pleg", "full_channel_drops_events"),
+    "no listing is cut off": Break(pleg_decider, "_listing_events", _uncut, "pleg", "full_channel_drops_events"),
     "young containers are probed at once": Break(
         schedule, "spread", lambda *_: 0, "probes", "first_probe_jitter_on_young_kubelet"
     ),

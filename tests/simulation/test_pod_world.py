@@ -26,7 +26,7 @@ from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.kind import EffectFailed
 from chronolet.pleg import decider as pleg_decider
-from chronolet.pleg.relisting import Relisting
+from chronolet.pleg.workers.listings import Relisting
 from chronolet.pod import effects
 from chronolet.pod.workers.images import Pulls
 from chronolet.ports.devices.cdi import NoCdi

@@ -38,7 +38,7 @@ from chronolet.node.shares import holding, policy
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
-from chronolet.pleg.relisting import Ahead
+from chronolet.pleg.workers.listings import Ahead
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
 from chronolet.pod.workers.images import Pulls

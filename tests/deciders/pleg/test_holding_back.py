@@ -9,7 +9,7 @@ import pytest
 from chronolet.kernel.decider import Due
 from chronolet.pleg.actor import kind
 from chronolet.pleg.decider import decider
-from chronolet.pleg.holding_back import NOTED_MS, WINDOW_MS, Policy
+from chronolet.pleg.probe_kills.holding_back import NOTED_MS, WINDOW_MS, Policy
 from chronolet.pleg.state import State
 from chronolet_schemas import pleg, prober
 from tests.deciders.given import Scene, given

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chronolet.pleg.inspection import Glance, to_inspect, without_running
+from chronolet.pleg.containers.inspection import Glance, to_inspect, without_running
 
 WEB = {"a": Glance(uid="web", state="running"), "b": Glance(uid="web", state="exited")}
 DB = {"c": Glance(uid="db", state="running")}

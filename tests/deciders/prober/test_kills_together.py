@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chronolet.kernel.decider import Due
 from chronolet.pleg.decider import decider
-from chronolet.pleg.holding_back import Policy
+from chronolet.pleg.probe_kills.holding_back import Policy
 from chronolet.prober.decider import DECIDER
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event

@@ -45,6 +45,7 @@ POD = "default/web"
 SHELL = "/bin/sh"
 OBEDIENT = ("-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
 DEAF = ("-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+PATIENT = Timing(after_kill_seconds=HANG_SECONDS)
 
 
 def ensure(image: str, policy: str) -> wanted.EnsureImage:
@@ -123,7 +124,7 @@ class World:
     cdi: Cdi = field(default_factory=NoCdi)
     cgroups: ContainerCgroups = field(default_factory=ContainerGroups)
     holding: Holding = field(default_factory=Holding)
-    timing: Timing = Timing(after_kill_seconds=HANG_SECONDS)
+    timing: Timing = PATIENT
 
     def __post_init__(self) -> None:
         outside = effects.Outside(

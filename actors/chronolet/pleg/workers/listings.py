@@ -1,7 +1,7 @@
 """Relists the runtime's containers and inspects the pods that changed since the last listing.
 
 Input: the runtime's containers. Output: `signals.Relisted` with the details of all pods in which a container is new,
-changed or gone. Next: `effects`. Source: pkg/kubelet/pleg/generic.go (Relist, computeEvents, updateCache).
+changed or gone. Next: `relist`. Source: pkg/kubelet/pleg/generic.go (Relist, computeEvents, updateCache).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from chronolet.pleg import signals
-from chronolet.pleg.inspection import Glance, to_inspect, without_running
+from chronolet.pleg.containers.inspection import Glance, to_inspect, without_running
+from chronolet.pleg.containers.observations import NOBODY, inspected
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 
@@ -23,7 +24,7 @@ INSPECT_SECONDS = 10.0
 """Time-out of one container's inspect."""
 PATIENCE_SECONDS = 1.0
 """How long a listing waits for its inspects. A slower one is reported by a later listing and holds up no other."""
-AHEAD_SECONDS = 1.0
+MAXIMUM_AGE_SECONDS = 1.0
 """Maximum age of a finished early listing. An older one is repeated: it waited while other messages were decided."""
 _INSPECT_THREADS = 4
 
@@ -44,9 +45,10 @@ class Ahead:
     The inspects follow after recovery.
     """
 
-    def __init__(self, runtime: Runtime, node: str) -> None:
+    def __init__(self, runtime: Runtime, node: str, maximum_age_seconds: float = MAXIMUM_AGE_SECONDS) -> None:
         self._runtime = runtime
         self._labels = labels.of_node(node)
+        self._maximum_age_seconds = maximum_age_seconds
         self._listed: Listed | None = None
 
     def begin(self) -> None:
@@ -55,12 +57,12 @@ class Ahead:
         threading.Thread(target=self._list, args=(listed.found,), name="listing ahead", daemon=True).start()
 
     def take(self) -> Listed | None:
-        """Hand out the listing once; None if it is older than AHEAD_SECONDS.
+        """Hand out the listing once; None if it is older than `maximum_age_seconds`.
 
         A listing in progress is handed out at any age, because two concurrent ones could finish in the wrong order.
         """
         listed, self._listed = self._listed, None
-        if listed is None or (listed.found.done() and time.monotonic() - listed.began >= AHEAD_SECONDS):
+        if listed is None or (listed.found.done() and time.monotonic() - listed.began >= self._maximum_age_seconds):
             return None
         return listed
 
@@ -74,9 +76,12 @@ class Ahead:
 class Relisting:
     """Listings that build on each other. `known`: ids in the log, whose removal must be confirmed if they are gone."""
 
-    def __init__(self, runtime: Runtime, node: str, known: Iterable[str] = ()) -> None:
+    def __init__(
+        self, runtime: Runtime, node: str, known: Iterable[str] = (), patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         self._runtime = runtime
         self._labels = labels.of_node(node)
+        self._patience_seconds = patience_seconds
         self._reported: dict[str, Glance] = {one: Glance(uid="", state="") for one in known}
         self._owners: dict[str, labels.Owner] = {}
         self._unread: dict[str, signals.Unread] = {}
@@ -123,12 +128,14 @@ class Relisting:
         self._unread.clear()
         stuck = frozenset(self._running)
         if early is not None and self._distrusted and (urgent := without_running(ids, listed)):
-            seen, unread = self._inspected(urgent, stuck)
-            early(signals.Relisted(began_at=began_at, count=len(listed), seen=seen, unread=unread, partial=True))
+            observed, unread = self._inspected(urgent, stuck)
+            early(
+                signals.Relisted(began_at=began_at, count=len(listed), observed=observed, unread=unread, partial=True)
+            )
             ids = [one for one in ids if one not in frozenset(urgent)]
         self._distrusted = False
-        seen, unread = self._inspected(ids, stuck)
-        return signals.Relisted(began_at=began_at, count=len(listed), seen=seen, unread=unread)
+        observed, unread = self._inspected(ids, stuck)
+        return signals.Relisted(began_at=began_at, count=len(listed), observed=observed, unread=unread)
 
     def _list(self, ahead: Listed | None) -> tuple[int, Sequence[ContainerState]]:
         """When the listing began, and its containers. An early listing that failed is repeated."""
@@ -139,16 +146,16 @@ class Relisting:
 
     def _inspected(
         self, ids: Sequence[str], stuck: Collection[str]
-    ) -> tuple[Sequence[signals.Seen], Sequence[signals.Unread]]:
+    ) -> tuple[Sequence[signals.ContainerObserved], Sequence[signals.Unread]]:
         """Results of the inspects of `ids` and of pending ones. `stuck`: ids whose inspect predates this listing."""
         for container_id in ids:
             if container_id not in self._running:
                 self._running[container_id] = self._pool.submit(self._inspect, container_id)
-        wait(self._running.values(), PATIENCE_SECONDS)
-        seen = tuple(self._finished())
+        wait(self._running.values(), self._patience_seconds)
+        observed = tuple(self._finished())
         for container_id in self._running.keys() & stuck:
             self._unreadable(container_id, "inspect does not return")
-        return seen, tuple(self._unread.values())
+        return observed, tuple(self._unread.values())
 
     def _listed(self, containers: Iterable[ContainerState]) -> Mapping[str, Glance]:
         """Our containers by id. Those with our node's label but without the others are not ours."""
@@ -163,7 +170,7 @@ class Relisting:
     def _inspect(self, container_id: str) -> ContainerState | None:
         return self._runtime.inspect(container_id, timeout_seconds=INSPECT_SECONDS)
 
-    def _finished(self) -> Iterator[signals.Seen]:
+    def _finished(self) -> Iterator[signals.ContainerObserved]:
         for container_id, inspection in list(self._running.items()):
             if not inspection.done():
                 continue
@@ -174,7 +181,7 @@ class Relisting:
                 # The next listing inspects the whole pod again.
                 self._unreadable(container_id, str(refusal))
                 continue
-            yield self._seen(container_id, state)
+            yield self._observed(container_id, state)
 
     def _unreadable(self, container_id: str, error: str) -> None:
         owner = self._owners.get(container_id)
@@ -182,53 +189,17 @@ class Relisting:
             text = f"container {container_id}: {error}"
             self._unread[owner.uid] = signals.Unread(pod=owner.pod, uid=owner.uid, error=text)
 
-    def _seen(self, container_id: str, state: ContainerState | None) -> signals.Seen:
+    def _observed(self, container_id: str, state: ContainerState | None) -> signals.ContainerObserved:
         """Convert an inspect's result and record it as reported."""
         if state is None:
             self._reported.pop(container_id, None)
-            return _gone(container_id, self._owners.pop(container_id, _NOBODY))
-        owner = self._owners.get(container_id, _NOBODY)
-        self._reported[container_id] = Glance(uid=owner.uid, state=state.state)
-        return _present(state, owner)
-
-
-_NOBODY = labels.Owner(pod="", uid="", container="", attempt=0)
-"""Owner of a container that only the log knows; the decider takes its owner from the log."""
+            owner = self._owners.pop(container_id, NOBODY)
+        else:
+            owner = self._owners.get(container_id, NOBODY)
+            self._reported[container_id] = Glance(uid=owner.uid, state=state.state)
+        return inspected(container_id, state, owner)
 
 
 def _now() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-def _gone(container_id: str, owner: labels.Owner) -> signals.Seen:
-    return signals.Seen(
-        pod=owner.pod,
-        uid=owner.uid,
-        container=owner.container,
-        attempt=owner.attempt,
-        id=container_id,
-        state="removed",
-    )
-
-
-def _present(state: ContainerState, owner: labels.Owner) -> signals.Seen:
-    dead = state.state == "exited"
-    return signals.Seen(
-        pod=owner.pod,
-        uid=owner.uid,
-        container=owner.container,
-        attempt=owner.attempt,
-        id=state.id,
-        state=state.state,
-        exit_code=state.exit_code if dead else 0,
-        reason=_reason(state) if dead else "",
-        started_at=state.started_at,
-        finished_at=state.finished_at if dead else 0,
-    )
-
-
-def _reason(state: ContainerState) -> str:
-    if state.oom_killed:
-        return "OOMKilled"
-    return "Error" if state.exit_code else "Completed"

@@ -1,13 +1,13 @@
 """Decides whether an observation of a container is news. Pure.
 
-Input: the known Run (or None) and an observation. Output: a bool. Next: `decider`.
+Input: the known Run (or None) and an observation. Output: a bool. Next: `changes`.
 Within one run a container only moves created < running < exited. A start after the known end is a new run of the same
 id. So is a start at a clearly different time, even one before the known end: the clock may have been set back since.
 """
 
 from __future__ import annotations
 
-from chronolet.pleg.signals import Seen
+from chronolet.pleg.signals import ContainerObserved
 from chronolet.pleg.state import Run
 
 _SAME_START_MS = 1000
@@ -20,38 +20,38 @@ one by more than this is a different start."""
 _RANK = {"": 0, "created": 1, "running": 2, "exited": 3, "removed": 4}
 
 
-def is_news(run: Run | None, seen: Seen) -> bool:
+def is_news(run: Run | None, observed: ContainerObserved) -> bool:
     """True if the observation is neither known already nor older than the known state."""
     if run is None:
-        return seen.state != "removed"
-    if seen.state == "unknown":
+        return observed.state != "removed"
+    if observed.state == "unknown":
         # A death was reported; an unknown state now (the container is being removed) does not revoke it.
         return not run.unknown and run.state != "exited"
-    if seen.state == "removed":
+    if observed.state == "removed":
         return True
-    if run.unknown and seen.state == run.state:
+    if run.unknown and observed.state == run.state:
         return True
-    if _RANK[seen.state] > _RANK[run.state]:
-        return not _earlier_end(run, seen)
-    return _new_run(run, seen)
+    if _RANK[observed.state] > _RANK[run.state]:
+        return not _earlier_end(run, observed)
+    return _new_run(run, observed)
 
 
-def _earlier_end(run: Run, seen: Seen) -> bool:
-    """Whether `seen` is the death of a run that ended before the known one began.
+def _earlier_end(run: Run, observed: ContainerObserved) -> bool:
+    """Whether `observed` is the death of a run that ended before the known one began.
 
     If a container exits immediately, Docker may record a start after the end; that end still belongs to this run.
     """
-    if seen.detailed and abs(seen.started_at - run.started_at) <= _SAME_START_MS:
+    if observed.detailed and abs(observed.started_at - run.started_at) <= _SAME_START_MS:
         return False
-    return 0 < seen.finished_at < run.started_at
+    return 0 < observed.finished_at < run.started_at
 
 
-def _new_run(run: Run, seen: Seen) -> bool:
-    if seen.state == "created":
+def _new_run(run: Run, observed: ContainerObserved) -> bool:
+    if observed.state == "created":
         return False
-    if run.state == "exited" and seen.started_at > max(run.finished_at, run.started_at):
+    if run.state == "exited" and observed.started_at > max(run.finished_at, run.started_at):
         return True
-    return seen.detailed and _another_start(run, seen.started_at)
+    return observed.detailed and _another_start(run, observed.started_at)
 
 
 def _another_start(run: Run, started_at: int) -> bool:

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from chronolet.pleg.evolve_kills import key
-from chronolet.pleg.state import HeldKill, ProbeKills
+from chronolet.pleg.probe_kills.evolve import key
+from chronolet.pleg.probe_kills.state import HeldKill, ProbeKills
 from chronolet.rules.refs import ProbeRef
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event

@@ -1,6 +1,6 @@
 """Derives what happened to a container from its old and new state. Pure.
 
-Input: the old and the new state. Output: the transitions between them, in order. Next: `decider` turns them into
+Input: the old and the new state. Output: the transitions between them, in order. Next: `changes` turns them into
 events. Source: pkg/kubelet/pleg/generic.go (generateEvents, convertState), where `created` counts as unknown.
 """
 

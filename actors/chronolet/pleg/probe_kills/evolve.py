@@ -1,6 +1,6 @@
 """Applies pleg's events about kills for failed probes to `ProbeKills`. Pure; cannot fail.
 
-Input: ProbeKills, an event of the log. Output: ProbeKills after it. Next: `evolve`.
+Input: ProbeKills, an event of the log. Output: ProbeKills after it. Next: `pleg.evolve`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import immutables
 from msgspec.structs import replace
 
-from chronolet.pleg.state import NO_KILLS, HeldKill, ProbeKills
+from chronolet.pleg.probe_kills.state import NO_KILLS, HeldKill, ProbeKills
 from chronolet_schemas import pleg, prober
 
 REMEMBERED_MS = 60_000
