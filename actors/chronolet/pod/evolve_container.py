@@ -56,15 +56,7 @@ def _image_ready(one: Container, event: pod.ImageReady) -> Container:
 
 
 def _image_failed(one: Container, event: pod.ImageFailed) -> Container:
-    return replace(
-        one,
-        phase="image_failed",
-        image_failures=event.failures,
-        waits_from=event.waits_from,
-        retry_at=event.retry_at,
-        reason=event.reason,
-        message=event.message,
-    )
+    return _waiting(one, event, event.waits_from, phase="image_failed", image_failures=event.failures)
 
 
 def _creating(one: Container, event: pod.ContainerCreateRequested) -> Container:
@@ -119,26 +111,8 @@ def _started(one: Container, event: pod.ContainerStarted) -> Container:
 
 def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
     if not event.id:
-        return replace(
-            one,
-            phase="start_failed",
-            ahead=None,
-            start_failures=event.failures,
-            waits_from=event.failed_at,
-            retry_at=event.retry_at,
-            reason=event.reason,
-            message=event.message,
-        )
-    ended = Exit(
-        attempt=event.attempt,
-        id=event.id,
-        sandbox_id=one.sandbox_id,
-        exit_code=event.exit_code,
-        reason="ContainerCannotRun",
-        message=event.message,
-        finished_at=event.failed_at,
-        read=True,
-    )
+        return _waiting(one, event, event.failed_at, phase="start_failed", ahead=None, start_failures=event.failures)
+    ended = _exit(one, event, reason="ContainerCannotRun", finished_at=event.failed_at, read=True)
     return replace(
         one,
         phase="exited",
@@ -152,17 +126,40 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
     )
 
 
-def _exited(one: Container, event: pod.ContainerExited) -> Container:
-    ended = Exit(
+def _waiting(
+    one: Container, event: pod.ImageFailed | pod.ContainerStartFailed, waits_from: int, **changes: Any
+) -> Container:
+    """The container while it waits for its next attempt at a pull or a start."""
+    return replace(
+        one, waits_from=waits_from, retry_at=event.retry_at, reason=event.reason, message=event.message, **changes
+    )
+
+
+def _exit(
+    one: Container,
+    event: pod.ContainerStartFailed | pod.ContainerExited,
+    *,
+    reason: str,
+    finished_at: int,
+    started_at: int = 0,
+    read: bool = False,
+) -> Exit:
+    """The end of the container's current attempt."""
+    return Exit(
         attempt=event.attempt,
         id=event.id,
         sandbox_id=one.sandbox_id,
         exit_code=event.exit_code,
-        reason=event.reason,
+        reason=reason,
         message=event.message,
-        started_at=event.started_at,
-        finished_at=event.finished_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        read=read,
     )
+
+
+def _exited(one: Container, event: pod.ContainerExited) -> Container:
+    ended = _exit(one, event, reason=event.reason, started_at=event.started_at, finished_at=event.finished_at)
     why = _NO_WAIT if one.reason == POST_START_ERROR else _NO_REASON
     return replace(one, phase="exited", id=event.id, exit=ended, post_start=None, hook=None, **why)
 
