@@ -13,7 +13,7 @@ import pytest
 
 from chronolet.adapters.probes import health, tcp
 from chronolet.container_gc import effects as collecting
-from chronolet.container_gc import plan
+from chronolet.container_gc.planning import plan
 from chronolet.devices import claims, evolve
 from chronolet.kube_events import effects as event_effects
 from chronolet.kube_events import policy as event_policy
@@ -22,7 +22,8 @@ from chronolet.pleg.containers.changes import changes
 from chronolet.pod.planning import probing, starting
 from chronolet.pod.status import status
 from chronolet.ports.kube_sinks import Outcome
-from chronolet.prober import decider, reporting, schedule, worker
+from chronolet.prober import decider, reporting, schedule
+from chronolet.prober.workers import probe_worker
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 from tests.conformance.drivers import probe_handlers
@@ -77,7 +78,7 @@ BREAKS: dict[str, Break] = {
     "a warning is not reported": Break(
         reporting, "kube_events_for", lambda *_: (), "probes", "http_redirect_other_host_not_followed"
     ),
-    "errors are not tried again": Break(worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
+    "errors are not tried again": Break(probe_worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
     "an error of the health service is taken for one of the asking": Break(
         health, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
     ),

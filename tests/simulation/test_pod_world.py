@@ -28,7 +28,7 @@ from chronolet.kernel.kind import EffectFailed
 from chronolet.pleg import decider as pleg_decider
 from chronolet.pleg.workers.listings import Relisting
 from chronolet.pod import effects
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.ports.devices.cdi import NoCdi
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.registries import NoKeys

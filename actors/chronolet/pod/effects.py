@@ -16,15 +16,15 @@ from typing import NamedTuple
 from chronolet.kernel.effects.pace import Pace
 from chronolet.kernel.kind import Effect, Job
 from chronolet.pod import signals, wanted
-from chronolet.pod.workers import images
 from chronolet.pod.workers.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
 from chronolet.pod.workers.exits import ExitWorker
 from chronolet.pod.workers.hooks import HookWorker
+from chronolet.pod.workers.images import ensure
 from chronolet.pod.workers.lookup import FindWorker
 from chronolet.pod.workers.outside import Outside
 from chronolet.pod.workers.sandboxes import SandboxWorker
 from chronolet.pod.workers.spec_files import record_end_first
-from chronolet.pod.workers.stops_first import StopsFirst
+from chronolet.pod.workers.stops.order import StopsFirst
 from chronolet_schemas.envelope import Signal
 
 __all__ = ["UNKNOWN_EXIT", "Outside", "exit_reason", "jobs"]
@@ -63,7 +63,7 @@ def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mappi
         ),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
         wanted.StopSandbox: Job(first.sandboxes(sandboxes.stop), _stop_seconds, lane=_pods_own("stop")),
-        wanted.EnsureImage: images.job(outside.runtime, outside.pulls, outside.spans),
+        wanted.EnsureImage: ensure.job(outside.runtime, outside.pulls, outside.spans),
         wanted.CreateContainer: Job(
             containers.create, _START_SECONDS, _lane("create"), start_limits.creations, _oldest_pod, _created
         ),

@@ -1,8 +1,8 @@
 """The effects that should be running for a pod's state. Pure.
 
 Input: State. Output: the Effects of `wanted`, at most one for each subject. Next: the host, which starts and cancels
-them, and `answers`, which ignores results of any others. An intent identifies one request: uid, attempt, and the number
-of failures before it.
+them, and `effect_results`, which ignores results of any others. An intent identifies one request: uid, attempt, and the
+number of failures before it.
 """
 
 from __future__ import annotations

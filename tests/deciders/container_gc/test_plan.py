@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from chronolet.container_gc import containers, logs, plan, policy, sandboxes, signals
-from chronolet.container_gc.verdicts import BEING_MADE_MS, NEWS_MS, Pods
+from chronolet.container_gc import policy, signals
+from chronolet.container_gc.planning import containers, logs, plan, sandboxes
+from chronolet.container_gc.planning.verdicts import BEING_MADE_MS, NEWS_MS, Pods
 from chronolet.rules.names.aggregate import aggregate
 from chronolet_schemas.container_gc import Policy
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chronolet.image_gc import ages, signals, wanted
+from chronolet.image_gc import signals, wanted
 from chronolet.image_gc.decider import DECIDER
+from chronolet.image_gc.planning import ages
 from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas import image_gc, kernel
 from chronolet_schemas.image_gc import (

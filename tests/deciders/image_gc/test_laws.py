@@ -16,7 +16,7 @@ from chronolet.image_gc import wanted
 from chronolet.image_gc.decider import DECIDER
 from chronolet.image_gc.effects import Collecting
 from chronolet.image_gc.inventory import Inventory
-from chronolet.image_gc.pinning import LABEL
+from chronolet.image_gc.planning.pinning import LABEL
 from chronolet.ports.runtime.images import HeldImage
 from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas import image_gc

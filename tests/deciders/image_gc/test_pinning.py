@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.image_gc.pinning import CRI_LABEL, LABEL, pinned
+from chronolet.image_gc.planning.pinning import CRI_LABEL, LABEL, pinned
 
 ID = "sha256:" + "a" * 64
 

@@ -7,7 +7,8 @@ from typing import Any
 import immutables
 import pytest
 
-from chronolet.image_gc import plan, policy
+from chronolet.image_gc import policy
+from chronolet.image_gc.planning import plan
 from chronolet.image_gc.signals import Disk
 from chronolet.image_gc.state import Record, State
 from chronolet_schemas.image_gc import Image, Policy

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from chronolet.pod import phases
-from chronolet.pod.evolve import evolve
+from chronolet.pod.evolve.pod import evolve
 from chronolet.pod.planning.actions import ContainerView, InitView, PodView, SandboxView, pod_actions
 from chronolet.pod.state import State
 from chronolet.pod.status.conditions import containers_ready, initialised, pod_ready

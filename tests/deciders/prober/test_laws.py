@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from chronolet.prober import signals
 from chronolet.prober.decider import DECIDER
+from chronolet.prober.outcomes import Streak
 from chronolet.prober.state import State
-from chronolet.prober.streak import Streak
 from chronolet_schemas import prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Probe

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from chronolet.prober import schedule
-from chronolet.prober.streak import REMINDER_MS, Streak, counts_as
+from chronolet.prober.outcomes import REMINDER_MS, Streak, counts_as
 from chronolet.prober.wanted import RunProbe
 from chronolet_schemas import prober
 from chronolet_schemas.podspec import Probe

@@ -6,7 +6,7 @@ import pytest
 
 from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, TcpTarget
 from chronolet.ports.pods.requests import Request
-from chronolet.prober.attempts import should_retry
+from chronolet.prober.outcomes import should_retry
 from chronolet.prober.targets import target
 from chronolet_schemas.podspec import ExecAction, GRPCAction, HTTPGetAction, HTTPHeader, Probe, TCPSocketAction
 

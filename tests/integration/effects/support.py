@@ -25,7 +25,7 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.kernel.kind import Effect
 from chronolet.pod import effects, wanted
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.pod.workers.timing import Timing
 from chronolet.ports.devices.cdi import Cdi, NoCdi
 from chronolet.ports.machine.cgroups import ContainerCgroups

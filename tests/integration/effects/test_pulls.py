@@ -13,8 +13,8 @@ from chronolet.adapters.images.registry_keys import HostKeyring
 from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals
-from chronolet.pod.workers import pulling
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images import pulling
+from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.ports.runtime.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
 from tests.integration.effects.support import Context, World, ensure

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from chronolet.kernel.kind import Worker
-from chronolet.pod.workers.stops_first import MOST_SANDBOXES, StopsFirst
+from chronolet.pod.workers.stops.order import MOST_SANDBOXES, StopsFirst
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 CONTEXT: Any = None

@@ -1,6 +1,6 @@
 """Selects the containers to inspect after a listing. Pure.
 
-Input: what was last reported of each container, and a listing. Output: ids. Next: `relisting`.
+Input: what was last reported of each container, and a listing. Output: ids. Next: `workers.listings`.
 Source: pkg/kubelet/pleg/generic.go (Relist, computeEvents), which also inspects all of a pod that has any event or
 whose last status lookup failed.
 """

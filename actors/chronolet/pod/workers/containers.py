@@ -17,11 +17,11 @@ from chronolet.pod.specs import mounting, rights, specs
 from chronolet.pod.specs.devices import device_additions
 from chronolet.pod.specs.rights import ConfigRefusal
 from chronolet.pod.state import STATUS_UNKNOWN
-from chronolet.pod.workers.creation import find_or_create, just_created, start_if_needed, start_once
 from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.pod.workers.outside import Outside
-from chronolet.pod.workers.runtime_restart import retry_after_restart
-from chronolet.pod.workers.stopping import stop_container
+from chronolet.pod.workers.starts.creation import find_or_create, just_created, start_if_needed, start_once
+from chronolet.pod.workers.starts.runtime_restart import retry_after_restart
+from chronolet.pod.workers.stops.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
 from chronolet.ports.pods.volumes import VolumeRefusal
 from chronolet.ports.runtime import labels

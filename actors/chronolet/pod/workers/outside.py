@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.pod.workers.known_containers import KnownContainers, MainProcess
 from chronolet.pod.workers.timing import Timing
 from chronolet.ports.devices.cdi import Cdi

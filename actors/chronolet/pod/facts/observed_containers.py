@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chronolet.pod.answers import sandbox_down
+from chronolet.pod.facts.effect_results import sandbox_down
 from chronolet.pod.planning.starting import ensure_image
 from chronolet.pod.state import SANDBOX, STATUS_UNKNOWN, Container, Exit, State
 from chronolet.rules.refs import ContainerRef

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from chronolet.container_gc import containers, logs, sandboxes
+from chronolet.container_gc.planning import containers, logs, sandboxes
+from chronolet.container_gc.planning.verdicts import Pods, Verdict
 from chronolet.container_gc.signals import Looked, Stage
-from chronolet.container_gc.verdicts import Pods, Verdict
 from chronolet_schemas.container_gc import Policy, Victim
 
 

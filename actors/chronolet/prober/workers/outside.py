@@ -1,6 +1,6 @@
 """The dependencies of the prober's workers: adapters and the receivers of results and metrics.
 
-Input: adapters. Output: `Outside`. Next: `worker`, `effects`.
+Input: adapters. Output: `Outside`. Next: `probe_worker`, `effects`.
 """
 
 from __future__ import annotations

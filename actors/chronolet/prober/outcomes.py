@@ -1,7 +1,7 @@
-"""Filters the outcomes of a probe: a worker sends only those that are news, since most repeat the last one.
+"""What the outcome of a probe counts as, whether to retry the attempt, and whether to send the outcome. Pure.
 
-Input: outcomes. Output: a bool. Next: the worker sends a ProbeOutcome or drops it. The decider does not rely on this
-filter: it ignores outcomes that change nothing.
+Input: outcomes. Output: a bool. Next: `workers.probe_worker`, which sends a ProbeOutcome or drops it, since most
+outcomes repeat the last one. The decider does not rely on this filter: it ignores outcomes that change nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 from chronolet_schemas.podspec import Probe
 from chronolet_schemas.prober import Outcome
 
+MOST_ATTEMPTS = 3
 REMINDER_MS = 300_000
 """Interval at which an outcome without news is sent anyway (the refill interval of client-go's spam filter)."""
 
@@ -26,6 +27,13 @@ def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjud
             return outcome
         case _:
             assert_never(outcome)
+
+
+def should_retry(outcome: Outcome, attempt: int) -> bool:
+    """Whether another attempt immediately follows attempt number `attempt`, counted from 1. Only an error of the probe
+    itself is retried, never a failure. Source: pkg/kubelet/prober/prober.go (runProbeWithRetries).
+    """
+    return outcome == "error" and attempt < MOST_ATTEMPTS
 
 
 class Streak:

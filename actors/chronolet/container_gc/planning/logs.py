@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from chronolet.container_gc.planning.verdicts import NEWS_MS, Pods, Verdict
 from chronolet.container_gc.signals import Folder, Link
-from chronolet.container_gc.verdicts import NEWS_MS, Pods, Verdict
 from chronolet_schemas.container_gc import Rule
 
 

@@ -1,6 +1,6 @@
 """Supervises image pulls: queues them, tracks their progress, and aborts a pull that stalls or is cancelled.
 
-Input: an effect's context, the runtime's progress messages. Output: reports of progress. Next: `images`.
+Input: an effect's context, the runtime's progress messages. Output: reports of progress. Next: `ensure`.
 Source: pkg/kubelet/images/puller.go, and dockershim's progress reporter (libdocker/kube_docker_client.go).
 """
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from chronolet.kernel.kind import EffectContext, Job
 from chronolet.pod import signals, wanted
-from chronolet.pod.workers.pulling import Bytes, Turns, Watch
+from chronolet.pod.workers.images.pulling import Bytes, Turns, Watch
 from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.registries import Found, Keyring
 from chronolet.ports.runtime.runtime import ImageState, Refusal, Runtime

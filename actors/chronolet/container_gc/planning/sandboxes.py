@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Container as Holds
 from collections.abc import Iterable, Sequence
 
+from chronolet.container_gc.planning.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet.container_gc.signals import RuntimeObject
-from chronolet.container_gc.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet_schemas.container_gc import Rule
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from chronolet.container_gc.planning.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet.container_gc.signals import RuntimeObject
-from chronolet.container_gc.verdicts import BEING_MADE_MS, Pods, Verdict, unknown
 from chronolet_schemas.container_gc import Policy, Rule
 
 Unit = list[RuntimeObject]

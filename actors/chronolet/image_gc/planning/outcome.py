@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from chronolet.image_gc.plan import INVALID_CAPACITY
+from chronolet.image_gc.planning.plan import INVALID_CAPACITY
 from chronolet.image_gc.state import Run
 from chronolet.rules.names.aggregate import aggregate
 from chronolet.rules.names.durations import go_duration

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from chronolet.image_gc import ages
+from chronolet.image_gc.planning import ages
 from chronolet.image_gc.policy import usage_percent, wanted_bytes
 from chronolet.image_gc.signals import Disk
 from chronolet.image_gc.state import Record, State

@@ -25,12 +25,11 @@ from chronolet.kernel.hosting.shared_actors import SharedActor
 from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.ports.pods.probes import Attempt, Prober, Reading, Target, Timer
 from chronolet.prober import schedule, signals
-from chronolet.prober.attempts import should_retry
-from chronolet.prober.outside import Outside
+from chronolet.prober.outcomes import Streak, counts_as, should_retry
 from chronolet.prober.patience import Patience
-from chronolet.prober.streak import Streak, counts_as
 from chronolet.prober.targets import target
 from chronolet.prober.wanted import RunProbe
+from chronolet.prober.workers.outside import Outside
 from chronolet.rules.probes.judgement import explained_by, stalled
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 
