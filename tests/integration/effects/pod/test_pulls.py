@@ -1,4 +1,4 @@
-"""Images that have to be fetched: from a registry of the test's own, by the real engine."""
+"""Images on a real engine: present ones, missing ones, and pulls from a registry of the test."""
 
 import base64
 import itertools
@@ -19,6 +19,7 @@ from chronolet.ports.runtime.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
 from tests.integration.effects.support import Context, World, ensure
 from tests.support.docker import PrivateDocker
+from tests.support.images import BUSYBOX
 from tests.support.scratch import HANG_SECONDS
 
 
@@ -28,7 +29,7 @@ def registry(docker_engine: PrivateDocker) -> Iterator[Registry]:
         yield found
 
 
-def test_a_missing_image_is_fetched_once(world: World, registry: Registry) -> None:
+def test_a_missing_image_is_pulled_once(world: World, registry: Registry) -> None:
     context = Context()
     first = world.run(ensure(registry.reference, "IfNotPresent"), context)
     assert isinstance(first, signals.ImagePresent), first
@@ -36,7 +37,7 @@ def test_a_missing_image_is_fetched_once(world: World, registry: Registry) -> No
     assert first.image_id == world.runtime.image(registry.reference).id
     began, *progress = [signal for signal, _ in context.sent]
     assert isinstance(began, signals.PullBegan)
-    # A pull may be over before its progress is told; that it is told is shown where the registry waits.
+    # A pull may end before it reports progress; another test shows the report, with a slow registry.
     for last in progress[-1:]:
         assert isinstance(last, signals.PullProgress)
         assert last.done_bytes == last.total_bytes > 0
@@ -53,14 +54,14 @@ def test_a_missing_image_is_fetched_once(world: World, registry: Registry) -> No
     assert (always.pulled, always.image_id) == (True, first.image_id)
 
 
-def test_a_missing_tag_is_told_in_the_registrys_words(world: World, registry: Registry) -> None:
+def test_a_missing_tag_is_reported_with_the_registrys_message(world: World, registry: Registry) -> None:
     answer = world.run(ensure(f"{registry.address}/team/hello:2", "IfNotPresent"))
     assert isinstance(answer, signals.ImageRefused)
     assert answer.reason == "ErrImagePull"
     assert "manifest unknown" in answer.message
 
 
-def test_a_password_is_taken_from_dockers_own_configuration(
+def test_a_password_is_read_from_dockers_configuration(
     world: World, docker_engine: PrivateDocker, tmp_path: Path
 ) -> None:
     own = World(world.runtime, tmp_path, pulls=Pulls(keyring=HostKeyring(tmp_path, SecretFiles(tmp_path, "n"))))
@@ -73,9 +74,7 @@ def test_a_password_is_taken_from_dockers_own_configuration(
         assert isinstance(answer, signals.ImagePresent), answer
 
 
-def test_a_pull_that_is_no_longer_wanted_ends_although_the_registry_is_silent(
-    world: World, docker_engine: PrivateDocker
-) -> None:
+def test_a_cancelled_pull_ends_even_if_the_registry_is_silent(world: World, docker_engine: PrivateDocker) -> None:
     with registry_in(docker_engine.namespace, slow=True) as registry:
         context = Context()
         ends: list[BaseException] = []
@@ -96,8 +95,8 @@ def test_a_pull_that_is_no_longer_wanted_ends_although_the_registry_is_silent(
         assert world.runtime.image(registry.reference) is None
 
 
-class LooksAtAStandstill:
-    """Time for a pull: it stands until the registry was asked, then goes on by a second at each look."""
+class StalledPullClock:
+    """A clock that stands until the registry has a request, then advances by a second at each reading."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -107,14 +106,44 @@ class LooksAtAStandstill:
         return next(self._seconds) if self._registry.asked.is_set() else 0
 
 
-def test_a_pull_in_which_nothing_moves_is_given_up(
+def test_a_pull_without_progress_is_aborted(
     world: World, docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient = World(world.runtime, tmp_path, pulls=Pulls(keyring=NoKeys(), patience_seconds=1.5))
     with registry_in(docker_engine.namespace, slow=True) as registry:
-        monkeypatch.setattr(pulling, "time", LooksAtAStandstill(registry))
+        monkeypatch.setattr(pulling, "time", StalledPullClock(registry))
         answer = impatient.run(ensure(registry.reference, "IfNotPresent"))
         assert registry.asked.is_set()
     assert isinstance(answer, signals.ImageRefused)
     assert answer.reason == "ErrImagePull"
     assert f'pull of image "{registry.reference}" was given up because of no progress for 1.5s' in answer.message
+
+
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Never"])
+def test_a_present_image_is_not_pulled(world: World, policy: str) -> None:
+    context = Context()
+    answer = world.run(ensure(BUSYBOX.reference, policy), context)
+    assert isinstance(answer, signals.ImagePresent)
+    assert (answer.pulled, answer.image_id) == (False, world.runtime.image(BUSYBOX.reference).id)
+    assert context.sent == []
+
+
+@pytest.mark.parametrize(
+    ("image", "policy", "reason", "words", "tried"),
+    [
+        ("chronolet/absent:1", "Never", "ErrImageNeverPull", "is not present with pull policy of Never", False),
+        ("127.0.0.1:1/absent:1", "IfNotPresent", "ErrImagePull", "connection refused", True),
+        ("127.0.0.1:1/absent:1", "Always", "ErrImagePull", "connection refused", True),
+        ("Not A Name", "IfNotPresent", "InvalidImageName", "invalid reference format", False),
+        ("UPPER/case", "Always", "InvalidImageName", "must be lowercase", False),
+    ],
+)
+def test_a_missing_or_misnamed_image_is_refused(
+    world: World, image: str, policy: str, reason: str, words: str, *, tried: bool
+) -> None:
+    context = Context()
+    answer = world.run(ensure(image, policy), context)
+    assert isinstance(answer, signals.ImageRefused)
+    assert answer.reason == reason
+    assert words in answer.message
+    assert [type(signal) for signal, _ in context.sent] == [signals.PullBegan] * tried
