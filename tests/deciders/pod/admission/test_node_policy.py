@@ -12,7 +12,7 @@ from chronolet_schemas import kube_events, pod, qos
 from chronolet_schemas.podspec import PodSecurityContext
 from chronolet_schemas.podspec.security import Sysctl
 from tests.deciders.pod.life import POD, Life, container, manifest
-from tests.deciders.pod.test_node_share import Shared
+from tests.deciders.pod.admission.test_node_share import Shared
 from tests.deciders.qos.nodes import node
 
 SELECTS: dict[str, Any] = {"node_selector": {"disk": "ssd"}}

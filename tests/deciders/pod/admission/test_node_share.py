@@ -16,7 +16,7 @@ from chronolet_schemas import devices, pod, qos
 from chronolet_schemas.podspec import Container, Pod, ResourceRequirements
 from chronolet_schemas.resources import PodNeeds
 from tests.deciders.pod.life import POD, Life, container, manifest
-from tests.deciders.pod.test_admission import GPU, wants
+from tests.deciders.pod.admission.test_admission import GPU, wants
 
 PARENT = "/kubepods/burstable/podu"
 SAID = "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"
