@@ -126,7 +126,7 @@ class World:
             listed = self.listing.relisted()
         except Refusal:
             return
-        for event in self.pleg.when(listed).said:
+        for event in self.pleg.when(listed).events:
             if isinstance(event, pleg.ContainerStarted | pleg.ContainerDied) and self.pod.state is not None:
                 self.pod.when(event)
 

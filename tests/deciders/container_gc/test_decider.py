@@ -321,7 +321,7 @@ def test_a_refusal_is_said_and_the_next_one_has_its_turn() -> None:
         RunFinished(run=1, trigger="period", at=NOW, failed=2, kept={"within_limits": 1}),
     )
     # A refusal alone is no failure of the run: the kubelet only logs it.
-    assert story.told == ()
+    assert story.reasons_and_texts == ()
 
 
 def test_a_sandbox_stays_if_a_container_of_it_does() -> None:
@@ -334,7 +334,7 @@ def test_a_sandbox_stays_if_a_container_of_it_does() -> None:
     assert [one.id for one in story.only(RunStarted).victims] == ["k1", "k2", "k9", "k8"]
     story.when(refused(story), at=NOW)
     story.when(done(story), at=NOW)
-    assert [type(one) for one in story.said] == [Removed, NotRemoved]
+    assert [type(one) for one in story.events] == [Removed, NotRemoved]
     assert story.only(NotRemoved).error == "one of its containers could not be removed"
     story.when(done(story), at=NOW)
     assert story.only(RunFinished).removed == 2
@@ -363,9 +363,9 @@ def test_an_error_of_the_look_is_told_when_the_run_is_over() -> None:
     look = looked(seen(1), seen(2), errors={"pod_log_directories": "no such disk", "sandboxes": "odd"})
     story = scene(WEB).when(look, at=NOW)
     assert story.only(RunStarted).error == "[odd, no such disk]"
-    assert story.told == ()
+    assert story.reasons_and_texts == ()
     story.when(done(story), at=NOW)
-    story.tells(("ContainerGCFailed", "[odd, no such disk]"))
+    story.then_kube_events(("ContainerGCFailed", "[odd, no such disk]"))
 
 
 def test_a_run_can_be_asked_for() -> None:
@@ -401,15 +401,15 @@ def test_requests_wait_for_each_other() -> None:
 def test_a_full_disk_asks_once() -> None:
     gone = kernel.BallastGivenUp(freed_bytes=1, error="full")
     story = scene().when(gone).then(RunRequested(trigger="disk"))
-    story.tells(("EvictionThresholdMet", "Attempting to reclaim ephemeral-storage"))
-    story.when(gone).then().tells()
+    story.then_kube_events(("EvictionThresholdMet", "Attempting to reclaim ephemeral-storage"))
+    story.when(gone).then().then_kube_events()
     story.when(looked(intent="look/1"), at=NOW).then(RunFinished(run=1, trigger="disk", at=NOW))
     story.when(gone).then(RunRequested(trigger="disk"))
 
 
 def test_before_the_first_look_nobody_knows_whose_disk_is_full() -> None:
     story = given(DECIDER).when(kernel.BallastGivenUp(freed_bytes=1, error="full")).then(RunRequested(trigger="disk"))
-    story.tells()
+    story.then_kube_events()
 
 
 def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:
@@ -417,7 +417,7 @@ def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:
     story = scene().when(failed).then()
     story.when(container_gc.CollectContainers(request="r1")).when(failed, at=NOW)
     story.then(RunFinished(run=1, trigger="request", request="r1", at=NOW, error="it hung"))
-    story.tells(("ContainerGCFailed", "it hung"))
+    story.then_kube_events(("ContainerGCFailed", "it hung"))
 
 
 def test_answers_that_nobody_waits_for_are_passed_over() -> None:

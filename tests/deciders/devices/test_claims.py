@@ -44,7 +44,7 @@ def test_one_resource_after_the_other() -> None:
 
 def test_who_asks_again_is_told_again() -> None:
     scene = Devices().plugged("a").asks({GPU: 1})
-    assert scene.asks({GPU: 1}).said == ()  # it is being allocated
+    assert scene.asks({GPU: 1}).events == ()  # it is being allocated
     held = scene.allocates().only(devices.DevicesAllocated).allocations()
     again = scene.asks({GPU: 1}).only(devices.DevicesAllocated)
     assert (again.allocation, again.allocations()) == (None, held)
@@ -175,17 +175,17 @@ def test_a_release_wins_over_what_is_under_way() -> None:
     scene.then(devices.DevicesFreed(pod="default/u1", uid="u1", devices={"app": {GPU: ("a",)}}, reason="PodEnded"))
     assert "claim/u1/app" not in scene.effects
     late = signals.AllocateSaid(**answer, answers=(devices.Answer(),))  # type: ignore[arg-type]
-    assert scene.when(late).said == ()
+    assert scene.when(late).events == ()
     # Nor is the late answer taken for one to the next question of the same container.
     scene.asks({GPU: 1})
-    assert scene.when(late).said == ()
+    assert scene.when(late).events == ()
     assert scene.allocates().kinds == ["DevicesAllocated"]
 
 
 def test_a_release_of_nothing() -> None:
     scene = Devices()
-    assert scene.ends().said == ()
-    assert scene.releases("app").said == ()
+    assert scene.ends().events == ()
+    assert scene.releases("app").events == ()
 
 
 def test_a_release_is_news_for_who_waits() -> None:
@@ -244,7 +244,7 @@ def test_of_answers_for_several_containers_the_first_counts() -> None:
         f"Device plugin of {GPU} answered Allocate for 2 containers, expected 1: "
         "the first response is used for container app of default/u1"
     )
-    assert scene.told == (("DeviceAllocationTrimmed", words),)
+    assert scene.reasons_and_texts == (("DeviceAllocationTrimmed", words),)
     assert scene.recorded[0].severity == "Warning"
 
 
@@ -436,11 +436,11 @@ def test_plugins_are_told_of_a_start() -> None:
     told = scene.effects["start/u1/app"]
     assert isinstance(told, wanted.PreStart)
     assert told.calls == (wanted.PreStartCall(resource=GPU, socket=f"{FOLDER}/gpu.sock", devices=("a",)),)
-    assert scene.starts(0).said == ()
+    assert scene.starts(0).events == ()
     assert started(scene).kinds == ["PreStartDone"]
     assert scene.now.open == ()
     assert scene.starts(1).kinds == ["PreStartAsked"]
-    assert scene.when(signals.PreStartSaid(subject=told.subject, intent=told.intent)).said == ()
+    assert scene.when(signals.PreStartSaid(subject=told.subject, intent=told.intent)).events == ()
     started(scene, "no")
     assert scene.only(devices.PreStartFailed).message == "device plugin PreStartContainer rpc failed with err: no"
     assert scene.now.open == ()
@@ -449,7 +449,7 @@ def test_plugins_are_told_of_a_start() -> None:
 def test_a_start_that_no_plugin_wants_to_hear_of() -> None:
     scene = Devices().plugged("a").asks({GPU: 1}).allocates()
     assert scene.starts(0).kinds == ["PreStartDone"]
-    assert scene.starts(0, "u9").said == ()
+    assert scene.starts(0, "u9").events == ()
 
 
 def test_a_start_without_the_plugin() -> None:
@@ -468,15 +468,15 @@ def test_a_worker_that_fails_before_a_start() -> None:
     wrong = signals.PreStartSaid(subject="start/u1/other", intent=told.intent)
     scene.starts(1).asks({NIC: 1}, uid="u2")
     intent = scene.effects["start/u1/app"].intent
-    assert scene.when(signals.PreStartSaid(subject=wrong.subject, intent=intent)).said == ()
+    assert scene.when(signals.PreStartSaid(subject=wrong.subject, intent=intent)).events == ()
 
 
 # -- holders and pods ----------------------------------------------------------------------------------------------
 def test_holders_are_compared_with_the_pods_that_live() -> None:
     scene = Devices().plugged("a", "b").asks({GPU: 1}).allocates().asks({GPU: 1}, uid="u2")
     assert isinstance(scene.effects["pods"], wanted.ListPods)
-    assert scene.when(signals.PodsLiving(as_of=2_000, uids=("u1", "u2"))).said == ()
-    assert scene.when(signals.PodsLiving(as_of=1_000, uids=())).said == ()  # they are not older than the reading
+    assert scene.when(signals.PodsLiving(as_of=2_000, uids=("u1", "u2"))).events == ()
+    assert scene.when(signals.PodsLiving(as_of=1_000, uids=())).events == ()  # they are not older than the reading
     scene.when(signals.PodsLiving(as_of=2_000, uids=("u2",)))
     freed = scene.only(devices.DevicesFreed)
     assert (freed.uid, freed.reason, freed.devices) == ("u1", "PodGone", {"app": {GPU: ("a",)}})

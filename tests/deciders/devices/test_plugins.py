@@ -53,7 +53,7 @@ def test_an_id_listed_twice_is_one_device_and_its_last_entry_counts() -> None:
     scene = Devices().registers()
     scene.lists("a", "b", ill=["b"])
     words = "listed more than once: b; the last entry of each counts"
-    assert scene.told == (("DeviceListCorrected", f"Device plugin of {GPU}: {words}"),)
+    assert scene.reasons_and_texts == (("DeviceListCorrected", f"Device plugin of {GPU}: {words}"),)
     assert scene.recorded[0].name == "n1"
     corrected = scene.only(devices.ListingCorrected)
     assert (corrected.twice, corrected.unnamed, corrected.message) == (("b",), 0, words)
@@ -64,9 +64,9 @@ def test_an_id_listed_twice_is_one_device_and_its_last_entry_counts() -> None:
 def test_a_finding_in_a_list_is_reported_once_per_registration() -> None:
     scene = Devices().registers().lists("a", "a")
     assert scene.kinds == ["ListingCorrected", "DevicesListed"]
-    assert scene.lists("a", "a").said == ()
-    assert scene.lists("a").said == ()
-    assert scene.lists("a", "a").said == (), "a list without the fault does not make it news again"
+    assert scene.lists("a", "a").events == ()
+    assert scene.lists("a").events == ()
+    assert scene.lists("a", "a").events == (), "a list without the fault does not make it news again"
     assert scene.lists("a", "a", "b", "b").only(devices.ListingCorrected).twice == ("b",)
     assert scene.registers().lists("a", "a").only(devices.ListingCorrected).twice == ("a",)
 
@@ -76,7 +76,7 @@ def test_entries_without_an_id_are_dropped_and_the_others_count() -> None:
     corrected = scene.only(devices.ListingCorrected)
     assert (corrected.unnamed, corrected.message) == (2, "entries without an id: 2; they are ignored")
     assert allocatable(scene.now) == {GPU: ("a",)}
-    assert scene.lists("", "a").said == ()
+    assert scene.lists("", "a").events == ()
     assert scene.registers().lists("", "a", "a").only(devices.ListingCorrected).message == (
         "listed more than once: a; the last entry of each counts; entries without an id: 1; they are ignored"
     )
@@ -88,7 +88,7 @@ def test_findings_in_lists_are_bounded() -> None:
     corrected = scene.only(devices.ListingCorrected)
     assert corrected.twice == tuple(many[:MOST_CORRECTED])
     assert "000, 001, 002, 003, 004 and 95 more" in corrected.message
-    assert scene.lists(*many, *many).said == ()
+    assert scene.lists(*many, *many).events == ()
     assert len(allocatable(scene.now)[GPU]) == 100
 
 
@@ -107,9 +107,9 @@ def test_lists_that_were_skipped_are_counted_and_told_of_once() -> None:
     words = f"Device plugin of {GPU} sends lists too fast: only the last list of each second counts"
     for told in ((("DeviceListsSkipped", words),), ()):
         scene.when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=7))
-        assert (scene.only(devices.DevicesListed).skipped, scene.told) == (7, told)
+        assert (scene.only(devices.DevicesListed).skipped, scene.reasons_and_texts) == (7, told)
     scene.lists("b").when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=1))
-    assert scene.told == (("DeviceListsSkipped", words),)
+    assert scene.reasons_and_texts == (("DeviceListsSkipped", words),)
 
 
 def test_a_plugin_that_lists_nothing_is_told_of_and_waited_for() -> None:
@@ -118,7 +118,7 @@ def test_a_plugin_that_lists_nothing_is_told_of_and_waited_for() -> None:
     scene.wake()
     assert scene.only(devices.PluginSilent).generation == 1
     said = f"Device plugin of {GPU} has listed no devices 30 seconds after its registration"
-    assert scene.told == (("DevicePluginSilent", said),)
+    assert scene.reasons_and_texts == (("DevicePluginSilent", said),)
     assert (scene.due, scene.lists("a").kinds) == (None, ["DevicesListed"])
     assert scene.decider.evolve(Devices().state, devices.PluginSilent(resource=GPU, generation=1, said_at=1))
 
@@ -128,16 +128,16 @@ def test_lists_of_others_are_passed_over() -> None:
     stale = signals.DevicesListing(resource=GPU, generation=7, devices=())
     unknown = signals.DevicesListing(resource=NIC, generation=1, devices=())
     for message in (stale, unknown):
-        assert scene.when(message).said == ()
+        assert scene.when(message).events == ()
     scene.stops()
-    assert scene.lists("a").said == ()
+    assert scene.lists("a").events == ()
 
 
 def test_bad_registrations_are_refused() -> None:
     scene = Devices().registers(versions=("v1alpha",))
     refused = scene.only(devices.RegistrationRefused)
     assert (refused.reason, refused.version) == ("unsupported_version", "v1alpha")
-    assert scene.told[0][0] == "DevicePluginRefused"
+    assert scene.reasons_and_texts[0][0] == "DevicePluginRefused"
     assert scene.registers("cpu").only(devices.RegistrationRefused).reason == "invalid_resource_name"
     assert scene.registers(endpoint="../x").only(devices.RegistrationRefused).reason == "invalid_endpoint"
     assert not scene.now.resources
@@ -150,24 +150,24 @@ def test_registrations_that_were_skipped_are_counted() -> None:
         f"Device plugin of {GPU} registered 42 times since its last registration that counted: "
         "at this rate only the newest counts, every 30 seconds"
     )
-    assert scene.told == (("DevicePluginRegistersTooOften", words),)
-    assert scene.registers().told == ()
+    assert scene.reasons_and_texts == (("DevicePluginRegistersTooOften", words),)
+    assert scene.registers().reasons_and_texts == ()
 
 
 def test_one_plugin_too_many_is_refused() -> None:
     scene = Devices().registers(limit=2)
     assert scene.only(devices.RegistrationRefused).reason == "too_many_plugins"
-    assert scene.told[0][0] == "DevicePluginRefused"
-    assert "--max-device-plugins" in scene.told[0][1]
+    assert scene.reasons_and_texts[0][0] == "DevicePluginRefused"
+    assert "--max-device-plugins" in scene.reasons_and_texts[0][1]
     assert not scene.now.resources
 
 
 def refused(scene: Devices, times: int, resource: str = GPU, **said: Any) -> tuple[int, int] | None:
     """One more refusal: how often it came, and how many calls were not told of before; None where it is no news."""
     scene.registers(resource, **({"versions": ("v0",)} | said), times=times)
-    if not scene.said:
+    if not scene.events:
         return None
-    assert [reason for reason, _ in scene.told] == ["DevicePluginRefused"]
+    assert [reason for reason, _ in scene.reasons_and_texts] == ["DevicePluginRefused"]
     event = scene.only(devices.RegistrationRefused)
     return event.times, event.calls
 
@@ -206,7 +206,7 @@ def test_of_a_name_that_is_too_long_the_beginning_is_told() -> None:
         for times in (1, 2, 3):
             found = refused(scene, times, resource=long, versions=(version, long), endpoint=long)
             assert found == {1: (1, 1), 2: (2, 1)}.get(times)
-            assert sum(len(over_the_wire(event).message) for event in scene.said) < 5_000
+            assert sum(len(over_the_wire(event).message) for event in scene.events) < 5_000
         assert len(scene.now.refused) == number
     assert scene.now.refused.get(counted_as(long, "invalid_resource_name", scene.now.refused)) is not None
 
@@ -223,7 +223,7 @@ def test_names_without_end_are_bounded_too() -> None:
 def test_the_newest_plugin_of_a_resource_counts() -> None:
     scene = Devices().plugged("a")
     scene.registers(endpoint="other.sock")
-    assert scene.told == (
+    assert scene.reasons_and_texts == (
         (
             "DevicePluginReplaced",
             f"Device plugin of {GPU} at {FOLDER}/gpu.sock is replaced by the one at {FOLDER}/other.sock",
@@ -233,16 +233,16 @@ def test_the_newest_plugin_of_a_resource_counts() -> None:
     assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 1}, {GPU: ()})
     scene.lists("b")
     assert allocatable(scene.now) == {GPU: ("b",)}
-    assert scene.registers(endpoint="other.sock").told == ()
+    assert scene.registers(endpoint="other.sock").reasons_and_texts == ()
 
 
 def test_a_stopped_plugin_is_waited_for_and_then_forgotten() -> None:
     scene = Devices().plugged("a")
     scene.stops(error="EOF")
-    assert scene.told == (("DevicePluginStopped", f"Device plugin of {GPU} stopped: EOF"),)
+    assert scene.reasons_and_texts == (("DevicePluginStopped", f"Device plugin of {GPU} stopped: EOF"),)
     assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 1}, {GPU: ()})
     assert f"watch/{GPU}" not in scene.effects
-    assert scene.stops().said == ()
+    assert scene.stops().events == ()
     assert scene.due == 1_000 + 300_001
     scene.wake()
     assert scene.kinds == ["ResourceRemoved"]
@@ -253,7 +253,7 @@ def test_a_stopped_plugin_is_waited_for_and_then_forgotten() -> None:
 def test_one_of_two_is_forgotten() -> None:
     scene = Devices().plugged("a").plugged("n", resource=NIC)
     scene.stops()
-    assert scene.told[0][1].endswith("stopped: its stream ended")
+    assert scene.reasons_and_texts[0][1].endswith("stopped: its stream ended")
     scene.at = 5_000
     scene.stops(NIC)
     scene.wake()
@@ -286,12 +286,12 @@ def test_a_plugin_found_by_its_socket() -> None:
     assert scene.when(signals.OptionsSaid(**said, options=options)).kinds == ["PluginOptionsKnown"]  # type: ignore[arg-type]
     assert scene.now.resources[GPU].options == options
     assert f"options/{GPU}" not in scene.effects
-    assert scene.when(signals.OptionsSaid(**said)).said == ()  # type: ignore[arg-type]
-    assert scene.when(signals.OptionsSaid(subject=asked.subject, intent="options/9")).said == ()
+    assert scene.when(signals.OptionsSaid(**said)).events == ()  # type: ignore[arg-type]
+    assert scene.when(signals.OptionsSaid(subject=asked.subject, intent="options/9")).events == ()
     # The registration socket made anew is nothing to it; that its own socket goes is.
     scene.when(signals.RegistryOpened())
     assert f"watch/{GPU}" in scene.effects
-    assert scene.when(signals.PluginLeft(socket="/else")).said == ()
+    assert scene.when(signals.PluginLeft(socket="/else")).events == ()
     scene.when(signals.PluginLeft(socket=f"{FOLDER}/gpu.sock"))
     assert scene.only(devices.PluginStopped).error == "its socket is gone"
 
@@ -310,15 +310,18 @@ def test_a_plugin_that_dies_of_that_question_is_not_asked_a_third_time() -> None
     scene = Devices().registers(options=None)
     answer = tells_options(scene, error="gone")
     assert scene.when(answer).only(devices.PluginOptionsKnown).deaths == 1
-    ((reason, words),) = scene.told
+    ((reason, words),) = scene.reasons_and_texts
     assert (reason, words.startswith(f"{ENDED}gone; it is asked once more")) == ("DevicePluginDiedOfOptions", True)
     assert scene.stops().only(devices.PluginStopped).deaths == 1
-    assert [reason for reason, _ in scene.told] == ["DevicePluginStopped"], "its death was reported before"
+    assert [reason for reason, _ in scene.reasons_and_texts] == ["DevicePluginStopped"], "its death was reported before"
     scene.registers(options=None)
     answer = tells_options(scene, error="gone")
     assert scene.stops().only(devices.PluginStopped).deaths == 2, "its stream told of its death before the answer did"
-    assert scene.told[1] == ("DevicePluginDiedOfOptions", f"{ENDED}its stream ended; it is not asked again")
-    assert scene.when(answer).said == ()
+    assert scene.reasons_and_texts[1] == (
+        "DevicePluginDiedOfOptions",
+        f"{ENDED}its stream ended; it is not asked again",
+    )
+    assert scene.when(answer).events == ()
     assert scene.registers(options=None).only(devices.PluginRegistered).options == devices.PluginOptions()
     assert f"options/{GPU}" not in scene.effects
     assert scene.lists("a").asks({GPU: 1}).has() == {GPU: ("a",)}
@@ -328,13 +331,13 @@ def test_a_plugin_that_never_served_did_not_die_of_a_question() -> None:
     scene = Devices().registers(options=None)
     scene.when(signals.EndpointStopped(resource=GPU, generation=1, error="nobody answered", reached=False))
     assert scene.only(devices.PluginStopped).deaths == 0
-    assert [reason for reason, _ in scene.told] == ["DevicePluginStopped"]
+    assert [reason for reason, _ in scene.reasons_and_texts] == ["DevicePluginStopped"]
 
 
 def test_a_plugin_that_refuses_that_question_is_no_death() -> None:
     scene = Devices().registers(options=None)
     scene.when(tells_options(scene, error="Unimplemented", away=False))
-    assert (scene.kinds, scene.told) == (["PluginOptionsKnown"], ())
+    assert (scene.kinds, scene.reasons_and_texts) == (["PluginOptionsKnown"], ())
 
 
 def tells_options(scene: Devices, *, away: bool = True, **said: Any) -> signals.OptionsSaid:

@@ -134,8 +134,10 @@ def test_a_runtime_that_cannot_be_asked_forgets_nothing() -> None:
     story = scene(image("a")).when(looked(error="no daemon"), at=T0 + 30).then()
     story.when(looked(error="no daemon", disk=signals.Disk()), at=T0 + 300)
     story.then(RunFinished(run=1, operation="collect", trigger="period", at=T0 + 300, error="no daemon"))
-    story.tells()
-    story.when(looked(error="no daemon", disk=signals.Disk()), at=T0 + 600).tells(("ImageGCFailed", "no daemon"))
+    story.then_kube_events()
+    story.when(looked(error="no daemon", disk=signals.Disk()), at=T0 + 600).then_kube_events(
+        ("ImageGCFailed", "no daemon")
+    )
     assert story.state.looked_at == T0
 
 
@@ -227,7 +229,7 @@ def test_a_refusal_fails_the_run_and_the_next_image_has_its_turn() -> None:
     assert story.only(RunFinished).error == (
         "wanted to free 150 bytes, but freed 100 bytes space with errors in image deletion: [busy, it hung]"
     )
-    assert story.told == ()
+    assert story.reasons_and_texts == ()
     assert story.state.failures == 1
     assert set(story.state.records) == {"a", "b"}
 
@@ -246,20 +248,20 @@ def test_too_little_to_be_freed_is_told() -> None:
         "Failed to garbage collect required amount of images. Attempted to free 150 bytes, but only found 50 bytes "
         "eligible to free."
     )
-    story.tells(("FreeDiskSpaceFailed", words))
+    story.then_kube_events(("FreeDiskSpaceFailed", words))
     # A second failure in a row is one that people have to hear of.
     story.when(looked(disk=FULL), at=T0 + 300)
-    assert [reason for reason, _ in story.told] == ["FreeDiskSpaceFailed", "ImageGCFailed"]
-    story.when(looked(disk=ROOMY), at=T0 + 600).tells()
+    assert [reason for reason, _ in story.reasons_and_texts] == ["FreeDiskSpaceFailed", "ImageGCFailed"]
+    story.when(looked(disk=ROOMY), at=T0 + 600).then_kube_events()
     assert story.state.failures == 0
 
 
 def test_a_disk_without_figures() -> None:
     story = scene(image("a")).when(looked(image("a"), disk=signals.Disk(error="gone")), at=T0 + 9)
     assert story.only(RunFinished).error == "gone"
-    story.tells()
+    story.then_kube_events()
     story = scene(image("a")).when(looked(image("a"), disk=signals.Disk()), at=T0 + 9)
-    story.tells(("InvalidDiskCapacity", "invalid capacity 0 on image filesystem"))
+    story.then_kube_events(("InvalidDiskCapacity", "invalid capacity 0 on image filesystem"))
 
 
 AGE = image_gc.Policy(min_age_milliseconds=0, max_age_milliseconds=1_000)
@@ -367,7 +369,7 @@ def test_all_that_is_not_used_goes_whatever_the_disk_says() -> None:
     story.when(looked(image("a"), disk=signals.Disk(error="gone"), intent="look/1"), at=T0 + 9)
     story.when(done(story), at=T0 + 9)
     assert (story.only(RunFinished).removed, story.only(RunFinished).error) == (1, "")
-    story.tells()
+    story.then_kube_events()
 
 
 def test_requests_wait_for_each_other_and_the_rest_for_them() -> None:

@@ -18,7 +18,7 @@ from chronolet.rules.names.kube_event import event_name, event_namespace
 from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Position
 from tests.deciders.given import given
-from tests.deciders.kube_events.told import T0, caches_of, heard, in_order, recorded, several
+from tests.deciders.kube_events.reasons_and_texts import T0, caches_of, heard, in_order, recorded, several
 
 
 def posts(*events: kube_events.Recorded, **options: Any) -> list[kube_events.Post | None]:

@@ -15,7 +15,7 @@ from chronolet.kube_events.policy import Policy, Rules
 from chronolet.kube_events.state import State
 from chronolet_schemas import kube_events, pleg
 from tests.deciders.given import Scene, given
-from tests.deciders.kube_events.told import T0, count, heard, recorded, scene, several
+from tests.deciders.kube_events.reasons_and_texts import T0, count, heard, recorded, scene, several
 
 NOW = T0 + 60_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chronolet.kube_events.view import View, correlated
 from chronolet_schemas.envelope import Position
-from tests.deciders.kube_events.told import T0, recorded
+from tests.deciders.kube_events.reasons_and_texts import T0, recorded
 
 LOUD = [(Position(T0 + number, number), recorded(message=str(number % 40))) for number in range(1, 81)]
 

@@ -141,8 +141,8 @@ def test_apply_creates_changes_and_leaves_alone() -> None:
 
 def test_the_same_pod_twice_in_one_apply_is_one_pod() -> None:
     scene = given(DECIDER).when(apply(pod(), pod(), pod(image="busybox:2")))
-    assert kinds(scene.said) == ["PodApplied", "ApplyUnchanged", "PodApplied"]
-    assert scene.said[0].uid == scene.said[2].uid
+    assert kinds(scene.events) == ["PodApplied", "ApplyUnchanged", "PodApplied"]
+    assert scene.events[0].uid == scene.events[2].uid
 
 
 def test_delete_withdraws_and_a_later_apply_is_another_pod() -> None:
@@ -176,7 +176,7 @@ def test_the_former_pod_of_a_file_may_end_sooner_but_not_the_one_that_it_holds()
     scene = given(DECIDER).when(read(pod())).when(read(pod(image="busybox:2")))
     old = scene.only(manifests.PodWithdrawn).uid
     scene.when(manifests.DeletePods(request="r9", pods=("default/web",), ending={"default/web": old}))
-    assert kinds(scene.said) == ["PodWithdrawn", "PodRefused"]
+    assert kinds(scene.events) == ["PodWithdrawn", "PodRefused"]
     assert list(scene.state.pods) == ["default/web"]
 
 
@@ -186,21 +186,21 @@ def test_delete_of_a_files_pod_is_refused_naming_the_file() -> None:
 
 
 def test_empty_commands_are_refused() -> None:
-    assert kinds(given(DECIDER).when(apply()).said) == ["PodRefused"]
-    assert kinds(given(DECIDER).when(delete()).said) == ["PodRefused"]
+    assert kinds(given(DECIDER).when(apply()).events) == ["PodRefused"]
+    assert kinds(given(DECIDER).when(delete()).events) == ["PodRefused"]
 
 
 def test_apply_of_a_files_pod_is_refused_naming_both() -> None:
     scene = given(DECIDER).when(read(pod())).when(apply(pod(), pod("db")))
-    assert kinds(scene.said) == ["PodRefused", "PodApplied"]
-    assert "apply" in scene.said[0].reason
-    assert A in scene.said[0].reason
+    assert kinds(scene.events) == ["PodRefused", "PodApplied"]
+    assert "apply" in scene.events[0].reason
+    assert A in scene.events[0].reason
 
 
 def test_a_file_is_refused_a_name_that_apply_has_and_is_read_again_when_it_is_free() -> None:
     scene = given(DECIDER).when(apply(pod())).when(read(pod(), pod("db")))
     assert scene.kinds == ["FileAccepted", "PodRefused", "PodApplied"]
-    scene.when(read(pod(), pod("db"))).then().tells()
+    scene.when(read(pod(), pod("db"))).then().then_kube_events()
     watch = scene.effects["folder"].intent
     scene.when(delete("default/web"))
     assert scene.effects["folder"].intent != watch
@@ -214,7 +214,7 @@ def test_of_two_files_the_first_has_the_name_until_it_goes() -> None:
     other = from_file(pod(), B).uid
     assert told.uid == other != from_file(pod()).uid
     text = f'Error validating pod web_default({other}) from file:{B} due to duplicate pod name "web", ignoring'
-    scene.tells(("FailedValidation", text))
+    scene.then_kube_events(("FailedValidation", text))
     watch = scene.effects["folder"].intent
     scene.when(signals.FileGone(path=A)).then(manifests.FileVanished(path=A), gone(from_file(pod())))
     assert scene.effects["folder"].intent != watch
@@ -264,7 +264,7 @@ def test_whatever_is_said_each_pod_is_withdrawn_before_another_of_its_name_comes
     for message in said:
         scene.when(message)
         if isinstance(message, manifests.ApplyPods | manifests.DeletePods):
-            assert scene.said
+            assert scene.events
     living: dict[str, str] = {}
     for event in scene.history:
         if isinstance(event, manifests.PodApplied):

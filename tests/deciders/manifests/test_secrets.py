@@ -51,7 +51,7 @@ def read(*pods: Pod, secrets: dict[str, str] | None = None, path: str = A, diges
 def told(scene: Scene) -> dict[str, dict[str, str]]:
     """What pods were told of their Secrets in the last step."""
     spoken: dict[str, dict[str, str]] = {}
-    for event in scene.said:
+    for event in scene.events:
         if isinstance(event, manifests.PodApplied | manifests.PullSecretsChanged):
             spoken[event.pod] = event.pull_secrets
     return spoken
@@ -87,13 +87,13 @@ def test_a_secret_comes_changes_and_goes() -> None:
 
 
 def test_of_two_of_one_name_in_one_call_the_first_is_taken() -> None:
-    refused = after(apply(secrets=(kept("d1"), kept("d2")))).said[1]
+    refused = after(apply(secrets=(kept("d1"), kept("d2")))).events[1]
     assert isinstance(refused, manifests.SecretRefused)
     assert "already defined by apply" in refused.reason
 
 
 def test_neither_pods_nor_secrets_are_refused() -> None:
-    assert [type(event) for event in after(apply()).said] == [manifests.PodRefused]
+    assert [type(event) for event in after(apply()).events] == [manifests.PodRefused]
 
 
 # --- which pods are told
@@ -112,7 +112,7 @@ def test_a_secret_that_comes_later_changes_or_goes_is_told_to_those_that_use_it(
     assert told(scene.when(apply(secrets=(kept("d1"),), request="r3"))) == {}
     scene.when(apply(pod("web", image="a:2"), secrets=(kept("d2"),), request="r4"))
     assert told(scene) == {"default/web": {"regcred": "d2"}, "default/db": {"regcred": "d2"}}
-    assert sum(isinstance(event, manifests.PullSecretsChanged) for event in scene.said) == 1, "once each"
+    assert sum(isinstance(event, manifests.PullSecretsChanged) for event in scene.events) == 1, "once each"
     assert told(scene.when(delete(KEY))) == {"default/web": {}, "default/db": {}}
     scene.when(manifests.DeletePods(request="r5", pods=("default/web",)))
     assert told(scene.when(apply(secrets=(kept("d3"),), request="r6"))) == {"default/db": {"regcred": "d3"}}
@@ -123,16 +123,16 @@ def test_a_secret_that_comes_later_changes_or_goes_is_told_to_those_that_use_it(
 
 def test_the_secrets_of_a_file_come_change_and_go_with_it() -> None:
     scene = after(read(pod(), secrets={KEY: "d1"}))
-    assert [type(event).__name__ for event in scene.said] == ["FileAccepted", "SecretApplied", "PodApplied"]
+    assert [type(event).__name__ for event in scene.events] == ["FileAccepted", "SecretApplied", "PodApplied"]
     assert told(scene) == {"default/web": {"regcred": "d1"}}
-    assert scene.when(read(pod(), secrets={KEY: "d1"})).said == ()
+    assert scene.when(read(pod(), secrets={KEY: "d1"})).events == ()
     scene.when(read(pod(), secrets={KEY: "d2"}, digest="y"))
-    assert scene.said[1] == applied("d2", source=f"file:{A}", replaces="d1")
+    assert scene.events[1] == applied("d2", source=f"file:{A}", replaces="d1")
     assert told(scene) == {"default/web": {"regcred": "d2"}}
     scene.when(read(pod(), digest="z"))
     assert told(scene) == {"default/web": {}}
     scene.when(read(pod(), secrets={KEY: "d3"}, digest="w")).when(signals.FileGone(path=A))
-    assert [type(event).__name__ for event in scene.said] == ["FileVanished", "PodWithdrawn", "SecretWithdrawn"]
+    assert [type(event).__name__ for event in scene.events] == ["FileVanished", "PodWithdrawn", "SecretWithdrawn"]
     assert used(scene) == ()
 
 
@@ -145,17 +145,17 @@ def test_a_file_that_can_no_longer_be_used_keeps_its_secrets() -> None:
 
 def test_who_had_the_name_first_has_it() -> None:
     scene = after(read(secrets={KEY: "d1"}), apply(secrets=(kept("d2"),)))
-    (refused,) = scene.said
+    (refused,) = scene.events
     assert isinstance(refused, manifests.SecretRefused)
     assert refused.reason == (
         f"Secret {KEY} is already defined by file:{A}; apply cannot define a Secret of the same name"
     )
-    (refused,) = scene.when(delete(KEY)).said
+    (refused,) = scene.when(delete(KEY)).events
     assert isinstance(refused, manifests.SecretRefused)
     assert refused.reason == f"Secret {KEY} comes from file:{A}: remove it from that file, or the file, to delete it"
     scene.when(read(secrets={KEY: "d3"}, path=B))
-    assert isinstance(scene.said[1], manifests.SecretRefused)
-    assert scene.when(read(secrets={KEY: "d3"}, path=B)).said == (), "told once"
+    assert isinstance(scene.events[1], manifests.SecretRefused)
+    assert scene.when(read(secrets={KEY: "d3"}, path=B)).events == (), "told once"
 
 
 def test_a_name_that_becomes_free_is_had_by_the_file_that_was_refused_it() -> None:
@@ -181,7 +181,7 @@ def test_what_was_kept_is_wanted_still_and_told() -> None:
     web = manifests.AdoptedPod(pod="default/web", uid="u", source="apply", digest="d", pull_secrets=("regcred",))
     idle = manifests.AdoptedPod(pod="default/idle", uid="v", source="apply", digest="d")
     scene = after(adopt(was_kept("d2"), was_kept("d1"), pods=(web, idle)))
-    assert scene.said[0] == applied("d2"), "the first is the newest"
+    assert scene.events[0] == applied("d2"), "the first is the newest"
     assert told(scene) == {"default/web": {"regcred": "d2"}}
     assert used(scene) == ("d2",)
     assert told(scene.when(apply(secrets=(kept("d3"),)))) == {"default/web": {"regcred": "d3"}}
@@ -189,12 +189,12 @@ def test_what_was_kept_is_wanted_still_and_told() -> None:
 
 def test_what_is_wanted_already_is_not_adopted() -> None:
     scene = after(apply(secrets=(kept("d1"),)), adopt(was_kept("d2")))
-    assert [type(event) for event in scene.said] == [manifests.AdoptionFinished]
+    assert [type(event) for event in scene.events] == [manifests.AdoptionFinished]
 
 
 def test_a_secret_of_a_file_that_vanished_meanwhile_goes_with_the_first_listing() -> None:
     scene = after(adopt(was_kept("d1", f"file:{A}")), signals.FolderListed(path="/m", files=()))
-    assert scene.said[-1] == manifests.SecretWithdrawn(secret=KEY, digest="d1", source=f"file:{A}")
+    assert scene.events[-1] == manifests.SecretWithdrawn(secret=KEY, digest="d1", source=f"file:{A}")
 
 
 def test_events_that_fit_nothing_change_nothing() -> None:

@@ -292,7 +292,7 @@ def test_a_container_first_seen_in_an_unknown_state() -> None:
     scene = pleg_with().when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **WHO))
     scene.when(listed("created")).then(pleg.ContainerChanged(state="created", **WHO))
     scene.when(listed("removed"))
-    assert [type(event).__name__ for event in scene.said] == ["ContainerDied", "ContainerRemoved"]
+    assert [type(event).__name__ for event in scene.events] == ["ContainerDied", "ContainerRemoved"]
 
 
 def test_an_oom_kill_is_the_reason_of_the_death() -> None:
@@ -323,18 +323,20 @@ def test_a_node_becomes_not_ready_once_pleg_is_unhealthy() -> None:
     assert scene.kinds == ["RelistFailing", "Unhealthy"]
     (recorded,) = scene.recorded
     assert (recorded.object_kind, recorded.name, recorded.severity) == ("Node", "node-1", "Normal")
-    scene.tells(("NodeNotReady", "Node node-1 status is now: NodeNotReady"))
+    scene.then_kube_events(("NodeNotReady", "Node node-1 status is now: NodeNotReady"))
     scene.when(signals.Relisted(began_at=T0, count=3))
-    scene.tells(("NodeReady", "Node node-1 status is now: NodeReady"))
+    scene.then_kube_events(("NodeReady", "Node node-1 status is now: NodeReady"))
 
 
 def test_the_first_listing_makes_a_node_ready() -> None:
     scene = given(decider("node-1")).when(signals.Relisted(began_at=T0, count=3))
-    scene.tells(("NodeReady", "Node node-1 status is now: NodeReady"))
-    scene.when(failed(), at=T0 + 10).when(signals.Relisted(began_at=T0 + 20, count=3)).tells()
+    scene.then_kube_events(("NodeReady", "Node node-1 status is now: NodeReady"))
+    scene.when(failed(), at=T0 + 10).when(signals.Relisted(began_at=T0 + 20, count=3)).then_kube_events()
     ill = given(decider("node-1")).when(signals.RelistFailed(error="no socket", threshold_milliseconds=THRESHOLD))
-    ill.tells(("NodeNotReady", "Node node-1 status is now: NodeNotReady"))
-    ill.when(signals.Relisted(began_at=T0, count=3)).tells(("NodeReady", "Node node-1 status is now: NodeReady"))
+    ill.then_kube_events(("NodeNotReady", "Node node-1 status is now: NodeNotReady"))
+    ill.when(signals.Relisted(began_at=T0, count=3)).then_kube_events(
+        ("NodeReady", "Node node-1 status is now: NodeReady")
+    )
 
 
 def test_the_engine_is_recorded_with_its_address() -> None:
@@ -350,11 +352,11 @@ def test_the_engine_is_recorded_with_its_address() -> None:
 
 def test_a_start_of_the_agent_and_a_reboot_are_recorded() -> None:
     first = signals.StreamOpened(server="x", first=True, boot_id="b1")
-    scene = given(decider("node-1")).when(first).tells(("Starting", "Starting chronolet."))
+    scene = given(decider("node-1")).when(first).then_kube_events(("Starting", "Starting chronolet."))
     scene.then(pleg.StreamFollowed(server="x", first=True, boot_id="b1"))
-    scene.when(signals.StreamOpened(server="x", boot_id="b1")).tells()
-    scene.when(first).tells(("Starting", "Starting chronolet."))
-    scene.when(signals.StreamOpened(server="x", first=True)).when(replace(first, boot_id="b2")).tells(
+    scene.when(signals.StreamOpened(server="x", boot_id="b1")).then_kube_events()
+    scene.when(first).then_kube_events(("Starting", "Starting chronolet."))
+    scene.when(signals.StreamOpened(server="x", first=True)).when(replace(first, boot_id="b2")).then_kube_events(
         ("Starting", "Starting chronolet."), ("Rebooted", "Node node-1 has been rebooted, boot id: b2")
     )
     assert [one.severity for one in scene.recorded] == ["Normal", "Warning"]
@@ -363,7 +365,7 @@ def test_a_start_of_the_agent_and_a_reboot_are_recorded() -> None:
 def test_an_unreadable_pod_has_a_kube_event() -> None:
     unread = signals.Unread(pod="default/web", uid="u1", error="timed out")
     scene = pleg_with().when(signals.Relisted(began_at=T0, count=1, unread=(unread,)))
-    scene.tells(("FailedSync", "error determining status: timed out"))
+    scene.then_kube_events(("FailedSync", "error determining status: timed out"))
     (recorded,) = scene.recorded
     assert (recorded.object_kind, recorded.namespace, recorded.name, recorded.uid) == ("Pod", "default", "web", "u1")
 

@@ -90,7 +90,7 @@ def test_trouble_of_three_pods_at_about_the_same_time_holds_kills_back() -> None
     made = scene()
     for pod in ("a", "b"):
         made.when(unjudged(pod, "io"), at=1_000)
-        made.then(pleg.ProbeTroubleNoted(pod=f"default/{pod}", at=1_000, short_of=("io",))).tells()
+        made.then(pleg.ProbeTroubleNoted(pod=f"default/{pod}", at=1_000, short_of=("io",))).then_kube_events()
     made.when(asked("c", "cpu", "io"), at=2_000).then(
         pleg.ProbeTroubleNoted(pod="default/c", at=2_000, short_of=("cpu", "io")),
         pleg.ProbeKillsHeldBack(at=2_000, pods=3, short_of=("cpu", "io"), kills_per_minute=10),
@@ -100,7 +100,7 @@ def test_trouble_of_three_pods_at_about_the_same_time_holds_kills_back() -> None
         "Probes of 3 pods failed at the same time while the machine was short of CPU, disk I/O: containers are stopped "
         "for failed probes only after a delay, at most 10 per minute"
     )
-    made.tells(("ProbeKillsHeldBack", text))
+    made.then_kube_events(("ProbeKillsHeldBack", text))
     assert (made.recorded[0].object_kind, made.recorded[0].name) == ("Node", "n1")
 
 
@@ -204,7 +204,7 @@ def test_it_ends_when_no_kill_waits_and_no_probe_has_had_trouble_for_a_while() -
         "Containers are stopped for failed probes immediately again; of the stops that were held back 1 were "
         "carried out and 0 dropped"
     )
-    made.tells(("ProbeKillsResumed", text))
+    made.then_kube_events(("ProbeKillsResumed", text))
     assert due(made) is None
     made.when(asked("a"), at=92_001)
     assert made.only(pleg.ProbeKillReleased).held_milliseconds == 0

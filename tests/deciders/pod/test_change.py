@@ -27,7 +27,7 @@ def test_a_change_that_starts_nothing_is_kept_for_the_day_that_the_log_is_lost()
     assert isinstance(effect, wanted.KeepSpec)
     assert (effect.manifest, effect.origin.digest) == (changed, podspec.digest(changed))
     life.fail("spec", "disk full").then()
-    life.tells(("FailedKeepSpec", "the changed spec cannot be stored: disk full"))
+    life.then_kube_events(("FailedKeepSpec", "the changed spec cannot be stored: disk full"))
     life.apply(later := relabelled(a="c"))
     life.when(signals.SpecKept(subject="spec", intent=effect.intent)).then()
     life.kept().then(pod.SpecKept(pod=POD, uid="u1", digest=podspec.digest(later)))
@@ -50,7 +50,7 @@ def test_a_changed_container_is_replaced_in_place() -> None:
     life.apply(manifest(container("app", "busybox:2"), container("log")))
     assert life.kinds == ["SpecAccepted", "ContainerStopRequested"]
     assert life.facts[1].reason == "SpecChanged"
-    life.tells(("Killing", "Container app definition changed, will be restarted"))
+    life.then_kube_events(("Killing", "Container app definition changed, will be restarted"))
     assert life.stopped("container/app").kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
     assert life.effects["container/app"].image == "busybox:2"
     life.start("app")
@@ -149,7 +149,7 @@ def test_a_change_to_users_of_its_own_stops_the_sandbox_too() -> None:
 def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started() -> None:
     life = running(container("app"), container("old")).apply(manifest(container("app"), container("new")))
     assert life.kinds == ["SpecAccepted", "ImageEnsureRequested", "ContainerStopRequested"]
-    life.tells(("Killing", "Stopping container old"))
+    life.then_kube_events(("Killing", "Stopping container old"))
     assert [one["name"] for one in plain_status(life.state)["containerStatuses"]] == ["app", "new"]
     assert life.stopped("container/old").kinds == ["ContainerExited"]
     assert life.state.container("old") is None

@@ -11,7 +11,7 @@ def test_containers_end_first_then_the_sandbox_then_all_is_removed() -> None:
     life = running(container("app"), container("log")).withdraw()
     assert life.kinds == ["TerminationRequested", "ContainerStopRequested", "ContainerStopRequested"]
     assert [event.reason for event in life.facts] == ["Deleted"] * 3
-    life.tells(("Killing", "Stopping container app"), ("Killing", "Stopping container log"))
+    life.then_kube_events(("Killing", "Stopping container app"), ("Killing", "Stopping container log"))
     stop = life.effects["container/app"]
     assert isinstance(stop, wanted.StopContainer)
     assert (stop.id, stop.grace_period_seconds, stop.deadline) == ("app-0", 30, T0 + 30_000)
@@ -35,7 +35,7 @@ def test_a_shorter_grace_holds_a_longer_one_does_not() -> None:
     before = life.effects["container/app"].intent
     assert life.withdraw(grace=90).kinds == []
     assert life.withdraw(grace=5).kinds == ["TerminationRequested", "ContainerStopRequested"]
-    life.tells()
+    life.then_kube_events()
     assert life.effects["container/app"].intent != before
     assert life.effects["container/app"].deadline == T0 + 5000
 
@@ -115,7 +115,9 @@ def test_a_failed_clean_up_is_retried() -> None:
     life = running(restart_policy="Never").dies(code=0).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     life.withdraw()
     first = life.effects["pod"].intent
-    life.answer("pod", signals.CleanupRefused, message="busy").tells(("FailedKillPod", "error killing pod: busy"))
+    life.answer("pod", signals.CleanupRefused, message="busy").then_kube_events(
+        ("FailedKillPod", "error killing pod: busy")
+    )
     assert life.effects == {}
     assert life.wake().kinds == ["CleanupRequested"]
     assert life.effects["pod"].intent != first

@@ -187,7 +187,7 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
 
 
 def test_a_plan_that_goes_round_in_circles_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    event = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").said[-1]
+    event = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").events[-1]
     monkeypatch.setattr(decider, "plan", lambda _state, _now: (event,))
     with pytest.raises(RuntimeError, match="the plan does not settle"):
         running()

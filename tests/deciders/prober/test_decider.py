@@ -70,14 +70,14 @@ def test_readiness_turns_with_the_first_success_and_back_with_the_third_failure(
     for at, consecutive in ((22_000, 1), (32_000, 2)):
         outcome(scene, "failure", at=at, output="no", code=503).then(
             prober.ProbeFailed(**counted("Readiness", consecutive, 3, at, output="no", code=503))
-        ).tells(("Unhealthy", "Readiness probe failed: no"))
+        ).then_kube_events(("Unhealthy", "Readiness probe failed: no"))
     outcome(scene, "failure", at=42_000, output="no", code=503).then(
         prober.ProbeFailed(**counted("Readiness", 3, 3, 42_000, output="no", code=503)),
         changed("Readiness", "failure", consecutive=3, threshold=3, output="no", code=503),
     )
     assert scene.recorded[0].field_path == FIELD
     assert scene.recorded[0].severity == "Warning"
-    outcome(scene, "failure", at=52_000).then().tells()
+    outcome(scene, "failure", at=52_000).then().then_kube_events()
     assert scene.effects, "it is probed on"
 
 
@@ -161,7 +161,7 @@ def test_an_error_counts_as_nothing_and_is_told_once_in_a_while() -> None:
     scene = outcome(probing.probed("Readiness"), "failure", at=1_000)
     outcome(scene, "error", at=11_000, output="no such exec").then(
         prober.ProbeErrored(id="k0", at=11_000, milliseconds=5, output="no such exec", probe="Readiness", **WHO)
-    ).tells(("Unhealthy", "Readiness probe errored and resulted in unknown state: no such exec"))
+    ).then_kube_events(("Unhealthy", "Readiness probe errored and resulted in unknown state: no such exec"))
     outcome(scene, "error", at=21_000).then()
     outcome(scene, "error", at=311_000)
     assert scene.kinds == ["ProbeErrored"]
@@ -176,15 +176,15 @@ def test_unknown_counts_as_failure_and_is_not_told() -> None:
     scene.then(
         prober.ProbeFailed(unknown=True, **counted("Liveness", 1, 1, 2_000, held=True)),
         changed("Liveness", "failure", consecutive=1, threshold=1),
-    ).tells()
+    ).then_kube_events()
 
 
 def test_a_warning_counts_as_success_and_is_told() -> None:
     scene = outcome(probing.probed("Readiness"), "warning", at=2_000, output="elsewhere")
     assert scene.only(prober.ResultChanged).result == "success"
-    scene.tells(("ProbeWarning", "Readiness probe warning: elsewhere"))
+    scene.then_kube_events(("ProbeWarning", "Readiness probe warning: elsewhere"))
     outcome(scene, "warning", at=12_000, output="elsewhere").then()
-    outcome(scene, "warning", at=302_000, output="elsewhere").tells(
+    outcome(scene, "warning", at=302_000, output="elsewhere").then_kube_events(
         ("ProbeWarning", "Readiness probe warning: elsewhere")
     )
 
@@ -195,7 +195,7 @@ def test_a_failure_that_goes_on_is_told_now_and_then() -> None:
     outcome(scene, "failure", at=300_999).then()
     outcome(scene, "failure", at=301_000, output="still").then(
         prober.ProbeFailed(**counted("Readiness", 1, 1, 301_000, output="still"))
-    ).tells(("Unhealthy", "Readiness probe failed: still"))
+    ).then_kube_events(("Unhealthy", "Readiness probe failed: still"))
     outcome(scene, "failure", at=200_000)
     assert scene.kinds == ["ProbeFailed"], "the clock was put back"
 

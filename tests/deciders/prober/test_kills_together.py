@@ -59,7 +59,7 @@ class World:
 
     def say(self, scene: Scene) -> None:
         """What was decided is in the log; those whom it concerns will read it."""
-        for event in scene.said:
+        for event in scene.events:
             if isinstance(event, HEARD_BY_PLEG):
                 self.for_pleg.append(event)
             elif isinstance(event, pleg.ProbeKillReleased):

@@ -67,7 +67,7 @@ def test_an_unjudged_outcome_is_an_event_and_moves_no_streak() -> None:
         )
     )
     words = "the agent or the engine was stalled and the machine was short of disk I/O"
-    scene.tells(("ProbeUnjudged", f"Liveness probe timed out and was not counted: {words}"))
+    scene.then_kube_events(("ProbeUnjudged", f"Liveness probe timed out and was not counted: {words}"))
     assert (scene.state.last, scene.state.consecutive, scene.state.result) == ("failure", 1, before.result)
     outcome(scene, "failure", at=22_000)
     assert scene.only(prober.ProbeFailed).consecutive == 2, "the streak goes on after it"

@@ -169,7 +169,7 @@ def test_what_fails_is_said_once_and_keeps_its_pods_waiting() -> None:
         qos.CgroupFailing(cgroup="kubepods/burstable", error="read-only"),
         ready("u3", "/kubepods/podu3"),
     )
-    scene.tells(("FailedCreatePodContainer", "unable to ensure pod container exists: no space"))
+    scene.then_kube_events(("FailedCreatePodContainer", "unable to ensure pod container exists: no space"))
     assert (scene.recorded[0].namespace, scene.recorded[0].name, scene.recorded[0].uid) == ("default", "u2", "u2")
     scene.when(failing).then()
     scene.when(signals.TreeKept(revision=9, failed=[signals.Failed(path=above.path, error="gone")])).then(
@@ -182,17 +182,19 @@ def test_what_fails_is_said_once_and_keeps_its_pods_waiting() -> None:
 
 def test_what_is_the_matter_with_the_node_is_told_of_the_node() -> None:
     scene = given(DECIDER).when(seen(name="n1", lost=("no pids",)))
-    scene.tells(("FailedNodeAllocatableEnforcement", "no pids"))
+    scene.then_kube_events(("FailedNodeAllocatableEnforcement", "no pids"))
     assert (scene.recorded[0].object_kind, scene.recorded[0].name) == ("Node", "n1")
-    scene.when(seen(name="n1", lost=("no pids", "no cpu"))).tells(("FailedNodeAllocatableEnforcement", "no cpu"))
+    scene.when(seen(name="n1", lost=("no pids", "no cpu"))).then_kube_events(
+        ("FailedNodeAllocatableEnforcement", "no cpu")
+    )
     scene.when(signals.TreeKept(revision=2, failed=[signals.Failed(path=("kubepods",), error="denied")]))
     said = 'Failed to update Node Allocatable Limits "kubepods": denied'
-    scene.tells(("FailedNodeAllocatableEnforcement", said))
+    scene.then_kube_events(("FailedNodeAllocatableEnforcement", said))
 
 
 def test_a_leftover_that_fails_is_nobodys_event() -> None:
     failed = signals.Failed(path=("kubepods", "podx"), error="busy")
-    with_pod().when(signals.TreeKept(revision=2, failed=[failed])).tells()
+    with_pod().when(signals.TreeKept(revision=2, failed=[failed])).then_kube_events()
 
 
 # -- containers -------------------------------------------------------------------------------------------------------

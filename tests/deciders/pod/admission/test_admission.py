@@ -129,10 +129,10 @@ def test_several_resources_are_one_answer() -> None:
 def test_a_deferred_claim_waits_and_shows_why() -> None:
     life = Admitted().apply(manifest(wants(), container("other")))
     assert life.puts_off(message="waiting for a device plugin").kinds == ["DevicesAwaited"]
-    assert life.told == ((WAITING, "waiting for a device plugin"),)
+    assert life.reasons_and_texts == ((WAITING, "waiting for a device plugin"),)
     assert life.waiting() == (WAITING, "waiting for a device plugin")
     assert life.waiting("other") == (WAITING, "container app is waiting for a device plugin")
-    assert life.puts_off(message="waiting for a device plugin").said == ()
+    assert life.puts_off(message="waiting for a device plugin").events == ()
     assert life.puts_off(message="waiting for another thing").kinds == ["DevicesAwaited"]
     assert life.grants().kinds == ["DevicesGranted", "SandboxStartRequested"]
     assert life.sandbox_up().waiting("other")[0] != WAITING
@@ -168,25 +168,25 @@ def test_a_refused_pod_fails_with_the_kubelets_message() -> None:
     life = Admitted().apply(manifest(wants(), wants("second"))).grants()
     life.refuses("second", "cannot allocate unregistered device x")
     failure = "Allocate failed due to cannot allocate unregistered device x, which is unexpected"
-    assert life.told == ((UNEXPECTED, failure),)
+    assert life.reasons_and_texts == ((UNEXPECTED, failure),)
     assert life.recorded[0].severity == "Warning"
     assert life.kinds == ["PodFailed", "DevicesReleased"]
     assert life.only(pod.DevicesReleased).containers == ("app", "second")
     status = pod_status(life.state)
     assert (status.phase, status.reason, status.message) == ("Failed", UNEXPECTED, f"Pod was rejected: {failure}")
-    assert life.grants("second").said == ()
+    assert life.grants("second").events == ()
     assert life.withdraw().kinds == ["TerminationRequested", "CleanupRequested"]
 
 
 def test_replies_to_other_pods_are_ignored() -> None:
     life = Admitted().apply(manifest(wants(), container("other")))
     for name in ("other", "nobody"):
-        assert life.grants(name).said == ()
+        assert life.grants(name).events == ()
     stale = devices.DevicesRefused(pod=POD, uid="u0", container="app", resource=GPU, reason="x", message="x")
-    assert life.when(stale).said == ()
-    assert life.grants().grants().said == ()
-    assert life.puts_off().said == ()
-    assert life.allows().said == ()
+    assert life.when(stale).events == ()
+    assert life.grants().grants().events == ()
+    assert life.puts_off().events == ()
+    assert life.allows().events == ()
 
 
 def test_everything_is_released_once_nothing_runs() -> None:
@@ -291,7 +291,7 @@ def test_plugins_get_pre_start_before_a_start() -> None:
     life = awaiting_pre_start(Admitted())
     assert life.kinds == ["ImageReady", "ContainerStartRequested", "PreStartRequested"]
     assert "container/app" not in life.effects
-    assert life.allows(attempt=7).said == ()
+    assert life.allows(attempt=7).events == ()
     assert life.allows().kinds == ["PreStartAllowed"]
     assert life.up().kinds == ["ContainerStarted"]
     # And before the next start.
@@ -325,7 +325,7 @@ def test_a_pod_that_is_over_starts_nothing_that_waits_for_leave() -> None:
     life = awaiting_pre_start(Admitted())
     life.withdraw()
     assert life.kinds == ["TerminationRequested", "ContainerStartFailed", "DevicesReleased", "SandboxStopRequested"]
-    assert life.allows().said == ()
+    assert life.allows().events == ()
 
 
 # -- adoption ------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from chronolet.pod.status.status import plain_status, pod_status
 from chronolet_schemas import kube_events, pod, qos
 from chronolet_schemas.podspec import PodSecurityContext
 from chronolet_schemas.podspec.security import Sysctl
-from tests.deciders.pod.life import POD, Life, container, manifest
 from tests.deciders.pod.admission.test_node_share import Shared
+from tests.deciders.pod.life import POD, Life, container, manifest
 from tests.deciders.qos.nodes import node
 
 SELECTS: dict[str, Any] = {"node_selector": {"disk": "ssd"}}
@@ -29,7 +29,7 @@ def test_a_forbidden_kernel_parameter_rejects_the_pod_before_its_sandbox() -> No
     life = of(Policy()).apply(manifest(**UNSAFE))
     assert life.kinds == ["SpecAccepted", "PodFailed"]
     text = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
-    life.tells(("SysctlForbidden", text))
+    life.then_kube_events(("SysctlForbidden", text))
     status = pod_status(life.state)
     assert (status.phase, status.reason, status.message) == (
         "Failed",
@@ -89,7 +89,7 @@ def awaited(message: str = SAID) -> qos.HostPortsAwaited:
 def test_a_pod_waits_for_a_host_port_and_names_its_holder() -> None:
     life = Shared().apply(manifest(container("app"), container("side"))).when(awaited())
     assert life.facts == (pod.HostPortsAwaited(pod=POD, uid="u1", holder="default/other", message=SAID),)
-    life.tells(("WaitingForHostPorts", SAID))
+    life.then_kube_events(("WaitingForHostPorts", SAID))
     assert (life.effects, life.due) == ({}, None)
     status = plain_status(life.state)
     assert status["phase"] == "Pending"

@@ -15,8 +15,8 @@ from chronolet.pod.wanted import StartContainer, StartSandbox
 from chronolet_schemas import devices, pod, qos
 from chronolet_schemas.podspec import Container, Pod, ResourceRequirements
 from chronolet_schemas.resources import PodNeeds
-from tests.deciders.pod.life import POD, Life, container, manifest
 from tests.deciders.pod.admission.test_admission import GPU, wants
+from tests.deciders.pod.life import POD, Life, container, manifest
 
 PARENT = "/kubepods/burstable/podu"
 SAID = "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"
@@ -102,7 +102,7 @@ def test_a_pod_that_does_not_fit_is_rejected_with_the_kubelets_message() -> None
     life = Shared().apply(manifest(asks("9"))).refuses()
     status = pod_status(life.state)
     assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {SAID}")
-    assert life.told == (("OutOfcpu", SAID),)
+    assert life.reasons_and_texts == (("OutOfcpu", SAID),)
     assert life.effects == {}
     life.refuses().then()
     life.grants().then()

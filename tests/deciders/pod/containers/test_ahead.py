@@ -42,7 +42,7 @@ def test_a_container_is_created_while_its_sandbox_starts_and_started_when_that_r
     start = life.effects["container/app"]
     assert isinstance(start, wanted.StartContainer)
     assert (start.made_id, start.sandbox_ip) == ("app-ahead", "10.1.0.2")
-    life.up().tells(("Created", "Container created"), ("Started", "Container started"))
+    life.up().then_kube_events(("Created", "Container created"), ("Started", "Container started"))
     assert life.state.container("app").ahead is None
 
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_created_ahead_is_left_to_the_start(failed: str) -> None:
         life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="no")
     else:
         life.fail("create/app", "no")
-    life.then(pod.ContainerCreateFailed(pod=POD, uid="u1", container="app", attempt=0, message="no")).tells()
+    life.then(pod.ContainerCreateFailed(pod=POD, uid="u1", container="app", attempt=0, message="no")).then_kube_events()
     assert list(life.effects) == ["sandbox"], "it is not tried again before the start"
     assert life.sandbox_up().kinds == ["SandboxStarted", "ContainerStartRequested"]
     start = life.effects["container/app"]
@@ -289,7 +289,7 @@ def test_the_image_that_a_creation_has_found_is_reported_as_if_it_had_been_looke
     fails(life.up()).answer("create/app", signals.ContainerMade, id="app-next").dies(code=137)
     assert life.only(pod.ImageReady) == replace(first, attempt=1)
     text = 'Container image "busybox:1" already present on machine and can be accessed by the pod'
-    life.tells(("Pulled", text))
+    life.then_kube_events(("Pulled", text))
 
 
 def test_a_first_creation_looks_for_no_image() -> None:

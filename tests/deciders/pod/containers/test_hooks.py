@@ -100,7 +100,7 @@ def test_a_hook_that_fails_ends_its_container(fails: Any) -> None:
     assert life.kinds == ["HookEnded", "ContainerStopRequested"]
     assert life.only(pod.ContainerStopRequested).reason == "FailedPostStartHook"
     if life.only(pod.HookEnded).outcome == "Failed":
-        assert life.told == (
+        assert life.reasons_and_texts == (
             ("FailedPostStartHook", "PostStartHook failed"),
             ("Killing", "FailedPostStartHook"),
         )
@@ -133,7 +133,7 @@ def test_an_unknown_outcome_is_no_failure_and_not_retried() -> None:
     life = prepared(began(hooked(after=EXEC)))
     life.answer("hook/app", signals.HookOutcomeUnknown, message="no such exec")
     assert (life.kinds, life.effects) == (["HookEnded"], {})
-    life.tells(("FailedPostStartHook", "the outcome of the PostStart hook is unknown; it is not run again"))
+    life.then_kube_events(("FailedPostStartHook", "the outcome of the PostStart hook is unknown; it is not run again"))
     assert flags(life) == (True, True)
     again = prepared(began(hooked(after=EXEC)))
     assert again.fail("hook/app").only(pod.HookEnded).outcome == "Unknown"
@@ -228,13 +228,13 @@ def test_a_hook_that_takes_all_of_the_grace_leaves_two_seconds() -> None:
     assert life.due == T0 + 10_000
     assert life.wake().kinds == ["HookEnded", "ContainerStopReleased"]
     assert life.only(pod.HookEnded).outcome == "Unfinished"
-    assert life.told == ()
+    assert life.reasons_and_texts == ()
     assert life.only(pod.ContainerStopReleased).deadline == T0 + 12_000
 
 
 def test_a_failed_pre_stop_hook_is_only_reported() -> None:
     life = prepared(running(hooked(before=EXEC)).withdraw())
-    life.answer("hook/app", signals.HookDone, failed=True, message="secret").tells(
+    life.answer("hook/app", signals.HookDone, failed=True, message="secret").then_kube_events(
         ("FailedPreStopHook", "PreStopHook failed")
     )
     assert life.kinds == ["HookEnded", "ContainerStopReleased"]
@@ -335,7 +335,7 @@ def test_a_pod_has_its_time_and_stays_failed() -> None:
     life = running(active_deadline_seconds=3600)
     assert life.due == T0 + 3_600_000
     assert life.wake().kinds == ["PodFailed", "ContainerStopRequested"]
-    life.tells(
+    life.then_kube_events(
         ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"),
         ("Killing", "Stopping container app"),
     )

@@ -22,7 +22,7 @@ def image_id(life: Life) -> str:
 def test_a_pull_reports_its_progress() -> None:
     life = pulling()
     before = life.effects
-    life.answer("container/app", signals.PullProgress, done_bytes=5, total_bytes=20).tells()
+    life.answer("container/app", signals.PullProgress, done_bytes=5, total_bytes=20).then_kube_events()
     life.then(
         pod.ImagePullProgress(
             pod=POD, uid="u1", container="app", attempt=0, image="busybox:1", done_bytes=5, total_bytes=20
@@ -41,7 +41,7 @@ def test_the_wait_for_a_turn_counts_by_itself() -> None:
         waited_milliseconds=60_000,
         size_bytes=7,
     )
-    life.tells(
+    life.then_kube_events(
         ("Pulled", 'Successfully pulled image "busybox:1" in 1.5s (1m1.5s including waiting). Image size: 7 bytes.')
     )
     assert life.only(pod.ImageReady).waited_milliseconds == 60_000
@@ -58,7 +58,7 @@ def test_an_images_id_is_its_registrys_name_for_it_or_else_the_engines() -> None
 
 def test_unreadable_secrets_are_reported_and_the_pull_continues() -> None:
     life = Life().apply(manifest()).sandbox_up().answer("container/app", signals.PullBegan, lost=("a", "b"))
-    life.tells(
+    life.then_kube_events(
         (
             "FailedToRetrieveImagePullSecret",
             "Unable to retrieve some image pull secrets (a, b); attempting to pull the image may not succeed.",
@@ -72,7 +72,7 @@ def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -
     detail = "received unexpected HTTP status: 503 Service Unavailable"
     message = f"image pull failed for busybox:1 because the registry is unavailable: {detail}"
     life = pulling().answer("container/app", signals.ImageRefused, reason="RegistryUnavailable", message=message)
-    life.tells(
+    life.then_kube_events(
         ("Failed", f'Failed to pull image "busybox:1": RegistryUnavailable: {detail}'),
         ("Failed", "Error: RegistryUnavailable"),
     )
@@ -94,7 +94,7 @@ def test_an_image_back_off_is_reported_at_each_sync_of_a_kubelet() -> None:
             life.wake()
             if life.kinds != ["ImageEnsureRequested"]:
                 assert life.kinds == ["ImageBackOffBegan"] if not times else ["BackOffContinued"]
-                life.tells(
+                life.then_kube_events(
                     ("BackOff", 'Back-off pulling image "busybox:1"'),
                     ("Failed", "Error: ImagePullBackOff"),
                 )
@@ -142,15 +142,15 @@ LOST_A = (
 def test_a_pull_is_given_the_secrets_in_the_specs_order() -> None:
     life = applied(Life(), private("b", "a", "b"), a="d1", b="d2")
     assert life.kinds[:2] == ["SpecAccepted", "PullSecretsChanged"]
-    life.sandbox_up().tells()
+    life.sandbox_up().then_kube_events()
     assert given_to_the_pull(life) == [("b", "d2"), ("a", "d1")]
 
 
 def test_missing_secrets_are_reported_once_and_the_pull_continues() -> None:
-    life = applied(Life(), private("a", "b"), b="d2").sandbox_up().tells(LOST_A)
+    life = applied(Life(), private("a", "b"), b="d2").sandbox_up().then_kube_events(LOST_A)
     assert given_to_the_pull(life) == [("b", "d2")]
     two = private("a", log=True)
-    life = applied(Life(), two).sandbox_up().tells(LOST_A)
+    life = applied(Life(), two).sandbox_up().then_kube_events(LOST_A)
     assert sorted(life.effects) == ["container/app", "container/log"], "two pulls, one report"
 
 
@@ -159,8 +159,10 @@ def test_a_secret_that_comes_later_is_given_to_the_next_try() -> None:
     running = life.effects["container/app"].intent
     changed(life, a="d1").then(pod.PullSecretsChanged(pod=POD, uid="u1", pull_secrets={"a": "d1"}))
     assert life.effects["container/app"].intent == running, "the pull at hand is not begun anew"
-    assert changed(life, a="d1").said == ()
-    life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="denied").wake().wake().tells()
+    assert changed(life, a="d1").events == ()
+    life.answer(
+        "container/app", signals.ImageRefused, reason="ErrImagePull", message="denied"
+    ).wake().wake().then_kube_events()
     assert given_to_the_pull(life) == [("a", "d1")]
 
 
@@ -177,11 +179,11 @@ def test_the_next_pod_of_the_name_has_its_own() -> None:
     applied(life, private("a"), uid="u2", a="d1")
     awaiting = changed(life, uid="u2", a="d2").only(pod.SuccessorAwaits)
     assert (awaiting.successor, awaiting.pull_secrets) == ("u2", {"a": "d2"})
-    assert changed(life, uid="u3", a="d3").said == ()
+    assert changed(life, uid="u3", a="d3").events == ()
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0").answer("pod", signals.CleanedUp)
     assert (life.state.uid, life.state.pull_secrets) == ("u2", {"a": "d2"})
 
 
 def test_secrets_of_a_pod_that_is_gone_are_ignored() -> None:
     life = applied(Life(), private("a"))
-    assert changed(life, uid="u0", a="d1").said == ()
+    assert changed(life, uid="u0", a="d1").events == ()

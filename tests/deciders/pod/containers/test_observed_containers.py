@@ -91,7 +91,7 @@ def test_the_last_dead_container_may_be_started_by_hand() -> None:
     life = running().dies().start().dies()
     life.at += 2000
     assert life.runs("app-1", attempt=1).kinds == ["ContainerStarted"]
-    life.tells(("Started", "Container started"))
+    life.then_kube_events(("Started", "Container started"))
     assert life.due is None
     assert life.dies().kinds[:1] == ["ContainerExited"]
 
@@ -149,7 +149,7 @@ def test_an_unobserved_exit_is_reported_once_for_each_container() -> None:
     gone = "ContainerStatusUnknown"
     life = running(container("app"), container("other")).dies("other", code=137, reason=gone)
     text = "could not be located: its real exit status is unknown and reported as exit code 137"
-    assert (gone, f"Container other {text}") in life.told
+    assert (gone, f"Container other {text}") in life.reasons_and_texts
     (event,) = (one for one in life.recorded if one.reason == gone)
     assert (event.severity, event.field_path) == ("Warning", "spec.containers{other}")
 
@@ -168,9 +168,9 @@ def test_an_unobserved_exit_is_reported_once_for_each_container() -> None:
         started_at=T0,
         finished_at=0,
     )
-    restarted.when(news).then().tells()
+    restarted.when(news).then().then_kube_events()
     restarted.dies("app", code=137, reason=gone)
-    assert [reason for reason, _ in restarted.told].count(gone) == 1
+    assert [reason for reason, _ in restarted.reasons_and_texts].count(gone) == 1
 
 
 def test_the_exit_of_a_stray_changes_no_status() -> None:
@@ -184,7 +184,7 @@ def test_the_exit_of_a_stray_changes_no_status() -> None:
         finished_at=life.at,
     )
     assert life.kinds == ["ContainerExited"]
-    life.tells()
+    life.then_kube_events()
 
 
 def test_the_last_dead_container_started_by_hand_during_the_next_start_is_a_stray() -> None:
@@ -202,7 +202,7 @@ def test_what_runs_and_is_not_the_current_attempt_is_stopped() -> None:
     life = running().runs("x1", name="app", attempt=9)
     assert life.kinds == ["StrayFound", "ContainerStopRequested"]
     assert life.facts[1].reason == "Superseded"
-    life.tells(("Killing", "Stopping container app"))
+    life.then_kube_events(("Killing", "Stopping container app"))
     life.runs("x1", name="app", attempt=9).then()
     life.runs("x2", name="ghost")
     life.runs("x3", uid="u0")
@@ -262,7 +262,7 @@ def test_a_stray_sandbox_is_stopped_the_own_one_is_not() -> None:
     life = running().runs("sandbox-0", name=pleg.SANDBOX)
     life.then()
     assert life.runs("s9", name=pleg.SANDBOX, attempt=9).kinds == ["StrayFound", "ContainerStopRequested"]
-    assert life.said[-1].field_path == ""
+    assert life.events[-1].field_path == ""
 
 
 def test_a_stray_that_cannot_be_stopped_is_retried() -> None:

@@ -188,7 +188,7 @@ def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
     result(life, "Liveness", "failure")
     stop = life.only(pod.ContainerStopRequested)
     assert (stop.reason, stop.grace_period_seconds) == ("LivenessFailed", 30)
-    life.tells(("Killing", "Container app failed liveness probe, will be restarted"))
+    life.then_kube_events(("Killing", "Container app failed liveness probe, will be restarted"))
     life.answer("create/app", signals.ContainerMade, id="app-1")
     life.stopped(code=137)
     at_once = ["RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested"]
@@ -210,14 +210,14 @@ def test_it_restarts_whatever_it_exits_with(policy: str) -> None:
 def test_it_does_not_restart_where_nothing_does() -> None:
     life = running(container(liveness_probe=EXEC), container("other"), restart_policy="Never")
     result(life, "Liveness", "failure")
-    life.tells(("Killing", "Container app failed liveness probe"))
+    life.then_kube_events(("Killing", "Container app failed liveness probe"))
     life.stopped(code=137)
     assert life.kinds == ["ContainerExited"]
 
 
 def test_the_last_one_of_a_pod_is_stopped_for_its_probe() -> None:
     life = running(container(liveness_probe=EXEC), restart_policy="Never")
-    result(life, "Liveness", "failure").tells(("Killing", "Container app failed liveness probe"))
+    result(life, "Liveness", "failure").then_kube_events(("Killing", "Container app failed liveness probe"))
     assert life.only(pod.ContainerStopRequested).reason == "LivenessFailed"
     life.stopped(code=137)
     assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
@@ -230,7 +230,7 @@ def test_the_probe_may_give_a_grace_of_its_own(own: int | None, grace: int) -> N
     result(life, "Startup", "failure")
     stop = life.only(pod.ContainerStopRequested)
     assert (stop.reason, stop.grace_period_seconds, stop.deadline) == ("StartupFailed", grace, T0 + grace * 1000)
-    life.tells(("Killing", "Container app failed startup probe, will be restarted"))
+    life.then_kube_events(("Killing", "Container app failed startup probe, will be restarted"))
 
 
 def test_a_pod_that_goes_has_its_own_grace() -> None:
@@ -259,7 +259,9 @@ def test_a_sidecar_gates_what_starts_after_it_and_is_restarted() -> None:
     result(life, "Startup", "success", "proxy")
     assert life.state.container("app").phase == "pulling"
     life.start("app")
-    result(life, "Liveness", "failure", "proxy").tells(("Killing", "Init container proxy failed liveness probe"))
+    result(life, "Liveness", "failure", "proxy").then_kube_events(
+        ("Killing", "Init container proxy failed liveness probe")
+    )
     life.stopped("container/proxy", 137)
     assert life.state.container("proxy").phase == "pulling"
 

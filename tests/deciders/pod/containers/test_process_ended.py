@@ -23,7 +23,7 @@ def test_the_sandbox_is_stopped_while_the_runtime_tidies_up_after_the_container(
     process_ended(life).then(
         pod.ContainerProcessEnded(pod=POD, uid="u1", container="app", attempt=0, id="app-0"),
         pod.SandboxStopRequested(pod=POD, uid="u1", attempt=0, id="sandbox-0"),
-    ).tells()
+    ).then_kube_events()
     assert set(life.effects) == {"container/app", "sandbox"}, "the exit is not reported yet"
     assert life.stopped().kinds == ["ContainerExited"]
     life.end()

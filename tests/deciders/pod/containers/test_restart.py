@@ -10,7 +10,7 @@ from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
 
 
 def times_reported(life: Life) -> int:
-    return sum(reason == "BackOff" for reason, _ in life.told)
+    return sum(reason == "BackOff" for reason, _ in life.reasons_and_texts)
 
 
 def crash_loop(exits: int) -> Life:
@@ -40,9 +40,9 @@ def test_the_first_restart_is_immediate_and_the_next_ones_wait() -> None:
 
 def test_a_long_wait_is_reported_again_with_the_same_message() -> None:
     life = crash_loop(6)
-    first, began = life.told, life.at
+    first, began = life.reasons_and_texts, life.at
     life.wake().then(pod.BackOffContinued(pod=POD, uid="u1", container="app", attempt=5, tell_again_at=began + 150_000))
-    assert (life.told, life.at, life.effects) == (first, began + 75_000, {})
+    assert (life.reasons_and_texts, life.at, life.effects) == (first, began + 75_000, {})
     life.wake().then(pod.BackOffContinued(pod=POD, uid="u1", container="app", attempt=5, tell_again_at=0))
     assert life.due == began + 160_000
 
@@ -51,13 +51,13 @@ def test_missed_reports_of_a_wait_are_not_sent_after_its_end() -> None:
     life = crash_loop(6)
     life.at += 400_000
     assert life.wake().kinds == ["ImageEnsureRequested"]
-    life.start().tells(("Created", "Container created"), ("Started", "Container started"))
+    life.start().then_kube_events(("Created", "Container created"), ("Started", "Container started"))
     assert life.due is None
 
 
 def test_a_back_off_is_reported_immediately_and_shown() -> None:
     life = running().dies().start().dies()
-    life.tells(("BackOff", "Back-off restarting failed container app in pod web_default(u1)"))
+    life.then_kube_events(("BackOff", "Back-off restarting failed container app in pod web_default(u1)"))
     one = life.state.container("app")
     assert (one.phase, one.reason, one.waited_seconds) == ("backing_off", "CrashLoopBackOff", 10)
     assert life.facts[-1] == pod.RestartScheduled(
@@ -158,7 +158,7 @@ def test_a_dead_sandbox_takes_its_containers_along() -> None:
         "ContainerExited",
         "SandboxStartRequested",
     ]
-    life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
+    life.then_kube_events(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
     life.sandbox_up()
     assert life.kinds.count("RestartScheduled") == 2
     life.start("app").start("log")
@@ -192,17 +192,17 @@ def test_a_refused_stop_is_retried() -> None:
     life = running().sandbox_dies()
     deadline = life.effects["container/app"].deadline
     life.answer("container/app", signals.StopRefused, message="daemon is down")
-    life.tells(("FailedKillPod", "error killing pod: daemon is down"))
+    life.then_kube_events(("FailedKillPod", "error killing pod: daemon is down"))
     assert life.effects == {}
     assert life.wake().kinds == ["ContainerStopRequested"]
-    life.tells()
+    life.then_kube_events()
     assert life.effects["container/app"].deadline == deadline
     assert "SandboxStartRequested" in life.stopped().kinds
 
 
 def test_a_sandbox_that_cannot_be_stopped_is_retried() -> None:
     life = running(restart_policy="Never").dies(code=0).fail("sandbox", "stuck")
-    life.tells(("FailedKillPod", "error killing pod: stuck"))
+    life.then_kube_events(("FailedKillPod", "error killing pod: stuck"))
     assert life.effects == {}
     assert life.wake().kinds == ["SandboxStopRequested"]
     assert life.only(pod.SandboxStopRequested).finished

@@ -29,7 +29,9 @@ def test_a_spec_leads_to_a_sandbox_then_images_then_starts() -> None:
 
     life.start("app")
     assert life.image_there("log").kinds == ["ImageReady", "ContainerStartRequested"]
-    life.tells(("Pulled", 'Container image "busybox:1" already present on machine and can be accessed by the pod'))
+    life.then_kube_events(
+        ("Pulled", 'Container image "busybox:1" already present on machine and can be accessed by the pod')
+    )
     start = life.effects["container/log"]
     assert isinstance(start, wanted.StartContainer)
     assert (start.sandbox_id, start.sandbox_ip, start.image_id) == ("sandbox-0", "10.1.0.2", "sha256:1")
@@ -37,13 +39,13 @@ def test_a_spec_leads_to_a_sandbox_then_images_then_starts() -> None:
 
     life.up("log").then(
         pod.ContainerStarted(pod=POD, uid="u1", container="log", attempt=0, id="log-0", started_at=T0)
-    ).tells(("Created", "Container created"), ("Started", "Container started"))
+    ).then_kube_events(("Created", "Container created"), ("Started", "Container started"))
     assert (life.effects, life.due) == ({}, None)
 
 
 def test_pod_events_name_the_container_field() -> None:
     life = running()
-    event = life.said[-1]
+    event = life.events[-1]
     assert (event.namespace, event.name, event.uid, event.field_path) == (
         "default",
         "web",
@@ -80,11 +82,11 @@ def test_a_waiting_container_holds_up_no_other() -> None:
 
 def test_a_pull_is_reported_when_it_begins_and_when_it_ends() -> None:
     life = Life().apply(manifest()).sandbox_up()
-    life.answer("container/app", signals.PullBegan).tells(("Pulling", 'Pulling image "busybox:1"'))
+    life.answer("container/app", signals.PullBegan).then_kube_events(("Pulling", 'Pulling image "busybox:1"'))
     assert life.state.container("app").phase == "pulling"
     life.answer(
         "container/app", signals.ImagePresent, image_id="i", pulled=True, milliseconds=1234, size_bytes=4711
-    ).tells(
+    ).then_kube_events(
         (
             "Pulled",
             'Successfully pulled image "busybox:1" in 1.234s (1.234s including waiting). Image size: 4711 bytes.',
@@ -97,10 +99,14 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
     waits = []
     for _ in range(7):
         life.answer("container/app", signals.ImageRefused, reason="ErrImagePull", message="no such image")
-        life.tells(("Failed", 'Failed to pull image "busybox:1": no such image'), ("Failed", "Error: ErrImagePull"))
+        life.then_kube_events(
+            ("Failed", 'Failed to pull image "busybox:1": no such image'), ("Failed", "Error: ErrImagePull")
+        )
         failed = life.at
         assert life.state.container("app").reason == "ErrImagePull"
-        life.wake().tells(("BackOff", 'Back-off pulling image "busybox:1"'), ("Failed", "Error: ImagePullBackOff"))
+        life.wake().then_kube_events(
+            ("BackOff", 'Back-off pulling image "busybox:1"'), ("Failed", "Error: ImagePullBackOff")
+        )
         assert life.state.container("app").reason == "ImagePullBackOff"
         assert life.waits_out().kinds == ["ImageEnsureRequested"]
         waits.append((life.at - failed) // 1000)
@@ -119,7 +125,7 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
 )
 def test_other_troubles_with_an_image(reason: str, recorded: tuple[str, str]) -> None:
     life = Life().apply(manifest()).sandbox_up()
-    life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").tells(
+    life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").then_kube_events(
         recorded, ("Failed", f"Error: {reason}")
     )
     # Only a pull has a back-off: these keep their reason and are retried in each sync.
@@ -149,7 +155,7 @@ def test_an_image_without_a_policy_is_pulled_by_its_tag() -> None:
 def test_a_sandbox_that_cannot_be_started_is_retried_under_the_same_number() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="port is taken")
     life.then(pod.SandboxStartFailed(pod=POD, uid="u1", attempt=0, message="port is taken", retry_at=T0 + 10_000))
-    life.tells(("FailedCreatePodSandBox", "Failed to create pod sandbox: port is taken"))
+    life.then_kube_events(("FailedCreatePodSandBox", "Failed to create pod sandbox: port is taken"))
     assert life.effects == {}
     first = Life().apply(manifest()).effects["sandbox"].intent
     assert life.wake().kinds == ["SandboxStartRequested"]
@@ -167,7 +173,7 @@ def test_the_second_sandbox_that_cannot_be_started_keeps_its_number() -> None:
 def test_a_container_that_cannot_be_created_is_retried_under_the_same_number() -> None:
     life = Life().apply(manifest()).sandbox_up().image_there()
     life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="bad mount")
-    life.tells(("Failed", "Error: bad mount"))
+    life.then_kube_events(("Failed", "Error: bad mount"))
     one = life.state.container("app")
     assert (one.phase, one.reason, one.attempt, one.restarts) == ("start_failed", "CreateContainerError", 0, 0)
     assert life.due == T0 + 10_000
@@ -185,7 +191,7 @@ def test_a_container_that_cannot_be_run_counts_as_an_exit() -> None:
     life.answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="no such file", id="app-0"
     )
-    life.tells(("Created", "Container created"), ("Failed", "Error: no such file"))
+    life.then_kube_events(("Created", "Container created"), ("Failed", "Error: no such file"))
     assert life.kinds == ["ContainerStartFailed", "RestartScheduled", "ImageEnsureRequested"]
     one = life.state.container("app")
     assert (one.attempt, one.reason, one.exit.exit_code, one.exit.reason) == (
@@ -220,7 +226,7 @@ def test_a_sandbox_found_dead_by_its_start_is_replaced_after_a_while() -> None:
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
     assert life.due == T0 + 10_000
     assert life.wake().kinds == ["SandboxStartRequested"]
-    life.tells(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
+    life.then_kube_events(("SandboxChanged", "Pod sandbox changed, it will be killed and re-created."))
     assert life.state.sandbox.attempt == 1
 
 
@@ -228,7 +234,7 @@ def test_a_field_that_is_not_honoured_keeps_its_container_waiting() -> None:
     blocked = container("odd", **RAW)
     life = Life().apply(manifest(blocked, container("app")))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
-    assert life.told[0][1].startswith("Error: spec.containers[0].volumeDevices: ")
+    assert life.reasons_and_texts[0][1].startswith("Error: spec.containers[0].volumeDevices: ")
     assert life.sandbox_up().kinds == ["SandboxStarted", "ImageEnsureRequested"]
     assert life.state.container("odd").phase == "waiting"
 
@@ -255,7 +261,7 @@ def test_a_field_of_the_pod_that_the_sandbox_has_no_part_in_lets_it_run() -> Non
 def test_a_pod_with_users_of_its_own_starts_no_sandbox() -> None:
     life = Life().apply(manifest(host_users=False))
     assert life.kinds == ["SpecAccepted", "SandboxBlocked", "ContainerBlocked"]
-    assert life.told[0][0] == "FailedCreatePodSandBox"
+    assert life.reasons_and_texts[0][0] == "FailedCreatePodSandBox"
     assert (life.effects, life.due) == ({}, None)
     assert life.withdraw().kinds == ["TerminationRequested", "CleanupRequested"]
     assert life.answer("pod", signals.CleanedUp).state is None
@@ -295,15 +301,15 @@ def test_unavailable_volumes_are_retried_as_the_kubelet_does() -> None:
     waits = []
     for _ in range(10):
         life.answer("container/app", signals.ContainerRefused, reason="FailedMount", message=message)
-        life.tells(("FailedMount", message))
-        assert [event.field_path for event in life.said if isinstance(event, Recorded)] == [""], "it is the pod's"
+        life.then_kube_events(("FailedMount", message))
+        assert [event.field_path for event in life.events if isinstance(event, Recorded)] == [""], "it is the pod's"
         one = life.state.container("app")
         assert one.phase == "start_failed"
         waits.append(one.retry_at - life.at)
         status = plain_status(life.state)["containerStatuses"][0]["state"]
         assert status == {"waiting": {"reason": "ContainerCreating"}}
         life.at = one.retry_at
-        life.wake().image_there("app").tells()
+        life.wake().image_there("app").then_kube_events()
     assert waits == [500, 1000, 2000, 4000, 8000, 16000, 32000, 64000, 122000, 122000]
     life.up("app")
     assert life.state.container("app").phase == "running"
@@ -313,4 +319,4 @@ def test_one_container_reports_volumes_for_which_several_wait() -> None:
     life = Life().apply(manifest(container("app"), container("log"))).sandbox_up().image_there("app").image_there("log")
     for name in ("app", "log"):
         life.answer(f"container/{name}", signals.ContainerRefused, reason="FailedMount", message="no volume")
-        life.tells(*((("FailedMount", "no volume"),) if name == "app" else ()))
+        life.then_kube_events(*((("FailedMount", "no volume"),) if name == "app" else ()))
