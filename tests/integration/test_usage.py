@@ -27,7 +27,7 @@ def docker_says(engine: PrivateDocker, container: str) -> dict[str, Any]:
     return found
 
 
-def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) -> None:
+def test_the_usage_of_a_real_container_matches_dockers_figures(docker_engine: PrivateDocker) -> None:
     runtime = DockerRuntime(docker_engine.host, timeout_seconds=HANG_SECONDS)
     box = runtime.create_sandbox(SandboxSpec(name="usage-box", labels={}, image=PAUSE.reference, hostname="h"))
     runtime.start(box)

@@ -135,7 +135,7 @@ class World:
     st.booleans(),
     st.tuples(st.sets(st.integers(0, 8)), st.integers(1, 8), st.integers(0, 15)),
 )
-def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
+def test_a_run_removes_nothing_that_runs_or_belongs_to_others(
     found: list[Box], policy: container_gc.Policy, known: set[str], ready: bool, turns: tuple[set[int], int, int]
 ) -> None:
     mischief, parallel, order = turns
@@ -163,7 +163,7 @@ def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
 LOST = labels.Owner(pod="default/lost", uid="lost", container="app", attempt=0, run="another log")
 
 
-def test_a_run_for_what_was_left_alone_removes_the_dead_of_a_lost_log_of_this_node_only() -> None:
+def test_a_run_for_left_alone_containers_removes_only_dead_ones_of_this_node() -> None:
     found: list[Box] = [("ours", "u1", "app", "exited")] * 3
     found += [(whose, "u9", "app", "exited") for whose in ("odd", "other node", "foreign")]
     world = World(found, container_gc.Policy(), parallel=4)
@@ -187,7 +187,7 @@ def test_a_run_for_what_was_left_alone_removes_the_dead_of_a_lost_log_of_this_no
     assert len(left) == 2
 
 
-def test_such_runs_do_remove_something() -> None:
+def test_random_runs_remove_something() -> None:
     found: list[Box] = [("ours", "u1", "app", "exited")] * 3 + [("odd", "", "", "exited")]
     world = World(found, container_gc.Policy())
     assert len([one for one in world.run(set()) if isinstance(one, container_gc.Removed)]) == 3
@@ -217,7 +217,7 @@ class Watching(Context):
         self.cancelled.set()
 
 
-def test_no_look_begins_in_the_middle_of_a_removal() -> None:
+def test_no_inventory_begins_during_a_removal() -> None:
     world, turns, watching = World([("ours", "u1", "app", "exited")] * 3, container_gc.Policy()), Asked(), Watching()
     collecting = replace(world.collecting, turns=turns)
     watch = threading.Thread(target=collecting.watch, args=(wanted.LookPeriodically(subject="p", intent="p"), watching))
@@ -237,7 +237,7 @@ def test_no_look_begins_in_the_middle_of_a_removal() -> None:
     assert effect.victim.id not in {one.id for one in look.containers}
 
 
-def test_removals_run_at_a_time_up_to_a_limit_and_never_next_to_a_look() -> None:
+def test_removals_run_concurrently_up_to_a_limit_and_never_during_an_inventory() -> None:
     turns, lock = Turns(3), threading.Lock()
     at_work: dict[str, int] = {"remove": 0, "look": 0}
     most = {"remove": 0, "look": 0}

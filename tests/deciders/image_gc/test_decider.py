@@ -62,7 +62,7 @@ def refused(scene: Scene, error: str = "busy") -> signals.RemovalRefused:
     return signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error=error)
 
 
-def test_images_are_watched_and_collected_periodically_once_the_settings_are_known() -> None:
+def test_images_are_inspected_periodically_once_the_settings_are_known() -> None:
     assert set(given(DECIDER).effects) == {"usage"}
     assert given(DECIDER).due is None
     story = given(DECIDER).when(looked(), at=T0).then(SET, ImagesChanged(at=T0, used_until=0))
@@ -73,7 +73,7 @@ def test_images_are_watched_and_collected_periodically_once_the_settings_are_kno
     story.when(looked(), at=T0 + 1).then()
 
 
-def test_only_what_changed_is_told() -> None:
+def test_only_changes_are_recorded() -> None:
     story = given(DECIDER, SET).when(looked(image("a"), image("b", 100, "x")), at=T0)
     story.then(ImagesChanged(at=T0, used_until=0, seen=(image("a"), image("b", 100, "x"))))
     story.when(looked(image("a"), image("b", 100, "x")), at=T0 + 30).then()
@@ -84,7 +84,7 @@ def test_only_what_changed_is_told() -> None:
     assert story.state.records["a"].first_detected == T0
 
 
-def test_an_image_whose_size_changes_keeps_its_age_and_counts_as_what_it_is_now() -> None:
+def test_an_image_whose_size_changes_keeps_its_age() -> None:
     story = scene(image("a", 10), image("b", 10)).when(looked(image("a", 70), image("b", 10)), at=T0 + 50)
     assert {key: (one.image.size_bytes, one.first_detected) for key, one in story.state.records.items()} == {
         "a": (70, T0),
@@ -92,7 +92,7 @@ def test_an_image_whose_size_changes_keeps_its_age_and_counts_as_what_it_is_now(
     }
 
 
-def test_the_end_of_a_use_is_the_last_look_that_saw_it() -> None:
+def test_an_image_was_last_used_when_an_inventory_last_saw_its_use() -> None:
     story = scene(image("a", 100, "x"))
     record = story.state.records["a"]
     assert ages.last_used(record, T0 + 500) == T0 + 500
@@ -105,13 +105,13 @@ def test_the_end_of_a_use_is_the_last_look_that_saw_it() -> None:
     assert ages.last_used(story.state.records["a"], T0 + 500) == T0 + 120
 
 
-def test_after_a_restart_the_last_run_tells_what_was_in_use() -> None:
+def test_the_last_run_determines_the_use_of_images_after_a_restart() -> None:
     story = scene(image("a", 100, "x")).when(looked(image("a", 100, "x"), disk=ROOMY), at=T0 + 300)
     story.when(looked(image("a")), at=T0 + 900)
     assert story.only(ImagesChanged).used_until == T0 + 300
 
 
-def test_a_clock_that_was_set_back_lets_nothing_stay_for_ever() -> None:
+def test_no_image_stays_permanently_after_the_clock_was_set_back() -> None:
     story = scene(image("a"), image("b", 100, "x")).when(
         looked(image("a"), image("b"), looked_before=T0 + 50), at=T0 + 60
     )
@@ -123,14 +123,14 @@ def test_a_clock_that_was_set_back_lets_nothing_stay_for_ever() -> None:
     story.when(looked(image("a"), image("b")), at=back + 1).then()
 
 
-def test_many_images_come_in_several_events() -> None:
+def test_many_images_are_split_into_several_events() -> None:
     many = tuple(image(f"i{number:04}") for number in range(501))
     story = given(DECIDER, SET).when(looked(*many), at=T0)
     assert [len(one.seen) for one in story.facts if isinstance(one, ImagesChanged)] == [500, 1]
     assert len(story.state.records) == 501
 
 
-def test_a_runtime_that_cannot_be_asked_forgets_nothing() -> None:
+def test_a_failed_inventory_changes_no_records() -> None:
     story = scene(image("a")).when(looked(error="no daemon"), at=T0 + 30).then()
     story.when(looked(error="no daemon", disk=signals.Disk()), at=T0 + 300)
     story.then(RunFinished(run=1, operation="collect", trigger="period", at=T0 + 300, error="no daemon"))
@@ -141,7 +141,7 @@ def test_a_runtime_that_cannot_be_asked_forgets_nothing() -> None:
     assert story.state.looked_at == T0
 
 
-def test_below_the_threshold_nothing_goes() -> None:
+def test_nothing_is_removed_below_the_threshold() -> None:
     story = scene(image("a"), image("b", 100, "x")).when(
         looked(image("a"), image("b", 100, "x"), disk=ROOMY), at=T0 + 9
     )
@@ -160,7 +160,7 @@ def test_below_the_threshold_nothing_goes() -> None:
     )
 
 
-def test_a_periodic_run_that_finds_what_the_last_one_reported_writes_nothing() -> None:
+def test_a_periodic_run_with_the_same_result_as_the_last_writes_nothing() -> None:
     images = (image("a"), image("b", 100, "x"))
     story = scene(*images).when(looked(*images, disk=ROOMY), at=T0)
     assert story.kinds == ["RunFinished"]
@@ -181,7 +181,7 @@ def test_a_periodic_run_that_finds_what_the_last_one_reported_writes_nothing() -
     assert story.only(RunFinished).request == "r1"
 
 
-def test_where_images_go_by_age_the_log_knows_their_use_more_often() -> None:
+def test_with_a_maximum_age_the_use_of_images_is_recorded_more_often() -> None:
     hour = image_gc.Policy(min_age_milliseconds=0, max_age_milliseconds=3_600_000)
     story = scene(image("a", 100, "x"), policy=hour)
     story.when(looked(image("a", 100, "x"), policy=hour, disk=ROOMY), at=T0)
@@ -190,7 +190,7 @@ def test_where_images_go_by_age_the_log_knows_their_use_more_often() -> None:
     assert story.kinds == ["RunFinished"]
 
 
-def test_images_go_one_after_the_other_until_enough_is_free() -> None:
+def test_images_are_removed_one_by_one_until_enough_is_free() -> None:
     images = (image("a"), image("b"), image("c"), image("p", pinned=True))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.then(
@@ -220,7 +220,7 @@ def test_images_go_one_after_the_other_until_enough_is_free() -> None:
     assert "run" not in story.effects
 
 
-def test_a_refusal_fails_the_run_and_the_next_image_has_its_turn() -> None:
+def test_a_refused_removal_fails_the_run_and_the_next_image_follows() -> None:
     images = (image("a"), image("b"), image("c"))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.when(refused(story), at=T0 + 9).then(ImageNotRemoved(error="busy", **of(candidate("a"))))
@@ -234,14 +234,14 @@ def test_a_refusal_fails_the_run_and_the_next_image_has_its_turn() -> None:
     assert set(story.state.records) == {"a", "b"}
 
 
-def test_an_image_that_went_by_itself_meanwhile() -> None:
+def test_an_image_that_has_already_been_removed() -> None:
     images = (image("a"), image("b"))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.when(looked(image("b")), at=T0 + 10).then(ImagesChanged(at=T0 + 10, used_until=T0 + 9, gone=("a",)))
     story.when(done(story), at=T0 + 11).then(ImageRemoved(**of(candidate("a"))))
 
 
-def test_too_little_to_be_freed_is_told() -> None:
+def test_a_run_that_frees_too_little_is_reported() -> None:
     story = scene(image("a", 50)).when(looked(image("a", 50), disk=FULL), at=T0 + 9)
     story.when(done(story), at=T0 + 9)
     words = (
@@ -256,7 +256,7 @@ def test_too_little_to_be_freed_is_told() -> None:
     assert story.state.failures == 0
 
 
-def test_a_disk_without_figures() -> None:
+def test_a_disk_without_capacity_is_reported() -> None:
     story = scene(image("a")).when(looked(image("a"), disk=signals.Disk(error="gone")), at=T0 + 9)
     assert story.only(RunFinished).error == "gone"
     story.then_kube_events()
@@ -268,7 +268,7 @@ AGE = image_gc.Policy(min_age_milliseconds=0, max_age_milliseconds=1_000)
 OLD = T0 + 5_000
 
 
-def test_what_is_too_old_goes_first_and_counts_for_the_disk() -> None:
+def test_images_above_the_maximum_age_go_first_and_count_as_freed() -> None:
     images = (image("a"), image("b"), image("c", 100, "x"))
     story = scene(*images, policy=AGE)
     story.when(looked(image("a"), image("b"), image("c"), looked_before=OLD - 10, policy=AGE), at=OLD)
@@ -288,7 +288,7 @@ def test_what_is_too_old_goes_first_and_counts_for_the_disk() -> None:
     assert story.only(RunFinished).kept == {"below_threshold": 1}
 
 
-def test_what_goes_for_want_of_room_is_decided_by_the_disk_without_what_was_too_old() -> None:
+def test_the_disk_is_measured_again_after_the_removal_of_old_images() -> None:
     images = (image("a"), image("b", 100, "x"), image("c", 100, "x"))
     story = scene(*images, policy=AGE)
     story.when(looked(image("a"), image("b"), image("c"), looked_before=OLD - 10, policy=AGE), at=OLD)
@@ -310,7 +310,7 @@ def test_what_goes_for_want_of_room_is_decided_by_the_disk_without_what_was_too_
     assert (finished.removed, finished.freed_bytes, finished.wanted_bytes, finished.error) == (3, 300, 140, "")
 
 
-def test_a_disk_that_cannot_be_read_again_fails_the_run() -> None:
+def test_a_run_fails_if_the_disk_cannot_be_measured_again() -> None:
     story = scene(image("a"), image("b"), policy=AGE)
     story.when(looked(image("a"), image("b", 100, "x"), policy=AGE, disk=FULL), at=OLD)
     story.when(done(story), at=OLD)
@@ -322,7 +322,7 @@ def test_a_disk_that_cannot_be_read_again_fails_the_run() -> None:
     assert DECIDER.evolve(story.state, DiskReadAgain(run=7)) is story.state
 
 
-def test_what_is_too_old_and_cannot_go_ends_the_run() -> None:
+def test_a_refused_removal_of_an_old_image_ends_the_run() -> None:
     images = (image("a"), image("b", 10, "x"))
     story = scene(*images, policy=AGE)
     story.when(looked(image("a"), image("b", 10), looked_before=OLD - 10, policy=AGE), at=OLD)
@@ -335,7 +335,7 @@ def test_what_is_too_old_and_cannot_go_ends_the_run() -> None:
     assert finished.kept == {"not_tried": 1}
 
 
-def test_what_is_too_old_goes_even_if_the_disk_cannot_be_read() -> None:
+def test_old_images_are_removed_even_if_the_disk_cannot_be_measured() -> None:
     story = scene(image("a"), policy=AGE)
     story.when(looked(image("a"), policy=AGE, disk=signals.Disk(error="gone")), at=OLD)
     assert story.only(RunStarted).error == "gone"
@@ -344,7 +344,7 @@ def test_what_is_too_old_goes_even_if_the_disk_cannot_be_read() -> None:
     assert (story.only(RunFinished).removed, story.only(RunFinished).error) == (1, "gone")
 
 
-def test_a_run_can_be_asked_for() -> None:
+def test_a_run_can_be_requested() -> None:
     images = (image("a"), image("b", 100, "x"))
     story = scene(*images).when(image_gc.CollectImages(request="r1", unused=True))
     story.then(RunRequested(operation="remove_unused", trigger="request", request="r1"))
@@ -364,7 +364,7 @@ def test_a_run_can_be_asked_for() -> None:
     assert story.state.failures == 0
 
 
-def test_all_that_is_not_used_goes_whatever_the_disk_says() -> None:
+def test_a_requested_run_removes_all_unused_images() -> None:
     story = scene(image("a")).when(image_gc.CollectImages(request="r1", unused=True))
     story.when(looked(image("a"), disk=signals.Disk(error="gone"), intent="look/1"), at=T0 + 9)
     story.when(done(story), at=T0 + 9)
@@ -372,7 +372,7 @@ def test_all_that_is_not_used_goes_whatever_the_disk_says() -> None:
     story.then_kube_events()
 
 
-def test_requests_wait_for_each_other_and_the_rest_for_them() -> None:
+def test_requested_runs_queue_and_precede_periodic_ones() -> None:
     images = (image("a"), image("b"))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.when(image_gc.CollectImages(request="r1")).when(image_gc.CollectImages(request="r2"))
@@ -386,30 +386,30 @@ def test_requests_wait_for_each_other_and_the_rest_for_them() -> None:
     story.when(looked(disk=ROOMY, intent="look/2"), at=T0 + 9).then()
 
 
-def test_a_full_disk_asks_once() -> None:
+def test_a_full_disk_requests_one_run() -> None:
     gone = kernel.BallastGivenUp(freed_bytes=1, error="full")
     story = scene().when(gone).then(RunRequested(operation="collect", trigger="disk"))
     story.when(gone).then()
 
 
-def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:
+def test_a_failed_inventory_fails_the_run() -> None:
     failed = EffectFailed(effect="Look", subject="run", intent="look/1", error="it hung", timed_out=True)
     story = given(DECIDER).when(failed).then()
     story.when(image_gc.CollectImages(request="r1")).when(failed, at=T0)
     story.then(RunFinished(run=1, operation="collect", trigger="request", request="r1", at=T0, error="it hung"))
 
 
-def test_answers_that_nobody_waits_for_are_passed_over() -> None:
+def test_unexpected_results_are_ignored() -> None:
     scene().when(signals.RemovalDone(subject="run", intent="remove/1/0")).then()
 
 
-def test_events_of_others_and_of_later_releases_change_nothing() -> None:
+def test_unknown_events_change_nothing() -> None:
     state = scene(image("a")).state
     assert DECIDER.evolve(state, kernel.ClockJumped(by_milliseconds=5)) is state
     assert DECIDER.evolve(state, image_gc.RunEvent(run=3)) is state
     assert not DECIDER.evolve(state, ImagesChanged(at=T0, used_until=0, gone=("a", "z"))).records
 
 
-def test_nothing_is_watched_for_room_where_the_threshold_is_a_hundred() -> None:
+def test_a_threshold_of_100_percent_disables_runs_for_disk_space() -> None:
     never = image_gc.Policy(high_threshold_percent=100)
     assert set(given(DECIDER, PolicySet(node="node", policy=never)).effects) == {"usage"}

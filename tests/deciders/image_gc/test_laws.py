@@ -101,7 +101,7 @@ class World:
 
 @settings(max_examples=300, deadline=None)
 @given(images, policies, st.booleans(), st.dictionaries(st.integers(0, 5), st.integers(0, 20), max_size=3))
-def test_a_run_removes_nothing_that_anybody_has_or_is_to_keep(
+def test_a_run_removes_no_image_that_is_used_or_pinned(
     found: list[tuple[int, bool, str, bool]], policy: image_gc.Policy, unused: bool, mischief: dict[int, int]
 ) -> None:
     world = World(found, policy)
@@ -146,6 +146,6 @@ def _no_more_than_needed(world: World, events: list[Event]) -> None:
     assert len(world.images.removed) == finished.removed
 
 
-def test_such_runs_do_remove_something() -> None:
+def test_random_runs_remove_something() -> None:
     world = World([(300, False, "nobody", True)] * 8, image_gc.Policy(min_age_milliseconds=0))
     assert [type(one) for one in world.run({}, T0)].count(image_gc.ImageRemoved) >= 1

@@ -27,7 +27,7 @@ ID = "sha256:" + "a" * 64
         ((), {}, ("sha256:a*",), True),
     ],
 )
-def test_by_label_and_by_name(
+def test_images_are_pinned_by_label_and_by_name(
     names: tuple[str, ...], labels: dict[str, str], patterns: tuple[str, ...], found: bool
 ) -> None:
     assert pinned(ID, names, labels, patterns) == found

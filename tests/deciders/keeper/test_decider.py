@@ -51,21 +51,21 @@ def job(scene: Scene) -> Any:
     return scene.effects.get("job")
 
 
-def test_the_standing_effects_are_always_wanted() -> None:
+def test_the_standing_effects_are_always_outstanding() -> None:
     assert set(scene().effects) == {"measure", "disk"}
     assert DECIDER.due(State()) is None
 
 
-def test_too_few_new_entries_are_left_alone() -> None:
+def test_too_few_new_entries_are_not_archived() -> None:
     scene().when(measured(99), at=T0 + 99).then()
 
 
-def test_a_chunk_is_archived() -> None:
+def test_enough_new_entries_are_archived() -> None:
     story = scene().when(measured(100), at=T0 + 100).then(asked(0, 100))
     assert job(story) == wanted.WriteArchive(subject="job", intent="job/1", after="0-0", upto=at(100))
 
 
-def test_few_entries_are_archived_when_they_have_become_old() -> None:
+def test_a_few_entries_are_archived_once_they_are_old() -> None:
     scene().when(measured(3), at=T0 + 1_000_000).then()
     scene().when(measured(3), at=T0 + 1_000_001).then(asked(0, 3))
     # From the archived ones on, not from the oldest that is still in the stream.
@@ -79,14 +79,14 @@ def test_one_job_at_a_time() -> None:
     scene(asked(0, 100)).when(measured(300), at=T0 + 300).then()
 
 
-def test_what_was_measured_before_the_last_archive_file_is_not_archived_twice() -> None:
+def test_a_measurement_from_before_the_last_archive_file_is_ignored() -> None:
     scene(asked(0, 100), written(1, 100)).when(measured(150, 0), at=T0 + 150).then()
     scene(asked(0, 100), written(1, 100)).when(measured(200, 0), at=T0 + 200).then(asked(100, 200))
     # The server knows of a file that the log does not tell of.
     scene(asked(0, 100), written(1, 100)).when(measured(250, 150), at=T0 + 250).then(asked(150, 250))
 
 
-def test_the_archive_file_is_told_and_the_job_is_over() -> None:
+def test_a_written_archive_file_is_recorded() -> None:
     done = signals.ArchiveDone(
         subject="job", intent="job/1", file="1", first=at(1), last=at(100), events=100, size_bytes=10, sha256="abc"
     )
@@ -95,7 +95,7 @@ def test_the_archive_file_is_told_and_the_job_is_over() -> None:
     story.when(done).then()
 
 
-def test_answers_of_another_job_are_passed_over() -> None:
+def test_results_of_another_job_are_ignored() -> None:
     scene(asked(0, 100)).when(signals.JobRefused(subject="job", intent="job/0", error="old")).then()
     scene().when(signals.JobRefused(subject="job", intent="job/1", error="nothing is asked for")).then()
 
@@ -108,7 +108,7 @@ def test_the_newest_archived_part_stays_in_the_stream() -> None:
     assert job(story) == wanted.TrimLog(subject="job", intent="job/3", upto=at(100))
 
 
-def test_nothing_is_trimmed_that_somebody_still_needs() -> None:
+def test_no_entry_is_trimmed_that_a_shard_still_needs() -> None:
     story = scene(*two_archives())
     story.when(measured(220, 200, needed={"pod/0": at(60), "pleg": at(220)}), at=T0 + 220)
     story.then(keeper.TrimRequested(upto=at(60)))
@@ -117,7 +117,7 @@ def test_nothing_is_trimmed_that_somebody_still_needs() -> None:
     story.when(measured(220, 200), at=T0 + 220).then()
 
 
-def test_trimming_goes_on_when_it_is_worth_it() -> None:
+def test_trimming_continues_once_enough_entries_can_go() -> None:
     story = scene(*two_archives(), keeper.TrimRequested(upto=at(60)))
     story.when(signals.TrimDone(subject="job", intent="job/3", upto=at(57), removed=57))
     story.then(keeper.LogTrimmed(upto=at(57), removed=57))
@@ -126,7 +126,7 @@ def test_trimming_goes_on_when_it_is_worth_it() -> None:
     story.when(measured(220, 200, needed={"pod/0": at(85)}), at=T0 + 220).then(keeper.TrimRequested(upto=at(85)))
 
 
-def test_a_busy_node_is_trimmed_as_well_as_archived() -> None:
+def test_a_busy_node_is_both_archived_and_trimmed() -> None:
     story = scene(*two_archives())
     busy = measured(300, 200, needed={"pod/0": at(300)})
     story.when(busy, at=T0 + 300).then(keeper.TrimRequested(upto=at(100)))
@@ -134,7 +134,7 @@ def test_a_busy_node_is_trimmed_as_well_as_archived() -> None:
     story.when(busy, at=T0 + 300).then(asked(200, 300))
 
 
-def test_a_failed_job_is_asked_for_again_later_and_later() -> None:
+def test_a_failed_job_is_retried_with_back_off() -> None:
     story, now = scene(), T0 + 100
     for failures, pause in enumerate((60, 120, 200, 200), 1):
         story.when(measured(100), at=now).then(asked(0, 100))
@@ -149,7 +149,7 @@ def test_a_failed_job_is_asked_for_again_later_and_later() -> None:
     assert story.when(done).state.failures == 0
 
 
-def test_a_trim_that_fails_is_asked_for_again() -> None:
+def test_a_failed_trim_is_retried() -> None:
     story = scene(*two_archives(), keeper.TrimRequested(upto=at(100)))
     failed = EffectFailed(effect="TrimLog", subject="job", intent="job/3", error="late", timed_out=True)
     story.when(failed, at=T0 + 220).then(keeper.TrimFailed(error="late", retry_at=T0 + 280))
@@ -159,7 +159,7 @@ def test_a_trim_that_fails_is_asked_for_again() -> None:
     assert job(story).intent == "job/4"
 
 
-def test_a_shard_is_let_go_after_its_time_and_held_again_with_an_owner() -> None:
+def test_a_shard_without_owner_no_longer_holds_back_trimming_until_it_has_one() -> None:
     needed = {"prober/1": "0-0", "pod/0": at(100)}
     story = scene(*two_archives())
     story.when(measured(220, 200, needed=needed, unowned={"prober/1": T0}), at=T0 + 7_000).then()
@@ -173,7 +173,7 @@ def test_a_shard_is_let_go_after_its_time_and_held_again_with_an_owner() -> None
     assert story.state.let_go == ()
 
 
-def test_the_ballast_is_told_once_each_way() -> None:
+def test_release_and_restoration_of_the_disk_reserve_are_each_recorded_once() -> None:
     gone, back = signals.ReserveReleased(freed_bytes=5, error="full"), signals.ReserveRestored(size_bytes=5)
     story = scene().when(back).then()
     story.when(gone).then(kernel.BallastGivenUp(freed_bytes=5, error="full"))
@@ -208,11 +208,11 @@ def test_an_event_of_a_later_release_changes_nothing() -> None:
     ("goal", "needed", "limit"),
     [((9, 9), [(5, 5), (7, 7)], (5, 5)), ((3, 3), [(5, 5)], (3, 3)), ((9, 9), [], START)],
 )
-def test_how_far_the_log_may_go(goal: tuple[int, int], needed: list[tuple[int, int]], limit: tuple[int, int]) -> None:
+def test_the_limit_of_trimming(goal: tuple[int, int], needed: list[tuple[int, int]], limit: tuple[int, int]) -> None:
     assert trim_limit(Position(*goal), [Position(*each) for each in needed]) == Position(*limit)
 
 
-def test_the_usual_numbers() -> None:
+def test_the_default_policy() -> None:
     usual = Policy()
     assert (usual.trim_entries, Policy(chunk_entries=1).trim_entries) == (5_000, 1)
     assert [usual.retry_at(failures, 0) for failures in (1, 2, 7, 50)] == [60_000, 120_000, 3_600_000, 3_600_000]

@@ -68,13 +68,13 @@ def rung(made: Scene) -> Scene:
     return made.when(Due(at=at), at=at)
 
 
-def test_pleg_hears_of_all_of_them() -> None:
+def test_pleg_subscribes_to_the_probers_events() -> None:
     routes = kind().subscribes
     assert {route(asked("a"))[0] for route in routes.values()} == {"node"}
     assert set(routes) == {prober.ProbeUnjudged, prober.KillAsked, prober.KillWithdrawn}
 
 
-def test_the_kill_of_one_pod_is_released_at_once() -> None:
+def test_the_kill_of_one_pod_is_released_immediately() -> None:
     made = scene().when(asked("a"), at=1_000)
     made.then(
         pleg.ProbeTroubleNoted(pod="default/a", at=1_000, short_of=("cpu",)),
@@ -86,7 +86,7 @@ def test_the_kill_of_one_pod_is_released_at_once() -> None:
     assert due(made) is None
 
 
-def test_trouble_of_three_pods_at_about_the_same_time_holds_kills_back() -> None:
+def test_trouble_of_three_pods_at_a_time_holds_kills_back() -> None:
     made = scene()
     for pod in ("a", "b"):
         made.when(unjudged(pod, "io"), at=1_000)
@@ -115,7 +115,7 @@ def test_trouble_at_different_times_or_without_a_shortage_holds_nothing_back() -
     assert made.state == State()
 
 
-def test_trouble_of_one_pod_is_noted_now_and_then_only() -> None:
+def test_trouble_of_one_pod_is_recorded_at_intervals() -> None:
     made = scene().when(unjudged("a", "cpu"), at=1_000)
     made.when(unjudged("a", "cpu"), at=1_000 + NOTED_MS - 1).then()
     made.when(unjudged("a", "cpu"), at=1_000 + NOTED_MS)
@@ -124,7 +124,7 @@ def test_trouble_of_one_pod_is_noted_now_and_then_only() -> None:
     assert set(made.state.probe_kills.troubled) == {"default/b"}, "what is long past is forgotten"
 
 
-def test_while_kills_are_held_back_trouble_of_all_pods_is_noted_together() -> None:
+def test_trouble_of_all_pods_is_recorded_together_while_kills_are_held_back() -> None:
     made = held_back()
     made.when(unjudged("d", "cpu"), at=2_000).then()
     made.when(unjudged("e", "cpu"), at=1_000 + NOTED_MS)
@@ -132,7 +132,7 @@ def test_while_kills_are_held_back_trouble_of_all_pods_is_noted_together() -> No
     assert made.state.probe_kills.troubled_at == 1_000 + NOTED_MS
 
 
-def test_held_kills_are_released_after_their_hold_one_each_interval() -> None:
+def test_held_kills_are_released_after_their_hold_one_per_interval() -> None:
     made = scene()
     for pod in ("x", "y", "a", "b", "c"):
         made.when(unjudged(pod, "cpu"), at=1_000)
@@ -151,7 +151,7 @@ def test_held_kills_are_released_after_their_hold_one_each_interval() -> None:
     ]
 
 
-def test_on_a_large_node_too_three_pods_are_enough_and_few_are_stopped_in_any_minute() -> None:
+def test_a_large_node_also_holds_kills_back_for_three_pods_and_releases_few_per_minute() -> None:
     """All 250 pods of a node time out from the same moment, and all kills are asked for at once when patience ends."""
     pods = [f"p{n}" for n in range(250)]
     made = scene()
@@ -173,7 +173,7 @@ def test_on_a_large_node_too_three_pods_are_enough_and_few_are_stopped_in_any_mi
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_the_last_of_many_waits_for_no_longer_than_the_docs_say(count: int) -> None:
+def test_the_last_of_many_kills_waits_no_longer_than_documented(count: int) -> None:
     made = held_back(*(f"p{n}" for n in range(count)))
     waits = []
     while made.state.probe_kills.held:
@@ -183,7 +183,7 @@ def test_the_last_of_many_waits_for_no_longer_than_the_docs_say(count: int) -> N
     assert max(waits) <= POLICY.hold_milliseconds + len(waits) * POLICY.interval
 
 
-def test_a_kill_that_is_withdrawn_gives_its_turn_to_the_next_one() -> None:
+def test_the_next_kill_follows_a_withdrawn_one() -> None:
     made = scene()
     for pod in ("a", "b", "c"):
         made.when(unjudged(pod, "cpu"), at=1_000)
@@ -194,7 +194,7 @@ def test_a_kill_that_is_withdrawn_gives_its_turn_to_the_next_one() -> None:
     rung(made).then(pleg.ProbeKillReleased(at=61_000, held_milliseconds=60_000, **run("b")))
 
 
-def test_it_ends_when_no_kill_waits_and_no_probe_has_had_trouble_for_a_while() -> None:
+def test_the_hold_back_ends_without_kills_and_recent_trouble() -> None:
     made = held_back()
     rung(made).then(pleg.ProbeKillReleased(at=61_000, held_milliseconds=60_000, **run("c")))
     made.when(unjudged("b", "cpu"), at=62_000)
@@ -210,7 +210,7 @@ def test_it_ends_when_no_kill_waits_and_no_probe_has_had_trouble_for_a_while() -
     assert made.only(pleg.ProbeKillReleased).held_milliseconds == 0
 
 
-def test_without_protection_nothing_is_held_and_what_was_is_released() -> None:
+def test_without_protection_held_kills_are_released_and_none_is_held() -> None:
     off = Policy(kills_per_minute=0)
     made = held_back("a", "b", "c", policy=off)
     made.then(pleg.ProbeKillReleased(at=1_000, **run("c")))
@@ -224,7 +224,7 @@ def test_without_protection_nothing_is_held_and_what_was_is_released() -> None:
     assert due(after) is None
 
 
-def test_a_kill_that_is_due_does_not_make_pleg_ill_nor_the_other_way_round() -> None:
+def test_due_kills_and_plegs_health_do_not_affect_each_other() -> None:
     made = held_back()
     failing = pleg.RelistFailing(error="away", last_listed_at=1_000, threshold_milliseconds=180_000)
     both = given(made.decider, *made.history, failing)

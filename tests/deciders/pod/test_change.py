@@ -20,7 +20,7 @@ def relabelled(**labels: str) -> podspec.Pod:
     return structs.replace(one, metadata=structs.replace(one.metadata, labels=labels))
 
 
-def test_a_change_that_starts_nothing_is_kept_for_the_day_that_the_log_is_lost() -> None:
+def test_a_change_that_starts_nothing_is_stored_on_disk() -> None:
     life = running().apply(changed := relabelled(a="b"))
     assert life.kinds == ["SpecAccepted"]
     (effect,) = life.effects.values()
@@ -65,7 +65,7 @@ def test_a_changed_container_is_replaced_under_any_policy() -> None:
     assert life.kept().effects == {}
 
 
-def test_under_never_a_changed_container_that_cannot_be_run_is_not_retried() -> None:
+def test_under_policy_never_a_changed_container_that_cannot_run_is_not_retried() -> None:
     life = running(restart_policy="Never").apply(manifest(container(args=("x",)), restart_policy="Never")).stopped()
     life.image_there().answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-1"
@@ -124,14 +124,14 @@ def test_a_ready_image_waits_for_the_new_sandbox() -> None:
     assert "ContainerStartRequested" in life.sandbox_up().kinds
 
 
-def test_a_ready_image_that_is_no_longer_wanted_is_not_started() -> None:
+def test_a_ready_image_of_a_removed_container_is_not_started() -> None:
     life = running(container("log"), container("app")).dies("log").sandbox_dies().image_there("log")
     life.apply(manifest(container("log", "busybox:2"), container("app")))
     life.stopped("container/app").sandbox_up()
     assert life.effects["container/log"].image == "busybox:2"
 
 
-def test_a_change_to_what_is_not_honoured_stops_and_stays_so() -> None:
+def test_a_change_to_an_unsupported_field_stops_the_container_permanently() -> None:
     life = running().apply(manifest(container(**RAW)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "ContainerStopRequested"]
     assert life.stopped().kinds == ["ContainerExited"]
@@ -139,14 +139,14 @@ def test_a_change_to_what_is_not_honoured_stops_and_stays_so() -> None:
     assert life.apply(manifest()).kinds == ["SpecAccepted", "RestartScheduled", "ImageEnsureRequested"]
 
 
-def test_a_change_to_users_of_its_own_stops_the_sandbox_too() -> None:
+def test_a_change_to_a_user_namespace_also_stops_the_sandbox() -> None:
     life = running().apply(manifest(host_users=False)).stopped()
     assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert (life.kept().effects, life.due) == ({}, None)
 
 
-def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started() -> None:
+def test_a_removed_container_is_stopped_and_an_added_one_is_started() -> None:
     life = running(container("app"), container("old")).apply(manifest(container("app"), container("new")))
     assert life.kinds == ["SpecAccepted", "ImageEnsureRequested", "ContainerStopRequested"]
     life.then_kube_events(("Killing", "Stopping container old"))
@@ -157,7 +157,7 @@ def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started(
     assert life.kept().effects == {}
 
 
-def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
+def test_a_removed_container_keeps_its_hook_and_grace_period() -> None:
     hook = podspec.LifecycleHandler(sleep=podspec.SleepAction(seconds=3))
     old = container("old", lifecycle=podspec.Lifecycle(pre_stop=hook))
     life = running(container("app"), old).apply(manifest(container("app")))
@@ -175,7 +175,7 @@ def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
     assert ending.state is None
 
 
-def test_a_container_that_left_and_came_back_while_it_stopped_is_the_next_attempt() -> None:
+def test_a_container_added_back_while_it_stops_is_the_next_attempt() -> None:
     both = manifest(container("app"), container("old"))
     life = running(*both.spec.containers).apply(manifest(container("app"))).apply(both)
     assert life.stopped("container/old", 143).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
@@ -192,7 +192,7 @@ def test_an_init_container_that_hangs_is_started_again_by_its_new_definition() -
     assert life.only(pod.ContainerStartRequested).container == "app"
 
 
-def test_what_is_being_started_when_it_leaves_the_spec_is_stopped_when_it_runs() -> None:
+def test_a_container_removed_during_its_start_is_stopped_once_it_runs() -> None:
     both = manifest(container("app"), container("old"))
     life = Life().apply(both).sandbox_up().start("app").image_there("old").apply(manifest(container("app")))
     assert life.up("old").kinds == ["ContainerStarted", "ContainerStopRequested"]
@@ -202,7 +202,7 @@ def test_what_is_being_started_when_it_leaves_the_spec_is_stopped_when_it_runs()
     assert (life.state.container("old"), life.due) == (None, None)
 
 
-def test_the_dead_of_a_container_that_left_the_spec_are_forgotten() -> None:
+def test_the_exit_of_a_removed_container_is_forgotten() -> None:
     both = manifest(container("app"), container("old"))
     life = running(*both.spec.containers).dies("old").apply(manifest(container("app")))
     assert life.kinds == ["SpecAccepted"]

@@ -27,11 +27,11 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_it_does_what_the_kubelet_does(case: dict[str, Any]) -> None:
+def test_the_actions_are_the_kubelets(case: dict[str, Any]) -> None:
     assert list(KINDS[case["kind"]](case)) == []
 
 
-def test_a_running_plain_init_container_of_a_pod_that_is_initialised_is_left_alone() -> None:
+def test_a_running_init_container_of_an_initialised_pod_is_not_touched() -> None:
     view = PodView(
         policy="Always",
         apps=("a",),
@@ -42,7 +42,7 @@ def test_a_running_plain_init_container_of_a_pod_that_is_initialised_is_left_alo
     assert pod_actions(view).init_to_start == ()
 
 
-def test_under_never_a_container_whose_liveness_failed_is_killed_and_not_started() -> None:
+def test_under_policy_never_a_container_with_a_liveness_failure_is_killed_and_not_restarted() -> None:
     view = PodView(
         policy="Never",
         apps=("a", "b"),
@@ -61,7 +61,7 @@ def test_messages_of_conditions_are_the_kubelets() -> None:
     assert initialised({"i": False}, ["i"], "Pending").message == "containers with incomplete status: [i]"
 
 
-def test_phases_that_the_cases_leave_out() -> None:
+def test_phases_that_the_kubelets_cases_omit() -> None:
     app = Status(state="running")
     sidecar = Status(state="missing", restartable=True)
     assert pod_phase("Always", [sidecar], [app]) == "Pending"
@@ -95,7 +95,7 @@ class UnheardOfSandbox(pod.SandboxEvent, frozen=True, kw_only=True):
     """A sandbox event that this release does not know."""
 
 
-def test_evolve_judges_nothing_and_never_fails() -> None:
+def test_evolve_validates_nothing_and_never_fails() -> None:
     who: dict[str, Any] = {"pod": POD, "uid": "u1"}
     app: dict[str, Any] = {**who, "container": "app", "attempt": 0}
     stop = pod.ContainerStopRequested(id="x", grace_period_seconds=1, deadline=1, reason="Superseded", **app)

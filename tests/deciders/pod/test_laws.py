@@ -156,7 +156,7 @@ def ends(life: Life) -> None:
 
 @settings(max_examples=120, deadline=None)
 @with_data(data=st.data())
-def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -> None:
+def test_no_sequence_of_messages_fails_and_every_termination_completes(data: st.DataObject) -> None:
     life = Watched().apply(data.draw(st.sampled_from(MANIFESTS)))
     for _ in range(data.draw(st.integers(0, 40))):
         step(life, data)
@@ -167,7 +167,7 @@ def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -
 
 @settings(max_examples=40, deadline=None)
 @with_data(data=st.data(), wanted_one=st.sampled_from((*MANIFESTS[:4], HOOKED, ORDERED)))
-def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: Pod) -> None:
+def test_a_pod_without_disturbances_runs(data: st.DataObject, wanted_one: Pod) -> None:
     life = Watched().apply(wanted_one)
     for _ in range(data.draw(st.integers(0, 25))):
         step(life, data)
@@ -186,14 +186,14 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
     assert phases == ["running"] * len(phases)
 
 
-def test_a_plan_that_goes_round_in_circles_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_that_loops_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     event = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").events[-1]
     monkeypatch.setattr(decider, "plan", lambda _state, _now: (event,))
     with pytest.raises(RuntimeError, match="the plan does not settle"):
         running()
 
 
-def test_a_timer_of_a_wait_never_rings_twice() -> None:
+def test_each_timer_of_a_wait_fires_once() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no")
     assert life.due is not None
     life.when(Due(at=life.due), at=life.due)

@@ -68,7 +68,7 @@ def _told(state: State, outcome: prober.Outcome, at: int) -> tuple[State, tuple[
 
 @settings(max_examples=150, deadline=None)
 @given(probe=NAMES, outcomes=OUTCOMES, successes=THRESHOLDS, failures=THRESHOLDS)
-def test_what_counts_is_what_the_kubelet_would_count(
+def test_the_result_is_what_the_kubelet_would_have(
     probe: prober.ProbeName, outcomes: list[prober.Outcome], successes: int, failures: int
 ) -> None:
     definition = Probe(success_threshold=successes, failure_threshold=failures)
@@ -84,7 +84,7 @@ def test_what_counts_is_what_the_kubelet_would_count(
 
 @settings(max_examples=100, deadline=None)
 @given(probe=NAMES, outcomes=OUTCOMES, successes=THRESHOLDS, failures=THRESHOLDS)
-def test_what_a_worker_keeps_to_itself_changes_nothing(
+def test_outcomes_that_a_worker_omits_change_nothing(
     probe: prober.ProbeName, outcomes: list[prober.Outcome], successes: int, failures: int
 ) -> None:
     definition = Probe(success_threshold=successes, failure_threshold=failures)

@@ -49,7 +49,7 @@ def released(**changes: Any) -> pleg.ProbeKillReleased:
     return pleg.ProbeKillReleased(**RUN | {"at": 30_000} | changes)
 
 
-def test_an_unjudged_outcome_is_an_event_and_moves_no_streak() -> None:
+def test_an_unjudged_outcome_is_an_event_and_changes_no_streak() -> None:
     scene = outcome(probing.probed(), "failure", at=2_000)
     before = scene.state
     unjudged(scene, 1, 0, 12_000).then(
@@ -73,7 +73,7 @@ def test_an_unjudged_outcome_is_an_event_and_moves_no_streak() -> None:
     assert scene.only(prober.ProbeFailed).consecutive == 2, "the streak goes on after it"
 
 
-def test_a_restarted_worker_goes_on_with_the_time_that_unjudged_outcomes_have_had() -> None:
+def test_a_restarted_worker_continues_the_run_of_unjudged_outcomes() -> None:
     scene = unjudged(outcome(probing.probed(), "success", at=2_000), 4, 31_000, 40_000)
     (effect,) = scene.effects.values()
     assert isinstance(effect, wanted.RunProbe)
@@ -85,7 +85,7 @@ def test_a_restarted_worker_goes_on_with_the_time_that_unjudged_outcomes_have_ha
     assert (scene.state.unjudged, scene.state.unjudged_milliseconds) == (0, 0)
 
 
-def test_a_success_that_ends_a_run_of_unjudged_ones_is_an_event() -> None:
+def test_a_success_that_ends_a_run_of_unjudged_outcomes_is_an_event() -> None:
     scene = unjudged(outcome(probing.probed(), "success", at=2_000), 1, 0, 12_000)
     outcome(scene, "success", at=22_000)
     assert scene.kinds == ["ProbeSucceeded"]
@@ -94,7 +94,7 @@ def test_a_success_that_ends_a_run_of_unjudged_ones_is_an_event() -> None:
     assert scene.state.unjudged == 0, "another container has all its time"
 
 
-def test_a_kill_on_a_machine_that_is_short_of_something_is_asked_for() -> None:
+def test_a_kill_during_a_shortage_is_requested() -> None:
     scene = asked()
     scene.then(
         prober.ProbeFailed(**counted("Liveness", 3, 3, 22_000, output="no")),
@@ -110,7 +110,7 @@ def test_a_kill_on_a_machine_that_is_short_of_something_is_asked_for() -> None:
     assert scene.only(prober.ProbeFailed).consecutive == 1, "the streak begins anew, as after any kill"
 
 
-def test_a_failing_startup_probe_asks_too_and_readiness_never_does() -> None:
+def test_a_failed_startup_probe_also_requests_a_kill_and_readiness_never_does() -> None:
     assert asked("Startup").kinds == ["ProbeFailed", "KillAsked"]
     scene = outcome(probing.probed("Readiness"), "success", at=1_500)
     for at in (2_000, 12_000, 22_000):
@@ -119,13 +119,13 @@ def test_a_failing_startup_probe_asks_too_and_readiness_never_does() -> None:
 
 
 @pytest.mark.parametrize("change", [{"id": "k9"}, {"started_at": 5}])
-def test_a_release_for_another_run_is_passed_over(change: dict[str, Any]) -> None:
+def test_a_release_for_another_run_is_ignored(change: dict[str, Any]) -> None:
     scene = asked().when(released(**change), at=30_000)
     scene.then()
     assert scene.state.asked
 
 
-def test_a_release_that_nobody_asked_for_is_passed_over() -> None:
+def test_an_unrequested_release_is_ignored() -> None:
     probing.probed().when(released(), at=30_000).then()
 
 
@@ -136,7 +136,7 @@ def test_a_success_withdraws_the_kill() -> None:
     scene.when(released(), at=33_000).then()
 
 
-def test_a_failure_on_a_machine_that_is_short_of_nothing_any_more_counts_at_once() -> None:
+def test_a_failure_after_the_shortage_counts_immediately() -> None:
     scene = outcome(asked(), "failure", at=32_000, output="no")
     scene.then(
         WITHDRAWN,
@@ -146,7 +146,7 @@ def test_a_failure_on_a_machine_that_is_short_of_nothing_any_more_counts_at_once
     assert scene.effects == {}
 
 
-def test_what_ends_the_container_or_its_probing_withdraws_the_kill() -> None:
+def test_the_end_of_the_container_or_its_probing_withdraws_the_kill() -> None:
     ends = (
         exited(),
         stopping("Deleted"),
@@ -161,12 +161,12 @@ def test_what_ends_the_container_or_its_probing_withdraws_the_kill() -> None:
         assert scene.state is None or scene.state.held is False
 
 
-def test_the_prober_hears_of_releases() -> None:
+def test_the_prober_subscribes_to_releases() -> None:
     route = kind().subscribes[pleg.ProbeKillReleased]
     assert route(released()) == ("default/web/app/Liveness",)
 
 
-def test_patience_lasts_for_its_limit_and_for_some_attempts_at_least() -> None:
+def test_attempts_stay_unjudged_for_the_limit_and_a_minimum_count() -> None:
     patience = Patience(10_000)
     assert not patience.succeeded()
     assert [patience.unjudged(at) for at in (1_000, 2_000)] == [True, False]
@@ -181,7 +181,7 @@ def test_patience_lasts_for_its_limit_and_for_some_attempts_at_least() -> None:
     assert patience.unjudged(95_000), "the first of a new run is news"
 
 
-def test_a_run_is_reported_now_and_then_and_goes_on_from_there_in_another_worker() -> None:
+def test_a_run_is_reported_at_intervals_and_another_worker_continues_it() -> None:
     patience = Patience(60_000)
     news = [at for at in range(0, 61_000, 1_000) if patience.unjudged(at)]
     assert news == [0, REPORT_MS, 2 * REPORT_MS, 3 * REPORT_MS, 4 * REPORT_MS]
@@ -192,7 +192,7 @@ def test_a_run_is_reported_now_and_then_and_goes_on_from_there_in_another_worker
     assert later.is_over(11_000)
 
 
-def test_a_worker_tells_the_first_failure_that_comes_without_a_shortage() -> None:
+def test_a_worker_reports_the_first_failure_without_a_shortage() -> None:
     streak = Streak(Probe(failure_threshold=2))
     assert [streak.is_news("failure", at, short=True) for at in (0, 1, 2)] == [True, True, False]
     assert [streak.is_news("failure", at) for at in (3, 4)] == [True, False]
@@ -224,21 +224,19 @@ def hangs(step: int, threshold: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
 @pytest.mark.parametrize("threshold", [1, 3])
-def test_a_container_that_hangs_on_a_stalled_machine_fails_within_the_bound_of_the_docs(
-    step: int, threshold: int
-) -> None:
+def test_a_hanging_container_on_a_stalled_machine_fails_within_the_documented_bound(step: int, threshold: int) -> None:
     began, _, failed = hangs(step, threshold)
     assert failed - began <= max(LIMIT, LEAST * step) + (threshold + 1) * step + 1_000
 
 
 @pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
 @pytest.mark.parametrize("threshold", [1, 3])
-def test_a_healthy_container_fails_no_earlier_in_a_stall_than_the_docs_say(step: int, threshold: int) -> None:
+def test_a_healthy_container_in_a_stall_fails_no_earlier_than_documented(step: int, threshold: int) -> None:
     _, ended, failed = hangs(step, threshold)
     assert failed - ended >= max(LIMIT, LEAST * step) + (threshold - 1) * step
 
 
-def test_by_default_a_stall_has_to_last_two_minutes_before_a_healthy_container_is_stopped() -> None:
+def test_by_default_a_healthy_container_is_stopped_after_a_stall_of_two_minutes() -> None:
     _, ended, failed = hangs(1_000, 3)
     settings = Settings(node="n", root_dir=Path("/"))
     assert settings.probe_unjudged_limit == LIMIT

@@ -40,7 +40,7 @@ def with_pod(uid: str = "u1", needs: PodNeeds = SMALL) -> Scene:
     return given(DECIDER, qos.NodeDescribed(node=node()), admitted(uid, needs), ready(uid))
 
 
-def test_before_anything_is_known_only_the_node_is_looked_at() -> None:
+def test_only_the_node_is_inspected_before_it_is_known() -> None:
     scene = given(DECIDER)
     assert set(scene.effects) == {"node"}
     assert scene.due is None
@@ -49,7 +49,7 @@ def test_before_anything_is_known_only_the_node_is_looked_at() -> None:
     scene.when(seen()).then()
 
 
-def test_a_pod_is_admitted_and_its_cgroup_made() -> None:
+def test_a_pod_is_admitted_and_its_cgroup_created() -> None:
     scene = described().when(asked("u1", SMALL)).then(admitted("u1"))
     tree: Any = scene.effects["tree"]
     assert [one.path for one in tree.tree][-1] == ("kubepods", "burstable", "podu1")
@@ -62,11 +62,11 @@ def test_a_pod_is_admitted_and_its_cgroup_made() -> None:
     assert kept.settled == {("kubepods", "burstable", "podu1")}
 
 
-def test_a_request_that_is_repeated_is_answered_again() -> None:
+def test_a_repeated_request_is_answered_again() -> None:
     with_pod().when(asked("u1", SMALL)).then(ready("u1"))
 
 
-def test_where_the_cgroup_is_goes_by_class_and_driver() -> None:
+def test_the_cgroup_path_depends_on_class_and_driver() -> None:
     scene = described(driver="systemd")
     scene.when(asked("a-b", need("Guaranteed"))).when(signals.TreeKept(revision=9))
     assert scene.only(qos.CgroupReady).parent == "kubepods-poda_b.slice"
@@ -74,7 +74,7 @@ def test_where_the_cgroup_is_goes_by_class_and_driver() -> None:
     assert scene.only(qos.CgroupReady).parent == "kubepods-besteffort-podc.slice"
 
 
-def test_who_asks_too_early_is_answered_when_the_node_is_known() -> None:
+def test_an_early_request_is_answered_once_the_node_is_known() -> None:
     scene = given(DECIDER)
     scene.when(asked("u1", need(cpu=2500))).then(qos.PodAwaited(needs=need(cpu=2500), **who("u1")))
     scene.when(asked("u1", need(cpu=2500))).then()
@@ -86,7 +86,7 @@ def test_who_asks_too_early_is_answered_when_the_node_is_known() -> None:
     assert set(scene.state.shares) == {"u1", "u3"}
 
 
-def test_a_pod_that_does_not_fit_is_refused_in_the_kubelets_words() -> None:
+def test_a_pod_that_does_not_fit_is_refused_with_the_kubelets_message() -> None:
     scene = with_pod(needs=need(cpu=2500)).when(asked("u2", need(cpu=501)))
     said = "Node didn't have enough resource: cpu, requested: 501, used: 2500, capacity: 3000"
     scene.then(qos.PodRefused(reason="OutOfcpu", message=said, **who("u2")))
@@ -94,12 +94,12 @@ def test_a_pod_that_does_not_fit_is_refused_in_the_kubelets_words() -> None:
     scene.when(asked("u2", need(cpu=500))).then(admitted("u2", need(cpu=500)))
 
 
-def test_what_runs_already_is_not_refused() -> None:
+def test_a_running_pod_is_not_refused() -> None:
     big = need(cpu=9000)
     described().when(asked("u1", big, running=True)).then(admitted("u1", big))
 
 
-def test_a_pod_that_needs_something_else_is_looked_at_anew() -> None:
+def test_a_pod_with_changed_needs_is_admitted_again() -> None:
     scene = with_pod().when(asked("u1", OTHER)).then(admitted("u1", OTHER))
     tree: Any = scene.effects["tree"]
     assert tree.tree[-1].values.cpu_shares == 716
@@ -110,7 +110,7 @@ def test_a_pod_that_needs_something_else_is_looked_at_anew() -> None:
 
 
 @pytest.mark.parametrize("over", [pod.CgroupReleased(**who("u1")), pod.PodEnded(**who("u1"))])
-def test_a_pod_that_is_over_takes_nothing(over: pod.PodEvent) -> None:
+def test_a_finished_pod_takes_no_resources(over: pod.PodEvent) -> None:
     scene = with_pod().when(over).then(qos.PodReleased(**who("u1")))
     tree: Any = scene.effects["tree"]
     assert len(tree.tree) == 3
@@ -118,18 +118,18 @@ def test_a_pod_that_is_over_takes_nothing(over: pod.PodEvent) -> None:
     scene.when(over).then()
 
 
-def test_a_release_wins_over_what_is_being_made() -> None:
+def test_a_release_precedes_a_pending_creation() -> None:
     scene = described().when(asked("u1", SMALL)).when(pod.PodEnded(**who("u1")))
     scene.when(signals.TreeKept(revision=2)).then()
 
 
-def test_without_cgroups_nobody_waits_for_one() -> None:
+def test_without_cgroups_no_pod_waits_for_one() -> None:
     scene = described(version=0, driver="", root=()).when(asked("u1", SMALL))
     scene.then(admitted("u1"), qos.CgroupReady(**who("u1")))
     assert set(scene.effects) == {"node"}
 
 
-def test_where_cgroups_are_elsewhere_every_pod_gets_another() -> None:
+def test_a_changed_root_moves_every_pods_cgroup() -> None:
     scene = with_pod().when(seen(root=("mine", "kubepods")))
     scene.when(signals.TreeKept(revision=3)).then(ready("u1", "/mine/kubepods/burstable/podu1"))
     scene.when(seen(version=0, driver="", root=()))
@@ -138,13 +138,13 @@ def test_where_cgroups_are_elsewhere_every_pod_gets_another() -> None:
     assert scene.kinds == ["NodeDescribed"]
 
 
-def test_a_node_that_is_described_otherwise_where_the_cgroups_are_the_same() -> None:
+def test_a_changed_node_description_with_the_same_cgroups() -> None:
     scene = given(DECIDER, qos.PodAwaited(needs=SMALL, **who("u0")), qos.NodeDescribed(node=node()), admitted("u1"))
     scene.when(seen(max_pods=5))
     assert scene.kinds == ["NodeDescribed", "PodAdmitted"]
 
 
-def test_what_was_put_right_and_removed_is_said() -> None:
+def test_restored_and_removed_cgroups_are_recorded() -> None:
     change = qos.Change(file="cpu.shares", found="7", wanted="512")
     kept = signals.TreeKept(
         revision=2,
@@ -157,7 +157,7 @@ def test_what_was_put_right_and_removed_is_said() -> None:
     )
 
 
-def test_what_fails_is_said_once_and_keeps_its_pods_waiting() -> None:
+def test_a_failure_is_reported_once_and_its_pods_wait() -> None:
     scene = (
         described().when(asked("u1", SMALL)).when(asked("u2", need("BestEffort"))).when(asked("u3", need("Guaranteed")))
     )
@@ -180,7 +180,7 @@ def test_what_fails_is_said_once_and_keeps_its_pods_waiting() -> None:
     scene.when(signals.TreeKept(revision=9)).then(qos.CgroupWorking(cgroup="kubepods/burstable"), ready("u1"))
 
 
-def test_what_is_the_matter_with_the_node_is_told_of_the_node() -> None:
+def test_a_failure_of_a_node_cgroup_is_reported_for_the_node() -> None:
     scene = given(DECIDER).when(seen(name="n1", lost=("no pids",)))
     scene.then_kube_events(("FailedNodeAllocatableEnforcement", "no pids"))
     assert (scene.recorded[0].object_kind, scene.recorded[0].name) == ("Node", "n1")
@@ -192,7 +192,7 @@ def test_what_is_the_matter_with_the_node_is_told_of_the_node() -> None:
     scene.then_kube_events(("FailedNodeAllocatableEnforcement", said))
 
 
-def test_a_leftover_that_fails_is_nobodys_event() -> None:
+def test_a_failed_removal_of_an_unowned_cgroup_is_not_a_pods_event() -> None:
     failed = signals.Failed(path=("kubepods", "podx"), error="busy")
     with_pod().when(signals.TreeKept(revision=2, failed=[failed])).then_kube_events()
 
@@ -223,7 +223,7 @@ def of_containers(scene: Scene) -> list[Cgroup]:
     return [one for one in tree.tree if one.is_containers]
 
 
-def test_a_container_that_runs_is_kept_to_what_its_runtime_has_no_words_for() -> None:
+def test_a_running_containers_values_beyond_the_runtimes_are_kept() -> None:
     scene = given(DECIDER, qos.NodeDescribed(node=node(**MEMORY_QOS)), admitted("u1", OF_APP), ready("u1"))
     before: Any = scene.effects["tree"]
     scene.when(began()).then(kept())
@@ -252,7 +252,7 @@ def test_a_container_that_runs_is_kept_to_what_its_runtime_has_no_words_for() ->
         ({"version": 2, "memory_reservation": "TieredReservation"}, OF_APP, True),
     ],
 )
-def test_a_container_without_anything_to_keep_is_none_of_our_business(
+def test_a_container_without_such_values_has_no_cgroup_in_the_tree(
     of_node: dict[str, Any], needs: PodNeeds, said: bool
 ) -> None:
     scene = given(DECIDER, qos.NodeDescribed(node=node(**of_node)), admitted("u1", needs), ready("u1"))
@@ -260,19 +260,19 @@ def test_a_container_without_anything_to_keep_is_none_of_our_business(
     assert len(of_containers(scene)) == said
 
 
-def test_pages_alone_are_kept_on_v1() -> None:
+def test_only_huge_page_limits_are_kept_on_cgroup_v1() -> None:
     scene = given(DECIDER, qos.NodeDescribed(node=node(**{**MEMORY_QOS, "version": 1})), admitted("u1", PAGED))
     assert of_containers(scene.when(began()))[0].values == Values(huge_pages=((2 * MIB, 2 * MIB),))
 
 
-def test_a_container_that_runs_before_the_node_is_known() -> None:
+def test_a_container_that_starts_before_the_node_is_known() -> None:
     scene = given(DECIDER, qos.PodAwaited(needs=OF_APP, running=True, **who("u1")))
     scene.when(began()).then(kept())
     scene.when(seen(**MEMORY_QOS))
     assert [one.path[-1] for one in of_containers(scene)] == ["c1"]
 
 
-def test_what_is_told_of_unknown_pods_changes_nothing() -> None:
+def test_events_of_unknown_pods_change_nothing() -> None:
     given(DECIDER).when(began()).then()
     told = (
         kept(),
@@ -285,7 +285,7 @@ def test_what_is_told_of_unknown_pods_changes_nothing() -> None:
     assert given(DECIDER).when(signals.TreeKept(revision=0)).facts == ()
 
 
-def test_what_is_told_of_a_share_before_the_node_is_known() -> None:
+def test_events_of_a_share_before_the_node_is_known() -> None:
     scene = given(DECIDER, qos.PodAwaited(needs=SMALL, **who("u1")))
     scene.when(signals.TreeKept(revision=0)).then()
     scene.when(pod.PodEnded(**who("u1"))).then(qos.PodReleased(**who("u1")))
@@ -306,7 +306,7 @@ def awaits(uid: str, holder: str, *, asked_at: int, needs: PodNeeds | None = Non
     )
 
 
-def test_a_port_that_another_pod_holds_is_awaited_first_come_first_served() -> None:
+def test_pods_wait_for_a_held_port_in_order_of_their_requests() -> None:
     scene = with_pod(needs=on_port())
     at = scene.at = 1000
     scene.when(asked("u9", on_port())).then(awaits("u9", "u1", asked_at=at))
@@ -324,7 +324,7 @@ def test_a_port_that_another_pod_holds_is_awaited_first_come_first_served() -> N
     scene.when(pod.PodEnded(**who("u9"))).then(qos.PodReleased(**who("u9")), admitted("u2", on_port()))
 
 
-def test_without_waiting_a_pod_whose_port_is_held_is_rejected_in_the_kubelets_words() -> None:
+def test_without_waiting_a_pod_whose_port_is_held_is_rejected_with_the_kubelets_message() -> None:
     waiting = node(wait_for_host_ports=False)
     scene = given(DECIDER, qos.NodeDescribed(node=waiting), admitted("u1", on_port()), ready("u1"))
     refused = qos.PodRefused(reason="NodePorts", message="Predicate NodePorts failed", **who("u2"))
@@ -338,7 +338,7 @@ def test_without_waiting_a_pod_whose_port_is_held_is_rejected_in_the_kubelets_wo
     scene.when(asked("u3", on_port(), running=True)).then(admitted("u3", on_port()))
 
 
-def test_a_pod_whose_changed_spec_needs_a_held_port_gives_up_what_it_had() -> None:
+def test_a_pod_whose_changed_spec_needs_a_held_port_releases_its_share() -> None:
     scene = with_pod(needs=on_port())
     scene.at = 1000
     scene.when(asked("u2", SMALL)).then(admitted("u2"))
@@ -349,7 +349,7 @@ def test_a_pod_whose_changed_spec_needs_a_held_port_gives_up_what_it_had() -> No
     assert scene.state.shares["u2"].asked_at == 0
 
 
-def test_one_that_waits_may_be_gone_before_the_node_is_known() -> None:
+def test_a_waiting_pod_may_end_before_the_node_is_known() -> None:
     scene = given(DECIDER).when(asked("u1", on_port())).when(asked("u2", on_port()))
     scene.when(pod.PodEnded(**who("u2"))).then(qos.PodReleased(**who("u2")))
     scene.when(asked("u3", on_port())).when(seen())

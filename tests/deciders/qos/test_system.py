@@ -31,7 +31,7 @@ def told(**files: str) -> System:
     return system(host, engine, name="n", machine="x86_64", version="0.1")
 
 
-def test_what_the_machine_says_of_itself() -> None:
+def test_the_machines_identity_is_read() -> None:
     found = told(machine_id="abc\n", osrelease="6.1.0\n", os_release='ID=debian\nPRETTY_NAME="Debian 12"\n')
     assert (found.machine_id, found.kernel_version, found.os_image) == ("abc", "6.1.0", "Debian 12")
     assert (found.architecture, found.operating_system, found.hostname) == ("amd64", "linux", "n")
@@ -39,7 +39,7 @@ def test_what_the_machine_says_of_itself() -> None:
     assert (found.internal_ip, found.storage_bytes) == ("192.0.2.7", 1 << 40)
 
 
-def test_what_is_not_there_is_empty() -> None:
+def test_missing_values_are_empty() -> None:
     found = told()
     assert (found.machine_id, found.os_image, found.system_uuid) == ("", "", "")
     assert architecture("riscv64") == "riscv64"

@@ -93,7 +93,7 @@ class Slow(FakeRuntime):
         super().remove_dead(container_id)
 
 
-def test_dead_containers_are_removed_eight_at_a_time_with_one_answer_each(redis: PrivateRedis, tmp_path: Path) -> None:
+def test_dead_containers_are_removed_eight_at_a_time_with_one_result_each(redis: PrivateRedis, tmp_path: Path) -> None:
     runtime = Slow()
     for number in range(DEAD):
         spec = SandboxSpec(name=f"dead{number}", labels=labels.of_node("node"), image="image:1", hostname="x")
@@ -113,7 +113,7 @@ def test_dead_containers_are_removed_eight_at_a_time_with_one_answer_each(redis:
     assert {job.limit for job in collecting.effects().values()} == {PARALLEL}, "no thread for a removal that waits"
 
 
-def test_many_plugins_are_followed_and_one_too_many_is_refused(
+def test_plugins_are_followed_up_to_the_limit_and_more_are_refused(
     redis: PrivateRedis, tmp_path: Path, short_folder: Path
 ) -> None:
     plugins = short_folder / "device-plugins"

@@ -73,7 +73,7 @@ def ask(probes: Probes, container_id: str, *command: str, seconds: float = HANG_
     return probes.ask(ExecTarget(container_id=container_id, command=command), seconds)
 
 
-def test_the_exit_code_decides_and_the_output_is_kept(probes: Probes, app: str) -> None:
+def test_the_exit_code_gives_the_result_and_the_output_is_kept(probes: Probes, app: str) -> None:
     reading = ask(probes, app, SHELL, "-c", "echo out; echo err >&2")
     assert (reading.result, reading.code, sorted(reading.output.split())) == ("success", 0, ["err", "out"])
     reading = ask(probes, app, "cat", "/tmp/healthy")
@@ -83,14 +83,14 @@ def test_the_exit_code_decides_and_the_output_is_kept(probes: Probes, app: str) 
     assert len(reading.output) == 10_240
 
 
-def test_a_binary_that_is_not_there(probes: Probes, app: str) -> None:
+def test_a_missing_binary(probes: Probes, app: str) -> None:
     reading = ask(probes, app, "/no/such/command")
     assert reading.result == "failure"
     assert reading.code in (126, 127)
     assert "no such file or directory" in reading.output
 
 
-def test_when_its_time_is_up_it_is_gone_with_all_its_children(
+def test_a_timed_out_command_is_killed_with_all_its_children(
     probes: Probes, world: World, app: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.runtime.run_exec
@@ -118,7 +118,7 @@ def test_when_its_time_is_up_it_is_gone_with_all_its_children(
     assert ask(probes, app, "true").result == "success"
 
 
-def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: str) -> None:
+def test_a_cancelled_command_is_also_killed(probes: Probes, world: World, app: str) -> None:
     told: list[Reading] = []
     target = ExecTarget(container_id=app, command=(SHELL, "-c", STUBBORN))
     attempts = []
@@ -129,7 +129,7 @@ def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: st
     assert told == []
 
 
-def test_commands_that_hang_hold_no_other_up(probes: Probes, world: World, app: str) -> None:
+def test_hanging_commands_delay_no_other(probes: Probes, world: World, app: str) -> None:
     """More of them than there are places, each with a time-out of an hour."""
     told: list[Reading] = []
     attempts: list[Attempt] = []
@@ -151,7 +151,7 @@ def test_commands_that_hang_hold_no_other_up(probes: Probes, world: World, app: 
     assert told == []
 
 
-def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: str) -> None:
+def test_a_container_that_dies_during_a_probe(probes: Probes, world: World, app: str) -> None:
     killer = threading.Thread(
         target=lambda: (wait_until(lambda: bool(execs(world, app)), "the command"), world.runtime.kill(app))
     )
@@ -174,7 +174,7 @@ def saving(docker_engine: PrivateDocker) -> Iterator[Probes]:
     runtime.close()
 
 
-def test_no_thread_and_no_file_is_left(saving: Probes, app: str) -> None:
+def test_probes_leave_no_thread_and_no_open_file(saving: Probes, app: str) -> None:
     """The first round opens the connection to the engine that is kept."""
     probes = saving
 

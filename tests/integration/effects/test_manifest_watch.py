@@ -71,7 +71,7 @@ def put(path: Path, document: dict[str, Any]) -> None:
     unfinished.rename(path)
 
 
-def test_a_file_is_told_as_its_pods_and_then_the_listing(watch: Watch) -> None:
+def test_a_file_is_reported_with_its_pods_before_the_listing(watch: Watch) -> None:
     read, listed = watch.sent()
     path = str(watch.folder / "web.json")
     assert (read.path, read.errors, read.findings) == (path, (), ())
@@ -82,7 +82,7 @@ def test_a_file_is_told_as_its_pods_and_then_the_listing(watch: Watch) -> None:
     assert pod.uid == identity.file_uid(node="node-1", path=path, pod="default/web", digest=pod.digest)
 
 
-def test_a_bad_file_is_told_with_its_errors_and_no_pods(watch: Watch) -> None:
+def test_an_invalid_file_is_reported_with_its_errors_and_without_pods(watch: Watch) -> None:
     bad = manifest("web", imagePullPolicy="Sometimes")
     with capture_logs() as logged:
         put(watch.folder / "bad.json", bad)
@@ -94,7 +94,7 @@ def test_a_bad_file_is_told_with_its_errors_and_no_pods(watch: Watch) -> None:
     assert any(error.startswith("bad.json: spec.containers[0].imagePullPolicy") for error in read.errors), read.errors
 
 
-def test_findings_are_told_as_lines(watch: Watch) -> None:
+def test_findings_are_reported_as_lines(watch: Watch) -> None:
     put(watch.folder / "more.json", manifest("more", volumeDevices=[{"name": "raw"}]))
     wait_until(lambda: watch.last(signals.FileRead).path.endswith("more.json"), "the file")
     read = watch.last(signals.FileRead)

@@ -74,7 +74,7 @@ def cli(here: Place, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
-def test_killed_again_and_again_the_whole_history_is_there(here: Place) -> None:
+def test_the_history_is_complete_after_repeated_kills(here: Place) -> None:
     agent = here.start(**TUNING)
     agent.wait_for_line("own redis-server")
     store = here.store()
@@ -161,7 +161,7 @@ def _damage_is_named(here: Place, store: RedisStore) -> None:
     assert here.start(measure=600).wait_for_line("own redis-server")
 
 
-def test_a_shard_without_owner_for_a_week_is_let_go_and_trimming_goes_on(here: Place) -> None:
+def test_a_shard_without_owner_for_a_week_is_released_and_trimming_continues(here: Place) -> None:
     agent = here.start(**TUNING)
     agent.wait_for_line("own redis-server")
     store = here.store()

@@ -79,7 +79,7 @@ def errors(agent: Agent) -> list[str]:
 
 # -- its life ------------------------------------------------------------------------------------------------------
 @MODES
-def test_the_server_outlives_its_agent_and_is_adopted(here: Place, mode: str) -> None:
+def test_the_server_outlives_its_agent_and_the_next_one_uses_it(here: Place, mode: str) -> None:
     agent, store = up(here, redis_appendfsync=mode)
     pid = here.redis_pid()
     assert f"how=started pid={pid}" in agent.wait_for_line("own redis-server")
@@ -99,7 +99,7 @@ def test_the_server_outlives_its_agent_and_is_adopted(here: Place, mode: str) ->
 
 
 @MODES
-def test_a_killed_server_is_started_again_and_no_step_is_lost(here: Place, mode: str) -> None:
+def test_a_killed_server_is_restarted_and_no_step_is_lost(here: Place, mode: str) -> None:
     agent, store = up(here, redis_appendfsync=mode)
     asker = Asker(here, store)
     kills = 4
@@ -117,7 +117,7 @@ def test_a_killed_server_is_started_again_and_no_step_is_lost(here: Place, mode:
     assert "Traceback" not in agent.log
 
 
-def test_a_server_that_was_killed_with_its_agent_is_started_anew(here: Place) -> None:
+def test_a_server_killed_with_its_agent_is_started_by_the_next(here: Place) -> None:
     agent, store = up(here)
     asker = Asker(here, store)
     asker.ask(5)
@@ -135,7 +135,7 @@ ODD = "#!/bin/sh\nexit 3\n"
 
 
 @pytest.mark.parametrize(("script", "finding"), [(OLD, "is version 6.0.16"), (ODD, "does not start")])
-def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, finding: str) -> None:
+def test_a_wrong_server_on_path_is_reported_in_one_line(here: Place, script: str, finding: str) -> None:
     programs = here.disk / "bin"
     programs.mkdir()
     program = programs / "redis-server"
@@ -149,7 +149,7 @@ def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, find
 
 
 # -- the state folder ----------------------------------------------------------------------------------------------
-def test_a_state_folder_that_cannot_be_made_is_one_clear_line(here: Place) -> None:
+def test_a_state_folder_that_cannot_be_created_is_reported_in_one_line(here: Place) -> None:
     here.root.write_text("a file")
     agent = here.start()
     assert agent.process.wait(timeout=HANG_SECONDS) == 1
@@ -157,7 +157,7 @@ def test_a_state_folder_that_cannot_be_made_is_one_clear_line(here: Place) -> No
     assert f"--root-dir {here.root}: cannot be written: " in line
 
 
-def test_a_redis_folder_that_cannot_be_used_is_one_clear_line(here: Place) -> None:
+def test_an_unusable_redis_folder_is_reported_in_one_line(here: Place) -> None:
     here.root.mkdir()
     (here.root / "redis").write_text("a file")
     agent = here.start()
@@ -174,7 +174,7 @@ def small() -> Iterator[Place]:
 
 
 @MODES
-def test_a_full_disk_costs_the_ballast_not_the_log(small: Place, mode: str) -> None:
+def test_a_full_disk_uses_the_disk_reserve_and_loses_no_log_entry(small: Place, mode: str) -> None:
     agent, store = up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE, rest=1.0)
     ballast = small.root / "ballast"
     small.wait_until(ballast.exists, "a ballast")
@@ -202,7 +202,7 @@ def test_a_full_disk_costs_the_ballast_not_the_log(small: Place, mode: str) -> N
 
 
 @MODES
-def test_an_agent_that_starts_on_a_full_disk_makes_room(small: Place, mode: str) -> None:
+def test_an_agent_that_starts_on_a_full_disk_releases_its_reserve(small: Place, mode: str) -> None:
     agent, store = up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE)
     small.wait_until((small.root / "ballast").exists, "a ballast")
     asker = Asker(small, store)
@@ -217,7 +217,7 @@ def test_an_agent_that_starts_on_a_full_disk_makes_room(small: Place, mode: str)
     assert no_gap(small, store)
 
 
-def test_a_ballast_that_was_lost_with_the_agent_is_told_by_the_next_one(small: Place) -> None:
+def test_a_reserve_released_before_a_crash_is_reported_by_the_next_agent(small: Place) -> None:
     agent, store = up(small, ballast=16 * MEBIBYTE, rest=1.0)
     ballast = small.root / "ballast"
     small.wait_until(ballast.exists, "a ballast")
@@ -237,7 +237,7 @@ def owners(store: RedisStore) -> set[str]:
     return {store.heads([MANIFESTS])[MANIFESTS].token.partition(":")[2]}
 
 
-def test_a_second_agent_stands_by_and_takes_over_at_once(here: Place) -> None:
+def test_a_second_agent_is_on_standby_and_takes_over_immediately(here: Place) -> None:
     first, store = up(here, **PATIENT)
     asker = Asker(here, store)
     asker.ask(3)

@@ -102,7 +102,7 @@ def test_devices_come_before_the_sandbox() -> None:
     assert life.effects["container/other"].device_ids == {}  # type: ignore[attr-defined]
 
 
-def test_containers_ask_in_the_order_of_their_start() -> None:
+def test_containers_request_devices_in_the_order_of_their_start() -> None:
     spec = manifest(wants(), init_containers=(wants("i"), wants("s", restart_policy="Always")))
     life = Admitted().apply(spec)
     found = [(one.container, one.role) for one in life.facts if isinstance(one, pod.DevicesRequested)]
@@ -112,7 +112,7 @@ def test_containers_ask_in_the_order_of_their_start() -> None:
     assert life.grants("app").kinds == ["DevicesGranted", "SandboxStartRequested"]
 
 
-def test_several_resources_are_one_answer() -> None:
+def test_several_resources_have_one_reply() -> None:
     life = Admitted().apply(manifest(wants()))
     part = devices.DevicesAllocated(
         **life.who("app"), resource=GPU, allocation=devices.Allocation(devices=("a",)), complete=False
@@ -198,7 +198,7 @@ def test_everything_is_released_once_nothing_runs() -> None:
     assert life.state.wishes == {}
 
 
-def test_a_pod_whose_work_is_done_gives_its_devices_back() -> None:
+def test_a_succeeded_pod_releases_its_devices() -> None:
     life = Admitted().apply(manifest(wants(), restart_policy="Never")).grants().sandbox_up().start()
     life.dies(code=0, reason="Completed")
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0", exit_code=0, finished_at=life.at)
@@ -206,7 +206,7 @@ def test_a_pod_whose_work_is_done_gives_its_devices_back() -> None:
     assert pod_status(life.state).phase == "Succeeded"
 
 
-def test_a_failed_pod_gives_its_devices_back() -> None:
+def test_a_failed_pod_releases_its_devices() -> None:
     life = Admitted().apply(manifest(wants(), active_deadline_seconds=5)).grants().sandbox_up().start()
     life.when(Due(at=life.at + 5_000), at=life.at + 5_000)
     assert life.kinds == ["PodFailed", "ContainerStopRequested"]
@@ -224,7 +224,7 @@ def test_a_new_sandbox_requests_again() -> None:
     assert life.grants().kinds[:2] == ["DevicesGranted", "SandboxStartRequested"]
 
 
-def test_a_changed_claim_waits_for_the_end_of_what_runs() -> None:
+def test_a_changed_claim_waits_for_the_end_of_the_running_attempt() -> None:
     life = Admitted().runs()
     life.apply(manifest(wants(count=2)))
     assert "DevicesReleased" not in life.kinds
@@ -249,7 +249,7 @@ def test_a_changed_claim_that_is_refused_blocks_its_container_alone() -> None:
     assert life.state.container("other").phase == "running"
 
 
-def test_a_container_that_wants_no_more_gives_back() -> None:
+def test_a_container_that_needs_no_more_devices_releases_them() -> None:
     life = Admitted().runs()
     life.apply(manifest())
     assert life.only(pod.AdmissionBegan).kinds == ()
@@ -259,7 +259,7 @@ def test_a_container_that_wants_no_more_gives_back() -> None:
     assert "container/app" in life.effects
 
 
-def test_a_container_that_left_the_spec_gives_back() -> None:
+def test_a_container_removed_from_the_spec_releases_its_devices() -> None:
     life = Admitted().apply(manifest(wants(), wants("b"))).grants().grants("b").sandbox_up().start().start("b")
     life.apply(manifest(wants())).kept()
     life.answer("container/b", signals.ContainerDead, id="b-0", exit_code=0, reason="Completed")
@@ -321,7 +321,7 @@ def test_a_start_that_plugins_do_not_allow_is_retried() -> None:
     assert life.image_there().only(pod.PreStartRequested).failures == 2
 
 
-def test_a_pod_that_is_over_starts_nothing_that_waits_for_leave() -> None:
+def test_a_finished_pod_starts_nothing_that_waits_for_permission() -> None:
     life = awaiting_pre_start(Admitted())
     life.withdraw()
     assert life.kinds == ["TerminationRequested", "ContainerStartFailed", "DevicesReleased", "SandboxStopRequested"]
@@ -360,7 +360,7 @@ def adopted(one: Pod) -> pod.AdoptPod:
     )
 
 
-def test_what_runs_keeps_its_devices_in_a_new_log() -> None:
+def test_running_containers_keep_their_devices_in_a_new_log() -> None:
     life = Admitted().when(adopted(manifest(wants())))
     request = life.only(pod.DevicesRequested)
     assert (request.held, request.sandbox) == ({GPU: ("d1",)}, 0)
@@ -377,12 +377,12 @@ def test_found_devices_are_kept_until_a_devices_kind_is_hosted() -> None:
 
 
 @pytest.mark.parametrize("kinds", [frozenset[str](), KINDS])
-def test_the_setting_is_not_needed_to_read_what_was_decided(kinds: frozenset[str]) -> None:
+def test_the_log_can_be_read_without_the_settings(kinds: frozenset[str]) -> None:
     here, there = decider(frozenset()), decider(kinds)
     assert (here.evolve, here.outstanding) == (there.evolve, there.outstanding)
 
 
-def test_a_pod_that_runs_hears_by_itself_that_others_take_part() -> None:
+def test_a_running_pod_notices_new_participants_by_itself() -> None:
     """The agent restarted with other settings, and no other message arrives for the pod."""
     life = Admitted(frozenset()).apply(manifest()).sandbox_up().start()
     assert life.due is None

@@ -52,7 +52,7 @@ def adopted(*containers: FoundContainer, one: podspec.Pod = WEB) -> Life:
     return Life().when(command(*containers, one=one))
 
 
-def test_what_runs_is_taken_as_it_runs_and_nothing_is_done() -> None:
+def test_running_containers_are_adopted_unchanged() -> None:
     life = adopted(SANDBOX, found())
     life.then(
         pod.PodAdopted(
@@ -77,7 +77,7 @@ def test_what_runs_is_taken_as_it_runs_and_nothing_is_done() -> None:
     ]
 
 
-def test_a_repeated_request_is_ignored_and_a_new_exit_is_not() -> None:
+def test_a_repeated_request_is_ignored_except_for_a_new_exit() -> None:
     life = adopted(SANDBOX, found(attempt=2)).apply(WEB).then()
     life.runs("app-2", attempt=2, started_at=T0 - 1000).then()
     life.runs("POD-0", pleg.SANDBOX, started_at=T0 - 1000).then()
@@ -106,21 +106,21 @@ def test_a_dead_container_restarts_immediately_and_then_with_back_off() -> None:
     assert life.only(pod.RestartScheduled).back_off_seconds == 10
 
 
-def test_a_pod_that_is_done_stays_done() -> None:
+def test_a_finished_pod_stays_finished() -> None:
     done = manifest(restart_policy="Never")
     life = adopted(SANDBOX, found(state="exited", exit_code=0, reason="Completed"), one=done)
     assert life.kinds == ["PodAdopted", "SandboxStopRequested"]
     assert pod_status(life.state).phase == "Succeeded"
 
 
-def test_sandboxes_too_have_attempts() -> None:
+def test_sandboxes_also_have_attempts() -> None:
     second = found(pleg.SANDBOX, 1)
     life = adopted(second, found(pleg.SANDBOX, 0, "exited"), found())
     assert life.only(pod.PodAdopted).sandbox == second
     assert life.state.sandbox.attempt == 1
 
 
-def test_a_dead_sandbox_is_followed_by_another() -> None:
+def test_a_dead_sandbox_is_replaced() -> None:
     life = adopted(found(pleg.SANDBOX, 1, "exited"), found(pleg.SANDBOX, 0, "exited"), found(state="exited"))
     assert life.only(pod.SandboxStartRequested).attempt == 2
 
@@ -133,17 +133,17 @@ def test_a_pod_without_remains_starts_again_under_its_uid() -> None:
     assert pod_status(life.state).phase == "Running"
 
 
-def test_a_container_that_the_spec_has_no_longer() -> None:
+def test_a_container_that_is_no_longer_in_the_spec_is_stopped() -> None:
     life = adopted(SANDBOX, found(), found("old", 0, "exited"), found("older"))
     assert life.runs("older-0", "older").kinds == ["StrayFound", "ContainerStopRequested"]
 
 
-def test_another_definition_is_put_right() -> None:
+def test_a_container_of_another_definition_is_replaced() -> None:
     life = adopted(SANDBOX, found(spec_hash="other"))
     assert life.only(pod.ContainerStopRequested).reason == "SpecChanged"
 
 
-def test_what_may_not_run_as_it_is_written_may_not_now() -> None:
+def test_an_unsupported_definition_is_not_started_after_adoption() -> None:
     life = adopted(
         SANDBOX,
         one=manifest(container(), host_users=False),
@@ -151,7 +151,7 @@ def test_what_may_not_run_as_it_is_written_may_not_now() -> None:
     assert life.only(pod.SandboxBlocked).message
 
 
-def test_a_pod_that_lives_is_not_adopted() -> None:
+def test_a_known_pod_is_not_adopted() -> None:
     life = adopted(SANDBOX, found()).when(command(uid="u2"))
     life.then(pod.AdoptionRefused(pod=POD, uid="u2", reason="default/web is already in the log, with uid u1"))
     assert life.state.uid == "u1"
@@ -168,7 +168,7 @@ def test_a_termination_that_had_begun_continues_with_the_rest_of_its_grace() -> 
     assert {effect.ending for effect in life.effects.values()} == {ENDING}, "and the workers keep it"
 
 
-def test_what_had_been_stopped_for_the_end_is_not_started_again() -> None:
+def test_a_container_stopped_for_the_termination_is_not_restarted() -> None:
     life = Life().when(command(SANDBOX, found(state="exited"), ending=ENDING))
     assert life.kinds == ["PodAdopted", "TerminationRequested", "SandboxStopRequested"]
 
@@ -181,7 +181,7 @@ def test_only_effects_of_the_terminating_life_are_marked() -> None:
     assert endings == {"container/app": True, "stray/app-9": False}
 
 
-def test_it_can_be_ended() -> None:
+def test_an_adopted_pod_can_be_terminated() -> None:
     life = adopted(SANDBOX, found()).withdraw()
     life.stopped().answer("sandbox", signals.SandboxDown, id="POD-0").answer("pod", signals.CleanedUp)
     assert life.kinds == ["PodEnded"]
@@ -205,7 +205,7 @@ def well(name: str, **fields: Any) -> FoundContainer:
     return part(name, "exited", exit_code=0, reason="Completed", **fields)
 
 
-def test_init_containers_that_are_done_and_sidecars_that_run_are_left_alone() -> None:
+def test_finished_init_containers_and_running_sidecars_are_unchanged() -> None:
     life = adopted(SANDBOX, well("first"), part("proxy"), part("app"), well("debug"), one=WITH_ALL)
     assert (life.kinds, life.effects) == (["PodAdopted"], {})
     status = pod_status(life.state)
@@ -221,12 +221,12 @@ def test_a_running_app_proves_that_initialisation_is_complete() -> None:
     assert life.only(pod.ImageEnsureRequested).container == "proxy"
 
 
-def test_initialisation_continues_where_it_was() -> None:
+def test_initialisation_continues_where_it_stopped() -> None:
     life = adopted(SANDBOX, well("first"), one=WITH_ALL)
     assert {one.container for one in life.facts if isinstance(one, pod.ImageEnsureRequested)} == {"proxy", "debug"}
 
 
-def test_what_was_done_in_an_earlier_sandbox_is_done_again() -> None:
+def test_initialisation_in_an_earlier_sandbox_is_repeated() -> None:
     newer = found(pleg.SANDBOX, 1, started_at=T0 - 100, ip="10.1.0.2")
     life = adopted(newer, well("first"), part("app", "exited"), well("debug"), one=WITH_ALL)
     assert life.only(pod.RestartScheduled).container == "first"
@@ -238,7 +238,7 @@ def test_a_missing_sandbox_restarts_everything() -> None:
     assert life.sandbox_up().only(pod.RestartScheduled).container == "first"
 
 
-def test_a_pod_that_was_past_its_deadline_is_so_again() -> None:
+def test_a_pod_past_its_deadline_fails_again() -> None:
     late = manifest(active_deadline_seconds=4)
     life = adopted(found(pleg.SANDBOX, 0, "exited"), found(state="exited", exit_code=143), one=late)
     assert life.kinds == ["PodAdopted", "PodFailed"]
@@ -249,7 +249,7 @@ HANDLER = podspec.LifecycleHandler(exec=podspec.ExecAction(command=("x",)))
 HOOKED = manifest(container(lifecycle=podspec.Lifecycle(post_start=HANDLER, pre_stop=HANDLER)))
 
 
-def test_no_hook_is_run_for_what_ran_before_the_log_but_that_of_its_own_end() -> None:
+def test_adopted_containers_run_only_the_hooks_of_their_own_stop() -> None:
     life = adopted(SANDBOX, found(), one=HOOKED)
     assert life.effects == {}
     assert life.withdraw().kinds == ["TerminationRequested", "ContainerStopRequested", "HookRequested"]
@@ -273,7 +273,7 @@ def lost_its_end(*containers: FoundContainer, **more: Any) -> pod.AdoptPod:
     return replace(command(*containers, **more), end_lost=True)
 
 
-def test_a_log_that_lost_its_end_takes_the_later_attempt_that_runs() -> None:
+def test_a_log_that_lost_its_end_adopts_a_later_running_attempt() -> None:
     life = adopted(SANDBOX, found()).when(lost_its_end(SANDBOX, found(attempt=0, state="exited"), found(attempt=2)))
     again = life.only(pod.PodAdopted)
     assert [(one.container, one.attempt) for one in again.containers] == [("app", 2)]
@@ -282,7 +282,7 @@ def test_a_log_that_lost_its_end_takes_the_later_attempt_that_runs() -> None:
     )
 
 
-def test_a_log_that_lost_its_end_takes_a_later_sandbox_and_another_life() -> None:
+def test_a_log_that_lost_its_end_adopts_a_later_sandbox_and_another_uid() -> None:
     life = adopted(SANDBOX, found()).when(lost_its_end(found(pleg.SANDBOX, attempt=1), found(attempt=1)))
     sandbox = life.only(pod.PodAdopted).sandbox
     assert sandbox is not None
@@ -291,7 +291,7 @@ def test_a_log_that_lost_its_end_takes_a_later_sandbox_and_another_life() -> Non
     assert life.only(pod.PodAdopted).uid == "u2"
 
 
-def test_what_the_start_finds_by_name_does_not_allow_adoption() -> None:
+def test_a_container_that_the_pending_start_will_find_is_not_adopted() -> None:
     life = adopted(SANDBOX, found(attempt=1))
     life.when(lost_its_end(SANDBOX, found(attempt=1), found("other", attempt=3), found("app", 7, "created")))
     assert life.kinds[:1] == ["AdoptionRefused"]

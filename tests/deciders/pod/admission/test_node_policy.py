@@ -44,13 +44,13 @@ def test_a_forbidden_kernel_parameter_rejects_the_pod_before_its_sandbox() -> No
     assert of(Policy(), "qos").apply(manifest(**UNSAFE)).kinds == ["SpecAccepted", "AdmissionBegan", "PodFailed"]
 
 
-def test_a_changed_spec_is_looked_at_before_the_next_sandbox() -> None:
+def test_a_changed_spec_is_checked_before_the_next_sandbox() -> None:
     life = of(Policy()).apply(manifest()).sandbox_up().start().apply(manifest(**UNSAFE))
     life.stopped("container/app", 137).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert life.only(pod.PodFailed).reason == "SysctlForbidden"
 
 
-def test_labels_that_do_not_match_reject_the_pod_where_they_are_enforced() -> None:
+def test_labels_that_do_not_match_reject_the_pod_if_enforced() -> None:
     policy = Policy(name="n", labels={"disk": "hdd"}, node_affinity="enforce")
     life = of(policy).apply(manifest(**SELECTS))
     failed = life.only(pod.PodFailed)
@@ -71,7 +71,7 @@ def test_unmatched_labels_are_reported_once_unless_enforced() -> None:
     assert of(Policy()).apply(manifest(**SELECTS)).recorded == ()
 
 
-def test_the_policy_of_a_node_as_it_was_described() -> None:
+def test_the_policy_follows_from_the_nodes_description() -> None:
     described = node(name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",))
     assert policy_of(described) == Policy(
         name="n", labels={"a": "b"}, node_affinity="enforce", allowed_unsafe_sysctls=("net.*",)

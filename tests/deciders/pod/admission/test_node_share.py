@@ -129,7 +129,7 @@ def test_a_changed_spec_requests_again_and_its_starts_wait_for_the_reply() -> No
     assert "container/app" in life.effects
 
 
-def test_a_changed_spec_for_which_there_is_no_room_ends_the_pod() -> None:
+def test_a_changed_spec_that_does_not_fit_ends_the_pod() -> None:
     life = Shared().runs().apply(manifest(asks("9"))).refuses()
     assert pod_status(life.state).reason == "OutOfcpu"
     life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
@@ -139,12 +139,12 @@ def test_a_changed_spec_for_which_there_is_no_room_ends_the_pod() -> None:
     assert life.state.share.phase == "none"
 
 
-def test_another_class_is_another_sandbox() -> None:
+def test_a_change_of_the_qos_class_replaces_the_sandbox() -> None:
     life = Shared().runs().apply(manifest(container()))
     assert life.only(pod.ContainerStopRequested).reason == "SandboxGone"
 
 
-def test_a_pod_that_has_done_its_work_gives_its_share_back() -> None:
+def test_a_succeeded_pod_releases_its_share() -> None:
     life = Shared().runs(manifest(asks(), restart_policy="Never"))
     life.dies(code=0, reason="Completed")
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0", exit_code=0)
@@ -152,7 +152,7 @@ def test_a_pod_that_has_done_its_work_gives_its_share_back() -> None:
     assert life.effects.keys() <= {"exit/app-0"}
 
 
-def test_a_pod_that_runs_when_the_log_is_new_is_not_to_be_refused() -> None:
+def test_an_adopted_pod_is_not_refused() -> None:
     life = Shared("devices").apply(manifest(asks())).sandbox_up().start()
     life.decider = decider(frozenset(("qos",)))
     life.apply(manifest(asks(), termination_grace_period_seconds=7))

@@ -26,7 +26,7 @@ def created(name: str = "app", **spec: object) -> Life:
     return life.answer(f"create/{name}", signals.ContainerMade, id=f"{name}-ahead")
 
 
-def test_a_container_is_created_while_its_sandbox_starts_and_started_when_that_runs() -> None:
+def test_a_container_is_created_while_its_sandbox_starts_and_started_once_that_runs() -> None:
     life = made()
     assert life.kinds == ["SandboxCreated", "ImageEnsureRequested"]
     assert life.image_there().kinds == ["ImageReady", "ContainerCreateRequested"]
@@ -50,7 +50,7 @@ def test_the_sandbox_is_reported_as_created_once() -> None:
     assert made().answer("sandbox", signals.SandboxMade, id=MADE).facts == ()
 
 
-def test_a_sandbox_that_runs_waits_for_a_creation_that_is_under_way() -> None:
+def test_a_running_sandbox_waits_for_a_pending_creation() -> None:
     life = made(container("app"), container("log")).image_there().image_there("log")
     assert life.sandbox_up().kinds == ["SandboxStarted"]
     assert isinstance(life.effects["create/app"], wanted.CreateContainer)
@@ -62,7 +62,7 @@ def test_a_sandbox_that_runs_waits_for_a_creation_that_is_under_way() -> None:
 
 
 @pytest.mark.parametrize("failed", ["refused", "raised"])
-def test_what_cannot_be_created_ahead_is_left_to_the_start(failed: str) -> None:
+def test_a_failed_creation_is_left_to_the_start(failed: str) -> None:
     life = made().image_there()
     if failed == "refused":
         life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="no")
@@ -77,7 +77,7 @@ def test_what_cannot_be_created_ahead_is_left_to_the_start(failed: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["status.podIP", "status.podIPs"])
-def test_what_has_to_know_the_pods_address_is_not_created_before_there_is_one(path: str) -> None:
+def test_a_container_that_needs_the_pods_address_is_not_created_before_it_is_known(path: str) -> None:
     source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=path))
     own = (EnvVar(name="PLAIN", value="1"), EnvVar(name="IP", value_from=source))
     life = made(container(env=own)).image_there()
@@ -85,7 +85,7 @@ def test_what_has_to_know_the_pods_address_is_not_created_before_there_is_one(pa
     assert life.sandbox_up().kinds == ["SandboxStarted", "ContainerStartRequested"]
 
 
-def test_other_fields_do_not_keep_it_waiting() -> None:
+def test_other_downward_fields_do_not_delay_the_creation() -> None:
     source = EnvVarSource(field_ref=ObjectFieldSelector(field_path="metadata.name"))
     life = made(container(env=(EnvVar(name="NAME", value_from=source),))).image_there()
     assert life.kinds == ["ImageReady", "ContainerCreateRequested"]
@@ -96,7 +96,7 @@ def test_only_the_first_init_container_is_created_ahead() -> None:
     assert [event.container for event in life.facts if isinstance(event, pod.ImageEnsureRequested)] == ["one"]
 
 
-def test_what_may_not_start_is_not_created() -> None:
+def test_a_container_that_may_not_start_is_not_created() -> None:
     life = made(container("odd", **RAW))
     assert "ImageEnsureRequested" not in life.kinds
 
@@ -120,7 +120,7 @@ def test_a_container_created_for_a_failed_sandbox_is_removed_before_the_next_san
     assert life.wake().kinds == ["SandboxStartRequested"]
 
 
-def test_a_creation_that_is_under_way_when_its_sandbox_fails_is_removed_too() -> None:
+def test_a_creation_pending_while_its_sandbox_fails_is_also_removed() -> None:
     life = made().image_there()
     create = life.effects["create/app"]
     life.answer("sandbox", signals.SandboxRefused, message="no room")
@@ -131,13 +131,13 @@ def test_a_creation_that_is_under_way_when_its_sandbox_fails_is_removed_too() ->
     assert life.wake().kinds == ["SandboxStartRequested"]
 
 
-def test_a_removal_that_fails_holds_up_no_sandbox() -> None:
+def test_a_failed_removal_delays_no_sandbox() -> None:
     life = created().answer("sandbox", signals.SandboxRefused, message="no room")
     assert life.fail("create/app", "the engine is away").kinds == ["ContainerCreateFailed"]
     assert life.wake().kinds == ["SandboxStartRequested"]
 
 
-def test_what_was_created_for_a_sandbox_that_another_try_replaced_is_removed() -> None:
+def test_a_container_created_for_a_replaced_sandbox_is_removed() -> None:
     """The agent was killed after it had removed a sandbox that failed to start, and before it reported that."""
     life = created().answer("sandbox", signals.SandboxMade, id="sandbox-again")
     assert life.kinds == ["SandboxCreated"]
@@ -169,7 +169,7 @@ def test_a_starting_container_is_not_removed_when_its_definition_is() -> None:
     assert life.state.container("app") is None
 
 
-def test_what_is_being_started_when_the_pods_time_is_over_is_found_by_one_worker() -> None:
+def test_a_start_pending_at_the_pods_deadline_is_looked_up_by_one_worker() -> None:
     life = starting(active_deadline_seconds=5)
     while life.state.failure is None:
         life.wake()
@@ -177,7 +177,7 @@ def test_what_is_being_started_when_the_pods_time_is_over_is_found_by_one_worker
     assert "create/app" not in life.effects
 
 
-def test_a_pod_that_ends_removes_nothing_by_itself() -> None:
+def test_a_terminating_pod_leaves_removals_to_its_clean_up() -> None:
     """The clean-up removes the container."""
     life = created().answer("sandbox", signals.SandboxRefused, message="no room").withdraw()
     assert isinstance(life.effects["create/app"], wanted.FindContainer)
@@ -207,7 +207,7 @@ def test_a_changed_image_is_looked_up_again() -> None:
     assert life.kinds == ["SandboxStarted", "ImageEnsureRequested"]
 
 
-def test_the_end_of_a_pod_waits_for_a_creation_that_is_under_way() -> None:
+def test_the_end_of_a_pod_waits_for_a_pending_creation() -> None:
     life = made().image_there().withdraw()
     find = life.effects["create/app"]
     assert isinstance(find, wanted.FindContainer), "nothing is created any more, but something may have been"
@@ -217,7 +217,7 @@ def test_the_end_of_a_pod_waits_for_a_creation_that_is_under_way() -> None:
     assert life.kinds == ["ContainerCreateFailed", "CleanupRequested"]
 
 
-def test_a_pod_that_is_over_starts_nothing_that_was_created() -> None:
+def test_a_finished_pod_does_not_start_its_created_containers() -> None:
     life = created().withdraw()
     assert list(life.effects) == ["sandbox"]
     life.answer("sandbox", signals.SandboxRefused, message=wanted.NOT_BEGUN)
@@ -260,7 +260,7 @@ def fails(life: Life, probe: prober.ProbeName = "Liveness") -> Life:
 
 
 @pytest.mark.parametrize("probe", ["Liveness", "Startup"])
-def test_the_successor_of_one_that_failed_a_probe_is_created_while_that_is_stopped(probe: prober.ProbeName) -> None:
+def test_the_next_attempt_after_a_failed_probe_is_created_during_the_stop(probe: prober.ProbeName) -> None:
     life = failing(probe)
     assert life.kinds == ["ContainerProbed", "ContainerStopRequested", "ContainerCreateRequested"]
     create = life.effects["create/app"]
@@ -280,7 +280,7 @@ def test_the_successor_of_one_that_failed_a_probe_is_created_while_that_is_stopp
 STARTED_AT_ONCE = ("RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested")
 
 
-def test_the_image_that_a_creation_has_found_is_reported_as_if_it_had_been_looked_for_again() -> None:
+def test_the_image_resolved_by_a_creation_is_reported_as_an_image_lookup() -> None:
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     life = Life().apply(manifest(container(liveness_probe=checked))).sandbox_up()
     found = {"image_id": "sha256:1", "digest": "busybox@sha256:2", "size_bytes": 7, "pulled": False}
@@ -292,7 +292,7 @@ def test_the_image_that_a_creation_has_found_is_reported_as_if_it_had_been_looke
     life.then_kube_events(("Pulled", text))
 
 
-def test_a_first_creation_looks_for_no_image() -> None:
+def test_a_first_creation_resolves_no_image() -> None:
     """The image was looked up just before."""
     create = made().image_there().effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
@@ -302,7 +302,7 @@ def test_a_first_creation_looks_for_no_image() -> None:
 @pytest.mark.parametrize(
     ("milliseconds", "looked_for"), [(IMAGE_KNOWN_MS, False), (IMAGE_KNOWN_MS + 1, True), (-1, True)]
 )
-def test_the_image_is_looked_for_again_after_a_longer_stop_or_when_the_clock_was_set_back(
+def test_the_image_is_resolved_again_after_a_long_stop_or_a_clock_set_back(
     milliseconds: int, *, looked_for: bool
 ) -> None:
     life = failing()
@@ -310,7 +310,7 @@ def test_the_image_is_looked_for_again_after_a_longer_stop_or_when_the_clock_was
     assert isinstance(life.effects["container/app"], wanted.EnsureImage if looked_for else wanted.StartContainer)
 
 
-def test_the_image_of_a_successor_that_could_not_be_created_is_looked_for() -> None:
+def test_the_image_is_resolved_again_if_the_creation_failed() -> None:
     """The name may denote another image by now."""
     life = failing()
     life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="another image")
@@ -318,14 +318,14 @@ def test_the_image_of_a_successor_that_could_not_be_created_is_looked_for() -> N
     assert isinstance(life.effects["container/app"], wanted.EnsureImage)
 
 
-def test_the_image_of_another_definition_is_looked_for() -> None:
+def test_the_image_of_another_definition_is_resolved() -> None:
     life = failing()
     life.answer("create/app", signals.ContainerMade, id="app-next")
     life.apply(manifest(container(working_dir="/tmp"))).dies(code=137)
     assert isinstance(life.effects["container/app"], wanted.EnsureImage)
 
 
-def test_the_image_is_looked_for_where_a_creation_of_an_earlier_version_did_not() -> None:
+def test_the_image_is_resolved_if_a_creation_of_an_earlier_release_did_not() -> None:
     life = failing()
     one = life.state.container("app")
     old = replace(one, ahead=replace(one.ahead, image="", requested_at=0))
@@ -334,14 +334,14 @@ def test_the_image_is_looked_for_where_a_creation_of_an_earlier_version_did_not(
     assert isinstance(life.effects["container/app"], wanted.EnsureImage)
 
 
-def test_an_image_that_is_to_be_pulled_always_is_pulled_for_each_attempt() -> None:
+def test_an_image_with_policy_always_is_pulled_for_each_attempt() -> None:
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     life = fails(running(container(liveness_probe=checked, image_pull_policy="Always")))
     assert life.kinds == ["ContainerProbed", "ContainerStopRequested"]
     assert isinstance(life.dies(code=137).effects["container/app"], wanted.EnsureImage)
 
 
-def test_an_image_that_is_to_be_pulled_always_by_now_is_pulled_for_the_next_attempt() -> None:
+def test_an_image_whose_policy_became_always_is_pulled_for_the_next_attempt() -> None:
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     always = manifest(container(liveness_probe=checked, image_pull_policy="Always"))
     life = fails(running(container(liveness_probe=checked))).apply(always)
@@ -352,7 +352,7 @@ def test_an_image_that_is_to_be_pulled_always_by_now_is_pulled_for_the_next_atte
     assert fails(life).kinds == ["ContainerProbed", "ContainerStopRequested"]
 
 
-def test_of_an_image_of_which_only_the_id_is_known_the_rest_is_looked_for() -> None:
+def test_an_image_known_only_by_id_is_resolved() -> None:
     """Such as the image of an adopted container."""
     life = failing()
     one = life.state.container("app")
@@ -361,31 +361,31 @@ def test_of_an_image_of_which_only_the_id_is_known_the_rest_is_looked_for() -> N
     assert isinstance(life.effects["container/app"], wanted.EnsureImage)
 
 
-def test_a_successor_is_not_started_before_its_creation_has_ended() -> None:
+def test_the_next_attempt_waits_for_its_creation() -> None:
     life = failing().dies(code=137)
     assert life.image_there().kinds == ["ImageReady"]
     life.answer("create/app", signals.ContainerMade, id="app-next")
     assert life.kinds == ["ContainerCreated", "ContainerStartRequested"]
 
 
-def test_a_creation_that_ends_first_ends_the_search_for_its_image() -> None:
+def test_a_creation_that_ends_first_ends_the_image_lookup() -> None:
     life = failing().dies(code=137)
     life.answer("create/app", signals.ContainerMade, id="app-next")
     assert life.kinds == ["ContainerCreated", "ImageReady", "ContainerStartRequested"]
 
 
-def test_one_that_has_to_wait_has_no_successor_yet() -> None:
+def test_an_attempt_that_backs_off_is_not_created_early() -> None:
     life = failing()
     life.answer("create/app", signals.ContainerMade, id="app-next").dies(code=137).start()
     assert fails(life).kinds == ["ContainerProbed", "ContainerStopRequested"]
     assert life.dies(code=137).only(pod.RestartScheduled).back_off_seconds == 10
 
 
-def test_one_that_is_not_started_again_has_no_successor() -> None:
+def test_no_next_attempt_is_created_without_a_restart() -> None:
     assert failing(restart_policy="Never").kinds == ["ContainerProbed", "ContainerStopRequested"]
 
 
-def test_the_clean_up_of_a_pod_waits_for_a_successor_under_way_and_its_sandbox_does_not() -> None:
+def test_the_clean_up_waits_for_a_pending_creation_and_the_sandbox_stop_does_not() -> None:
     life = failing().withdraw()
     assert isinstance(life.effects["create/app"], wanted.FindContainer)
     life.stopped(code=137)
@@ -411,7 +411,7 @@ def test_the_creation_of_a_removed_container_is_discarded() -> None:
     assert life.sandbox_up().start("other").kinds == ["ContainerStarted"]
 
 
-def test_a_container_that_is_put_back_is_created_by_its_start() -> None:
+def test_a_container_added_back_to_the_spec_is_created_by_its_start() -> None:
     life = created().apply(manifest(container("other"))).apply(manifest())
     assert discarded(life).kinds == ["ContainerCreateFailed"]
     life.sandbox_up()
@@ -420,7 +420,7 @@ def test_a_container_that_is_put_back_is_created_by_its_start() -> None:
     assert start.made_id == ""
 
 
-def test_the_successor_of_a_pod_past_its_deadline_is_removed() -> None:
+def test_a_created_attempt_is_removed_at_the_pods_deadline() -> None:
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     life = fails(running(container(liveness_probe=checked), active_deadline_seconds=5))
     life.answer("create/app", signals.ContainerMade, id="app-next")
@@ -432,7 +432,7 @@ def test_the_successor_of_a_pod_past_its_deadline_is_removed() -> None:
     assert list(life.effects) == ["sandbox"]
 
 
-def test_another_definition_does_not_make_a_second_creation() -> None:
+def test_a_changed_definition_creates_no_second_container() -> None:
     """A creation that is in progress, or repeated after a kill, is replaced at the start if its definition differs."""
     life = made().image_there()
     before = life.effects["create/app"]
@@ -446,14 +446,14 @@ def test_another_definition_does_not_make_a_second_creation() -> None:
     assert (start.made_id, start.spec_hash != after.spec_hash) == ("app-ahead", True)
 
 
-def test_a_long_grace_has_no_successor_created() -> None:
+def test_no_next_attempt_is_created_during_a_long_grace_period() -> None:
     """The collector would remove it before the container has ended."""
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     life = fails(running(container(liveness_probe=checked), termination_grace_period_seconds=61))
     assert life.kinds == ["ContainerProbed", "ContainerStopRequested"]
 
 
-def test_the_dead_container_is_restarted_from_outside_while_its_successor_is_created() -> None:
+def test_a_dead_container_restarted_from_outside_during_the_creation_of_the_next() -> None:
     life = failing().dies(code=137)
     life.runs("app-0", started_at=life.at + 5_000)
     assert life.state.container("app").phase in ("pulling", "running")

@@ -116,7 +116,7 @@ def test_a_hook_that_fails_ends_its_container(fails: Any) -> None:
     assert life.state.container("app").reason == "CrashLoopBackOff"
 
 
-def test_what_comes_after_a_sidecar_whose_hook_failed_waits_for_the_next_one() -> None:
+def test_containers_after_a_sidecar_with_a_failed_hook_wait_for_its_restart() -> None:
     life = Life().apply(manifest(init_containers=(hooked("proxy", after=EXEC, restart_policy="Always"),))).sandbox_up()
     life.start("proxy").image_there("app")
     life.fail("hook/proxy")
@@ -139,25 +139,25 @@ def test_an_unknown_outcome_is_no_failure_and_not_retried() -> None:
     assert again.fail("hook/app").only(pod.HookEnded).outcome == "Unknown"
 
 
-def test_a_sleep_is_a_wait_and_no_effect() -> None:
+def test_a_sleep_hook_is_a_timer_without_effect() -> None:
     life = began(hooked(after=SLEEP), container("log"))
     assert ("hook/app" in life.effects, life.due) == (False, T0 + 5000)
     assert life.wake().only(pod.HookEnded).outcome == "Succeeded"
 
 
-def test_a_clock_that_is_put_back_makes_no_sleep_longer_than_it_is() -> None:
+def test_a_clock_set_back_extends_no_sleep() -> None:
     life = began(hooked(after=SLEEP))
     life.at -= 60_000
     assert life.apply(manifest(hooked(after=SLEEP), container("log"))).state.container("app").hook is not None
 
 
-def test_a_container_that_dies_takes_its_hook_with_it() -> None:
+def test_the_death_of_a_container_ends_its_hook() -> None:
     life = prepared(began(hooked(after=EXEC))).dies(code=1)
     assert "hook/app" not in life.effects
     assert life.state.container("app").hook is None
 
 
-def test_a_stop_takes_a_hook_after_the_start_with_it() -> None:
+def test_a_stop_ends_the_post_start_hook() -> None:
     life = prepared(began(hooked(after=EXEC))).withdraw()
     assert list(life.effects) == ["container/app"]
 
@@ -169,7 +169,7 @@ def test_a_container_restarted_from_outside_has_no_hook() -> None:
     assert (life.kinds, life.state.container("app").phase) == (["ContainerStarted"], "running")
 
 
-def test_a_hook_that_is_given_to_a_running_container_is_not_run() -> None:
+def test_a_hook_added_to_a_running_container_is_not_run() -> None:
     assert running().apply(manifest(hooked(after=EXEC))).effects.keys() == {"spec"}
 
 
@@ -186,7 +186,7 @@ def test_a_request_goes_to_a_port_by_number_or_name(port: int | str | None, numb
     assert run.http.path == "/warm"
 
 
-def test_a_request_that_raises_has_failed() -> None:
+def test_a_worker_that_raises_fails_the_hook() -> None:
     life = began(hooked(after=http(80))).fail("hook/app", "refused")
     ended = life.only(pod.HookEnded)
     assert (ended.outcome, ended.message) == ("Failed", "refused")
@@ -199,7 +199,7 @@ def test_a_request_that_raises_has_failed() -> None:
         (LifecycleHandler(), "invalid handler: neither exec, httpGet nor sleep"),
     ],
 )
-def test_a_handler_that_cannot_be_run_has_failed(handler: LifecycleHandler, message: str) -> None:
+def test_an_unknown_handler_fails_the_hook(handler: LifecycleHandler, message: str) -> None:
     life = running(hooked(before=handler)).withdraw()
     assert "hook/app" not in life.effects
     ended = life.only(pod.HookEnded)
@@ -209,7 +209,7 @@ def test_a_handler_that_cannot_be_run_has_failed(handler: LifecycleHandler, mess
 # -- preStop -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_signal_waits_for_the_hook_before_it() -> None:
+def test_the_stop_signal_waits_for_the_pre_stop_hook() -> None:
     life = running(hooked(before=EXEC)).withdraw()
     assert life.kinds == ["TerminationRequested", "ContainerStopRequested", "HookRequested"]
     requested = life.only(pod.HookRequested)
@@ -223,7 +223,7 @@ def test_a_signal_waits_for_the_hook_before_it() -> None:
     assert stop.deadline == T0 + 30_000
 
 
-def test_a_hook_that_takes_all_of_the_grace_leaves_two_seconds() -> None:
+def test_a_hook_that_uses_up_the_grace_period_leaves_two_seconds() -> None:
     life = prepared(running(hooked(before=EXEC)).withdraw(grace=10))
     assert life.due == T0 + 10_000
     assert life.wake().kinds == ["HookEnded", "ContainerStopReleased"]
@@ -240,7 +240,7 @@ def test_a_failed_pre_stop_hook_is_only_reported() -> None:
     assert life.kinds == ["HookEnded", "ContainerStopReleased"]
 
 
-def test_a_second_deletion_with_less_grace_shortens_the_hook() -> None:
+def test_a_second_deletion_with_a_shorter_grace_period_shortens_the_hook() -> None:
     life = prepared(running(hooked(before=EXEC)).withdraw(grace=60))
     before = life.effects["hook/app"].intent
     life.withdraw(grace=5)
@@ -250,13 +250,13 @@ def test_a_second_deletion_with_less_grace_shortens_the_hook() -> None:
     assert life.only(pod.ContainerStopReleased).deadline == T0 + 7000
 
 
-def test_a_sleep_before_the_stop() -> None:
+def test_a_sleep_hook_delays_the_stop_signal() -> None:
     life = running(hooked(before=SLEEP)).withdraw()
     assert life.due == T0 + 5000
     assert life.wake().kinds == ["HookEnded", "ContainerStopReleased"]
 
 
-def test_a_sleep_that_is_longer_than_the_grace_is_cut() -> None:
+def test_a_sleep_is_limited_to_the_grace_period() -> None:
     life = running(hooked(before=SLEEP)).withdraw(grace=3).wake()
     assert life.only(pod.HookEnded).outcome == "Unfinished"
 
@@ -280,7 +280,7 @@ def test_a_stop_that_is_refused_does_not_run_the_hook_again() -> None:
     assert list(life.effects) == ["container/app"]
 
 
-def test_a_clock_that_is_put_back_makes_no_grace_longer() -> None:
+def test_a_clock_set_back_extends_no_grace_period() -> None:
     life = prepared(running(hooked(before=EXEC)).withdraw(grace=10))
     life.at -= 100_000
     life.answer("hook/app", signals.HookDone)
@@ -301,7 +301,7 @@ def sidecar(name: str, **fields: Any) -> Container:
     return hooked(name, restart_policy="Always", **fields)
 
 
-def test_sidecars_stop_after_the_apps_the_last_one_first() -> None:
+def test_sidecars_stop_after_the_apps_in_reverse_order() -> None:
     life = Life().apply(manifest(init_containers=(sidecar("one"), sidecar("two", before=EXEC)))).sandbox_up()
     life.start("one").start("two").start("app").withdraw()
     assert {one.name: one.stop.held for one in life.state.containers} == {"one": True, "two": True, "app": False}
@@ -314,7 +314,7 @@ def test_sidecars_stop_after_the_apps_the_last_one_first() -> None:
     assert life.state is None
 
 
-def test_a_turn_that_never_comes_ends_with_the_grace() -> None:
+def test_a_held_stop_is_released_at_the_end_of_its_grace_period() -> None:
     life = Life().apply(manifest(init_containers=(sidecar("one"),))).sandbox_up().start("one").start("app")
     life.withdraw(grace=4)
     assert life.due == T0 + 4000
@@ -331,7 +331,7 @@ def test_a_changed_sidecar_waits_for_no_other() -> None:
 # -- a pod's time ------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_has_its_time_and_stays_failed() -> None:
+def test_a_pod_past_its_deadline_fails_permanently() -> None:
     life = running(active_deadline_seconds=3600)
     assert life.due == T0 + 3_600_000
     assert life.wake().kinds == ["PodFailed", "ContainerStopRequested"]
@@ -359,7 +359,7 @@ def test_a_pod_has_its_time_and_stays_failed() -> None:
     assert life.answer("pod", signals.CleanedUp).state is None
 
 
-def test_what_runs_in_a_pod_that_has_failed_is_stopped() -> None:
+def test_running_containers_of_a_failed_pod_are_stopped() -> None:
     life = running(active_deadline_seconds=5).wake().stopped(code=143)
     assert life.runs("app-1", attempt=1).kinds == ["StrayFound", "ContainerStopRequested"]
 
@@ -371,19 +371,19 @@ def test_a_deadline_during_a_restart_still_reads_the_termination_message() -> No
     assert set(life.effects) == {"sandbox", "exit/app-0"}
 
 
-def test_a_pod_that_is_done_has_no_deadline() -> None:
+def test_a_finished_pod_has_no_deadline() -> None:
     life = running(active_deadline_seconds=3600, restart_policy="Never").dies(code=0)
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert life.due is None
 
 
-def test_a_deadline_holds_for_a_pod_that_never_came_to_run() -> None:
+def test_a_deadline_applies_to_a_pod_that_never_ran() -> None:
     life = Life().apply(manifest(active_deadline_seconds=1)).sandbox_up().wake()
     assert life.kinds == ["PodFailed", "SandboxStopRequested"]
     assert list(life.effects) == ["sandbox"]
 
 
-def test_a_sandbox_that_is_being_made_at_the_deadline_is_waited_for() -> None:
+def test_a_sandbox_start_pending_at_the_deadline_is_awaited() -> None:
     life = Life().apply(manifest(active_deadline_seconds=1)).wake()
     assert life.kinds == ["PodFailed"]
     assert life.sandbox_up().kinds == ["SandboxStarted", "SandboxStopRequested"]
@@ -418,7 +418,7 @@ def test_the_termination_message_is_read_and_shown() -> None:
     assert (terminated["reason"], terminated["message"]) == ("Error", "disk full")
 
 
-def test_termination_messages_share_the_room_of_a_status() -> None:
+def test_termination_messages_share_the_size_limit_of_a_status() -> None:
     others = [container(f"c{number}") for number in range(5)]
     life = Life(reads=False).apply(manifest(container("app"), *others, restart_policy="Never")).sandbox_up()
     life.start("app").dies(code=2).answer("exit/app-0", signals.ExitRead, message="x" * 2047 + "\u00e4" + "y" * 9)
@@ -427,7 +427,7 @@ def test_termination_messages_share_the_room_of_a_status() -> None:
     assert shown["state"]["terminated"]["message"] == "x" * 2047
 
 
-def test_a_kill_for_memory_may_be_learnt_afterwards() -> None:
+def test_an_oom_kill_may_be_detected_later() -> None:
     life = running_unread(restart_policy="Never").dies(code=137)
     life.answer("exit/app-0", signals.ExitRead, oom_killed=True)
     assert life.state.container("app").exit.reason == "OOMKilled"

@@ -31,7 +31,7 @@ def test_a_pull_reports_its_progress() -> None:
     assert life.effects == before
 
 
-def test_the_wait_for_a_turn_counts_by_itself() -> None:
+def test_the_time_in_the_pull_queue_is_counted_separately() -> None:
     life = pulling().answer(
         "container/app",
         signals.ImagePresent,
@@ -47,7 +47,7 @@ def test_the_wait_for_a_turn_counts_by_itself() -> None:
     assert life.only(pod.ImageReady).waited_milliseconds == 60_000
 
 
-def test_an_images_id_is_its_registrys_name_for_it_or_else_the_engines() -> None:
+def test_an_image_id_is_the_registry_digest_or_the_engines_id() -> None:
     life = pulling()
     assert image_id(life) == ""
     life.answer("container/app", signals.ImagePresent, image_id="sha256:1", digest=HELLO, pulled=True)
@@ -68,7 +68,7 @@ def test_unreadable_secrets_are_reported_and_the_pull_continues() -> None:
     assert list(life.effects) == ["container/app"]
 
 
-def test_a_registry_that_cannot_serve_has_a_reason_of_its_own_and_a_back_off() -> None:
+def test_an_unavailable_registry_has_its_own_reason_and_a_back_off() -> None:
     detail = "received unexpected HTTP status: 503 Service Unavailable"
     message = f"image pull failed for busybox:1 because the registry is unavailable: {detail}"
     life = pulling().answer("container/app", signals.ImageRefused, reason="RegistryUnavailable", message=message)
@@ -139,7 +139,7 @@ LOST_A = (
 )
 
 
-def test_a_pull_is_given_the_secrets_in_the_specs_order() -> None:
+def test_a_pull_gets_the_secrets_in_the_order_of_the_spec() -> None:
     life = applied(Life(), private("b", "a", "b"), a="d1", b="d2")
     assert life.kinds[:2] == ["SpecAccepted", "PullSecretsChanged"]
     life.sandbox_up().then_kube_events()
@@ -154,7 +154,7 @@ def test_missing_secrets_are_reported_once_and_the_pull_continues() -> None:
     assert sorted(life.effects) == ["container/app", "container/log"], "two pulls, one report"
 
 
-def test_a_secret_that_comes_later_is_given_to_the_next_try() -> None:
+def test_a_secret_that_appears_later_is_used_by_the_next_pull() -> None:
     life = applied(Life(), private("a")).sandbox_up()
     running = life.effects["container/app"].intent
     changed(life, a="d1").then(pod.PullSecretsChanged(pod=POD, uid="u1", pull_secrets={"a": "d1"}))
@@ -166,7 +166,7 @@ def test_a_secret_that_comes_later_is_given_to_the_next_try() -> None:
     assert given_to_the_pull(life) == [("a", "d1")]
 
 
-def test_a_changed_spec_comes_with_its_secrets() -> None:
+def test_a_changed_spec_brings_its_secrets() -> None:
     life = applied(Life(), private("a"), a="d1").sandbox_up()
     applied(life, private("a", "b"), a="d1", b="d2")
     assert given_to_the_pull(life) == [("a", "d1"), ("b", "d2")]
@@ -174,7 +174,7 @@ def test_a_changed_spec_comes_with_its_secrets() -> None:
     assert given_to_the_pull(life) == [("b", "d2")]
 
 
-def test_the_next_pod_of_the_name_has_its_own() -> None:
+def test_the_next_pod_of_the_name_has_its_own_secrets() -> None:
     life = applied(Life(), private("a"), a="d1").sandbox_up()
     applied(life, private("a"), uid="u2", a="d1")
     awaiting = changed(life, uid="u2", a="d2").only(pod.SuccessorAwaits)
@@ -184,6 +184,6 @@ def test_the_next_pod_of_the_name_has_its_own() -> None:
     assert (life.state.uid, life.state.pull_secrets) == ("u2", {"a": "d2"})
 
 
-def test_secrets_of_a_pod_that_is_gone_are_ignored() -> None:
+def test_secrets_of_a_removed_pod_are_ignored() -> None:
     life = applied(Life(), private("a"))
     assert changed(life, uid="u0", a="d1").events == ()

@@ -64,7 +64,7 @@ def initialized(life: Life) -> str:
     return str(next(one["status"] for one in conditions if one["type"] == "Initialized"))
 
 
-def test_a_sidecar_that_starts_again_takes_nothing_back_once_an_app_ran() -> None:
+def test_a_restarted_sidecar_does_not_undo_the_initialisation() -> None:
     life = begun(sidecar()).start("proxy")
     assert (initialized(life), shown(life)) == ("True", "1/2 PodInitializing")
     life.dies("proxy")
@@ -82,7 +82,7 @@ def test_a_sidecar_that_starts_again_takes_nothing_back_once_an_app_ran() -> Non
     assert initialized(life.sandbox_up()) == "False"
 
 
-def test_an_init_container_that_fails_waits_as_any_other() -> None:
+def test_a_failed_init_container_backs_off() -> None:
     life = begun(container("one")).start("one").dies("one")
     assert phases(life)["one"] == "pulling"
     assert shown(life) == "0/1 Init:Error"
@@ -93,7 +93,7 @@ def test_an_init_container_that_fails_waits_as_any_other() -> None:
     assert life.wake().start("one").state.container("one").restarts == 2
 
 
-def test_an_init_container_that_fails_under_never_fails_the_pod() -> None:
+def test_a_failed_init_container_fails_the_pod_under_policy_never() -> None:
     life = begun(container("one"), restart_policy="Never").start("one").dies("one")
     assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == ["SandboxExited"]
@@ -102,7 +102,7 @@ def test_an_init_container_that_fails_under_never_fails_the_pod() -> None:
     assert shown(life) == "0/1 Init:Error"
 
 
-def test_a_sidecar_stays_and_the_next_one_does_not_wait_for_its_end() -> None:
+def test_the_next_container_does_not_wait_for_the_end_of_a_sidecar() -> None:
     life = begun(sidecar(), container("one"))
     life.image_there("proxy")
     assert phases(life) == {"proxy": "starting", "one": "pulling", "app": "waiting"}
@@ -117,7 +117,7 @@ def test_a_sidecar_stays_and_the_next_one_does_not_wait_for_its_end() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Never", "OnFailure", "Always"])
-def test_a_sidecar_restarts_whatever_the_policy_of_the_pod_is(policy: str) -> None:
+def test_a_sidecar_restarts_under_any_policy(policy: str) -> None:
     life = begun(sidecar(), restart_policy=policy).start("proxy").start("app").dies("proxy", 0)
     assert phases(life) == {"proxy": "pulling", "app": "running"}
     assert life.start("proxy").state.container("proxy").restarts == 1
@@ -170,7 +170,7 @@ def test_an_ephemeral_container_is_started_once() -> None:
     assert (status["ready"], status["state"]["terminated"]["exitCode"]) == (False, 0)
 
 
-def test_an_ephemeral_container_keeps_no_pod_from_its_end() -> None:
+def test_an_ephemeral_container_does_not_keep_a_pod_running() -> None:
     life = begun(ephemeral_containers=(ephemeral(),), restart_policy="Never").start("app").start("debug")
     life.dies("app", 0, reason="Completed")
     assert phases(life) == {"app": "exited", "debug": "stopping"}

@@ -67,7 +67,7 @@ def test_a_sandbox_may_die_before_its_start_is_reported() -> None:
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
 
 
-def test_a_leftover_that_gives_way_is_not_the_death_of_the_sandbox_made_in_its_place() -> None:
+def test_the_removal_of_a_leftover_sandbox_is_not_the_death_of_the_new_one() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off").wake()
     died(life, started_at=0, container_id="sandbox-never-started", name=pleg.SANDBOX).then()
     assert life.runs("sandbox-0", pleg.SANDBOX).sandbox_up().state.sandbox.phase == "running"
@@ -96,7 +96,7 @@ def test_the_last_dead_container_may_be_started_by_hand() -> None:
     assert life.dies().kinds[:1] == ["ContainerExited"]
 
 
-def test_a_start_before_the_known_end_is_a_new_run_where_the_clock_was_set_back() -> None:
+def test_a_start_before_the_known_end_is_a_new_run_if_the_clock_was_set_back() -> None:
     life = running().dies(after=60_000)
     began = life.state.container("app").exit.started_at
     life.start().dies(after=60_000)
@@ -198,7 +198,7 @@ def test_the_last_dead_container_started_by_hand_during_the_next_start_is_a_stra
     life.runs("app-0", started_at=life.state.container("app").requested_at - 1).then()
 
 
-def test_what_runs_and_is_not_the_current_attempt_is_stopped() -> None:
+def test_a_running_container_of_another_attempt_is_stopped() -> None:
     life = running().runs("x1", name="app", attempt=9)
     assert life.kinds == ["StrayFound", "ContainerStopRequested"]
     assert life.facts[1].reason == "Superseded"
@@ -210,7 +210,7 @@ def test_what_runs_and_is_not_the_current_attempt_is_stopped() -> None:
     assert set(life.effects) == {"stray/x1", "stray/x2", "stray/x3"}
 
 
-def test_what_runs_as_the_attempt_that_comes_next_is_left_for_its_start_to_find() -> None:
+def test_a_running_container_of_the_next_attempt_is_left_to_its_start() -> None:
     """A log that lost its end, or everything, does not know the container."""
     life = Life().apply(manifest()).runs("app-0")
     life.then()
@@ -233,7 +233,7 @@ def test_a_sandbox_that_runs_after_an_interrupted_start_is_looked_up_immediately
     assert life.sandbox_up().kinds == ["SandboxStarted", "ImageEnsureRequested"]
 
 
-def test_a_sandbox_of_another_definition_waits_for_its_turn() -> None:
+def test_a_sandbox_of_another_definition_is_not_looked_up() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off")
     life.apply(with_port(80)).runs("sandbox-0", pleg.SANDBOX).then()
     ending = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="cut off").withdraw()
@@ -249,7 +249,7 @@ def test_a_container_that_runs_after_an_interrupted_start_is_looked_up_immediate
     assert life.start().state.container("app").phase == "running"
 
 
-def test_a_container_of_another_definition_waits_for_its_turn() -> None:
+def test_a_container_of_another_definition_is_not_looked_up() -> None:
     life = starting().answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="cut off", id=""
     )
@@ -258,7 +258,7 @@ def test_a_container_of_another_definition_waits_for_its_turn() -> None:
     life.runs("app-0").then()
 
 
-def test_a_stray_sandbox_is_stopped_the_own_one_is_not() -> None:
+def test_a_stray_sandbox_is_stopped_and_the_pods_own_is_not() -> None:
     life = running().runs("sandbox-0", name=pleg.SANDBOX)
     life.then()
     assert life.runs("s9", name=pleg.SANDBOX, attempt=9).kinds == ["StrayFound", "ContainerStopRequested"]

@@ -54,7 +54,7 @@ def ready(life: Life) -> str:
     return next(one.status for one in pod_status(life.state).conditions if one.type == "Ready")
 
 
-def test_a_container_that_runs_is_to_be_probed() -> None:
+def test_a_running_container_is_probed() -> None:
     life = running(container(liveness_probe=EXEC, readiness_probe=EXEC, startup_probe=EXEC))
     assert requested(life) == [("app", "Startup"), ("app", "Readiness"), ("app", "Liveness")]
     assert life.facts[1] == pod.ProbingRequested(
@@ -93,7 +93,7 @@ def test_ports_and_commands_are_resolved() -> None:
     assert liveness.exec == ExecAction(command=("test", "/tmp", "$(OTHER)"))
 
 
-def test_a_command_that_would_be_too_large_stays_as_written() -> None:
+def test_a_command_above_the_size_limit_is_not_expanded() -> None:
     probe = Probe(exec=ExecAction(command=("test", "$(A)$(A)")))
     large = container(env=(EnvVar(name="A", value="a" * 100_000),))
     assert resolved(large, probe) == probe
@@ -108,7 +108,7 @@ def test_a_grpc_probe_is_requested_unchanged() -> None:
     ("host_network", "ip", "asked_at"),
     [(True, "", "127.0.0.1"), (True, "10.0.0.7", "10.0.0.7"), (False, "10.0.0.8", "10.0.0.8")],
 )
-def test_a_pod_on_the_nodes_network_is_probed_at_the_loopback_where_the_node_has_no_address(
+def test_a_pod_on_the_nodes_network_is_probed_at_the_loopback_if_the_node_has_no_address(
     host_network: bool, ip: str, asked_at: str
 ) -> None:
     probe = Probe(grpc=GRPCAction(port=9000))
@@ -135,7 +135,7 @@ def test_probing_waits_for_the_post_start_hook() -> None:
     assert requested(life.wake()) == [("app", "Readiness")]
 
 
-def test_readiness_and_start_up_make_the_flags() -> None:
+def test_readiness_and_startup_results_set_the_status_flags() -> None:
     life = running(container(readiness_probe=EXEC, startup_probe=EXEC))
     assert (flags(life), ready(life)) == ((False, False), "False")
     run: dict[str, Any] = {"attempt": 0, "id": "app-0", "started_at": T0}
@@ -183,7 +183,7 @@ def test_a_result_of_the_previous_run_is_ignored(probe: Any, outcome: Any) -> No
     assert "ContainerProbed" in life.kinds
 
 
-def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
+def test_a_failed_liveness_probe_restarts_with_back_off() -> None:
     life = running(container(liveness_probe=EXEC))
     result(life, "Liveness", "failure")
     stop = life.only(pod.ContainerStopRequested)
@@ -201,13 +201,13 @@ def test_a_failed_liveness_probe_restarts_by_back_off() -> None:
 
 
 @pytest.mark.parametrize("policy", ["OnFailure", "Always"])
-def test_it_restarts_whatever_it_exits_with(policy: str) -> None:
+def test_a_liveness_failure_restarts_with_any_exit_code(policy: str) -> None:
     life = running(container(liveness_probe=EXEC), restart_policy=policy)
     result(life, "Liveness", "failure").stopped(code=0)
     assert "RestartScheduled" in life.kinds
 
 
-def test_it_does_not_restart_where_nothing_does() -> None:
+def test_a_liveness_failure_does_not_restart_under_policy_never() -> None:
     life = running(container(liveness_probe=EXEC), container("other"), restart_policy="Never")
     result(life, "Liveness", "failure")
     life.then_kube_events(("Killing", "Container app failed liveness probe"))
@@ -215,7 +215,7 @@ def test_it_does_not_restart_where_nothing_does() -> None:
     assert life.kinds == ["ContainerExited"]
 
 
-def test_the_last_one_of_a_pod_is_stopped_for_its_probe() -> None:
+def test_the_last_container_of_a_pod_is_stopped_for_its_probe() -> None:
     life = running(container(liveness_probe=EXEC), restart_policy="Never")
     result(life, "Liveness", "failure").then_kube_events(("Killing", "Container app failed liveness probe"))
     assert life.only(pod.ContainerStopRequested).reason == "LivenessFailed"
@@ -224,7 +224,7 @@ def test_the_last_one_of_a_pod_is_stopped_for_its_probe() -> None:
 
 
 @pytest.mark.parametrize(("own", "grace"), [(5, 5), (1, 2), (None, 30)])
-def test_the_probe_may_give_a_grace_of_its_own(own: int | None, grace: int) -> None:
+def test_the_probe_may_set_its_own_grace_period(own: int | None, grace: int) -> None:
     probe = Probe(exec=EXEC.exec, termination_grace_period_seconds=own)
     life = running(container(startup_probe=probe))
     result(life, "Startup", "failure")
@@ -233,7 +233,7 @@ def test_the_probe_may_give_a_grace_of_its_own(own: int | None, grace: int) -> N
     life.then_kube_events(("Killing", "Container app failed startup probe, will be restarted"))
 
 
-def test_a_pod_that_goes_has_its_own_grace() -> None:
+def test_a_terminating_pod_has_its_own_grace_period() -> None:
     probe = Probe(exec=EXEC.exec, termination_grace_period_seconds=5)
     life = running(container(liveness_probe=probe)).withdraw()
     assert life.only(pod.ContainerStopRequested).grace_period_seconds == 30
@@ -279,7 +279,7 @@ def test_a_changed_spec_is_sent_to_the_prober() -> None:
     assert [each.probe for each in life.state.container("app").probing] == ["Readiness"]
 
 
-def test_a_container_that_leaves_the_spec_is_probed_no_more() -> None:
+def test_a_container_removed_from_the_spec_is_no_longer_probed() -> None:
     life = running(container(), container("other", liveness_probe=EXEC))
     life.apply(manifest(container()))
     assert life.only(pod.ProbingWithdrawn).container == "other"
@@ -294,7 +294,7 @@ def test_the_end_of_a_pod_is_sent_to_the_prober() -> None:
     assert life.kinds == ["ProbingWithdrawn", "PodEnded"]
 
 
-def test_another_definition_is_the_reason_before_the_probe() -> None:
+def test_a_changed_definition_precedes_the_probe_as_reason() -> None:
     life = running(container(liveness_probe=EXEC))
     life.apply(manifest(container(image="busybox:2", liveness_probe=EXEC)))
     assert life.only(pod.ContainerStopRequested).reason == "SpecChanged"

@@ -17,7 +17,7 @@ def stop_of(life: Life, name: str = "app") -> wanted.StopContainer:
     return effect
 
 
-def test_the_sandbox_is_stopped_while_the_runtime_tidies_up_after_the_container() -> None:
+def test_the_sandbox_is_stopped_while_the_runtime_cleans_up_the_container() -> None:
     life = running().withdraw()
     assert stop_of(life).with_pod
     process_ended(life).then(
@@ -30,7 +30,7 @@ def test_the_sandbox_is_stopped_while_the_runtime_tidies_up_after_the_container(
     assert life.state is None
 
 
-def test_nothing_is_removed_before_it_is_known_how_the_container_ended() -> None:
+def test_nothing_is_removed_before_the_exit_of_the_container_is_known() -> None:
     life = process_ended(running().withdraw())
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").kinds == ["SandboxExited"]
     assert set(life.effects) == {"container/app"}
@@ -45,7 +45,7 @@ def test_the_sandbox_waits_for_the_last_process() -> None:
     assert process_ended(life, "two").kinds == ["ContainerProcessEnded", "SandboxStopRequested"]
 
 
-def test_it_waits_for_the_exit_of_an_unobserved_process() -> None:
+def test_the_sandbox_waits_for_the_exit_of_an_unobserved_process() -> None:
     life = running(container("one"), container("two")).withdraw()
     process_ended(life, "one")
     assert life.stopped("container/two").kinds == ["ContainerExited", "SandboxStopRequested"]
@@ -60,7 +60,7 @@ def test_a_stop_refused_after_its_process_ended_is_retried() -> None:
     assert life.state is None
 
 
-def test_a_pod_that_has_failed_stops_its_sandbox_as_early() -> None:
+def test_a_failed_pod_stops_its_sandbox_as_early() -> None:
     life = running(active_deadline_seconds=1).wake()
     assert stop_of(life).with_pod
     assert process_ended(life).kinds == ["ContainerProcessEnded", "SandboxStopRequested"]
@@ -70,6 +70,6 @@ def test_a_pod_that_has_failed_stops_its_sandbox_as_early() -> None:
     assert not life.effects
 
 
-def test_a_container_that_is_started_again_is_not_watched() -> None:
+def test_a_container_that_restarts_is_not_watched() -> None:
     life = running().apply(manifest(container(args=("x",))))
     assert not stop_of(life).with_pod

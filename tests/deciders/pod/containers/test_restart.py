@@ -47,7 +47,7 @@ def test_a_long_wait_is_reported_again_with_the_same_message() -> None:
     assert life.due == began + 160_000
 
 
-def test_missed_reports_of_a_wait_are_not_sent_after_its_end() -> None:
+def test_missed_reports_of_a_back_off_are_not_sent_after_its_end() -> None:
     life = crash_loop(6)
     life.at += 400_000
     assert life.wake().kinds == ["ImageEnsureRequested"]
@@ -71,14 +71,14 @@ def test_a_back_off_is_reported_immediately_and_shown() -> None:
     )
 
 
-def test_a_good_run_of_more_than_ten_minutes_resets_the_back_off() -> None:
+def test_a_run_of_more_than_ten_minutes_resets_the_back_off() -> None:
     life = running().dies().start().dies().wake().start()
     life.dies(after=601_000)
     scheduled = life.only(pod.RestartScheduled)
     assert (scheduled.back_off_seconds, scheduled.next_back_off_seconds) == (0, 10)
 
 
-def test_the_wait_counts_from_the_end_of_the_run() -> None:
+def test_the_back_off_counts_from_the_end_of_the_run() -> None:
     life = running().dies().start()
     finished = life.at + 1
     life.at += 4000
@@ -100,7 +100,7 @@ def test_the_wait_counts_from_the_end_of_the_run() -> None:
 
 
 @pytest.mark.parametrize("hours", [-3, 3])
-def test_the_wait_counts_from_now_where_the_runtimes_clock_is_another(hours: int) -> None:
+def test_the_back_off_counts_from_now_if_the_runtimes_clock_differs(hours: int) -> None:
     """The kernel's time never goes back with the machine's clock, so the runtime's can be hours behind."""
     life = running().dies().start().dies().wake().start()
     one = life.state.container("app")
@@ -142,13 +142,13 @@ def test_a_finished_pod_stops_its_sandbox_and_stays() -> None:
     assert life.state.container("app").exit.exit_code == 0
 
 
-def test_the_dead_are_left_to_their_collector() -> None:
+def test_dead_containers_are_left_to_the_collector() -> None:
     life = running().dies().start().dies()
     assert life.effects == {}
     assert life.state.container("app").exit.id == "app-1"
 
 
-def test_a_dead_sandbox_takes_its_containers_along() -> None:
+def test_a_dead_sandbox_ends_its_containers() -> None:
     life = running(container("app"), container("log")).sandbox_dies()
     assert life.kinds == ["SandboxExited", "ContainerStopRequested", "ContainerStopRequested"]
     assert {event.reason for event in life.facts[1:]} == {"SandboxGone"}
@@ -174,13 +174,13 @@ def test_a_sandbox_that_dies_young_is_not_replaced_immediately() -> None:
     assert "SandboxStartRequested" in life.wake().kinds
 
 
-def test_under_never_a_dead_sandbox_is_the_end() -> None:
+def test_under_policy_never_a_dead_sandbox_ends_the_pod() -> None:
     life = running(restart_policy="Never").sandbox_dies().stopped(code=137)
     assert life.kinds == ["ContainerExited"]
     assert (life.effects, life.due) == ({}, None)
 
 
-def test_a_container_that_is_starting_is_waited_for_when_the_sandbox_dies() -> None:
+def test_a_start_pending_at_the_death_of_the_sandbox_is_awaited() -> None:
     life = running(container("app"), container("log")).dies("log").image_there("log").sandbox_dies()
     life.stopped("container/app")
     assert "container/log" in life.effects
@@ -209,7 +209,7 @@ def test_a_sandbox_that_cannot_be_stopped_is_retried() -> None:
     assert life.answer("sandbox", signals.SandboxDown, id="sandbox-0").state.sandbox.phase == "dead"
 
 
-def test_a_clock_that_went_back_puts_nothing_off_for_days() -> None:
+def test_a_clock_set_back_extends_no_back_off() -> None:
     life = running().dies().start().dies()
     life.at -= 86_400_000
     assert life.apply(manifest(container("app"), container("log"))).kinds == [
@@ -220,7 +220,7 @@ def test_a_clock_that_went_back_puts_nothing_off_for_days() -> None:
     assert life.state.container("app").phase == "pulling"
 
 
-def test_out_of_memory_is_kept_as_the_reason() -> None:
+def test_an_oom_kill_is_kept_as_the_reason() -> None:
     life = running().dies(code=137, reason="OOMKilled")
     assert life.state.container("app").exit.reason == "OOMKilled"
     assert manifest().key == POD

@@ -62,7 +62,7 @@ def test_containers_start_in_the_specs_order() -> None:
     assert life.facts[1].container == "second"
 
 
-def test_a_waiting_container_holds_up_no_other() -> None:
+def test_a_waiting_container_delays_no_other() -> None:
     life = (
         Life()
         .apply(
@@ -123,7 +123,7 @@ def test_an_image_that_cannot_be_pulled_waits_longer_each_time() -> None:
         ("InvalidImageName", ("InspectFailed", "bad")),
     ],
 )
-def test_other_troubles_with_an_image(reason: str, recorded: tuple[str, str]) -> None:
+def test_other_image_errors(reason: str, recorded: tuple[str, str]) -> None:
     life = Life().apply(manifest()).sandbox_up()
     life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").then_kube_events(
         recorded, ("Failed", f"Error: {reason}")
@@ -206,7 +206,7 @@ def test_a_container_that_cannot_be_run_counts_as_an_exit() -> None:
     assert life.state.container("app").reason == "CrashLoopBackOff"
 
 
-def test_under_never_a_container_that_cannot_be_run_is_not_made_again() -> None:
+def test_under_policy_never_a_container_that_cannot_run_is_not_created_again() -> None:
     life = Life().apply(manifest(restart_policy="Never")).sandbox_up().image_there()
     life.answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="no such file", id="app-0"
@@ -221,7 +221,7 @@ def test_a_container_found_dead_by_its_start_both_started_and_exited() -> None:
     assert (life.state.container("app").exit.exit_code, life.state.container("app").attempt) == (3, 1)
 
 
-def test_a_sandbox_found_dead_by_its_start_is_replaced_after_a_while() -> None:
+def test_a_sandbox_found_dead_by_its_start_is_replaced_after_a_wait() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
     assert life.due == T0 + 10_000
@@ -239,7 +239,7 @@ def test_a_field_that_is_not_honoured_keeps_its_container_waiting() -> None:
     assert life.state.container("odd").phase == "waiting"
 
 
-def test_a_container_whose_variables_grow_without_end_waits_and_names_the_variable() -> None:
+def test_a_container_whose_variables_exceed_the_size_limit_waits_with_the_variables_name() -> None:
     doubling = tuple(podspec.EnvVar(name=f"A{number}", value=f"$(A{number - 1})" * 2) for number in range(1, 40))
     bomb = container("bomb", env=(podspec.EnvVar(name="A0", value="aaaaaaaaaa"), *doubling))
     life = Life().apply(manifest(bomb, container("app")))
@@ -253,12 +253,12 @@ def test_a_container_whose_variables_grow_without_end_waits_and_names_the_variab
     assert life.state.container("bomb").phase == "waiting"
 
 
-def test_a_field_of_the_pod_that_the_sandbox_has_no_part_in_lets_it_run() -> None:
+def test_an_unsupported_field_that_does_not_concern_the_sandbox_lets_it_run() -> None:
     life = Life().apply(manifest(init_containers=(container("first", **RAW),)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "SandboxStartRequested"]
 
 
-def test_a_pod_with_users_of_its_own_starts_no_sandbox() -> None:
+def test_a_pod_with_a_user_namespace_starts_no_sandbox() -> None:
     life = Life().apply(manifest(host_users=False))
     assert life.kinds == ["SpecAccepted", "SandboxBlocked", "ContainerBlocked"]
     assert life.reasons_and_texts[0][0] == "FailedCreatePodSandBox"
@@ -288,7 +288,7 @@ def test_a_due_that_came_too_early_changes_nothing() -> None:
     assert tuple(DECIDER.decide(life.state, Due(at=life.at), life.at)) == ()
 
 
-def test_before_any_spec_there_is_nothing() -> None:
+def test_without_a_spec_nothing_is_outstanding() -> None:
     scene = Scene(DECIDER)
     assert (scene.effects, scene.due) == ({}, None)
     assert tuple(DECIDER.decide(scene.state, Due(at=0), 0)) == ()

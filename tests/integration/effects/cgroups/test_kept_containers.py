@@ -93,7 +93,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_killed_right_after_its_start_the_next_agent_writes_its_values(machine: Machine) -> None:
+def test_the_next_agent_writes_the_values_if_the_agent_is_killed_after_a_start(machine: Machine) -> None:
     assert machine.says() == {"memory.low": "0", "memory.high": "max"}
     machine.told_that_it_runs()
     assert machine.says() != HELD
@@ -105,7 +105,7 @@ def test_killed_right_after_its_start_the_next_agent_writes_its_values(machine: 
     assert machine.kernel.writes == writes
 
 
-def test_killed_at_every_point_of_writing_them_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_the_next_agent_completes_writes_interrupted_at_any_point(tmp_path: Path) -> None:
     killed = 0
     for dies_at in range(1, 20):
         machine = Machine(tmp_path / str(dies_at))
@@ -122,7 +122,7 @@ def test_killed_at_every_point_of_writing_them_the_next_one_goes_on(tmp_path: Pa
     assert killed == 4, "before and after each of two writes"
 
 
-def test_what_was_changed_by_hand_is_put_right_and_said(machine: Machine) -> None:
+def test_values_changed_by_hand_are_restored_and_reported(machine: Machine) -> None:
     machine.told_that_it_runs()
     keeping = effects.TreeKeeper(machine.files.outside())
     machine.files.again(keeping, machine.tree)
@@ -135,7 +135,7 @@ def test_what_was_changed_by_hand_is_put_right_and_said(machine: Machine) -> Non
     machine.scene.then(qos.CgroupRestored(cgroup="/".join((*POD, machine.id)), changes=(change,)))
 
 
-def test_one_that_has_ended_needs_nothing(machine: Machine) -> None:
+def test_a_dead_container_needs_no_values(machine: Machine) -> None:
     machine.told_that_it_runs()
     machine.files.once(machine.tree)
     shutil.rmtree(machine.own)
@@ -144,7 +144,7 @@ def test_one_that_has_ended_needs_nothing(machine: Machine) -> None:
     assert machine.kernel.writes == writes
 
 
-def test_one_that_ends_while_its_values_are_written_is_no_failure(machine: Machine) -> None:
+def test_a_container_that_ends_during_the_write_is_not_a_failure(machine: Machine) -> None:
     machine.told_that_it_runs()
 
     def ends(path: str) -> int:
@@ -158,7 +158,7 @@ def test_one_that_ends_while_its_values_are_written_is_no_failure(machine: Machi
     assert not machine.own.exists()
 
 
-def test_what_the_kernel_refuses_is_said_and_tried_again(machine: Machine) -> None:
+def test_values_that_the_kernel_refuses_are_reported_and_retried(machine: Machine) -> None:
     machine.told_that_it_runs()
     machine.kernel.refuse = lambda path: errno.EROFS if "memory.high" in path and machine.id in path else 0
     kept = machine.files.once(machine.tree)

@@ -52,12 +52,12 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_it_is_held_once_it_runs(place: Place) -> None:
+def test_limits_are_applied_once_a_container_runs(place: Place) -> None:
     started = place.start()
     assert place.notes.held == [(started, HELD)]
 
 
-def test_it_is_held_though_others_told_first_that_it_runs(place: Place) -> None:
+def test_limits_are_applied_if_another_source_reports_the_start_first(place: Place) -> None:
     context = Context()
     context.at["after docker.start"] = context.cancelled.set
     with pytest.raises(LostOwnership):
@@ -65,7 +65,7 @@ def test_it_is_held_though_others_told_first_that_it_runs(place: Place) -> None:
     assert [values for _, values in place.notes.held] == [HELD]
 
 
-def test_whoever_was_killed_before_the_next_one_holds_it(place: Place) -> None:
+def test_the_next_worker_applies_the_limits_after_a_kill(place: Place) -> None:
     context = Context()
 
     def dies() -> None:
@@ -79,7 +79,7 @@ def test_whoever_was_killed_before_the_next_one_holds_it(place: Place) -> None:
     assert place.notes.held == [(started, HELD)]
 
 
-def test_what_the_kernel_refuses_keeps_nobody_from_running(place: Place) -> None:
+def test_limits_that_the_kernel_refuses_do_not_prevent_the_start(place: Place) -> None:
     place.notes.refusal = "memory.high: write 9437184: Read-only file system"
     started = place.start()
     found = place.runtime.inspect(started)

@@ -150,7 +150,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
 PODS = (need("Guaranteed", memory=GIB), need("Burstable", cpu_limit_milli=900), need("BestEffort"))
 
 
-def test_the_tree_is_made_and_then_left_alone(world: World) -> None:
+def test_the_tree_is_created_once(world: World) -> None:
     effect = world.tree(*PODS)
     assert world.once(effect) == signals.TreeKept(revision=1, restored=[], removed=[])
     assert world.steps(effect) == 0
@@ -160,7 +160,7 @@ def test_the_tree_is_made_and_then_left_alone(world: World) -> None:
     assert (world.kernel.writes, len(world.told)) == (writes, 6)
 
 
-def test_ended_at_every_point_and_begun_again_the_tree_is_right(world: World, tmp_path: Path) -> None:
+def test_a_worker_killed_at_any_point_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
     """Also what is nobody's any more, with somebody in it, is gone."""
     points = 0
     for dies_at in range(1, 200):
@@ -182,7 +182,7 @@ def test_ended_at_every_point_and_begun_again_the_tree_is_right(world: World, tm
     assert points > 8
 
 
-def test_ended_at_every_point_of_the_first_beginning(world: World, tmp_path: Path) -> None:
+def test_the_first_pass_killed_at_any_point_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
     points = 0
     for dies_at in range(1, 400):
         here = World(tmp_path / str(dies_at), world.version)
@@ -213,7 +213,7 @@ def machine(tmp_path: Path) -> Iterator[World]:
         tree.remove(found.above)
 
 
-def test_ended_at_every_point_on_this_machines_cgroups_nothing_is_left_over(machine: World) -> None:
+def test_on_this_machines_cgroups_a_kill_at_any_point_leaves_nothing(machine: World) -> None:
     """Two trees in turn: pods of each class come, and go."""
     tree = machine.cgroups.tree("cgroupfs")
     assert tree is not None
@@ -235,7 +235,7 @@ def test_ended_at_every_point_on_this_machines_cgroups_nothing_is_left_over(mach
     assert points > 30
 
 
-def test_what_was_changed_by_hand_is_put_right_and_said(world: World) -> None:
+def test_values_changed_by_hand_are_restored_and_reported(world: World) -> None:
     world.once(world.tree(*PODS))
     world.file("kubepods", "podu0", "pids.max").write_text("7")
     expected = (Change(file="pids.max", found="7", wanted="max"),)
@@ -248,7 +248,7 @@ def test_what_was_changed_by_hand_is_put_right_and_said(world: World) -> None:
     assert list(kept.restored) == [signals.Restored(path=("kubepods", "burstable", "podu1"), changes=(Change(),))]
 
 
-def test_what_the_worker_itself_has_seen_right_needs_no_other_proof(world: World) -> None:
+def test_a_change_is_detected_against_the_values_that_the_worker_set(world: World) -> None:
     keeping = effects.TreeKeeper(world.outside())
     world.again(keeping, world.tree(*PODS))
     world.file("kubepods", "burstable", "pids.max").write_text("7")
@@ -256,7 +256,7 @@ def test_what_the_worker_itself_has_seen_right_needs_no_other_proof(world: World
     assert [one.path for one in kept.restored] == [("kubepods", "burstable")]
 
 
-def test_a_pod_waits_for_what_is_new_and_for_nothing_else(world: World) -> None:
+def test_a_pod_waits_only_for_new_cgroups(world: World) -> None:
     """The rest is looked at once a period, and when a pod has gone."""
     keeping = effects.TreeKeeper(world.outside())
     assert world.again(keeping, world.tree(*PODS)) == signals.TreeKept(revision=1, restored=[], removed=[])
@@ -268,7 +268,7 @@ def test_a_pod_waits_for_what_is_new_and_for_nothing_else(world: World) -> None:
     assert [one.path for one in world.again(keeping, world.tree(*PODS, revision=3)).restored] == [("kubepods", "podu0")]
 
 
-def test_a_cgroup_of_nobody_goes_with_whoever_is_in_it(world: World) -> None:
+def test_an_unowned_cgroup_is_removed_with_its_processes(world: World) -> None:
     world.once(world.tree(*PODS))
     process = subprocess.Popen(["sleep", "3600"])
     try:
@@ -293,7 +293,7 @@ def emptied(world: World, process: subprocess.Popen[bytes]) -> None:
         path.write_text("")
 
 
-def test_who_runs_is_not_taken_for_a_leftover(world: World) -> None:
+def test_the_cgroup_of_a_running_container_is_not_removed(world: World) -> None:
     """A pod that the log does not know of yet: it is being adopted."""
     world.once(world.tree(*PODS))
     for path in world.kernel.folder.rglob("besteffort/podu2/cgroup.procs"):
@@ -306,7 +306,7 @@ def test_who_runs_is_not_taken_for_a_leftover(world: World) -> None:
     assert world.once(world.tree(*PODS[:2], revision=3)).removed == []
 
 
-def test_what_cannot_be_written_is_said_and_the_rest_is_done(world: World) -> None:
+def test_a_failed_write_is_reported_and_the_others_follow(world: World) -> None:
     world.kernel.refuse = lambda path: errno.EROFS if "burstable" in path else 0
     kept = world.once(world.tree(*PODS))
     assert [one.path for one in kept.failed] == [("kubepods", "burstable"), ("kubepods", "burstable", "podu1")]
@@ -315,7 +315,7 @@ def test_what_cannot_be_written_is_said_and_the_rest_is_done(world: World) -> No
     assert world.once(world.tree(*PODS)).failed == ()
 
 
-def test_a_class_that_uses_more_than_it_is_to_have_may_not_use_more_still(world: World) -> None:
+def test_a_class_above_its_limit_cannot_grow(world: World) -> None:
     world.once(world.tree(*PODS[1:]))
     limit = "memory.max" if world.version == 2 else "memory.limit_in_bytes"
     used = "memory.current" if world.version == 2 else "memory.usage_in_bytes"
@@ -333,7 +333,7 @@ def test_a_class_that_uses_more_than_it_is_to_have_may_not_use_more_still(world:
     assert file.read_text() == str(8 * GIB - 4096)
 
 
-def test_a_tree_of_somebody_else_is_not_touched(world: World) -> None:
+def test_the_tree_of_another_node_is_not_touched(world: World) -> None:
     world.once(world.tree(*PODS))
     tree = world.kernel.tree("cgroupfs")
     assert tree is not None
@@ -370,7 +370,7 @@ def test_the_node_is_described(world: World) -> None:
     assert looked(world, "systemd", driver="cgroupfs").driver == "cgroupfs"
 
 
-def test_a_node_without_cgroups_says_what_that_means(world: World) -> None:
+def test_a_node_without_cgroups_reports_the_consequences(world: World) -> None:
     for found in (looked(world, "none"), looked(world, per_qos=False)):
         assert (found.version, found.driver, found.root) == (0, "", ())
         assert found.lost
@@ -378,13 +378,13 @@ def test_a_node_without_cgroups_says_what_that_means(world: World) -> None:
     assert looked(world).lost[0] == "/sys/fs/cgroup is mounted read-only: pods have no cgroups of their own"
 
 
-def test_a_node_that_may_not_read_the_kernels_log_says_what_that_means(world: World, tmp_path: Path) -> None:
+def test_a_node_without_access_to_the_kernel_log_reports_the_consequences(world: World, tmp_path: Path) -> None:
     world.kills = KernelLog(str(tmp_path / "none"))
     (said,) = (one for one in looked(world).lost if "OOM kills" in one)
     assert said.startswith(f"{tmp_path}/none: No such file or directory: OOM kills are known only as far")
 
 
-def test_an_engine_that_is_away_is_asked_again(world: World) -> None:
+def test_an_unavailable_engine_is_retried(world: World) -> None:
     answers = [Refusal("unavailable", "away"), Engine(name="d", version="1", api_version="1")]
 
     def engine() -> Engine:

@@ -51,12 +51,12 @@ def said(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
     ("permissions", "may"),
     [("r", ["< yes", "> no", "<> no"]), ("rw", ["< yes", "> yes", "<> yes"]), ("", ["< yes", "> yes", "<> yes"])],
 )
-def test_a_device_can_be_opened_as_its_permissions_say(world: World, permissions: str, may: list[str]) -> None:
+def test_a_device_can_be_opened_with_its_permissions(world: World, permissions: str, may: list[str]) -> None:
     lines = said(world, fuse(permissions), OPEN_EACH_WAY)
     assert [line for line in lines if line.endswith((" yes", " no"))] == may, lines
 
 
-def test_the_pods_own_word_comes_before_a_plugins(world: World) -> None:
+def test_the_pods_settings_precede_a_plugins(world: World) -> None:
     folder, file = world.root / "of-plugin", world.root / "of-pod"
     folder.mkdir()
     (folder / "x").write_text("plugin")
@@ -85,7 +85,7 @@ def test_the_pods_own_word_comes_before_a_plugins(world: World) -> None:
     assert lines[-2:] == ["ro", "plugin"]
 
 
-def test_who_has_which_devices_can_be_seen_at_the_container(world: World) -> None:
+def test_the_containers_labels_show_its_devices(world: World) -> None:
     up = answered(world, Answer(annotations={"vendor.test/mode": "fast"}), "sleep 60")
     (app_,) = [one for one in world.ours() if one.id == up.id]
     assert app_.labels[labels.DEVICES] == '{"a.test/fuse":["fuse-1"]}'
@@ -101,14 +101,14 @@ def test_who_has_which_devices_can_be_seen_at_the_container(world: World) -> Non
         (Answer(annotations={"cdi.k8s.io/v": "v.test/n=1"}), "unresolvable CDI devices v.test/n=1"),
     ],
 )
-def test_what_is_not_there_is_named(world: World, answer: Answer, words: str) -> None:
+def test_a_missing_device_is_named(world: World, answer: Answer, words: str) -> None:
     refused = answered(world, answer, "true")
     assert isinstance(refused, signals.ContainerRefused)
     assert words in refused.message
     assert not Path("/nowhere").exists()
 
 
-def test_only_what_a_plugin_names_by_its_path_may_be_missing() -> None:
+def test_only_a_device_named_by_its_path_may_be_missing() -> None:
     class Specified(NoCdi):
         def edits(self, names: Sequence[str]) -> Edits:
             return Edits(mounts=tuple(Mount(container_path=f"/{name}", host_path="/of-cdi") for name in names))
@@ -122,7 +122,7 @@ def test_only_what_a_plugin_names_by_its_path_may_be_missing() -> None:
     assert {one.target: one.has_to_be for one in found.mounts} == {"/a": False, "/b": True, "/c": True}
 
 
-def test_a_folder_that_a_plugin_mounts_is_made_and_a_device_may_be_mounted_as_well(world: World) -> None:
+def test_a_folder_that_a_plugin_mounts_is_created_and_a_device_can_be_mounted(world: World) -> None:
     """Project-HAMi/HAMi mounts a folder that it makes where it runs itself; Xilinx/FPGA_as_a_Service answers with each
     device file twice, as a device and as a mount.
     """
@@ -142,7 +142,7 @@ def test_a_folder_that_a_plugin_mounts_is_made_and_a_device_may_be_mounted_as_we
 @pytest.mark.parametrize(
     "answer", [Answer(cdi_devices=("v.test/n=0",)), Answer(annotations={"cdi.k8s.io/plugin_1": "v.test/n=0"})]
 )
-def test_an_engine_that_knows_no_cdi_gets_what_the_specification_says(
+def test_an_engine_without_cdi_gets_the_content_of_the_specification(
     world: World, tmp_path: Path, answer: Answer
 ) -> None:
     edits = {

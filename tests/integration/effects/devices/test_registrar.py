@@ -37,7 +37,7 @@ def told(context: Context) -> list[devices.RegistrationRefused]:
     return found
 
 
-def test_many_at_once_are_numbered_in_the_order_in_which_they_are_told() -> None:
+def test_concurrent_registrations_are_numbered_in_order_of_their_signals() -> None:
     registrar, context = Registrar(), Context(entity="node", cause="")
     registrar.opened(context)
     with ThreadPoolExecutor(8) as several:
@@ -48,7 +48,7 @@ def test_many_at_once_are_numbered_in_the_order_in_which_they_are_told() -> None
         assert mine == [(2**n, max(2**n // 2, 1)) for n in range(10)]
 
 
-def test_one_that_registers_and_a_new_socket_begin_anew() -> None:
+def test_a_registration_and_a_new_socket_reset_the_count() -> None:
     registrar, context = Registrar(), Context(entity="node", cause="")
     for step in (OLD, OLD, ODD, GOOD, OLD, None, ODD):
         if step is None:
@@ -87,7 +87,7 @@ def test_resources_are_counted_until_the_decider_forgets_them() -> None:
     assert limits == [0, 0, 2, 0, 2, 0, 0, 0, 0]
 
 
-def test_the_end_of_a_stream_that_was_replaced_stops_nothing() -> None:
+def test_the_end_of_a_replaced_stream_is_ignored() -> None:
     now = [0.0]
     registrar, context = Registrar(most=1, clock=lambda: now[0]), Context(entity="node", cause="")
     assert not registrar.register(context, named("a.test/a"))
@@ -131,7 +131,7 @@ class Hasty:
         return [one for one, _ in self.context.sent[before:] if isinstance(one, signals.PluginRegistering)]
 
 
-def test_of_registrations_without_end_the_newest_counts_now_and_then() -> None:
+def test_of_continuous_registrations_the_newest_is_sent_at_intervals() -> None:
     plugin = Hasty()
     assert len(plugin.registers(1000)) == 10, "ten at once"
     assert plugin.registers(1, "a.test/b"), "others are not kept waiting"
@@ -147,14 +147,14 @@ def test_of_registrations_without_end_the_newest_counts_now_and_then() -> None:
     assert plugin.looks(60.0) == [], "the effect has ended"
 
 
-def test_a_plugin_that_left_registers_no_more() -> None:
+def test_a_plugin_that_left_is_no_longer_registered() -> None:
     plugin = Hasty()
     plugin.registers(12)
     plugin.registrar.left(plugin.context, "11.sock")
     assert plugin.looks(60.0) == []
 
 
-def test_what_waits_is_sent_by_a_timer() -> None:
+def test_a_pending_registration_is_sent_by_a_timer() -> None:
     now = [0.0]
     registrar, context = Registrar(clock=lambda: now[0]), Context(entity="node", cause="")
     for _ in range(12):
@@ -163,7 +163,7 @@ def test_what_waits_is_sent_by_a_timer() -> None:
     scratch.wait_until(lambda: len(context.sent) == 11, "the registration that waits")
 
 
-def test_an_allocate_that_fails_is_measured_too(short_folder: Path) -> None:
+def test_a_failed_allocate_is_also_measured(short_folder: Path) -> None:
     took = list[str]()
     outside = Outside(
         plugins=GrpcDevicePlugins(short_folder, short_folder),

@@ -16,7 +16,7 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 # -- names ---------------------------------------------------------------------------------------------------------
 
 
-def test_names_and_aliases(world: World) -> None:
+def test_hostname_and_host_aliases(world: World) -> None:
     script = "hostname; grep -v '^#' /etc/hosts"
     aliases = [{"ip": "192.0.2.7", "hostnames": ["db", "db.test"]}]
     lines = said(world, pod(app(script), hostname="front", subdomain="shop", hostAliases=aliases))
@@ -27,20 +27,20 @@ def test_names_and_aliases(world: World) -> None:
     assert own[1:] == ["front.shop.default.svc", "front"]
 
 
-def test_the_full_name_and_one_that_is_too_long(world: World) -> None:
+def test_a_full_hostname_and_one_that_is_too_long(world: World) -> None:
     assert said(world, pod(app("hostname"), subdomain="shop", setHostnameAsFQDN=True)) == ["web.shop.default.svc"]
     answer = world.run(start_sandbox(pod(hostname="h" * 60, subdomain="shop", setHostnameAsFQDN=True), attempt=1))
     assert isinstance(answer, signals.SandboxRefused)
     assert "is too long (64 characters is the max" in answer.message
 
 
-def test_a_resolver_of_its_own(world: World) -> None:
+def test_a_pods_own_resolver(world: World) -> None:
     config = {"nameservers": ["192.0.2.1"], "searches": ["x.test"], "options": [{"name": "ndots", "value": "3"}]}
     lines = said(world, pod(app("cat /etc/resolv.conf"), dnsPolicy="None", dnsConfig=config))
     assert lines == ["nameserver 192.0.2.1", "search x.test", "options ndots:3"]
 
 
-def test_a_hosts_file_of_the_containers_own_is_left_alone(world: World) -> None:
+def test_a_containers_own_hosts_file_is_kept(world: World) -> None:
     mounts = [{"name": "mine", "mountPath": "/etc/hosts"}]
     path = world.root / "hosts"
     path.write_text("192.0.2.9\tmine\n")
@@ -66,7 +66,7 @@ def test_the_hosts_namespaces(world: World, docker_engine: PrivateDocker) -> Non
     assert lines[3] == "# Kubernetes-managed hosts file (host network)."
 
 
-def test_processes_are_shared_and_their_orphans_are_reaped(world: World) -> None:
+def test_shared_processes_are_visible_and_orphans_are_reaped(world: World) -> None:
     orphan = "(sh -c 'sleep 0.2' &); trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
     manifest = pod(app(orphan), app(name="other"), shareProcessNamespace=True)
     sandbox = world.sandbox(manifest)
@@ -110,11 +110,11 @@ def test_users_groups_and_capabilities(world: World) -> None:
     assert "ro" in lines[5:]
 
 
-def test_a_group_alone_goes_with_the_images_user(world: World) -> None:
+def test_a_group_without_user_applies_to_the_images_user(world: World) -> None:
     assert said(world, pod(app("id -u; id -g", securityContext={"runAsGroup": 7}))) == ["0", "7"]
 
 
-def test_an_image_that_runs_as_root_is_refused_to_who_must_not(world: World) -> None:
+def test_an_image_that_runs_as_root_is_refused_with_run_as_non_root(world: World) -> None:
     answer = start(world, pod(app(securityContext={"runAsNonRoot": True})))
     assert (answer.reason, answer.id) == ("CreateContainerConfigError", "")
     assert answer.message == (
@@ -152,7 +152,7 @@ def test_seccomp_by_name(world: World, profile: str, mode: str) -> None:
     assert said(world, pod(app(script), securityContext=context)) == [f"Seccomp:\t{mode}"]
 
 
-def test_profiles_that_are_not_there(world: World) -> None:
+def test_missing_profiles_are_refused(world: World) -> None:
     absent = {"seccompProfile": {"type": "Localhost", "localhostProfile": "absent.json"}}
     answer = start(world, pod(app(securityContext=absent)))
     assert answer.reason == "CreateContainerError"
@@ -160,7 +160,7 @@ def test_profiles_that_are_not_there(world: World) -> None:
     assert "No such file" in answer.message
 
 
-def test_app_armor_is_asked_for_where_the_kernel_has_it(world: World) -> None:
+def test_app_armor_is_requested_if_the_kernel_has_it(world: World) -> None:
     answer = start(world, pod(app(securityContext={"appArmorProfile": {"type": "RuntimeDefault"}})))
     if LinuxHost(world.root).enforces_app_armor():
         assert isinstance(answer, signals.ContainerUp)
@@ -169,7 +169,7 @@ def test_app_armor_is_asked_for_where_the_kernel_has_it(world: World) -> None:
         assert (answer.reason, answer.message) == ("CreateContainerConfigError", said)
 
 
-def test_a_privileged_container_runs_or_says_what_is_missing(world: World) -> None:
+def test_a_privileged_container_runs_or_reports_what_is_missing(world: World) -> None:
     missing = LinuxHost(world.root).missing_capabilities()
     answer = start(world, pod(app("grep CapEff /proc/self/status", securityContext={"privileged": True})))
     if missing:
@@ -183,7 +183,7 @@ def test_a_privileged_container_runs_or_says_what_is_missing(world: World) -> No
 # -- streams, signals, fields --------------------------------------------------------------------------------------
 
 
-def test_a_terminal_and_an_input(world: World, docker_engine: PrivateDocker) -> None:
+def test_a_terminal_and_stdin(world: World, docker_engine: PrivateDocker) -> None:
     answer = start(world, pod(app("tty; echo ready; read line; echo got $line", tty=True, stdin=True, stdinOnce=True)))
     ready(world, answer.id)
     config = docker_engine.api().inspect_container(answer.id)["Config"]
@@ -191,7 +191,7 @@ def test_a_terminal_and_an_input(world: World, docker_engine: PrivateDocker) -> 
     assert output(world, answer.id)[0].startswith("/dev/pts/")
 
 
-def test_a_stop_signal_of_its_own(world: World) -> None:
+def test_a_containers_own_stop_signal(world: World) -> None:
     script = "trap 'exit 9' USR1; trap '' TERM; echo ready; while :; do sleep 1 & wait $!; done"
     answer = start(world, pod(app(script, lifecycle={"stopSignal": "SIGUSR1"}), os={"name": "linux"}))
     ready(world, answer.id)
@@ -199,7 +199,7 @@ def test_a_stop_signal_of_its_own(world: World) -> None:
     assert ended.exit_code == 9
 
 
-def test_a_pods_own_fields(world: World) -> None:
+def test_downward_api_fields(world: World) -> None:
     def of(name: str, path: str) -> dict[str, Any]:
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
@@ -221,7 +221,7 @@ def test_a_pods_own_fields(world: World) -> None:
     assert lines[3:] == [LinuxHost(world.root).address(), "100", "web/front/test-node"]
 
 
-def test_a_reference_to_nothing(world: World) -> None:
+def test_a_reference_to_an_unknown_field(world: World) -> None:
     env = [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.colour"}}}]
     answer = start(world, pod(app(env=env)))
     assert (answer.reason, answer.message) == ("CreateContainerConfigError", "unsupported fieldPath: spec.colour")
@@ -231,7 +231,7 @@ def test_a_reference_to_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("sort", ["BestEffort", "Burstable", "Guaranteed"])
-def test_whom_the_kernel_is_to_kill_first(world: World, sort: str) -> None:
+def test_the_oom_score_depends_on_the_qos_class(world: World, sort: str) -> None:
     """What is below 0 only where this machine may go there."""
     host = LinuxHost(world.root)
     all_of_it = {"cpu": "10m", "memory": "64Mi"}

@@ -72,9 +72,7 @@ def created_ahead(world: World, manifest: Pod = MANIFEST) -> tuple[Any, signals.
     return up, found[0]
 
 
-def test_what_was_created_for_a_sandbox_that_did_not_run_yet_is_started(
-    world: World, docker_engine: PrivateDocker
-) -> None:
+def test_a_container_created_before_its_sandbox_runs_is_started(world: World, docker_engine: PrivateDocker) -> None:
     sandbox, made = created_ahead(world)
     hosts = Path(docker_engine.api().inspect_container(made.id)["HostConfig"]["Binds"][-1].partition(":")[0])
     assert not hosts.exists(), "the pod has no address yet to be written there"
@@ -88,7 +86,7 @@ def test_what_was_created_for_a_sandbox_that_did_not_run_yet_is_started(
     assert raw["HostConfig"]["NetworkMode"] == f"container:{sandbox.id}"
 
 
-def test_a_creation_that_names_an_image_makes_nothing_of_another_one(world: World) -> None:
+def test_a_creation_with_an_image_name_refuses_another_image(world: World) -> None:
     sandbox = world.sandbox(MANIFEST)
     there = world.runtime.image(BUSYBOX.reference)
     assert there is not None
@@ -102,7 +100,7 @@ def test_a_creation_that_names_an_image_makes_nothing_of_another_one(world: Worl
     assert isinstance(made, signals.ContainerMade), made
 
 
-def test_no_death_of_a_creation_makes_two(world: World) -> None:
+def test_a_creation_killed_at_any_point_creates_one_container(world: World) -> None:
     sandbox = world.sandbox(MANIFEST)
 
     def make() -> wanted.CreateContainer:
@@ -118,7 +116,7 @@ def test_no_death_of_a_creation_makes_two(world: World) -> None:
     assert world.run_through_every_death(make, check) >= 4
 
 
-def test_no_death_of_the_start_starts_another(world: World) -> None:
+def test_a_start_killed_at_any_point_starts_one_container(world: World) -> None:
     sandbox = world.sandbox(MANIFEST)
 
     def make() -> wanted.StartContainer:
@@ -135,7 +133,7 @@ def test_no_death_of_the_start_starts_another(world: World) -> None:
     assert world.run_through_every_death(make, check) >= 4
 
 
-def test_another_definition_replaces_what_was_created(world: World, docker_engine: PrivateDocker) -> None:
+def test_another_definition_replaces_the_created_container(world: World, docker_engine: PrivateDocker) -> None:
     sandbox, made = created_ahead(world)
     changed = pod(container(*OBEDIENT, working_dir="/tmp"))
     up = world.run(start(changed, sandbox, made))
@@ -145,7 +143,7 @@ def test_another_definition_replaces_what_was_created(world: World, docker_engin
     assert {one.id for one in world.ours()} == {up.id, sandbox.id}
 
 
-def test_what_was_removed_meanwhile_is_created_by_the_start(world: World) -> None:
+def test_a_created_container_that_was_removed_is_created_by_the_start(world: World) -> None:
     sandbox, made = created_ahead(world)
     world.runtime.remove(made.id)
     up = world.run(start(MANIFEST, sandbox, made))
@@ -153,7 +151,7 @@ def test_what_was_removed_meanwhile_is_created_by_the_start(world: World) -> Non
     assert {one.id for one in world.ours()} == {up.id, sandbox.id}
 
 
-def test_nothing_is_left_of_a_sandbox_that_cannot_be_started(world: World, docker_engine: PrivateDocker) -> None:
+def test_a_sandbox_that_cannot_be_started_leaves_nothing(world: World, docker_engine: PrivateDocker) -> None:
     with docker_engine.namespace.call(lambda: socket.create_server(("0.0.0.0", 8099))):
         manifest = pod(container(*OBEDIENT, ports=(ContainerPort(container_port=80, host_port=8099),)))
 
@@ -166,7 +164,7 @@ def test_nothing_is_left_of_a_sandbox_that_cannot_be_started(world: World, docke
     assert world.ours() == []
 
 
-def test_no_death_of_the_removal_leaves_anything_or_takes_what_ran(world: World) -> None:
+def test_a_removal_killed_at_any_point_leaves_nothing_and_stops_nothing(world: World) -> None:
     sandbox = world.sandbox(MANIFEST)
 
     def make() -> wanted.DiscardContainer:
@@ -188,14 +186,14 @@ def another_process(world: World) -> World:
     return World(world.runtime, world.root)
 
 
-def test_another_process_starts_what_was_created(world: World) -> None:
+def test_another_process_starts_the_created_container(world: World) -> None:
     sandbox, made = created_ahead(world)
     up = another_process(world).run(start(MANIFEST, sandbox, made))
     assert isinstance(up, signals.ContainerUp), up
     assert up.id == made.id
 
 
-def test_a_creation_that_another_process_repeats_with_another_definition_replaces_the_first(world: World) -> None:
+def test_a_repeated_creation_with_another_definition_replaces_the_first(world: World) -> None:
     """The agent was killed before it said that the container was created, and the spec changed."""
     sandbox, made = created_ahead(world)
     changed = pod(container(*OBEDIENT, working_dir="/tmp"))
@@ -205,7 +203,7 @@ def test_a_creation_that_another_process_repeats_with_another_definition_replace
     assert {one.id for one in world.ours()} == {again.id, sandbox.id}
 
 
-def test_what_was_created_for_a_sandbox_that_died_is_removed_by_its_start(world: World) -> None:
+def test_the_start_removes_a_container_whose_sandbox_died(world: World) -> None:
     sandbox, made = created_ahead(world)
     world.runtime.kill(sandbox.id, "KILL")
     assert world.runtime.wait(sandbox.id, HANG_SECONDS)
@@ -216,7 +214,7 @@ def test_what_was_created_for_a_sandbox_that_died_is_removed_by_its_start(world:
 
 
 @pytest.mark.parametrize("anew", [False, True])
-def test_an_engine_that_is_killed_between_creation_and_start(
+def test_a_crash_of_the_engine_between_creation_and_start(
     world: World, docker_engine: PrivateDocker, *, anew: bool
 ) -> None:
     sandbox, made = created_ahead(world)
@@ -228,9 +226,7 @@ def test_an_engine_that_is_killed_between_creation_and_start(
     assert {one.id for one in world.ours()} == {up.id, sandbox.id}
 
 
-def test_the_name_of_an_image_that_is_gone_when_its_container_is_started(
-    world: World, docker_engine: PrivateDocker
-) -> None:
+def test_a_container_starts_though_the_name_of_its_image_is_gone(world: World, docker_engine: PrivateDocker) -> None:
     api = docker_engine.api()
     api.tag(BUSYBOX.reference, "passing", "1")
     manifest = pod(replace(container(*OBEDIENT), image="passing:1"))
@@ -241,7 +237,7 @@ def test_the_name_of_an_image_that_is_gone_when_its_container_is_started(
     assert up.id == made.id
 
 
-def test_what_runs_already_is_not_created_again(world: World) -> None:
+def test_a_running_container_is_not_created_again(world: World) -> None:
     sandbox = world.sandbox(MANIFEST)
     up = world.run(start_container(MANIFEST, sandbox.id))
     answer = world.run(create(MANIFEST, sandbox.id))
@@ -249,14 +245,14 @@ def test_what_runs_already_is_not_created_again(world: World) -> None:
     assert {one.id for one in world.ours()} == {up.id, sandbox.id}
 
 
-def test_what_starts_in_the_moment_of_its_removal_is_left_alone(world: World) -> None:
+def test_a_container_that_starts_during_its_removal_is_kept(world: World) -> None:
     up, made = created_ahead(world)
     begins = Context(at={"before docker.remove": lambda: world.run(start(MANIFEST, up, made))})
     world.run(discard(), begins)
     assert world.runtime.inspect(made.id).state == "running"
 
 
-def test_a_search_finds_what_starts_meanwhile_and_removes_what_never_did(world: World) -> None:
+def test_a_lookup_finds_a_container_that_starts_meanwhile_and_removes_one_that_never_ran(world: World) -> None:
     up, made = created_ahead(world)
     find = wanted.FindContainer(subject="container/app", intent="find", pod=POD, uid=UID, container="app", attempt=0)
     begins = Context(at={"before docker.remove": lambda: world.run(start(MANIFEST, up, made))})
@@ -269,7 +265,7 @@ def test_a_search_finds_what_starts_meanwhile_and_removes_what_never_did(world: 
     assert world.runtime.inspect(again.id) is None
 
 
-def test_what_was_created_counts_for_the_pace_of_creations_and_a_refusal_does_not(tmp_path: Path) -> None:
+def test_only_successful_creations_count_for_the_pace(tmp_path: Path) -> None:
     measure = World(cast(Runtime, None), tmp_path).jobs[wanted.CreateContainer].measure
     assert measure is not None
     effect = create(MANIFEST, "sandbox")

@@ -37,7 +37,7 @@ def fill(disk: Path) -> Path:
     return ballast
 
 
-def test_a_container_that_has_no_room_waits_for_it(small_engine: tuple[World, Path]) -> None:
+def test_a_container_waits_for_disk_space(small_engine: tuple[World, Path]) -> None:
     world, disk = small_engine
     manifest = pod()
     sandbox = world.sandbox(manifest)
@@ -51,7 +51,7 @@ def test_a_container_that_has_no_room_waits_for_it(small_engine: tuple[World, Pa
     assert isinstance(world.run(cleanup()), signals.CleanedUp)
 
 
-def test_a_sandbox_that_has_no_room_waits_for_it(small_engine: tuple[World, Path]) -> None:
+def test_a_sandbox_waits_for_disk_space(small_engine: tuple[World, Path]) -> None:
     world, disk = small_engine
     manifest = pod(app())
     ballast = fill(disk)

@@ -76,7 +76,7 @@ def runs_of(world: World, container_id: str) -> int:
 # -- commands ------------------------------------------------------------------------------------------------------
 
 
-def test_a_hook_is_made_first_and_runs_when_it_is_told_to(world: World) -> None:
+def test_a_hook_is_created_first_and_started_by_a_second_effect(world: World) -> None:
     app = started(world, *OBEDIENT)
     made = prepared(world, app, "echo run >> /runs")
     assert runs_of(world, app) == 0
@@ -85,7 +85,7 @@ def test_a_hook_is_made_first_and_runs_when_it_is_told_to(world: World) -> None:
     assert runs_of(world, app) == 1
 
 
-def test_a_hook_runs_once_wherever_its_worker_is_killed(world: World) -> None:
+def test_a_hook_runs_once_if_its_worker_is_killed_at_any_point(world: World) -> None:
     app = started(world, *OBEDIENT)
     seen = 0
 
@@ -103,7 +103,7 @@ def test_a_hook_runs_once_wherever_its_worker_is_killed(world: World) -> None:
     assert seen >= 3
 
 
-def test_a_hook_that_goes_on_while_its_agent_dies_is_waited_for(world: World) -> None:
+def test_a_hook_that_outlives_its_agent_is_awaited(world: World) -> None:
     app = started(world, *OBEDIENT)
     made = prepared(world, app, "echo run >> /runs; until [ -e /go ]; do sleep 0.1; done; exit 7")
     context = Context()
@@ -132,7 +132,7 @@ def _run_until_fenced(world: World, effect: wanted.RunHook, context: Context) ->
         world.run(effect, context)
 
 
-def test_a_hook_that_fails_says_what_it_said(world: World) -> None:
+def test_a_failed_hook_reports_its_output(world: World) -> None:
     app = started(world, *OBEDIENT)
     script = "echo not today; exit 5"
     done = world.run(run_exec(app, prepared(world, app, script), script))
@@ -165,7 +165,7 @@ def test_a_hook_ends_with_its_container(world: World) -> None:
     assert isinstance(answers[0], signals.HookDone | signals.HookOutcomeUnknown)
 
 
-def test_a_dead_container_is_refused_its_hook(world: World) -> None:
+def test_a_hook_in_a_dead_container_is_refused(world: World) -> None:
     app = started(world, "-c", "exit 0")
     wait_until(lambda: world.runtime.wait(app, 1), "the container's end")
     answer = world.run(prepare(app, "true"))
@@ -174,7 +174,7 @@ def test_a_dead_container_is_refused_its_hook(world: World) -> None:
     assert "is not running" in answer.message
 
 
-def test_an_exec_that_the_engine_forgot_is_not_run_again(world: World, docker_engine: PrivateDocker) -> None:
+def test_a_forgotten_exec_is_not_run_again(world: World, docker_engine: PrivateDocker) -> None:
     app = started(world, *OBEDIENT)
     made = prepared(world, app, "echo run >> /runs")
     docker_engine.kill9()
@@ -184,7 +184,7 @@ def test_an_exec_that_the_engine_forgot_is_not_run_again(world: World, docker_en
     assert runs_of(world, app) == 0
 
 
-def test_an_engine_that_is_killed_under_a_hook_leaves_its_outcome_unknown(
+def test_a_crash_of_the_engine_during_a_hook_leaves_its_outcome_unknown(
     world: World, docker_engine: PrivateDocker
 ) -> None:
     app = started(world, *OBEDIENT)
@@ -260,20 +260,20 @@ def test_a_request_goes_to_the_pod_with_its_headers(world: World, port: int) -> 
     assert said["user-agent"].startswith("kube-lifecycle/")
 
 
-def test_any_answer_will_do_and_a_redirect_is_followed(world: World, port: int) -> None:
+def test_any_status_is_accepted_and_a_redirect_is_followed(world: World, port: int) -> None:
     assert not world.run(request(port, "/bad")).failed
     assert not world.run(request(port, "/moved")).failed
     assert [path for path, _ in Page.asked] == ["/bad", "/moved", "/there?by=redirect"]
 
 
-def test_who_speaks_no_tls_is_asked_in_the_clear(world: World, port: int) -> None:
+def test_a_server_without_tls_is_asked_over_plain_http(world: World, port: int) -> None:
     secret = (HTTPHeader(name="Authorization", value="Bearer x"), HTTPHeader(name="X-Open", value="y"))
     assert not world.run(request(port, "/", scheme="HTTPS", http_headers=secret)).failed
     ((_, said),) = Page.asked
     assert ("authorization" in said, said["x-open"]) == (False, "y")
 
 
-def test_nobody_there_is_told_as_the_kubelet_tells_it(world: World) -> None:
+def test_a_refused_connection_is_reported_as_by_the_kubelet(world: World) -> None:
     done = world.run(request(1, "/x", host="127.0.0.1"))
     assert done.failed
     assert done.message == (
@@ -285,7 +285,7 @@ def test_a_request_that_hangs_is_unfinished_at_its_deadline(world: World, port: 
     assert isinstance(world.run(request(port, "/held", deadline=now() + 500)), signals.HookUnfinished)
 
 
-def test_a_request_that_is_no_longer_wanted_ends(world: World, port: int) -> None:
+def test_a_cancelled_request_ends(world: World, port: int) -> None:
     context = Context()
     timer = threading.Timer(0.3, context.cancelled.set)
     timer.start()
@@ -324,12 +324,12 @@ def dead_beside(world: World) -> str:
     return str(up.id)
 
 
-def test_last_words_are_read_from_the_file_and_cut_to_their_end(world: World) -> None:
+def test_a_termination_message_is_read_from_the_file_and_truncated_to_its_end(world: World) -> None:
     app = dead(world, "printf goodbye > /dev/termination-log; exit 1")
     assert world.run(read_exit(app, 1, "FallbackToLogsOnError")).message == "goodbye"
 
 
-def test_long_last_words_keep_their_end(world: World) -> None:
+def test_a_long_termination_message_keeps_its_end(world: World) -> None:
     app = dead(world, "yes | head -c 10000 > /dev/termination-log; printf end >> /dev/termination-log")
     said = world.run(read_exit(app, 0)).message
     assert (len(said), said[-4:]) == (4096, "\nend")
@@ -339,7 +339,9 @@ def test_long_last_words_keep_their_end(world: World) -> None:
     ("policy", "code", "said"),
     [("FallbackToLogsOnError", 3, True), ("FallbackToLogsOnError", 0, False), ("File", 3, False)],
 )
-def test_logs_stand_in_for_a_failed_containers_last_words(world: World, policy: str, code: int, said: bool) -> None:
+def test_logs_replace_the_termination_message_of_a_failed_container(
+    world: World, policy: str, code: int, said: bool
+) -> None:
     app = dead(world, f"for i in $(seq 1 200); do echo line $i of many many words; done; exit {code}")
     message = world.run(read_exit(app, code, policy)).message
     if said:
@@ -349,14 +351,14 @@ def test_logs_stand_in_for_a_failed_containers_last_words(world: World, policy: 
         assert message == ""
 
 
-def test_a_container_that_is_gone_leaves_what_its_file_says(world: World) -> None:
+def test_the_termination_message_of_a_removed_container_is_read_from_its_file(world: World) -> None:
     app = dead(world, "printf bye > /dev/termination-log; exit 1")
     world.runtime.remove(app)
     assert world.run(read_exit(app, 1)).message == "bye"
     assert world.run(read_exit(app, 1, "FallbackToLogsOnError")).message == "bye"
 
 
-def test_last_words_that_cannot_be_read_say_why(world: World) -> None:
+def test_an_unreadable_termination_message_is_replaced_by_the_error(world: World) -> None:
     app = dead(world, "true")
     path = world.root / "pods" / UID / "containers" / "app" / "0" / "termination-log"
     path.unlink()
@@ -365,7 +367,7 @@ def test_last_words_that_cannot_be_read_say_why(world: World) -> None:
     assert "Too many levels of symbolic links" in world.run(read_exit(app, 0)).message
 
 
-def test_a_kill_for_memory_is_seen(world: World) -> None:
+def test_an_oom_kill_is_detected(world: World) -> None:
     greedy = "x=a; while :; do x=$x$x; done"
     app = started(world, "-c", greedy, resources=ResourceRequirements(limits={"memory": "32Mi"}))
     wait_until(lambda: world.runtime.wait(app, 1), "the container's end")
@@ -374,7 +376,7 @@ def test_a_kill_for_memory_is_seen(world: World) -> None:
     assert not world.run(read_exit(dead_beside(world), 137)).oom_killed
 
 
-def test_a_worker_killed_while_it_reads_reads_again(world: World) -> None:
+def test_a_worker_killed_during_its_read_can_be_repeated(world: World) -> None:
     app = dead(world, "printf bye > /dev/termination-log")
     with pytest.raises(Killed):
         world.run(read_exit(app, 0), Context(dies_at=1))

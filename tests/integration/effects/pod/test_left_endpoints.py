@@ -36,7 +36,7 @@ def keep_an_endpoint(engine: PrivateDocker, name: str) -> str:
     return made
 
 
-def test_the_next_try_has_its_address(engine: PrivateDocker, tmp_path: Path) -> None:
+def test_the_next_attempt_gets_an_address(engine: PrivateDocker, tmp_path: Path) -> None:
     runtime = PatientRuntime(engine.host)
     world = World(runtime, tmp_path)
     manifest = pod(container(*OBEDIENT))
@@ -55,7 +55,7 @@ def test_the_next_try_has_its_address(engine: PrivateDocker, tmp_path: Path) -> 
     runtime.close()
 
 
-def test_a_name_that_nobody_has_is_no_error(engine: PrivateDocker, tmp_path: Path) -> None:
+def test_forgetting_an_unknown_endpoint_is_no_error(engine: PrivateDocker, tmp_path: Path) -> None:
     runtime = PatientRuntime(engine.host)
     up = World(runtime, tmp_path).run(start_sandbox(pod(container(*OBEDIENT))))
     assert isinstance(up, signals.SandboxUp)

@@ -67,7 +67,7 @@ def test_a_clean_up_waits_for_the_last_container(threads: ThreadPoolExecutor) ->
     assert steps == ["done"]
 
 
-def test_few_sandboxes_are_stopped_while_containers_are(threads: ThreadPoolExecutor) -> None:
+def test_sandbox_stops_are_limited_during_container_stops(threads: ThreadPoolExecutor) -> None:
     first, container, sandboxes = patient(), Stop(), [Stop() for _ in range(MOST_SANDBOXES)]
     under_way(threads, first.containers(container), container)
     for number, sandbox in enumerate(sandboxes):
@@ -113,7 +113,7 @@ def test_a_container_waits_for_nothing(threads: ThreadPoolExecutor) -> None:
 
 
 @pytest.mark.parametrize(("longest", "quiet"), [(0.0, HANG_SECONDS), (HANG_SECONDS, 0.0)], ids=["longest", "quiet"])
-def test_nothing_waits_for_as_long_as_a_stop_likes(threads: ThreadPoolExecutor, longest: float, quiet: float) -> None:
+def test_no_worker_waits_longer_than_the_maximum(threads: ThreadPoolExecutor, longest: float, quiet: float) -> None:
     first, stop, steps = StopsFirst(longest, quiet), Stop(), list[str]()
     under_way(threads, first.containers(stop), stop)
     first.cleanups(lambda *_: steps.append("removed"))(Effect(), CONTEXT)
@@ -121,7 +121,7 @@ def test_nothing_waits_for_as_long_as_a_stop_likes(threads: ThreadPoolExecutor, 
     stop.let_go.set()
 
 
-def test_while_stops_begin_and_end_the_others_wait_longer(threads: ThreadPoolExecutor) -> None:
+def test_workers_wait_longer_while_stops_begin_and_end(threads: ThreadPoolExecutor) -> None:
     now = [0.0]
     first, stop = StopsFirst(10.0, 1.0, clock=lambda: now[0]), Stop()
     under_way(threads, first.containers(stop), stop)
@@ -141,7 +141,7 @@ def test_while_stops_begin_and_end_the_others_wait_longer(threads: ThreadPoolExe
     stop.let_go.set()
 
 
-def test_a_stop_that_fails_is_over() -> None:
+def test_a_failed_stop_no_longer_counts() -> None:
     def fail(*_: Any) -> None:
         raise OSError("no memory")
 

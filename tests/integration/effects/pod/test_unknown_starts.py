@@ -60,14 +60,14 @@ def ran_blindly(world: World, looks: Looks, *args: str) -> tuple[Any, Any]:
     return sandbox, manifest
 
 
-def test_a_container_that_runs_is_found(world: World, looks: Looks) -> None:
+def test_a_running_container_is_found(world: World, looks: Looks) -> None:
     sandbox, manifest = ran_blindly(world, looks, *OBEDIENT)
     answer = world.run(start_container(manifest, sandbox.id), Context(cause="2-2"))
     assert isinstance(answer, signals.ContainerUp), answer
     assert {one.id: one.state for one in world.ours()} == {sandbox.id: "running", answer.id: "running"}
 
 
-def test_a_container_that_has_ended_since_is_found(world: World, looks: Looks) -> None:
+def test_a_container_that_has_ended_meanwhile_is_found(world: World, looks: Looks) -> None:
     sandbox, manifest = ran_blindly(world, looks, "-c", "exit 3")
     wait_until(lambda: {one.state for one in world.ours()} == {"running", "exited"}, "the container's end")
     answer = world.run(start_container(manifest, sandbox.id), Context(cause="2-2"))
@@ -86,7 +86,7 @@ def test_a_sandbox_is_found(world: World, looks: Looks) -> None:
     assert [(one.id, one.state) for one in world.ours()] == [(answer.id, "running")]
 
 
-def test_a_look_that_works_again_is_waited_for(world: World, looks: Looks) -> None:
+def test_an_inspect_that_fails_briefly_is_retried(world: World, looks: Looks) -> None:
     """Within the patience with an engine that is back soon, the start is told as the success that it is."""
     world = world.with_timing(restart_patience_seconds=HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))

@@ -42,7 +42,7 @@ def pods_folder(world: World) -> Path:
 # -- in memory -----------------------------------------------------------------------------------------------------
 
 
-def test_a_volume_in_memory_is_shared_limited_and_gone_with_the_pod(world: World) -> None:
+def test_a_volume_in_memory_is_shared_limited_and_removed_with_the_pod(world: World) -> None:
     write = "df -k /v | tail -1; echo hello > /v/word; dd if=/dev/zero of=/v/big bs=1M count=8 || echo full"
     manifest = pod(
         app(write, name="writer", volumeMounts=[at("fast")]),
@@ -66,7 +66,7 @@ def test_a_volume_in_memory_is_shared_limited_and_gone_with_the_pod(world: World
     assert (mounts.below(world.root), pods_folder(world).exists()) == ([], False)
 
 
-def test_what_all_containers_may_use_bounds_a_volume_in_memory(world: World) -> None:
+def test_a_volume_in_memory_is_limited_by_the_containers_memory_limits(world: World) -> None:
     limited = {"limits": {"memory": "16Mi"}}
     fast = {"name": "fast", "emptyDir": {"medium": "Memory"}}
     manifest = pod(
@@ -77,7 +77,7 @@ def test_what_all_containers_may_use_bounds_a_volume_in_memory(world: World) -> 
     assert said(world, manifest)[0].split()[:2] == ["tmpfs", str(32 * 1024)]
 
 
-def test_a_volume_in_memory_is_mounted_once_wherever_its_worker_dies(world: World) -> None:
+def test_a_volume_in_memory_is_mounted_once_if_its_worker_is_killed_at_any_point(world: World) -> None:
     manifest = pod(app(volumeMounts=[at("fast")]), volumes=[MEMORY])
     sandbox = world.sandbox(manifest)
     for dies_at in range(1, 12):
@@ -91,7 +91,7 @@ def test_a_volume_in_memory_is_mounted_once_wherever_its_worker_dies(world: Worl
     assert mounts.below(world.root) == []
 
 
-def test_a_cleanup_that_was_killed_lets_go_of_the_rest(world: World) -> None:
+def test_an_interrupted_cleanup_is_completed_by_the_next(world: World) -> None:
     manifest = pod(app(volumeMounts=[at("fast"), at("scratch", "/s", subPath="a/b")]), volumes=[MEMORY, SCRATCH])
 
     def fresh() -> Any:
@@ -106,7 +106,7 @@ def test_a_cleanup_that_was_killed_lets_go_of_the_rest(world: World) -> None:
     assert world.run_through_every_death(fresh, nothing_left) >= 4
 
 
-def test_what_others_have_mounted_there_is_let_go_of_and_not_emptied(world: World, tmp_path: Path) -> None:
+def test_foreign_mounts_are_unmounted_and_not_emptied(world: World, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_text("kept")
@@ -118,7 +118,7 @@ def test_what_others_have_mounted_there_is_let_go_of_and_not_emptied(world: Worl
     assert (precious / "file").read_text() == "kept"
 
 
-def test_a_folder_that_cannot_be_removed_is_told(world: World) -> None:
+def test_a_folder_that_cannot_be_removed_is_reported(world: World) -> None:
     folder = pods_folder(world) / "volumes"
     folder.mkdir(parents=True)
     (folder / "stuck").touch()
@@ -134,7 +134,7 @@ def test_a_folder_that_cannot_be_removed_is_told(world: World) -> None:
     assert isinstance(world.run(cleanup()), signals.CleanedUp)
 
 
-def test_a_group_owns_what_is_made_for_the_pod(world: World) -> None:
+def test_the_fs_group_owns_the_pods_volumes(world: World) -> None:
     script = "stat -c '%g %a' /v /s; touch /v/made; stat -c %g /v/made"
     mounted = [at("scratch"), at("fast", "/s")]
     context = {"fsGroup": 2345, "runAsUser": 1000}
@@ -145,13 +145,13 @@ def test_a_group_owns_what_is_made_for_the_pod(world: World) -> None:
 # -- parts ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_part_of_a_volume(world: World) -> None:
+def test_a_sub_path_of_a_volume(world: World) -> None:
     script = "echo one > /part/file; ls /whole/a/b; ls -A /part"
     mounted = [at("scratch", "/whole"), at("scratch", "/part", subPath="a/b")]
     assert said(world, pod(app(script, volumeMounts=mounted), volumes=[SCRATCH])) == ["file", "file"]
 
 
-def test_a_part_named_by_a_variable_and_one_that_is_a_file(world: World, tmp_path: Path) -> None:
+def test_a_sub_path_with_a_variable_and_one_that_is_a_file(world: World, tmp_path: Path) -> None:
     (tmp_path / "host").mkdir()
     (tmp_path / "host" / "web.conf").write_text("colour=red\n")
     env = [{"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]
@@ -167,7 +167,7 @@ def test_a_part_named_by_a_variable_and_one_that_is_a_file(world: World, tmp_pat
 
 
 @pytest.mark.parametrize("link", ["/etc", "../..", "a/../../..", "/proc/1/root"])
-def test_no_part_leaves_its_volume_by_a_link(world: World, link: str) -> None:
+def test_no_sub_path_leaves_its_volume_through_a_link(world: World, link: str) -> None:
     plant = app(f"mkdir -p /v/a; ln -s {link} /v/door", name="plant", volumeMounts=[at("scratch")])
     enter = app("ls /door", name="enter", volumeMounts=[at("scratch", "/door", subPath="door")])
     manifest = pod(plant, enter, volumes=[SCRATCH])
@@ -194,7 +194,7 @@ def test_a_link_within_the_volume_is_followed(world: World) -> None:
     assert output(world, entered.id) == ["in"]
 
 
-def test_a_part_that_is_swapped_for_a_link_all_the_time_never_shows_the_host(world: World) -> None:
+def test_a_sub_path_swapped_for_a_link_repeatedly_never_shows_the_host(world: World) -> None:
     """While a container exchanges a folder for a link to the host's root, the part is mounted again and again."""
     swap = "mkdir -p /v/real; ln -s / /v/link; echo ready; while :; do mv /v/real /v/door 2>/dev/null && "
     swap += "mv /v/door /v/real; mv /v/link /v/door 2>/dev/null && mv /v/door /v/link; done"
@@ -220,7 +220,7 @@ def test_a_part_that_is_swapped_for_a_link_all_the_time_never_shows_the_host(wor
     assert all(point.stat().st_dev == device for point in mounts.below(world.root))
 
 
-def test_a_part_is_mounted_once_and_anew_when_it_is_another(world: World) -> None:
+def test_a_sub_path_is_mounted_once_and_again_if_it_changes(world: World) -> None:
     manifest = pod(app("cat /part/file", volumeMounts=[at("scratch", "/part", subPath="a")]), volumes=[SCRATCH])
     folder = pods_folder(world) / "volumes" / "emptydir" / "scratch" / "a"
     sandbox = world.sandbox(manifest)
@@ -240,7 +240,7 @@ def test_a_part_is_mounted_once_and_anew_when_it_is_another(world: World) -> Non
     assert len(mounts.below(world.root)) == 1
 
 
-def test_a_part_without_the_right_to_mount_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sub_path_without_the_mount_privilege_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(_descriptor: int, target: Path) -> None:
         raise PermissionError(1, "Operation not permitted", str(target))
 
@@ -250,7 +250,7 @@ def test_a_part_without_the_right_to_mount_says_so(world: World, monkeypatch: py
     assert "requires CAP_SYS_ADMIN" in answer.message
 
 
-def test_kernels_without_the_call_follow_no_link_at_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_without_openat2_follow_no_links(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subpaths, "_OPENAT2", 9999)
     assert said(
         world, pod(app("ls -A /v; echo ok", volumeMounts=[at("scratch", subPath="a/b")]), volumes=[SCRATCH])
@@ -288,7 +288,7 @@ def test_a_host_path_with_a_colon(world: World, tmp_path: Path) -> None:
     assert said(world, pod(app("cat /v/word", volumeMounts=[at("v")]), volumes=volumes)) == ["here"]
 
 
-def test_a_host_path_of_another_sort(world: World, tmp_path: Path) -> None:
+def test_a_host_path_of_an_unsupported_type(world: World, tmp_path: Path) -> None:
     for kind, word in (("Socket", "socket file"), ("CharDevice", "character device"), ("BlockDevice", "block device")):
         volumes = [{"name": "v", "hostPath": {"path": str(tmp_path), "type": kind}}]
         answer = world.run(start_container(pod(app(volumeMounts=[at("v")]), volumes=volumes), "0" * 64))
@@ -296,7 +296,7 @@ def test_a_host_path_of_another_sort(world: World, tmp_path: Path) -> None:
         assert f"hostPath type check failed: {tmp_path} is not a {word}" in answer.message
 
 
-def test_what_the_host_mounts_later_is_seen_where_it_is_asked_for(world: World, tmp_path: Path) -> None:
+def test_later_mounts_of_the_host_are_visible_with_mount_propagation(world: World, tmp_path: Path) -> None:
     host = tmp_path / "host"
     (host / "later").mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", host], check=True)
@@ -319,7 +319,7 @@ def test_what_the_host_mounts_later_is_seen_where_it_is_asked_for(world: World, 
 # -- the pod's own fields ------------------------------------------------------------------------------------------
 
 
-def test_a_volume_of_the_pods_own_fields(world: World) -> None:
+def test_a_downward_api_volume(world: World) -> None:
     items = [
         {"path": "who/name", "fieldRef": {"fieldPath": "metadata.name"}, "mode": 0o400},
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
@@ -334,7 +334,7 @@ def test_a_volume_of_the_pods_own_fields(world: World) -> None:
     assert "refused" in lines
 
 
-def test_containers_that_are_created_side_by_side_get_whole_files(tmp_path: Path) -> None:
+def test_containers_created_concurrently_get_complete_files(tmp_path: Path) -> None:
     said = "x" * 10_000
     files = [VolumeFile(path=path, content=said, mode=0o444) for path in ("name", "deep/labels")]
     info = Volume(name="info", downward_api=DownwardAPIVolume())
@@ -349,7 +349,7 @@ def test_containers_that_are_created_side_by_side_get_whole_files(tmp_path: Path
     assert {(folder / one.path).read_text() for one in files} == {said}
 
 
-def test_containers_that_start_side_by_side_mount_once(world: World) -> None:
+def test_containers_that_start_concurrently_mount_once(world: World) -> None:
     names = [f"c{number}" for number in range(4)]
     manifest = pod(*(app(name=name, volumeMounts=[at("fast")]) for name in names), volumes=[MEMORY])
     sandbox = world.sandbox(manifest)
@@ -369,7 +369,7 @@ def test_containers_that_start_side_by_side_mount_once(world: World) -> None:
 # -- a disk that is full -------------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_told_and_gone_on_with_when_there_is_room(world: World, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_the_start_continues_once_there_is_space(world: World, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
