@@ -1,4 +1,4 @@
-"""When containers are collected: one run at a time, each object in its turn, whatever the runtime answers."""
+"""When containers are collected: one run at a time, and each victim has one result."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def of(one: Victim, run: int = 1) -> dict[str, Any]:
 
 
 def removals(scene: Scene) -> list[str]:
-    """The ids of what is being removed, in its order."""
+    """The ids of the present removals, in order."""
     return [one.victim.id for one in scene.effects.values() if isinstance(one, wanted.Remove)]
 
 
 def of_removal(scene: Scene, number: int | None = None) -> dict[str, str]:
-    """What names the removal of k<number>, or of the first of those at hand."""
+    """Subject and intent of the removal of k<number>; without a number, of the first removal."""
     found = [one for one in scene.effects.values() if isinstance(one, wanted.Remove)]
     effect = found[0] if number is None else next(one for one in found if one.victim.id == f"k{number}")
     return {"subject": effect.subject, "intent": effect.intent}
@@ -132,7 +132,7 @@ def test_pods_are_added_and_removed() -> None:
 def test_a_full_disk_allows_removing_the_containers_of_finished_pods() -> None:
     over = pod.CgroupReleased(pod="default/web", uid="u1")
     finished = PodFinished(pod="default/web", uid="u1")
-    story = scene(SourcesReady()).when(over).then()  # nobody has heard of such a pod
+    story = scene(SourcesReady()).when(over).then()  # no such pod is known
     story = scene(WEB, SourcesReady()).when(over).then(finished)
     story.when(over).then()
     story.when(looked(seen(1)), at=NOW).then(RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1}))
@@ -178,10 +178,10 @@ def test_a_periodic_run_with_the_same_result_as_the_last_writes_nothing() -> Non
     reported = story.only(RunFinished).kept
     for minute in range(1, 4):
         story.when(looked(seen(1), seen(2, state="running")), at=NOW + minute * 60_000).then()
-    # What queries show has changed.
+    # The inventory has changed.
     story.when(looked(seen(1)), at=NOW + 300_000)
     assert story.only(RunFinished).kept != reported
-    # Whoever asks for a run gets an answer, and an error is reported each time, as is its end.
+    # A requested run always has a result, and each error and its end are reported.
     story.when(container_gc.CollectContainers(request="r1"))
     story.when(looked(seen(1), intent="look/1"), at=NOW + 360_000)
     assert story.only(RunFinished).request == "r1"
@@ -214,7 +214,7 @@ def test_victims_are_removed_in_order() -> None:
 def test_removals_run_concurrently_with_one_result_each() -> None:
     story = scene(WEB).when(looked(*(seen(number) for number in range(1, 14)), parallel=2), at=NOW)
     assert story.only(RunStarted).parallel == 2
-    # Two at a time; three wait behind each, for the workers not to wait for the log.
+    # Two at a time, with three queued behind each, so that the workers do not wait for the log.
     assert removals(story) == ["k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"]
     third = done(story, 3)
     story.when(third, at=NOW).then(Removed(**of(victim(3))))
@@ -290,10 +290,10 @@ def test_a_requested_run_for_left_alone_containers_removes_only_those() -> None:
         ("k7", "left_alone"),
     ]
     assert started.kept == {"running": 1, "has_containers": 1}
-    # Before all sources were read a pod of theirs may still be adopted.
+    # Until all sources are read, a pod may still be adopted.
     early = scene(WEB).when(container_gc.CollectContainers(request="r1", left_alone=True))
     assert early.when(look, at=NOW).only(RunFinished).kept == {"left_alone": 2, "running": 1, "newest_sandbox": 2}
-    # A run of the usual kind leaves them alone, as before.
+    # A periodic run does not touch them.
     usual = scene(WEB, SourcesReady()).when(msgspec.structs.replace(look, intent=""), at=NOW)
     assert {one.id for one in usual.only(RunStarted).victims} == {"k1", "k9", "default_web_gone"}
 
@@ -320,7 +320,7 @@ def test_a_refused_removal_is_recorded_and_the_next_follows() -> None:
         NotRemoved(error="it hung", **of(victim(2))),
         RunFinished(run=1, trigger="period", at=NOW, failed=2, kept={"within_limits": 1}),
     )
-    # A refusal alone is no failure of the run: the kubelet only logs it.
+    # A refusal alone does not fail the run: the kubelet only logs it.
     assert story.reasons_and_texts == ()
 
 
@@ -353,8 +353,8 @@ def test_each_run_without_an_inventory_fails() -> None:
     for _ in range(2):
         story.when(looked(errors={"containers": "no daemon", "sandboxes": "no daemon"}), at=NOW)
         assert story.only(RunFinished).error == "no daemon"
-        (told,) = story.recorded
-        assert told == kube_events.Recorded(
+        (recorded,) = story.recorded
+        assert recorded == kube_events.Recorded(
             object_kind="Node", name="node", severity="Warning", reason="ContainerGCFailed", message="no daemon"
         )
 
@@ -372,7 +372,7 @@ def test_a_run_can_be_requested() -> None:
     story = scene(WEB).when(container_gc.CollectContainers(request="r1"))
     story.then(RunRequested(trigger="request", request="r1"))
     assert story.effects["run"] == wanted.Look(subject="run", intent="look/1")
-    # The periodic run waits, and so does an answer to another look.
+    # A periodic inventory and the result of another request are ignored.
     story.when(looked(seen(1), seen(2)), at=NOW).then()
     story.when(looked(seen(1), seen(2), intent="look/7"), at=NOW).then()
     story.when(looked(seen(1), seen(2), intent="look/1"), at=NOW)

@@ -1,4 +1,4 @@
-"""Which containers, sandboxes, log folders and links go, beyond what the shared vectors say of the kubelet's rules."""
+"""Which containers, sandboxes, log folders and links are removed, beyond the shared vectors of the kubelet's rules."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_containers_left_alone_by_an_earlier_log_stay() -> None:
     other = {"uid": "u9", "of_this_log": False}
     assert rules(seen("a", **other)) == {"a": (False, "left_alone")}
     assert sandbox_rules(seen("a", **other)) == {"a": "left_alone"}
-    # One of a pod that was adopted is like any other.
+    # A container of an adopted pod is like any other.
     assert rules(seen("a", of_this_log=False, attempt=1), seen("b")) == {
         "a": (False, "within_limits"),
         "b": (True, "per_container_limit"),
@@ -94,11 +94,11 @@ def test_containers_left_alone_by_an_earlier_log_stay() -> None:
 
 
 def test_a_dead_container_with_our_label_and_no_pod_is_removed_once_it_is_old() -> None:
-    nobody = {"pod": "", "uid": "", "container": ""}
+    unidentified = {"pod": "", "uid": "", "container": ""}
     hour = Policy(min_age_milliseconds=3_600_000)
-    assert rules(seen("a", **nobody)) == {"a": (True, "unidentified")}
-    assert rules(seen("a", state="running", **nobody)) == {"a": (False, "running")}
-    assert rules(seen("a", created_at=NOW - 5, **nobody), rule=hour) == {"a": (False, "young")}
+    assert rules(seen("a", **unidentified)) == {"a": (True, "unidentified")}
+    assert rules(seen("a", state="running", **unidentified)) == {"a": (False, "running")}
+    assert rules(seen("a", created_at=NOW - 5, **unidentified), rule=hour) == {"a": (False, "young")}
 
 
 def test_the_limit_for_the_node_is_divided_among_pods() -> None:
@@ -121,8 +121,8 @@ def sandbox_rules(
 
 
 def test_sandboxes_have_the_same_safety_margins() -> None:
-    made = seen("a", state="created", created_at=NOW - 5)
-    assert sandbox_rules(made, seen("b", created_at=NOW)) == {"a": "being_made", "b": "newest_sandbox"}
+    created = seen("a", state="created", created_at=NOW - 5)
+    assert sandbox_rules(created, seen("b", created_at=NOW)) == {"a": "being_made", "b": "newest_sandbox"}
     assert sandbox_rules(seen("a", uid="u9", created_at=NOW - NEWS_MS + 1)) == {"a": "news_awaited"}
     assert sandbox_rules(seen("a", uid="u9", created_at=NOW - NEWS_MS)) == {"a": "deleted_pod"}
 

@@ -1,4 +1,4 @@
-"""What is known of images, and when which of them go, whatever the runtime answers."""
+"""What is recorded of images, and which of them are removed when."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def image(name: str, size: int = 100, *users: str, **more: Any) -> Image:
 
 
 def scene(*images: Image, policy: image_gc.Policy = POLICY) -> Scene:
-    """A collector that has seen these images at T0."""
+    """A collector that recorded these images at T0."""
     return given(DECIDER, PolicySet(node="node", policy=policy), ImagesChanged(at=T0, used_until=0, seen=images))
 
 
@@ -99,7 +99,7 @@ def test_an_image_was_last_used_when_an_inventory_last_saw_its_use() -> None:
     story.when(looked(image("a"), looked_before=T0 + 60), at=T0 + 90)
     assert story.only(ImagesChanged).used_until == T0 + 60
     assert ages.last_used(story.state.records["a"], T0 + 500) == T0 + 60
-    # Used again, and not: what was before does not count.
+    # Used again, then no longer: the earlier use does not count.
     story.when(looked(image("a", 100, "y"), looked_before=T0 + 90), at=T0 + 120)
     story.when(looked(image("a")), at=T0 + 150)
     assert ages.last_used(story.state.records["a"], T0 + 500) == T0 + 120
@@ -165,17 +165,17 @@ def test_a_periodic_run_with_the_same_result_as_the_last_writes_nothing() -> Non
     story = scene(*images).when(looked(*images, disk=ROOMY), at=T0)
     assert story.kinds == ["RunFinished"]
     story.when(looked(*images, disk=ROOMY), at=T0 + 300_000).then()
-    # The disk is fuller than it was reported.
+    # The disk is fuller than last reported.
     fuller = signals.Disk(capacity_bytes=1000, available_bytes=800)
     story.when(looked(*images, disk=fuller), at=T0 + 600_000)
     assert story.only(RunFinished).usage_percent == 20
     story.when(looked(*images, disk=fuller), at=T0 + 900_000).then()
-    # Once an hour the log has to know until when the images were in use.
+    # Once an hour the end of the use of images is recorded.
     story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_599_999).then()
     story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_600_000)
     assert story.kinds == ["RunFinished"]
     assert story.state.looked_at == T0 + 4_200_000
-    # Whoever asks for a run gets an answer.
+    # A requested run always has a result.
     story.when(image_gc.CollectImages(request="r1"))
     story.when(looked(*images, disk=fuller, intent="look/1"), at=T0 + 4_200_001)
     assert story.only(RunFinished).request == "r1"
@@ -244,12 +244,12 @@ def test_an_image_that_has_already_been_removed() -> None:
 def test_a_run_that_frees_too_little_is_reported() -> None:
     story = scene(image("a", 50)).when(looked(image("a", 50), disk=FULL), at=T0 + 9)
     story.when(done(story), at=T0 + 9)
-    words = (
+    text = (
         "Failed to garbage collect required amount of images. Attempted to free 150 bytes, but only found 50 bytes "
         "eligible to free."
     )
-    story.then_kube_events(("FreeDiskSpaceFailed", words))
-    # A second failure in a row is one that people have to hear of.
+    story.then_kube_events(("FreeDiskSpaceFailed", text))
+    # The second consecutive failure is reported.
     story.when(looked(disk=FULL), at=T0 + 300)
     assert [reason for reason, _ in story.reasons_and_texts] == ["FreeDiskSpaceFailed", "ImageGCFailed"]
     story.when(looked(disk=ROOMY), at=T0 + 600).then_kube_events()
@@ -279,7 +279,7 @@ def test_images_above_the_maximum_age_go_first_and_count_as_freed() -> None:
     story.when(done(story), at=OLD)
     story.when(done(story), at=OLD)
     assert story.kinds == ["ImageRemoved"]
-    # The disk is read again before anything goes for want of room.
+    # The disk is measured again before anything is removed for disk space.
     assert story.effects["run"] == wanted.Look(subject="run", intent="read/1")
     story.when(looked(image("c"), policy=AGE, disk=ROOMY), at=OLD).then()
     story.when(looked(image("c"), policy=AGE, disk=ROOMY, intent="read/1"), at=OLD)
@@ -294,7 +294,7 @@ def test_the_disk_is_measured_again_after_the_removal_of_old_images() -> None:
     story.when(looked(image("a"), image("b"), image("c"), looked_before=OLD - 10, policy=AGE), at=OLD)
     story.when(looked(image("a"), image("b"), image("c"), policy=AGE, disk=FULL), at=OLD)
     begun = story.only(RunStarted)
-    # By the sizes of the images 50 more bytes would have to go; layers that others share did not go with them.
+    # By their sizes, 50 more bytes would have to be freed: layers shared with other images were not removed.
     assert (begun.candidates, begun.wanted_bytes) == ((candidate("a", reason="age"),), 50)
     assert begun.kept == {"not_tried": 2}
     story.when(done(story), at=OLD)
@@ -318,7 +318,7 @@ def test_a_run_fails_if_the_disk_cannot_be_measured_again() -> None:
     story.when(failed, at=OLD)
     assert (story.only(RunFinished).removed, story.only(RunFinished).error) == (1, "it hung")
     assert "run" not in story.effects
-    # One of no run changes nothing.
+    # A result without a run changes nothing.
     assert DECIDER.evolve(story.state, DiskReadAgain(run=7)) is story.state
 
 

@@ -1,4 +1,4 @@
-"""Which images nobody may remove."""
+"""Which images are pinned."""
 
 from __future__ import annotations
 

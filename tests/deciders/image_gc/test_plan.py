@@ -1,4 +1,4 @@
-"""Which images go, beyond what the shared vectors say of the kubelet's rules."""
+"""Which images are removed, beyond the shared vectors of the kubelet's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the disk stands: the newest news, for whoever asks, whenever it asks."""
+"""The state of the disk reserve: each subscriber gets the newest one."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def test_a_late_subscriber_gets_only_the_newest_state() -> None:
 
 def test_a_subscriber_is_woken() -> None:
     disk = DiskReports()
-    heard: list[tuple[int, Report | None]] = []
-    listener = threading.Thread(target=lambda: heard.append(disk.latest(0, HANG_SECONDS)))
-    listener.start()
+    received: list[tuple[int, Report | None]] = []
+    subscriber = threading.Thread(target=lambda: received.append(disk.latest(0, HANG_SECONDS)))
+    subscriber.start()
     disk.publish(GONE)
-    listener.join(HANG_SECONDS)
-    assert heard == [(1, GONE)]
+    subscriber.join(HANG_SECONDS)
+    assert received == [(1, GONE)]

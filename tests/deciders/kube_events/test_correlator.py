@@ -1,4 +1,4 @@
-"""Which events are one, which are combined, which are kept back; what that costs in memory."""
+"""Which events are merged, combined or suppressed, and how much memory that takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chronolet.rules.names.kube_event import event_name, event_namespace
 from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Position
 from tests.deciders.given import given
-from tests.deciders.kube_events.reasons_and_texts import T0, caches_of, heard, in_order, recorded, several
+from tests.deciders.kube_events.recording import T0, batch, caches_of, in_order, recorded, several
 
 
 def posts(*events: kube_events.Recorded, **options: Any) -> list[kube_events.Post | None]:
@@ -97,12 +97,12 @@ def test_events_of_an_object_without_a_valid_name_are_named_by_a_uuid() -> None:
 def test_memory_is_bounded_with_many_objects() -> None:
     scene = given(decider(Policy()))
     for begin in range(0, 5_000, 1_000):
-        scene.when(heard(*several(1_000, begin=begin), number=begin + 1))
+        scene.when(batch(*several(1_000, begin=begin), number=begin + 1))
     caches = scene.state.caches
     assert scene.state.heard == 5_000
     for one in (caches.known, caches.similar, caches.tokens):
         assert len(one.entries) == len(one.order) == 4096
-    assert len(scene.state.posts) == 0  # nobody is to have them
+    assert len(scene.state.posts) == 0  # there is no sink
 
 
 @settings(max_examples=60, deadline=None)
@@ -112,12 +112,12 @@ def test_memory_is_bounded_with_many_objects() -> None:
     st.integers(1, 4),
 )
 def test_a_batch_gives_the_same_result_as_single_events(
-    told: list[tuple[int, int, int]], sizes: list[int], cache_size: int
+    events_given: list[tuple[int, int, int]], sizes: list[int], cache_size: int
 ) -> None:
-    """However many are folded into one step, and with caches of any size."""
+    """For any number of events per step, and caches of any size."""
     policy = Policy(options=Options(burst=3, max_events=3))
     events, at = [], T0
-    for number, (name, message, pause) in enumerate(told, 1):
+    for number, (name, message, pause) in enumerate(events_given, 1):
         at += pause
         events.append((Position(at, number), recorded(f"web-{name}", str(message))))
     ends = []

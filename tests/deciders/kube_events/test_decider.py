@@ -1,4 +1,4 @@
-"""Each sink goes its own way: what it took, what it refused, what it is given up for, and when it is tried again."""
+"""Each sink has its own deliveries: delivered, rejected and given up posts, and retries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chronolet.kube_events.policy import Policy, Rules
 from chronolet.kube_events.state import State
 from chronolet_schemas import kube_events, pleg
 from tests.deciders.given import Scene, given
-from tests.deciders.kube_events.reasons_and_texts import T0, count, heard, recorded, scene, several
+from tests.deciders.kube_events.recording import T0, batch, count, recorded, scene, several
 
 NOW = T0 + 60_000
 
@@ -36,28 +36,28 @@ def refused(*names: str) -> tuple[signals.RejectedPost, ...]:
 
 
 def test_a_new_sink_starts_with_the_next_post() -> None:
-    one = scene("web").when(heard(recorded()))
+    one = scene("web").when(batch(recorded()))
     assert one.kinds == ["SinksChanged", "Correlated"]
     assert [post.object_name for post in deliver(one).posts] == ["web"]
     one.when(answered(one, delivered=1)).then(kube_events.Delivered(sink="web", upto=1, count=1))
     assert (one.effects, len(one.state.posts)) == ({}, 0)
-    one.when(heard(recorded(), number=2))
+    one.when(batch(recorded(), number=2))
     assert one.kinds == ["Correlated"]
     assert [post.count for post in deliver(one).posts] == [2]
 
 
 def test_suppressed_events_are_counted() -> None:
-    one = scene("web").when(heard(*[recorded()] * 30))
+    one = scene("web").when(batch(*[recorded()] * 30))
     correlated = one.only(kube_events.Correlated)
     assert (correlated.heard, len(correlated.posts), correlated.suppressed) == (30, 25, 5)
     assert (one.state.heard, one.state.suppressed, one.state.head) == (30, 5, 25)
     assert correlated.upto == one.state.upto == f"{T0}-30"
-    one.when(heard(recorded(), number=31))
+    one.when(batch(recorded(), number=31))
     assert (one.only(kube_events.Correlated).posts, one.state.head, one.state.suppressed) == ((), 25, 6)
 
 
 def test_a_slow_sink_delays_no_other() -> None:
-    one = scene("web", "redis", batch=2).when(heard(*several(3)))
+    one = scene("web", "redis", batch=2).when(batch(*several(3)))
     one.when(answered(one, "redis", delivered=2)).when(answered(one, "redis", delivered=1))
     assert list(one.effects) == ["sink/web"]
     assert len(one.state.posts) == 3
@@ -66,7 +66,7 @@ def test_a_slow_sink_delays_no_other() -> None:
 
 
 def test_a_rejected_post_is_given_up_immediately_and_the_next_follow() -> None:
-    one = scene("web").when(heard(*several(4)))
+    one = scene("web").when(batch(*several(4)))
     names = [post.name for post in deliver(one).posts]
     one.when(answered(one, delivered=2, refused=refused(names[1]))).then(
         kube_events.GivenUp(sink="web", first=1, last=3, count=1, reason="refused", name=names[1], error="no"),
@@ -79,7 +79,7 @@ def test_a_rejected_post_is_given_up_immediately_and_the_next_follow() -> None:
 
 
 def test_a_post_that_the_sink_already_has_is_counted_separately() -> None:
-    one = scene("web").when(heard(*several(4)))
+    one = scene("web").when(batch(*several(4)))
     name = deliver(one).posts[1].name
     one.when(answered(one, delivered=1, known=1, refused=refused(name), failure="gone"), at=NOW)
     assert one.facts[:3] == (
@@ -93,7 +93,7 @@ def test_a_post_that_the_sink_already_has_is_counted_separately() -> None:
 
 
 def test_a_failed_delivery_is_retried_after_a_pause() -> None:
-    one = scene("web").when(heard(*several(2)))
+    one = scene("web").when(batch(*several(2)))
     one.when(answered(one, delivered=1, failure="gone"), at=NOW)
     assert one.kinds == ["Delivered", "DeliveryFailed"]
     failed = one.only(kube_events.DeliveryFailed)
@@ -108,14 +108,14 @@ def test_a_failed_delivery_is_retried_after_a_pause() -> None:
 
 
 def test_a_failed_effect_counts_as_a_failed_delivery() -> None:
-    one = scene("web").when(heard(recorded()))
+    one = scene("web").when(batch(recorded()))
     effect = deliver(one)
     one.when(EffectFailed(effect="Deliver", subject=effect.subject, intent=effect.intent, error="late", timed_out=True))
     assert one.only(kube_events.DeliveryFailed).error == "late"
 
 
 def test_a_post_is_given_up_after_twelve_attempts() -> None:
-    one = scene("web").when(heard(*several(2)))
+    one = scene("web").when(batch(*several(2)))
     for number in range(1, 12):
         one.when(answered(one, failure="gone"))
         assert one.only(kube_events.DeliveryFailed).tries == number
@@ -136,19 +136,19 @@ def test_the_first_pause_varies_between_posts() -> None:
 
 
 def test_an_outdated_result_is_ignored() -> None:
-    one = scene("web").when(heard(recorded()))
+    one = scene("web").when(batch(recorded()))
     late = answered(one, delivered=1)
     one.when(late).when(late).then()
     one.when(signals.DeliveryResult(subject="sink/other", intent="other/1/0", delivered=1)).then()
 
 
 def test_posts_beyond_the_bound_are_given_up_except_those_in_delivery() -> None:
-    one = scene("web", backlog=20, batch=5).when(heard(*several(20)))
+    one = scene("web", backlog=20, batch=5).when(batch(*several(20)))
     assert count(one.facts, kube_events.GivenUp) == 0
     under_way = answered(one, delivered=5)
-    one.when(heard(*several(1, begin=20), number=21))
+    one.when(batch(*several(1, begin=20), number=21))
     assert one.only(kube_events.GivenUp) == kube_events.GivenUp(sink="web", first=6, last=8, count=3, reason="backlog")
-    one.when(heard(*several(10, begin=21), number=22))
+    one.when(batch(*several(10, begin=21), number=22))
     assert one.only(kube_events.GivenUp).first == 9
     one.when(under_way).then(kube_events.Delivered(sink="web", upto=5, count=5))
     sink = one.state.sinks["web"]
@@ -158,45 +158,45 @@ def test_posts_beyond_the_bound_are_given_up_except_those_in_delivery() -> None:
 
 
 def test_a_batch_ends_before_the_gap() -> None:
-    one = scene("web", backlog=20, batch=5).when(heard(*several(25)))
+    one = scene("web", backlog=20, batch=5).when(batch(*several(25)))
     one.when(answered(one, delivered=2))
     assert [post.object_name for post in deliver(one).posts] == ["web-2", "web-3", "web-4"]
 
 
 def test_posts_of_a_gap_are_kept_for_sinks_that_need_them() -> None:
     policy = Policy(sinks={"web": Rules(backlog=20, batch=5), "redis": Rules(backlog=100, batch=100)})
-    one = given(decider(policy)).when(heard(*several(25)))
+    one = given(decider(policy)).when(batch(*several(25)))
     assert [post.object_name for post in deliver(one, "redis").posts] == [f"web-{n}" for n in range(25)]
     one.when(answered(one, "redis", delivered=25))
     assert len(one.state.posts) == one.state.sinks["web"].waiting(25) == 18
 
 
 def test_pending_posts_of_a_removed_sink_are_given_up() -> None:
-    before = scene("web", "old").when(heard(recorded()))
-    before.when(answered(before, "old", delivered=1)).when(heard(recorded(), number=2))
+    before = scene("web", "old").when(batch(recorded()))
+    before.when(answered(before, "old", delivered=1)).when(batch(recorded(), number=2))
     one = given(decider(Policy(sinks={"web": Rules(), "new": Rules()})), *before.history)
-    assert deliver(one, "old").posts  # whoever is asked to deliver there says that he cannot
-    one.when(heard(recorded(), number=3))
+    assert deliver(one, "old").posts  # its delivery effect fails
+    one.when(batch(recorded(), number=3))
     assert one.facts[:2] == (
         kube_events.GivenUp(sink="old", first=2, last=2, count=1, reason="removed"),
         kube_events.SinksChanged(sinks=("web", "new")),
     )
     assert len(deliver(one, "web").posts) == 3
     assert len(deliver(one, "new").posts) == 1
-    idle = given(decider(Policy()), kube_events.SinksChanged(sinks=("old",))).when(heard(recorded()))
+    idle = given(decider(Policy()), kube_events.SinksChanged(sinks=("old",))).when(batch(recorded()))
     assert idle.kinds == ["SinksChanged", "Correlated"]
 
 
 def test_an_implausibly_long_pause_ends_with_the_next_event() -> None:
-    """The clock was put back."""
-    one = scene("web").when(heard(recorded()))
+    """The clock was set back."""
+    one = scene("web").when(batch(recorded()))
     one.when(answered(one, failure="gone"), at=NOW + 3_600_000)
-    one.when(heard(recorded(), number=2), at=NOW)
+    one.when(batch(recorded(), number=2), at=NOW)
     assert one.kinds == ["Correlated", "DeliveryResumed"]
 
 
 def test_only_elapsed_pauses_end() -> None:
-    one = scene("web", "redis").when(heard(recorded()))
+    one = scene("web", "redis").when(batch(recorded()))
     one.when(answered(one, "web", failure="gone"), at=NOW)
     one.when(answered(one, "redis", failure="gone"), at=NOW + 20_000)
     assert one.due == one.state.sinks["web"].retry_at
@@ -216,27 +216,27 @@ def test_unknown_events_and_sinks_change_nothing() -> None:
 @with_data(
     st.lists(
         st.one_of(
-            st.tuples(st.just("heard"), st.integers(1, 30)),
+            st.tuples(st.just("recorded"), st.integers(1, 30)),
             st.tuples(st.sampled_from(["took", "refused", "failed", "late"]), st.integers(1, 5)),
         ),
         max_size=60,
     )
 )
 def test_each_post_is_delivered_given_up_or_pending(story: list[tuple[str, int]]) -> None:
-    """Whatever a sink does, and whenever."""
+    """Random results of a sink at random times."""
     one, number, known = scene("web", backlog=20, batch=5, max_tries=2), 1, None
-    for word, much in story:
-        if word == "heard":
-            one.when(heard(*several(much, begin=number), number=number))
+    for step, much in story:
+        if step == "recorded":
+            one.when(batch(*several(much, begin=number), number=number))
             number += much
-        elif word == "late" and known is not None:
+        elif step == "late" and known is not None:
             one.when(known)
         elif "sink/web" in one.effects:
             posts = deliver(one).posts[:much]
-            what: dict[str, Any] = {"delivered": len(posts)} if word == "took" else {}
-            if word == "refused":
+            what: dict[str, Any] = {"delivered": len(posts)} if step == "took" else {}
+            if step == "refused":
                 what = {"refused": refused(*(post.name for post in posts))}
-            known = answered(one, **({"failure": "gone"} if word == "failed" else what))
+            known = answered(one, **({"failure": "gone"} if step == "failed" else what))
             one.when(known, at=NOW)
         elif one.due:
             one.wake()

@@ -1,4 +1,4 @@
-"""What leaves a cache of the latest, and what stays."""
+"""Which entries a cache of recent events evicts."""
 
 import pytest
 

@@ -1,10 +1,10 @@
-"""What a reader of the log makes of it: as the sinks have it, or everything."""
+"""The view of a reader of the log: as the sinks have it, or everything."""
 
 from __future__ import annotations
 
 from chronolet.kube_events.view import View, correlated
 from chronolet_schemas.envelope import Position
-from tests.deciders.kube_events.reasons_and_texts import T0, recorded
+from tests.deciders.kube_events.recording import T0, recorded
 
 LOUD = [(Position(T0 + number, number), recorded(message=str(number % 40))) for number in range(1, 81)]
 

@@ -1,4 +1,4 @@
-"""KubeEvents for the tests of kube_events: made, and told to the decider."""
+"""KubeEvents, batches of them and scenes, for the tests of kube_events."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ def recorded(name: str = "web", message: str = "again", **fields: Any) -> kube_e
     return kube_events.Recorded(name=name, message=message, **{**known, **fields})
 
 
-def heard(*events: kube_events.Recorded, number: int = 1, after: int = 0) -> signals.RecordedBatch:
-    """Entries one after the other from `number` on, `after` milliseconds after T0."""
+def batch(*events: kube_events.Recorded, number: int = 1, after: int = 0) -> signals.RecordedBatch:
+    """A batch of consecutive entries from `number` on, `after` milliseconds after T0."""
     return signals.batch([(Position(T0 + after, number + index), event) for index, event in enumerate(events)])
 
 
 def several(count: int, *, begin: int = 0) -> list[kube_events.Recorded]:
-    """Of different objects: each is a post of its own."""
+    """KubeEvents of different objects: each is its own post."""
     return [recorded(name=f"web-{number}") for number in range(begin, begin + count)]
 
 
 def scene(*sinks: str, **rules: int) -> Scene:
-    """A node with these sinks."""
+    """A scene of a node with these sinks."""
     return given(decider(Policy(sinks=dict.fromkeys(sinks, Rules(**rules)))))
 
 
 def caches_of(size: int) -> Caches:
-    """Empty, for so many entries each."""
+    """Empty caches with this capacity."""
     return Caches(known=Cache(size=size), similar=Cache(size=size), tokens=Cache(size=size))
 
 
 def in_order(cache: Cache[Any]) -> list[tuple[str, Any]]:
-    """Its entries, the oldest first; the bookkeeping is right."""
+    """The entries, oldest first; also checks the bookkeeping."""
     turns = sorted(cache.order)
     assert all(cache.oldest <= turn < cache.next for turn in turns)
     assert {turn: key for key, (turn, _) in cache.entries.items()} == dict(cache.order)
