@@ -1,4 +1,4 @@
-"""A node on which nothing happens: its collectors and its keeper look again and again, and the log hardly grows."""
+"""On an idle node, collectors and keeper inspect repeatedly and write almost nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 
 
 def written(scene: Scene, every: int, message: Any, hours: int = 1) -> list[str]:
-    """What is written in the hours after a first look, by class."""
+    """The events of the hours after a first inspection, by class."""
     scene.when(message, at=T0)
-    assert scene.events, "the first look is news"
+    assert scene.events, "the first inspection is recorded"
     found: list[str] = []
     for at in range(T0 + every, T0 + hours * HOUR + 1, every):
         found += [type(event).__name__ for event in scene.when(message, at=at).events]

@@ -1,4 +1,4 @@
-"""What the sources want: files, apply, delete, and who has a name first."""
+"""Desired pods from files, apply and delete, and which source has a name first."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def gone(was: manifests.PodApplied, grace: int | None = None) -> manifests.PodWi
     return manifests.PodWithdrawn(pod=was.pod, uid=was.uid, source=was.source, grace_period_seconds=grace)
 
 
-def kinds(said: Sequence[Event]) -> list[str]:
-    return [type(event).__name__ for event in said]
+def kinds(events: Sequence[Event]) -> list[str]:
+    return [type(event).__name__ for event in events]
 
 
 def test_a_file_with_pods_is_accepted_and_applied_in_one_step() -> None:
@@ -164,10 +164,10 @@ def test_the_grace_period_of_a_terminating_pod_can_be_shortened() -> None:
         request="r9", pods=("default/web",), grace_period_seconds=1, ending={"default/web": first.uid}
     )
     scene.when(sooner).then(gone(first, 1))
-    # A pod of the same name that awaits its end is deleted with it, and is forgotten.
+    # A pod of the same name that waits for its end is deleted as well.
     scene.when(apply(pod(), request="r2")).when(sooner).then(gone(first, 1), gone(again, 1))
     assert not scene.state.pods
-    # One that the sender took for ending while it was still wanted.
+    # The sender took the pod for terminating while it was still desired.
     still = given(DECIDER, again).when(msgspec.structs.replace(sooner, ending={"default/web": again.uid}))
     still.then(gone(again, 1))
 
@@ -210,9 +210,9 @@ def test_a_file_is_refused_a_name_of_apply_and_read_again_once_it_is_free() -> N
 def test_the_first_of_two_files_keeps_the_name_until_it_is_removed() -> None:
     scene = given(DECIDER).when(read(pod())).when(read(pod(), path=B))
     assert scene.kinds == ["FileAccepted", "PodRefused"]
-    (told,) = scene.recorded
+    (recorded,) = scene.recorded
     other = from_file(pod(), B).uid
-    assert told.uid == other != from_file(pod()).uid
+    assert recorded.uid == other != from_file(pod()).uid
     text = f'Error validating pod web_default({other}) from file:{B} due to duplicate pod name "web", ignoring'
     scene.then_kube_events(("FailedValidation", text))
     watch = scene.effects["folder"].intent
@@ -232,8 +232,8 @@ def test_nothing_is_due_and_unknown_events_change_nothing() -> None:
     assert scene.due is None
     assert DECIDER.evolve(scene.state, Event()) == scene.state
     assert DECIDER.evolve(scene.state, manifests.FileVanished(path="/other")) == scene.state
-    nobody = manifests.PodWithdrawn(pod="default/x", uid="u", source="apply")
-    assert DECIDER.evolve(scene.state, nobody) == scene.state
+    unknown = manifests.PodWithdrawn(pod="default/x", uid="u", source="apply")
+    assert DECIDER.evolve(scene.state, unknown) == scene.state
 
 
 def test_uids_depend_on_node_path_name_and_content() -> None:
@@ -259,9 +259,9 @@ MESSAGES = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @with_data(st.lists(MESSAGES, max_size=30))
-def test_each_pod_is_withdrawn_before_the_next_of_its_name_is_applied(said: list[Any]) -> None:
+def test_each_pod_is_withdrawn_before_the_next_of_its_name_is_applied(messages: list[Any]) -> None:
     scene = given(DECIDER)
-    for message in said:
+    for message in messages:
         scene.when(message)
         if isinstance(message, manifests.ApplyPods | manifests.DeletePods):
             assert scene.events
@@ -287,14 +287,14 @@ def as_event(one: manifests.AdoptedPod) -> manifests.PodAdopted:
     return manifests.PodAdopted(pod=one.pod, uid=one.uid, source=one.source, digest=one.digest)
 
 
-FILED, TWIN = ran(pod(), f"file:{A}", held(pod()).uid), ran(pod("b"), f"file:{A}", held(pod("b")).uid)
+FILED, SECOND = ran(pod(), f"file:{A}", held(pod()).uid), ran(pod("b"), f"file:{A}", held(pod("b")).uid)
 APPLIED = ran(pod("c"), "apply", "u3")
 
 
 def test_adopted_pods_are_desired_unchanged() -> None:
-    scene = given(DECIDER).when(adopt(FILED, TWIN, APPLIED, left=("container x: no spec",)))
+    scene = given(DECIDER).when(adopt(FILED, SECOND, APPLIED, left=("container x: no spec",)))
     scene.then(
-        *map(as_event, (FILED, TWIN, APPLIED)),
+        *map(as_event, (FILED, SECOND, APPLIED)),
         manifests.AdoptionFinished(pods=3, left_alone=("container x: no spec",)),
     )
     scene.when(apply(pod("c"))).then(manifests.ApplyUnchanged(pod="default/c"))

@@ -1,4 +1,4 @@
-"""Secrets: what the sources want, who has a name first, and which pods are told."""
+"""Secrets: the desired ones, which source has a name first, and which pods get them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "default/regcred"
 
 
 def pod(name: str = "web", *names: str, image: str = "a:1", namespace: str = "default") -> Pod:
-    """A pod that wants to use the Secrets of these names."""
+    """A pod that uses the Secrets of these names."""
     references = tuple(LocalReference(name=one) for one in names or ("regcred",))
     spec = PodSpec(containers=(Container(name="app", image=image),), image_pull_secrets=references)
     return podspec.defaulted(Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec))
@@ -48,8 +48,8 @@ def read(*pods: Pod, secrets: dict[str, str] | None = None, path: str = A, diges
     )
 
 
-def told(scene: Scene) -> dict[str, dict[str, str]]:
-    """What pods were told of their Secrets in the last step."""
+def sent(scene: Scene) -> dict[str, dict[str, str]]:
+    """The Secrets that the last step sent to pods."""
     spoken: dict[str, dict[str, str]] = {}
     for event in scene.events:
         if isinstance(event, manifests.PodApplied | manifests.PullSecretsChanged):
@@ -96,26 +96,26 @@ def test_an_empty_apply_is_refused() -> None:
     assert [type(event) for event in after(apply()).events] == [manifests.PodRefused]
 
 
-# --- which pods are told
+# --- which pods get Secrets
 
 
 def test_a_pod_gets_the_secrets_that_exist() -> None:
     secrets = (kept("d1"), kept("d2", "default/other"), kept("d3", "team/late"))
     scene = after(apply(pod("web", "regcred", "late", "regcred"), pod("plain", "absent"), secrets=secrets))
-    assert told(scene) == {"default/web": {"regcred": "d1"}, "default/plain": {}}
+    assert sent(scene) == {"default/web": {"regcred": "d1"}, "default/plain": {}}
 
 
 def test_a_change_of_a_secret_is_sent_to_the_pods_that_use_it() -> None:
     scene = after(apply(pod("web"), pod("db", "regcred"), pod("other", "else"), pod("far", namespace="team")))
     scene.when(apply(secrets=(kept("d1"),), request="r2"))
-    assert told(scene) == {"default/db": {"regcred": "d1"}, "default/web": {"regcred": "d1"}}
-    assert told(scene.when(apply(secrets=(kept("d1"),), request="r3"))) == {}
+    assert sent(scene) == {"default/db": {"regcred": "d1"}, "default/web": {"regcred": "d1"}}
+    assert sent(scene.when(apply(secrets=(kept("d1"),), request="r3"))) == {}
     scene.when(apply(pod("web", image="a:2"), secrets=(kept("d2"),), request="r4"))
-    assert told(scene) == {"default/web": {"regcred": "d2"}, "default/db": {"regcred": "d2"}}
+    assert sent(scene) == {"default/web": {"regcred": "d2"}, "default/db": {"regcred": "d2"}}
     assert sum(isinstance(event, manifests.PullSecretsChanged) for event in scene.events) == 1, "once each"
-    assert told(scene.when(delete(KEY))) == {"default/web": {}, "default/db": {}}
+    assert sent(scene.when(delete(KEY))) == {"default/web": {}, "default/db": {}}
     scene.when(manifests.DeletePods(request="r5", pods=("default/web",)))
-    assert told(scene.when(apply(secrets=(kept("d3"),), request="r6"))) == {"default/db": {"regcred": "d3"}}
+    assert sent(scene.when(apply(secrets=(kept("d3"),), request="r6"))) == {"default/db": {"regcred": "d3"}}
 
 
 # --- files
@@ -124,13 +124,13 @@ def test_a_change_of_a_secret_is_sent_to_the_pods_that_use_it() -> None:
 def test_the_secrets_of_a_file_change_with_it() -> None:
     scene = after(read(pod(), secrets={KEY: "d1"}))
     assert [type(event).__name__ for event in scene.events] == ["FileAccepted", "SecretApplied", "PodApplied"]
-    assert told(scene) == {"default/web": {"regcred": "d1"}}
+    assert sent(scene) == {"default/web": {"regcred": "d1"}}
     assert scene.when(read(pod(), secrets={KEY: "d1"})).events == ()
     scene.when(read(pod(), secrets={KEY: "d2"}, digest="y"))
     assert scene.events[1] == applied("d2", source=f"file:{A}", replaces="d1")
-    assert told(scene) == {"default/web": {"regcred": "d2"}}
+    assert sent(scene) == {"default/web": {"regcred": "d2"}}
     scene.when(read(pod(), digest="z"))
-    assert told(scene) == {"default/web": {}}
+    assert sent(scene) == {"default/web": {}}
     scene.when(read(pod(), secrets={KEY: "d3"}, digest="w")).when(signals.FileGone(path=A))
     assert [type(event).__name__ for event in scene.events] == ["FileVanished", "PodWithdrawn", "SecretWithdrawn"]
     assert used(scene) == ()
@@ -155,7 +155,7 @@ def test_the_first_source_of_a_name_keeps_it() -> None:
     assert refused.reason == f"Secret {KEY} comes from file:{A}: remove it from that file, or the file, to delete it"
     scene.when(read(secrets={KEY: "d3"}, path=B))
     assert isinstance(scene.events[1], manifests.SecretRefused)
-    assert scene.when(read(secrets={KEY: "d3"}, path=B)).events == (), "told once"
+    assert scene.when(read(secrets={KEY: "d3"}, path=B)).events == (), "recorded once"
 
 
 def test_a_file_that_was_refused_a_name_gets_it_once_it_is_free() -> None:
@@ -166,7 +166,7 @@ def test_a_file_that_was_refused_a_name_gets_it_once_it_is_free() -> None:
     scene.when(read(secrets={KEY: "d2"})).then(applied("d2", source=f"file:{A}"))
 
 
-# --- a log that was lost
+# --- a lost log
 
 
 def adopt(*secrets: manifests.AdoptedSecret, pods: tuple[manifests.AdoptedPod, ...] = ()) -> manifests.AdoptPods:
@@ -182,9 +182,9 @@ def test_adopted_secrets_are_desired_and_sent_to_their_pods() -> None:
     idle = manifests.AdoptedPod(pod="default/idle", uid="v", source="apply", digest="d")
     scene = after(adopt(was_kept("d2"), was_kept("d1"), pods=(web, idle)))
     assert scene.events[0] == applied("d2"), "the first is the newest"
-    assert told(scene) == {"default/web": {"regcred": "d2"}}
+    assert sent(scene) == {"default/web": {"regcred": "d2"}}
     assert used(scene) == ("d2",)
-    assert told(scene.when(apply(secrets=(kept("d3"),)))) == {"default/web": {"regcred": "d3"}}
+    assert sent(scene.when(apply(secrets=(kept("d3"),)))) == {"default/web": {"regcred": "d3"}}
 
 
 def test_a_secret_that_is_already_desired_is_not_adopted() -> None:

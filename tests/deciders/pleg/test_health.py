@@ -1,4 +1,4 @@
-"""How pleg's health and Go's durations read."""
+"""Pleg's health, and durations as Go formats them."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_a_change_is_stored_after_the_start_requested_before_it() -> None:
     assert list(life.effects) == ["container/app"]
     life.up()
     assert list(life.effects) == ["spec"]
-    assert life.withdraw().effects.keys() == {"container/app"}, "a pod that ends is not kept"
+    assert life.withdraw().effects.keys() == {"container/app"}, "a terminating pod's spec is not stored"
 
 
 def test_a_changed_container_is_replaced_in_place() -> None:
@@ -167,7 +167,7 @@ def test_a_removed_container_keeps_its_hook_and_grace_period() -> None:
     assert life.at == T0 + 3000
     assert life.effects["container/old"].deadline == T0 + 30_000
     assert life.stopped("container/old").kinds == ["ContainerExited"]
-    # A deletion in the meantime continues from there.
+    # A deletion in the meantime continues from this state.
     ending = running(container("app"), old).apply(manifest(container("app"))).withdraw()
     assert [one.container for one in ending.facts if isinstance(one, pod.ContainerStopRequested)] == ["app"]
     ending.wake()

@@ -83,7 +83,7 @@ def test_a_transition_outside_the_table_is_refused_with_state_and_message() -> N
         phases.check(life.state, pod.SandboxStartFailed(pod=POD, uid="u1", attempt=0, message="", retry_at=1))
 
 
-class Unheard(pod.PodEvent, frozen=True, kw_only=True):
+class UnknownPodEvent(pod.PodEvent, frozen=True, kw_only=True):
     """A pod event that this release does not know."""
 
 
@@ -91,20 +91,20 @@ class UnheardOfContainer(pod.ContainerEvent, frozen=True, kw_only=True):
     """A container event that this release does not know."""
 
 
-class UnheardOfSandbox(pod.SandboxEvent, frozen=True, kw_only=True):
+class UnknownSandboxEvent(pod.SandboxEvent, frozen=True, kw_only=True):
     """A sandbox event that this release does not know."""
 
 
 def test_evolve_validates_nothing_and_never_fails() -> None:
-    who: dict[str, Any] = {"pod": POD, "uid": "u1"}
-    app: dict[str, Any] = {**who, "container": "app", "attempt": 0}
+    ref: dict[str, Any] = {"pod": POD, "uid": "u1"}
+    app: dict[str, Any] = {**ref, "container": "app", "attempt": 0}
     stop = pod.ContainerStopRequested(id="x", grace_period_seconds=1, deadline=1, reason="Superseded", **app)
     state = running().state
     for event in (
         Event(),
-        Unheard(**who),
+        UnknownPodEvent(**ref),
         UnheardOfContainer(**app),
-        UnheardOfSandbox(attempt=0, **who),
+        UnknownSandboxEvent(attempt=0, **ref),
         stop,
         pod.ContainerStopFailed(id="x", message="no", retry_at=1, **app),
         pod.ContainerExited(
@@ -115,8 +115,8 @@ def test_evolve_validates_nothing_and_never_fails() -> None:
     stray = evolve(state, pod.StrayFound(id="x", **app))
     assert stray is not None
     assert evolve(stray, pod.StrayFound(id="x", **app)) == stray
-    failed = evolve(State(), pod.CleanupFailed(message="no", retry_at=9, **who))
+    failed = evolve(State(), pod.CleanupFailed(message="no", retry_at=9, **ref))
     assert failed is not None
     assert failed.cleanup is not None
     assert (failed.cleanup.tries, failed.cleanup.retry_at) == (1, 9)
-    assert evolve(State(), pod.PodEnded(**who)) is None
+    assert evolve(State(), pod.PodEnded(**ref)) is None

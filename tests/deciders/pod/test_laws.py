@@ -112,7 +112,7 @@ def probed(life: Life, data: st.DataObject, uid: str) -> None:
     """A probe result, current or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES[:-1])), data.draw(st.integers(0, 2))
     one = life.state.container(name)
-    who: dict[str, Any] = {
+    ref: dict[str, Any] = {
         "pod": POD,
         "uid": uid,
         "container": name,
@@ -122,7 +122,7 @@ def probed(life: Life, data: st.DataObject, uid: str) -> None:
     }
     probe: Any = data.draw(st.sampled_from(("Liveness", "Readiness", "Startup")))
     result: Any = data.draw(st.sampled_from(("success", "failure", "unknown")))
-    life.when(prober.ResultChanged(probe=probe, result=result, **who))
+    life.when(prober.ResultChanged(probe=probe, result=result, **ref))
 
 
 def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
@@ -130,12 +130,12 @@ def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
     name, attempt = data.draw(st.sampled_from(NAMES)), data.draw(st.integers(0, 2))
     stem = "sandbox" if name == pleg.SANDBOX else name
     container_id = data.draw(st.sampled_from((f"{stem}-{uid}-{attempt}", f"stranger-{name}")))
-    who: dict[str, Any] = {"pod": POD, "uid": uid, "container": name, "attempt": attempt, "id": container_id}
+    ref: dict[str, Any] = {"pod": POD, "uid": uid, "container": name, "attempt": attempt, "id": container_id}
     began = life.at - data.draw(st.sampled_from((0, 500, 1_000_000)))
     if what == "up":
-        life.when(pleg.ContainerStarted(started_at=began, **who))
+        life.when(pleg.ContainerStarted(started_at=began, **ref))
     else:
-        life.when(pleg.ContainerDied(exit_code=1, reason="Error", started_at=began, finished_at=life.at, **who))
+        life.when(pleg.ContainerDied(exit_code=1, reason="Error", started_at=began, finished_at=life.at, **ref))
 
 
 def ends(life: Life) -> None:
@@ -180,8 +180,8 @@ def test_a_pod_without_disturbances_runs(data: st.DataObject, wanted_one: Pod) -
             life.wake()
         for one in life.state.containers:
             run = {"attempt": one.attempt, "id": one.id, "started_at": one.started_at}
-            who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": one.name, **run}
-            life.when(prober.ResultChanged(probe="Startup", result="success", **who))
+            ref: dict[str, Any] = {"pod": POD, "uid": "u1", "container": one.name, **run}
+            life.when(prober.ResultChanged(probe="Startup", result="success", **ref))
     phases = [one.phase for one in life.state.containers]
     assert phases == ["running"] * len(phases)
 

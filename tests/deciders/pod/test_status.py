@@ -117,7 +117,7 @@ def test_a_succeeded_pod() -> None:
         .answer("sandbox", signals.SandboxDown, id="sandbox-0")
     )
     found = status(life)
-    assert (found["phase"], found["podIP"]) == ("Succeeded", "10.1.0.2"), "where it was"
+    assert (found["phase"], found["podIP"]) == ("Succeeded", "10.1.0.2"), "the address stays"
     assert app(life)["state"]["terminated"] == {
         "exitCode": 0,
         "reason": "Completed",

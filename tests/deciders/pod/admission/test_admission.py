@@ -32,25 +32,25 @@ class Admitted(Life):
         super().__init__()
         self.decider = decider(kinds)
 
-    def who(self, name: str) -> dict[str, Any]:
+    def ref(self, name: str) -> dict[str, Any]:
         return {"pod": POD, "uid": self.state.uid, "container": name}
 
     def grants(self, name: str = "app", *ids: str, pre_start: bool = False, **answer: Any) -> Self:
         allocation = devices.Allocation(devices=ids or ("d1",), answer=devices.Answer(**answer), pre_start=pre_start)
-        return self.when(devices.DevicesAllocated(**self.who(name), resource=GPU, allocation=allocation))
+        return self.when(devices.DevicesAllocated(**self.ref(name), resource=GPU, allocation=allocation))
 
     def puts_off(self, name: str = "app", message: str = "waiting for a plugin", reason: str = "x") -> Self:
         return self.when(
             devices.DevicesPending(
-                **self.who(name), role="app", wants={GPU: 1}, at=1, resource=GPU, reason=reason, message=message
+                **self.ref(name), role="app", wants={GPU: 1}, at=1, resource=GPU, reason=reason, message=message
             )
         )
 
     def refuses(self, name: str = "app", message: str = "no") -> Self:
-        return self.when(devices.DevicesRefused(**self.who(name), resource=GPU, reason="x", message=message))
+        return self.when(devices.DevicesRefused(**self.ref(name), resource=GPU, reason="x", message=message))
 
     def allows(self, attempt: int = 0, name: str = "app") -> Self:
-        return self.when(devices.PreStartDone(**self.who(name), attempt=attempt))
+        return self.when(devices.PreStartDone(**self.ref(name), attempt=attempt))
 
     def runs(self, **answer: Any) -> Self:
         return self.apply(manifest(wants())).grants(**answer).sandbox_up().start()
@@ -115,12 +115,12 @@ def test_containers_request_devices_in_the_order_of_their_start() -> None:
 def test_several_resources_have_one_reply() -> None:
     life = Admitted().apply(manifest(wants()))
     part = devices.DevicesAllocated(
-        **life.who("app"), resource=GPU, allocation=devices.Allocation(devices=("a",)), complete=False
+        **life.ref("app"), resource=GPU, allocation=devices.Allocation(devices=("a",)), complete=False
     )
     assert life.when(part).facts == ()
     first = devices.Allocation(devices=("a",), answer=devices.Answer(envs={"A": "1"}))
     second = devices.Allocation(devices=("n",), answer=devices.Answer(envs={"A": "2", "B": "2"}), pre_start=True)
-    life.when(devices.DevicesAllocated(**life.who("app"), resource="z/z", allocation=second, earlier={GPU: first}))
+    life.when(devices.DevicesAllocated(**life.ref("app"), resource="z/z", allocation=second, earlier={GPU: first}))
     granted = life.only(pod.DevicesGranted)
     assert granted.devices == {GPU: ("a",), "z/z": ("n",)}
     assert (granted.answer.envs, granted.pre_start) == ({"A": "1", "B": "2"}, True)
@@ -180,7 +180,7 @@ def test_a_refused_pod_fails_with_the_kubelets_message() -> None:
 
 def test_replies_to_other_pods_are_ignored() -> None:
     life = Admitted().apply(manifest(wants(), container("other")))
-    for name in ("other", "nobody"):
+    for name in ("other", "unknown"):
         assert life.grants(name).events == ()
     stale = devices.DevicesRefused(pod=POD, uid="u0", container="app", resource=GPU, reason="x", message="x")
     assert life.when(stale).events == ()
@@ -309,13 +309,13 @@ def test_an_unanswered_pre_start_is_repeated() -> None:
 
 def test_a_start_that_plugins_do_not_allow_is_retried() -> None:
     life = awaiting_pre_start(Admitted())
-    life.when(devices.PreStartFailed(**life.who("app"), attempt=0, message="no"))
+    life.when(devices.PreStartFailed(**life.ref("app"), attempt=0, message="no"))
     assert life.waiting() == ("CreateContainerConfigError", "no")
     life.wake()
     again = life.image_there().only(pod.PreStartRequested)
     assert (again.attempt, again.failures) == (0, 1)
     life.allows()
-    # A start that fails for another reason is announced again, too.
+    # A start that fails for another reason is announced again as well.
     life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="no", exit_code=1)
     life.wake()
     assert life.image_there().only(pod.PreStartRequested).failures == 2

@@ -165,7 +165,7 @@ def test_a_termination_that_had_begun_continues_with_the_rest_of_its_grace() -> 
     assert life.kinds == ["PodAdopted", "TerminationRequested", "ContainerStopRequested"]
     request = life.only(pod.ContainerStopRequested)
     assert (request.reason, request.grace_period_seconds, request.deadline) == ("Deleted", 30, T0 + 9000)
-    assert {effect.ending for effect in life.effects.values()} == {ENDING}, "and the workers keep it"
+    assert {effect.ending for effect in life.effects.values()} == {ENDING}, "the workers store it"
 
 
 def test_a_container_stopped_for_the_termination_is_not_restarted() -> None:
@@ -196,7 +196,7 @@ WITH_ALL = manifest(
 
 
 def part(name: str, state: str = "running", attempt: int = 0, **fields: Any) -> FoundContainer:
-    """A found container of WITH_ALL with its definition there."""
+    """A found container of WITH_ALL, with its definition in that pod."""
     spec_hash = container_hashes(WITH_ALL)[name]
     return found(name, attempt, state, spec_hash=spec_hash, **fields)
 

@@ -78,23 +78,23 @@ def test_the_policy_follows_from_the_nodes_description() -> None:
     )
 
 
-SAID = "host port 0.0.0.0:80/TCP is held by pod default/other"
+MESSAGE = "host port 0.0.0.0:80/TCP is held by pod default/other"
 
 
-def awaited(message: str = SAID) -> qos.HostPortsAwaited:
+def awaited(message: str = MESSAGE) -> qos.HostPortsAwaited:
     needs = Shared().apply(manifest()).only(pod.CgroupRequested).needs
     return qos.HostPortsAwaited(pod=POD, uid="u1", needs=needs, holder="default/other", message=message, asked_at=1)
 
 
 def test_a_pod_waits_for_a_host_port_and_names_its_holder() -> None:
     life = Shared().apply(manifest(container("app"), container("side"))).when(awaited())
-    assert life.facts == (pod.HostPortsAwaited(pod=POD, uid="u1", holder="default/other", message=SAID),)
-    life.then_kube_events(("WaitingForHostPorts", SAID))
+    assert life.facts == (pod.HostPortsAwaited(pod=POD, uid="u1", holder="default/other", message=MESSAGE),)
+    life.then_kube_events(("WaitingForHostPorts", MESSAGE))
     assert (life.effects, life.due) == ({}, None)
     status = plain_status(life.state)
     assert status["phase"] == "Pending"
     waiting = [one["state"]["waiting"] for one in status["containerStatuses"]]
-    assert waiting == [{"reason": "WaitingForHostPorts", "message": SAID}] * 2
+    assert waiting == [{"reason": "WaitingForHostPorts", "message": MESSAGE}] * 2
     life.when(awaited()).then()
     assert life.when(awaited("host port 0.0.0.0:80/TCP is held by pod a/b")).kinds == ["HostPortsAwaited"]
     assert life.grants().kinds == ["CgroupGranted", "SandboxStartRequested"]

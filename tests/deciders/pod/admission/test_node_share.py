@@ -19,10 +19,10 @@ from tests.deciders.pod.admission.test_admission import GPU, wants
 from tests.deciders.pod.life import POD, Life, container, manifest
 
 PARENT = "/kubepods/burstable/podu"
-SAID = "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"
+MESSAGE = "Node didn't have enough resource: cpu, requested: 9000, used: 0, capacity: 2000"
 
 
-def asks(cpu: str = "500m", **more: Any) -> Container:
+def requests(cpu: str = "500m", **more: Any) -> Container:
     return container(resources=ResourceRequirements(requests={"cpu": cpu}), **more)
 
 
@@ -33,25 +33,25 @@ class Shared(Life):
         super().__init__()
         self.decider = decider(frozenset(kinds or ("qos",)))
 
-    def who(self) -> dict[str, Any]:
+    def ref(self) -> dict[str, Any]:
         return {"pod": POD, "uid": self.state.uid}
 
     def grants(self, parent: str = PARENT) -> Self:
-        return self.when(qos.CgroupReady(**self.who(), parent=parent))
+        return self.when(qos.CgroupReady(**self.ref(), parent=parent))
 
     def refuses(self) -> Self:
-        return self.when(qos.PodRefused(**self.who(), reason="OutOfcpu", message=SAID))
+        return self.when(qos.PodRefused(**self.ref(), reason="OutOfcpu", message=MESSAGE))
 
     def runs(self, pod_: Pod | None = None) -> Self:
-        return self.apply(pod_ or manifest(asks())).grants().sandbox_up().start()
+        return self.apply(pod_ or manifest(requests())).grants().sandbox_up().start()
 
 
 def test_nothing_is_created_before_the_share_is_granted() -> None:
-    life = Shared().apply(manifest(asks()))
+    life = Shared().apply(manifest(requests()))
     needs = PodNeeds(qos_class="Burstable", cpu_request_milli=500)
     assert life.kinds == ["SpecAccepted", "AdmissionBegan", "CgroupRequested"]
     assert life.only(pod.AdmissionBegan).kinds == ("qos",)
-    assert life.only(pod.CgroupRequested) == pod.CgroupRequested(**life.who(), needs=needs, requested_at=life.at)
+    assert life.only(pod.CgroupRequested) == pod.CgroupRequested(**life.ref(), needs=needs, requested_at=life.at)
     assert life.effects == {}
     assert pod_status(life.state).phase == "Pending"
     life.grants()
@@ -67,7 +67,7 @@ def test_nothing_is_created_before_the_share_is_granted() -> None:
 
 
 def test_a_pod_starts_without_a_hosted_qos() -> None:
-    life = Shared("devices").apply(manifest(asks()))
+    life = Shared("devices").apply(manifest(requests()))
     assert life.kinds == ["SpecAccepted", "SandboxStartRequested"]
     sandbox: Any = life.effects["sandbox"]
     assert sandbox.cgroup_parent == ""
@@ -78,14 +78,14 @@ def test_devices_come_first() -> None:
     assert life.only(pod.AdmissionBegan).kinds == ("devices", "qos")
     assert life.kinds[-1] == "DevicesRequested"
     allocation = devices.Allocation(devices=("d1",))
-    life.when(devices.DevicesAllocated(**life.who(), container="app", resource=GPU, allocation=allocation))
+    life.when(devices.DevicesAllocated(**life.ref(), container="app", resource=GPU, allocation=allocation))
     assert life.kinds == ["DevicesGranted", "CgroupRequested"]
     life.grants()
     assert life.kinds == ["CgroupGranted", "SandboxStartRequested"]
 
 
 def test_a_request_is_repeated_until_it_is_answered() -> None:
-    life = Shared().apply(manifest(asks()))
+    life = Shared().apply(manifest(requests()))
     request = life.only(pod.CgroupRequested)
     assert life.due == request.requested_at + ASK_AGAIN_MS
     life.when(Due(at=life.due), at=life.due)
@@ -99,10 +99,10 @@ def test_a_request_is_repeated_until_it_is_answered() -> None:
 
 
 def test_a_pod_that_does_not_fit_is_rejected_with_the_kubelets_message() -> None:
-    life = Shared().apply(manifest(asks("9"))).refuses()
+    life = Shared().apply(manifest(requests("9"))).refuses()
     status = pod_status(life.state)
-    assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {SAID}")
-    assert life.reasons_and_texts == (("OutOfcpu", SAID),)
+    assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {MESSAGE}")
+    assert life.reasons_and_texts == (("OutOfcpu", MESSAGE),)
     assert life.effects == {}
     life.refuses().then()
     life.grants().then()
@@ -110,16 +110,16 @@ def test_a_pod_that_does_not_fit_is_rejected_with_the_kubelets_message() -> None
 
 @pytest.mark.parametrize("answer", ["other", "early"])
 def test_unexpected_replies_are_ignored(answer: str) -> None:
-    life = Shared().apply(manifest(asks()))
+    life = Shared().apply(manifest(requests()))
     if answer == "early":
-        life = Shared("devices").apply(manifest(asks()))
+        life = Shared("devices").apply(manifest(requests()))
     uid = "other" if answer == "other" else life.state.uid
     life.when(qos.CgroupReady(pod=POD, uid=uid, parent=PARENT)).then()
 
 
 def test_a_changed_spec_requests_again_and_its_starts_wait_for_the_reply() -> None:
     life = Shared().runs()
-    life.apply(manifest(asks("600m")))
+    life.apply(manifest(requests("600m")))
     assert life.only(pod.CgroupRequested).needs.cpu_request_milli == 600
     assert not life.only(pod.CgroupRequested).running
     life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
@@ -130,7 +130,7 @@ def test_a_changed_spec_requests_again_and_its_starts_wait_for_the_reply() -> No
 
 
 def test_a_changed_spec_that_does_not_fit_ends_the_pod() -> None:
-    life = Shared().runs().apply(manifest(asks("9"))).refuses()
+    life = Shared().runs().apply(manifest(requests("9"))).refuses()
     assert pod_status(life.state).reason == "OutOfcpu"
     life.answer("container/app", signals.ContainerDead, id="app-0", exit_code=0, reason="Completed")
     assert "CgroupReleased" not in life.kinds, "the sandbox still runs"
@@ -145,7 +145,7 @@ def test_a_change_of_the_qos_class_replaces_the_sandbox() -> None:
 
 
 def test_a_succeeded_pod_releases_its_share() -> None:
-    life = Shared().runs(manifest(asks(), restart_policy="Never"))
+    life = Shared().runs(manifest(requests(), restart_policy="Never"))
     life.dies(code=0, reason="Completed")
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0", exit_code=0)
     assert life.kinds[-1] == "CgroupReleased"
@@ -153,9 +153,9 @@ def test_a_succeeded_pod_releases_its_share() -> None:
 
 
 def test_an_adopted_pod_is_not_refused() -> None:
-    life = Shared("devices").apply(manifest(asks())).sandbox_up().start()
+    life = Shared("devices").apply(manifest(requests())).sandbox_up().start()
     life.decider = decider(frozenset(("qos",)))
-    life.apply(manifest(asks(), termination_grace_period_seconds=7))
+    life.apply(manifest(requests(), termination_grace_period_seconds=7))
     request = life.only(pod.CgroupRequested)
     assert request.running
     life.grants()

@@ -12,28 +12,28 @@ from chronolet_schemas.podspec import EnvVar, EnvVarSource
 from chronolet_schemas.podspec.container import ObjectFieldSelector
 from tests.deciders.pod.life import POD, RAW, Life, container, manifest, running
 
-MADE = "sandbox-0"
+SANDBOX = "sandbox-0"
 
 
-def made(*containers: podspec.Container, **spec: object) -> Life:
+def sandbox_created(*containers: podspec.Container, **spec: object) -> Life:
     """A pod whose sandbox is created and not yet running."""
     life = Life().apply(manifest(*containers, **spec))
-    return life.answer("sandbox", signals.SandboxMade, id=MADE)
+    return life.answer("sandbox", signals.SandboxMade, id=SANDBOX)
 
 
 def created(name: str = "app", **spec: object) -> Life:
-    life = made(container(name), **spec).image_there(name)
+    life = sandbox_created(container(name), **spec).image_there(name)
     return life.answer(f"create/{name}", signals.ContainerMade, id=f"{name}-ahead")
 
 
 def test_a_container_is_created_while_its_sandbox_starts_and_started_once_that_runs() -> None:
-    life = made()
+    life = sandbox_created()
     assert life.kinds == ["SandboxCreated", "ImageEnsureRequested"]
     assert life.image_there().kinds == ["ImageReady", "ContainerCreateRequested"]
     create = life.effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
-    assert (create.sandbox_id, create.sandbox_ip, create.image_id) == (MADE, "", "sha256:1")
-    assert isinstance(life.effects["sandbox"], wanted.StartSandbox), "its start goes on"
+    assert (create.sandbox_id, create.sandbox_ip, create.image_id) == (SANDBOX, "", "sha256:1")
+    assert isinstance(life.effects["sandbox"], wanted.StartSandbox), "its start continues"
 
     life.answer("create/app", signals.ContainerMade, id="app-ahead")
     life.then(pod.ContainerCreated(pod=POD, uid="u1", container="app", attempt=0, id="app-ahead"))
@@ -47,11 +47,11 @@ def test_a_container_is_created_while_its_sandbox_starts_and_started_once_that_r
 
 
 def test_the_sandbox_is_reported_as_created_once() -> None:
-    assert made().answer("sandbox", signals.SandboxMade, id=MADE).facts == ()
+    assert sandbox_created().answer("sandbox", signals.SandboxMade, id=SANDBOX).facts == ()
 
 
 def test_a_running_sandbox_waits_for_a_pending_creation() -> None:
-    life = made(container("app"), container("log")).image_there().image_there("log")
+    life = sandbox_created(container("app"), container("log")).image_there().image_there("log")
     assert life.sandbox_up().kinds == ["SandboxStarted"]
     assert isinstance(life.effects["create/app"], wanted.CreateContainer)
     life.answer("create/log", signals.ContainerMade, id="log-ahead")
@@ -63,13 +63,13 @@ def test_a_running_sandbox_waits_for_a_pending_creation() -> None:
 
 @pytest.mark.parametrize("failed", ["refused", "raised"])
 def test_a_failed_creation_is_left_to_the_start(failed: str) -> None:
-    life = made().image_there()
+    life = sandbox_created().image_there()
     if failed == "refused":
         life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="no")
     else:
         life.fail("create/app", "no")
     life.then(pod.ContainerCreateFailed(pod=POD, uid="u1", container="app", attempt=0, message="no")).then_kube_events()
-    assert list(life.effects) == ["sandbox"], "it is not tried again before the start"
+    assert list(life.effects) == ["sandbox"], "the creation is not retried before the start"
     assert life.sandbox_up().kinds == ["SandboxStarted", "ContainerStartRequested"]
     start = life.effects["container/app"]
     assert isinstance(start, wanted.StartContainer)
@@ -80,24 +80,24 @@ def test_a_failed_creation_is_left_to_the_start(failed: str) -> None:
 def test_a_container_that_needs_the_pods_address_is_not_created_before_it_is_known(path: str) -> None:
     source = EnvVarSource(field_ref=ObjectFieldSelector(field_path=path))
     own = (EnvVar(name="PLAIN", value="1"), EnvVar(name="IP", value_from=source))
-    life = made(container(env=own)).image_there()
+    life = sandbox_created(container(env=own)).image_there()
     assert life.kinds == ["ImageReady"]
     assert life.sandbox_up().kinds == ["SandboxStarted", "ContainerStartRequested"]
 
 
 def test_other_downward_fields_do_not_delay_the_creation() -> None:
     source = EnvVarSource(field_ref=ObjectFieldSelector(field_path="metadata.name"))
-    life = made(container(env=(EnvVar(name="NAME", value_from=source),))).image_there()
+    life = sandbox_created(container(env=(EnvVar(name="NAME", value_from=source),))).image_there()
     assert life.kinds == ["ImageReady", "ContainerCreateRequested"]
 
 
 def test_only_the_first_init_container_is_created_ahead() -> None:
-    life = made(init_containers=(container("one"), container("two")))
+    life = sandbox_created(init_containers=(container("one"), container("two")))
     assert [event.container for event in life.facts if isinstance(event, pod.ImageEnsureRequested)] == ["one"]
 
 
 def test_a_container_that_may_not_start_is_not_created() -> None:
-    life = made(container("odd", **RAW))
+    life = sandbox_created(container("odd", **RAW))
     assert "ImageEnsureRequested" not in life.kinds
 
 
@@ -112,7 +112,7 @@ def discarded(life: Life, name: str = "app") -> Life:
 def test_a_container_created_for_a_failed_sandbox_is_removed_before_the_next_sandbox() -> None:
     life = created().answer("sandbox", signals.SandboxRefused, message="no room")
     assert list(life.effects) == ["create/app"]
-    assert life.due is None, "the next try waits for the removal"
+    assert life.due is None, "the next attempt waits for the removal"
     discarded(life).then(
         pod.ContainerCreateFailed(pod=POD, uid="u1", container="app", attempt=0, message=wanted.OUTDATED)
     )
@@ -121,11 +121,11 @@ def test_a_container_created_for_a_failed_sandbox_is_removed_before_the_next_san
 
 
 def test_a_creation_pending_while_its_sandbox_fails_is_also_removed() -> None:
-    life = made().image_there()
+    life = sandbox_created().image_there()
     create = life.effects["create/app"]
     life.answer("sandbox", signals.SandboxRefused, message="no room")
     late = signals.ContainerMade(subject=create.subject, intent=create.intent, id="app-ahead")
-    assert life.when(late).kinds == [], "it answers after all"
+    assert life.when(late).kinds == [], "a late result"
     assert discarded(life).kinds == ["ContainerCreateFailed"]
     assert life.effects == {}
     assert life.wake().kinds == ["SandboxStartRequested"]
@@ -149,7 +149,7 @@ def test_a_container_created_for_a_replaced_sandbox_is_removed() -> None:
 
 def test_a_container_created_for_a_dead_sandbox_is_removed_before_the_next_sandbox() -> None:
     life = created()
-    life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
+    life.answer("sandbox", signals.SandboxDown, id=SANDBOX, exit_code=1, finished_at=life.at)
     assert list(life.effects) == ["create/app"]
     assert discarded(life).kinds == ["ContainerCreateFailed"]
     assert life.wake().kinds == ["SandboxStartRequested"]
@@ -164,7 +164,7 @@ def test_a_starting_container_is_not_removed_when_its_definition_is() -> None:
     life = starting().apply(manifest(container("other")))
     assert isinstance(life.effects["container/app"], wanted.StartContainer)
     assert "create/app" not in life.effects
-    assert "ContainerStopRequested" in life.up().kinds, "it is stopped as every container is"
+    assert "ContainerStopRequested" in life.up().kinds, "the container is stopped"
     life.stopped()
     assert life.state.container("app") is None
 
@@ -208,9 +208,9 @@ def test_a_changed_image_is_looked_up_again() -> None:
 
 
 def test_the_end_of_a_pod_waits_for_a_pending_creation() -> None:
-    life = made().image_there().withdraw()
+    life = sandbox_created().image_there().withdraw()
     find = life.effects["create/app"]
-    assert isinstance(find, wanted.FindContainer), "nothing is created any more, but something may have been"
+    assert isinstance(find, wanted.FindContainer), "a creation in progress may have succeeded"
     life.answer("sandbox", signals.SandboxRefused, message=wanted.NOT_BEGUN)
     assert "pod" not in life.effects
     life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message=wanted.NOT_BEGUN)
@@ -225,14 +225,14 @@ def test_a_finished_pod_does_not_start_its_created_containers() -> None:
 
 
 def test_a_sandbox_that_dies_early_is_replaced_once_the_creation_is_removed() -> None:
-    life = made().image_there()
-    life.answer("sandbox", signals.SandboxDown, id=MADE, exit_code=1, finished_at=life.at)
+    life = sandbox_created().image_there()
+    life.answer("sandbox", signals.SandboxDown, id=SANDBOX, exit_code=1, finished_at=life.at)
     assert life.kinds == ["SandboxStarted", "SandboxExited"]
     assert discarded(life).kinds == ["ContainerCreateFailed"]
     assert life.wake().kinds == ["SandboxStartRequested"]
 
 
-# -- the next attempt of one that is being stopped ------------------------------------------------------------------
+# -- the next attempt of a stopping container -------------------------------------------------------------------
 
 
 def failing(probe: prober.ProbeName = "Liveness", *, restart_policy: podspec.RestartPolicy = "Always") -> Life:
@@ -266,18 +266,18 @@ def test_the_next_attempt_after_a_failed_probe_is_created_during_the_stop(probe:
     create = life.effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
     assert (create.attempt, create.sandbox_id, create.image_id) == (1, "sandbox-0", "sha256:1")
-    assert create.image == "busybox:1", "another image may be called so by now"
-    assert isinstance(life.effects["container/app"], wanted.StopContainer), "beside it"
+    assert create.image == "busybox:1", "the name may denote another image by now"
+    assert isinstance(life.effects["container/app"], wanted.StopContainer), "concurrently"
 
     life.answer("create/app", signals.ContainerMade, id="app-next")
     assert life.kinds == ["ContainerCreated"]
-    assert life.dies(code=137).kinds == ["ContainerExited", *STARTED_AT_ONCE]
+    assert life.dies(code=137).kinds == ["ContainerExited", *STARTED_IMMEDIATELY]
     start = life.effects["container/app"]
     assert isinstance(start, wanted.StartContainer)
     assert (start.attempt, start.made_id, start.image_id) == (1, "app-next", "sha256:1")
 
 
-STARTED_AT_ONCE = ("RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested")
+STARTED_IMMEDIATELY = ("RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested")
 
 
 def test_the_image_resolved_by_a_creation_is_reported_as_an_image_lookup() -> None:
@@ -294,20 +294,20 @@ def test_the_image_resolved_by_a_creation_is_reported_as_an_image_lookup() -> No
 
 def test_a_first_creation_resolves_no_image() -> None:
     """The image was looked up just before."""
-    create = made().image_there().effects["create/app"]
+    create = sandbox_created().image_there().effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
     assert create.image == ""
 
 
 @pytest.mark.parametrize(
-    ("milliseconds", "looked_for"), [(IMAGE_KNOWN_MS, False), (IMAGE_KNOWN_MS + 1, True), (-1, True)]
+    ("milliseconds", "looked_up"), [(IMAGE_KNOWN_MS, False), (IMAGE_KNOWN_MS + 1, True), (-1, True)]
 )
 def test_the_image_is_resolved_again_after_a_long_stop_or_a_clock_set_back(
-    milliseconds: int, *, looked_for: bool
+    milliseconds: int, *, looked_up: bool
 ) -> None:
     life = failing()
     life.answer("create/app", signals.ContainerMade, id="app-next").dies(code=137, after=milliseconds)
-    assert isinstance(life.effects["container/app"], wanted.EnsureImage if looked_for else wanted.StartContainer)
+    assert isinstance(life.effects["container/app"], wanted.EnsureImage if looked_up else wanted.StartContainer)
 
 
 def test_the_image_is_resolved_again_if_the_creation_failed() -> None:
@@ -434,7 +434,7 @@ def test_a_created_attempt_is_removed_at_the_pods_deadline() -> None:
 
 def test_a_changed_definition_creates_no_second_container() -> None:
     """A creation that is in progress, or repeated after a kill, is replaced at the start if its definition differs."""
-    life = made().image_there()
+    life = sandbox_created().image_there()
     before = life.effects["create/app"]
     life.apply(manifest(container(working_dir="/tmp")))
     after = life.effects["create/app"]
@@ -457,4 +457,4 @@ def test_a_dead_container_restarted_from_outside_during_the_creation_of_the_next
     life = failing().dies(code=137)
     life.runs("app-0", started_at=life.at + 5_000)
     assert life.state.container("app").phase in ("pulling", "running")
-    assert "create/app" in life.effects, "what comes of it is awaited"
+    assert "create/app" in life.effects, "its result is awaited"

@@ -244,7 +244,7 @@ def test_a_second_deletion_with_a_shorter_grace_period_shortens_the_hook() -> No
     life = prepared(running(hooked(before=EXEC)).withdraw(grace=60))
     before = life.effects["hook/app"].intent
     life.withdraw(grace=5)
-    assert life.effects["hook/app"].intent == before, "it is begun once"
+    assert life.effects["hook/app"].intent == before, "it is started once"
     assert life.due == T0 + 5000
     life.wake()
     assert life.only(pod.ContainerStopReleased).deadline == T0 + 7000
@@ -305,7 +305,7 @@ def test_sidecars_stop_after_the_apps_in_reverse_order() -> None:
     life = Life().apply(manifest(init_containers=(sidecar("one"), sidecar("two", before=EXEC)))).sandbox_up()
     life.start("one").start("two").start("app").withdraw()
     assert {one.name: one.stop.held for one in life.state.containers} == {"one": True, "two": True, "app": False}
-    assert set(life.effects) == {"hook/two", "container/app"}, "hooks run at once, signals wait"
+    assert set(life.effects) == {"hook/two", "container/app"}, "hooks run immediately, signals wait"
     assert life.stopped("container/app").kinds == ["ContainerExited"]
     prepared(life, "two").answer("hook/two", signals.HookDone)
     assert set(life.effects) == {"container/two"}

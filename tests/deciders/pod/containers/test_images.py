@@ -158,7 +158,7 @@ def test_a_secret_that_appears_later_is_used_by_the_next_pull() -> None:
     life = applied(Life(), private("a")).sandbox_up()
     running = life.effects["container/app"].intent
     changed(life, a="d1").then(pod.PullSecretsChanged(pod=POD, uid="u1", pull_secrets={"a": "d1"}))
-    assert life.effects["container/app"].intent == running, "the pull at hand is not begun anew"
+    assert life.effects["container/app"].intent == running, "the present pull is not restarted"
     assert changed(life, a="d1").events == ()
     life.answer(
         "container/app", signals.ImageRefused, reason="ErrImagePull", message="denied"

@@ -33,8 +33,8 @@ EXEC = Probe(exec=ExecAction(command=("true",)))
 def result(life: Life, probe: prober.ProbeName, outcome: prober.ProbeResult, name: str = "app", **changes: Any) -> Life:
     """The prober reports a result of the current container."""
     one = life.state.container(name)
-    who = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt}
-    fields = who | {"id": one.id, "started_at": one.started_at}
+    ref = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt}
+    fields = ref | {"id": one.id, "started_at": one.started_at}
     return life.when(prober.ResultChanged(probe=probe, result=outcome, **fields | changes))
 
 
@@ -105,15 +105,15 @@ def test_a_grpc_probe_is_requested_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host_network", "ip", "asked_at"),
+    ("host_network", "ip", "address"),
     [(True, "", "127.0.0.1"), (True, "10.0.0.7", "10.0.0.7"), (False, "10.0.0.8", "10.0.0.8")],
 )
 def test_a_pod_on_the_nodes_network_is_probed_at_the_loopback_if_the_node_has_no_address(
-    host_network: bool, ip: str, asked_at: str
+    host_network: bool, ip: str, address: str
 ) -> None:
     probe = Probe(grpc=GRPCAction(port=9000))
     life = Life().apply(manifest(container(liveness_probe=probe), host_network=host_network)).sandbox_up(ip)
-    assert life.start().only(pod.ProbingRequested).ip == asked_at
+    assert life.start().only(pod.ProbingRequested).ip == address
 
 
 def test_an_annotation_sets_the_period() -> None:
@@ -139,8 +139,8 @@ def test_readiness_and_startup_results_set_the_status_flags() -> None:
     life = running(container(readiness_probe=EXEC, startup_probe=EXEC))
     assert (flags(life), ready(life)) == ((False, False), "False")
     run: dict[str, Any] = {"attempt": 0, "id": "app-0", "started_at": T0}
-    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", **run}
-    result(life, "Readiness", "success").then(pod.ContainerProbed(probe="Readiness", result="success", **who))
+    ref: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", **run}
+    result(life, "Readiness", "success").then(pod.ContainerProbed(probe="Readiness", result="success", **ref))
     assert (flags(life), ready(life)) == ((False, False), "False")
     result(life, "Startup", "success")
     assert (flags(life), ready(life)) == ((True, True), "True")
@@ -191,8 +191,8 @@ def test_a_failed_liveness_probe_restarts_with_back_off() -> None:
     life.then_kube_events(("Killing", "Container app failed liveness probe, will be restarted"))
     life.answer("create/app", signals.ContainerMade, id="app-1")
     life.stopped(code=137)
-    at_once = ["RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested"]
-    assert life.kinds == ["ContainerExited", *at_once]
+    restarted = ["RestartScheduled", "ImageEnsureRequested", "ImageReady", "ContainerStartRequested"]
+    assert life.kinds == ["ContainerExited", *restarted]
     life.up()
     assert requested(life) == [("app", "Liveness")]
     result(life, "Liveness", "failure")
@@ -275,7 +275,7 @@ def test_a_changed_spec_is_sent_to_the_prober() -> None:
         ("Liveness", "ProbingWithdrawn"),
         ("Readiness", "ProbingRequested"),
     ]
-    assert flags(life) == (True, True), "what was heard of this run stays"
+    assert flags(life) == (True, True), "the results of this run stay"
     assert [each.probe for each in life.state.container("app").probing] == ["Readiness"]
 
 
@@ -322,6 +322,6 @@ def test_without_a_prober_each_probe_counts_as_success() -> None:
 
 
 def test_the_pod_subscribes_to_the_prober() -> None:
-    who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "a", "started_at": 1}
-    changed = prober.ResultChanged(probe="Liveness", result="success", **who)
+    ref: dict[str, Any] = {"pod": POD, "uid": "u1", "container": "app", "attempt": 0, "id": "a", "started_at": 1}
+    changed = prober.ResultChanged(probe="Liveness", result="success", **ref)
     assert kind().subscribes[prober.ResultChanged](changed) == (POD,)
