@@ -1,4 +1,4 @@
-"""A probe's life: what begins it, what counts, what holds it, what ends it."""
+"""A probe's life: start, results, hold, end."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_readiness_changes_with_the_first_success_and_the_third_failure() -> Non
     assert scene.recorded[0].field_path == FIELD
     assert scene.recorded[0].severity == "Warning"
     outcome(scene, "failure", at=52_000).then().then_kube_events()
-    assert scene.effects, "it is probed on"
+    assert scene.effects, "probing continues"
 
 
 def test_liveness_stays_failed_until_the_next_container() -> None:
@@ -94,7 +94,7 @@ def test_liveness_stays_failed_until_the_next_container() -> None:
     assert scene.kinds == ["ProbingBegan", "ResultChanged"]
     assert scene.effects["worker"].intent == "k1/30000/0"
     outcome(scene, "failure", at=30_000)
-    assert scene.only(prober.ProbeFailed).consecutive == 1, "the hold zeroed the streak"
+    assert scene.only(prober.ProbeFailed).consecutive == 1, "the hold reset the streak"
 
 
 def test_a_streak_continues_in_the_next_container() -> None:
@@ -122,12 +122,12 @@ def test_the_first_outcome_of_a_container_is_an_event_without_a_change() -> None
     outcome(scene, "success", at=23_000).then()
 
 
-@pytest.mark.parametrize("word", ["success", "failure"])
-def test_a_startup_probe_ends_with_its_result(word: Any) -> None:
+@pytest.mark.parametrize("result", ["success", "failure"])
+def test_a_startup_probe_ends_with_its_result(result: Any) -> None:
     scene = probing.probed("Startup", started=False, definition=Probe(failure_threshold=1))
-    outcome(scene, word, at=2_000)
+    outcome(scene, result, at=2_000)
     assert scene.facts[0].held  # type: ignore[attr-defined]
-    assert scene.only(prober.ResultChanged).result == word
+    assert scene.only(prober.ResultChanged).result == result
     assert scene.effects == {}
 
 
@@ -168,7 +168,7 @@ def test_an_error_counts_as_nothing_and_is_reported_at_intervals() -> None:
     outcome(scene, "failure", at=321_000)
     assert scene.only(prober.ProbeFailed).consecutive == 2
     outcome(scene, "error", at=322_000)
-    assert scene.kinds == ["ProbeErrored"], "after another outcome it is said again"
+    assert scene.kinds == ["ProbeErrored"], "it is reported again after another outcome"
 
 
 def test_unknown_counts_as_failure_and_is_not_reported() -> None:
@@ -197,7 +197,7 @@ def test_a_lasting_failure_is_reported_at_intervals() -> None:
         prober.ProbeFailed(**counted("Readiness", 1, 1, 301_000, output="still"))
     ).then_kube_events(("Unhealthy", "Readiness probe failed: still"))
     outcome(scene, "failure", at=200_000)
-    assert scene.kinds == ["ProbeFailed"], "the clock was put back"
+    assert scene.kinds == ["ProbeFailed"], "the clock was set back"
 
 
 def test_the_output_in_an_event_is_truncated() -> None:
@@ -206,12 +206,12 @@ def test_the_output_in_an_event_is_truncated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("restarts", "code", "goes_on"),
+    ("restarts", "code", "restarts_again"),
     [("Always", 0, True), ("OnFailure", 0, False), ("OnFailure", 1, True), ("Never", 1, False)],
 )
-def test_the_result_of_a_dead_container_is_failure(restarts: str, code: int, goes_on: bool) -> None:
+def test_the_result_of_a_dead_container_is_failure(restarts: str, code: int, restarts_again: bool) -> None:
     scene = outcome(probing.probed("Readiness", restarts=restarts), "success")
-    ended = prober.ProbingPaused if goes_on else prober.ProbingEnded
+    ended = prober.ProbingPaused if restarts_again else prober.ProbingEnded
     scene.when(exited(code), at=9_000).then(changed("Readiness", "failure"), ended(id="k0", probe="Readiness", **WHO))
     assert scene.effects == {}
     scene.when(exited(code), at=9_500).then()
@@ -340,7 +340,7 @@ def test_messages_are_routed_to_their_probes() -> None:
 
 
 def test_a_failing_streak_is_reported_the_same_if_a_restart_interrupts_it() -> None:
-    """A replay after each recorded outcome, and the failure comes at the same count."""
+    """A replay after any recorded outcome leads to the failure at the same count."""
     for cut in range(4):
         scene = probing.probed()
         for n in range(3):

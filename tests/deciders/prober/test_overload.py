@@ -1,4 +1,4 @@
-"""Outcomes that are not judged, and kills that `pleg` decides about while the machine is short of something."""
+"""Unjudged outcomes, and kills that `pleg` decides about during a shortage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def unjudged(scene: Scene, count: int, passed: int, at: int) -> Scene:
     )
 
 
-def asked(probe: prober.ProbeName = "Liveness") -> Scene:
+def requested(probe: prober.ProbeName = "Liveness") -> Scene:
     """Three failures while the machine is short of CPU."""
     scene = probing.probed(probe, started=probe != "Startup")
     for at in (2_000, 12_000, 22_000):
@@ -66,11 +66,11 @@ def test_an_unjudged_outcome_is_an_event_and_changes_no_streak() -> None:
             **WHO,
         )
     )
-    words = "the agent or the engine was stalled and the machine was short of disk I/O"
-    scene.then_kube_events(("ProbeUnjudged", f"Liveness probe timed out and was not counted: {words}"))
+    explanation = "the agent or the engine was stalled and the machine was short of disk I/O"
+    scene.then_kube_events(("ProbeUnjudged", f"Liveness probe timed out and was not counted: {explanation}"))
     assert (scene.state.last, scene.state.consecutive, scene.state.result) == ("failure", 1, before.result)
     outcome(scene, "failure", at=22_000)
-    assert scene.only(prober.ProbeFailed).consecutive == 2, "the streak goes on after it"
+    assert scene.only(prober.ProbeFailed).consecutive == 2, "the streak continues after it"
 
 
 def test_a_restarted_worker_continues_the_run_of_unjudged_outcomes() -> None:
@@ -91,27 +91,27 @@ def test_a_success_that_ends_a_run_of_unjudged_outcomes_is_an_event() -> None:
     assert scene.kinds == ["ProbeSucceeded"]
     scene = unjudged(scene, 1, 0, 32_000)
     scene.when(exited(), at=33_000).when(probing.wanted(attempt=1, id="k1", started_at=34_000), at=34_000)
-    assert scene.state.unjudged == 0, "another container has all its time"
+    assert scene.state.unjudged == 0, "another container has the whole limit"
 
 
 def test_a_kill_during_a_shortage_is_requested() -> None:
-    scene = asked()
+    scene = requested()
     scene.then(
         prober.ProbeFailed(**counted("Liveness", 3, 3, 22_000, output="no")),
         prober.KillAsked(attempt=0, consecutive=3, threshold=3, short_of=("cpu",), output="no", **RUN),
     )
-    assert scene.effects, "it is probed on"
+    assert scene.effects, "probing continues"
     outcome(scene, "failure", at=32_000, output="no", short_of=("cpu",)).then()
     scene.when(released(), at=33_000).then(changed("Liveness", "failure", consecutive=3, threshold=3, output="no"))
     assert scene.effects == {}
     scene.when(released(), at=34_000).then()
     scene.when(probing.wanted(attempt=1, id="k1", started_at=40_000), at=40_000)
     outcome(scene, "failure", at=41_000)
-    assert scene.only(prober.ProbeFailed).consecutive == 1, "the streak begins anew, as after any kill"
+    assert scene.only(prober.ProbeFailed).consecutive == 1, "the streak starts over, as after any kill"
 
 
 def test_a_failed_startup_probe_also_requests_a_kill_and_readiness_never_does() -> None:
-    assert asked("Startup").kinds == ["ProbeFailed", "KillAsked"]
+    assert requested("Startup").kinds == ["ProbeFailed", "KillAsked"]
     scene = outcome(probing.probed("Readiness"), "success", at=1_500)
     for at in (2_000, 12_000, 22_000):
         outcome(scene, "failure", at=at, short_of=("cpu",))
@@ -120,7 +120,7 @@ def test_a_failed_startup_probe_also_requests_a_kill_and_readiness_never_does() 
 
 @pytest.mark.parametrize("change", [{"id": "k9"}, {"started_at": 5}])
 def test_a_release_for_another_run_is_ignored(change: dict[str, Any]) -> None:
-    scene = asked().when(released(**change), at=30_000)
+    scene = requested().when(released(**change), at=30_000)
     scene.then()
     assert scene.state.asked
 
@@ -130,14 +130,14 @@ def test_an_unrequested_release_is_ignored() -> None:
 
 
 def test_a_success_withdraws_the_kill() -> None:
-    scene = outcome(asked(), "success", at=32_000)
+    scene = outcome(requested(), "success", at=32_000)
     scene.then(WITHDRAWN, prober.ProbeSucceeded(**counted("Liveness", 1, 1, 32_000)))
     assert scene.effects
     scene.when(released(), at=33_000).then()
 
 
 def test_a_failure_after_the_shortage_counts_immediately() -> None:
-    scene = outcome(asked(), "failure", at=32_000, output="no")
+    scene = outcome(requested(), "failure", at=32_000, output="no")
     scene.then(
         WITHDRAWN,
         prober.ProbeFailed(**counted("Liveness", 3, 3, 32_000, output="no", held=True)),
@@ -155,7 +155,7 @@ def test_the_end_of_the_container_or_its_probing_withdraws_the_kill() -> None:
         probing.wanted(definition=Probe(failure_threshold=9)),
     )
     for message in ends:
-        scene = asked().when(message, at=30_000)
+        scene = requested().when(message, at=30_000)
         assert scene.kinds[0] == "KillWithdrawn", message
         assert scene.state is None or not scene.state.asked
         assert scene.state is None or scene.state.held is False
@@ -170,7 +170,7 @@ def test_attempts_stay_unjudged_for_the_limit_and_a_minimum_count() -> None:
     patience = Patience(10_000)
     assert not patience.succeeded()
     assert [patience.unjudged(at) for at in (1_000, 2_000)] == [True, False]
-    assert not patience.is_over(90_000), "with two attempts only"
+    assert not patience.is_over(90_000), "there were only two attempts"
     patience.unjudged(3_000)
     assert patience.count == LEAST
     assert not patience.is_over(10_999)
@@ -178,7 +178,7 @@ def test_attempts_stay_unjudged_for_the_limit_and_a_minimum_count() -> None:
     assert patience.succeeded()
     assert patience.count == 0
     assert not patience.is_over(90_000)
-    assert patience.unjudged(95_000), "the first of a new run is news"
+    assert patience.unjudged(95_000), "the first outcome of a new run is reported"
 
 
 def test_a_run_is_reported_at_intervals_and_another_worker_continues_it() -> None:
@@ -203,8 +203,8 @@ def test_a_worker_reports_the_first_failure_without_a_shortage() -> None:
 
 
 def hangs(step: int, threshold: int) -> tuple[int, int, int]:
-    """A container whose every probe times out, each time by a stall: when its first probe began and ended, and when its
-    failure was settled. `step` is the longer of period and time-out.
+    """A container whose probes all time out because of a stall: when its first probe began and ended, and when its
+    failure was decided. `step`: the longer of period and time-out.
     """
     timeout = 1_000
     patience = Patience(LIMIT)

@@ -1,4 +1,4 @@
-"""When a container is probed, and what a worker keeps to itself."""
+"""When a container is probed, and which outcomes a worker omits."""
 
 from __future__ import annotations
 
@@ -61,16 +61,18 @@ def test_a_probe_waits_a_hundredth_of_its_period_for_others_at_most(when: float,
 def test_probes_of_one_period_begin_together() -> None:
     whens = [20.0 + number / 330 for number in range(330)]
     assert len({schedule.shared(when, 1.0) for when in whens}) <= 101
-    assert schedule.shared(20.0001, 1.0) == schedule.shared(20.0099, 1.0), "of those within ten milliseconds"
+    assert schedule.shared(20.0001, 1.0) == schedule.shared(20.0099, 1.0), "probes within ten milliseconds share a time"
     usual = [20.0 + number / 50 for number in range(500)]
-    assert len({schedule.shared(when, 10.0) for when in usual}) <= 21, "25 of the 500 of 250 pods"
-    assert len({schedule.shared(when, 9.99) for when in usual}) <= 102, "a shorter period is kept more exactly"
-    assert schedule.shared(20.0101, 10.0, schedule.FIRST_SHARED_SECONDS) < schedule.shared(20.0101, 10.0), "first ones"
-    assert schedule.shared(20.0001, 0.01) < schedule.shared(20.0099, 0.01), "not if that is their whole period"
+    assert len({schedule.shared(when, 10.0) for when in usual}) <= 21, "about 25 of 500 probes share a time"
+    assert len({schedule.shared(when, 9.99) for when in usual}) <= 102, "a shorter period is kept more precisely"
+    assert schedule.shared(20.0101, 10.0, schedule.FIRST_SHARED_SECONDS) < schedule.shared(20.0101, 10.0), (
+        "first probes"
+    )
+    assert schedule.shared(20.0001, 0.01) < schedule.shared(20.0099, 0.01), "no delay of a whole period"
 
 
 def test_a_clock_set_back_by_an_hour_stops_no_probing() -> None:
-    """Neither one that had begun, nor one that was to begin, nor one whose container started in the future."""
+    """Neither a running probe, nor a pending one, nor one whose container started in the future."""
     now, hour = 10**12, 3_600_000
     assert schedule.next_at(now + hour, anchored=True, delay=0, period=1_000, now=now) == now
     assert schedule.next_at(now + hour, anchored=False, delay=5_000, period=1_000, now=now) == now + 6_000
@@ -95,31 +97,31 @@ def test_a_new_process_spreads_probes_of_earlier_containers_and_probes_new_ones_
     ran_before = [schedule.begins_at(replace(worker, id=f"k{n}"), now, process_age=2_999) - now for n in range(100)]
     assert len(set(ran_before)) > 50
     assert all(0 <= wait < period for wait in ran_before)
-    assert schedule.begins_at(worker, now, process_age=3_000) == now, "it could not be probed earlier"
+    assert schedule.begins_at(worker, now, process_age=3_000) == now, "no earlier probe was possible"
     assert schedule.begins_at(worker, now, process_age=period) == now
     assert schedule.begins_at(replace(worker, anchored=True), now, process_age=1) == worker.from_at + period
 
 
 def test_what_the_outcomes_count_as() -> None:
-    words: dict[prober.Outcome, str] = {
+    expected: dict[prober.Outcome, str] = {
         "success": "success",
         "warning": "success",
         "failure": "failure",
         "unknown": "failure",
         "error": "error",
     }
-    assert {word: counts_as(word) for word in words} == words
+    assert {outcome: counts_as(outcome) for outcome in expected} == expected
 
 
 def test_a_worker_sends_outcomes_up_to_the_threshold_and_then_reminders() -> None:
     streak = Streak(Probe(success_threshold=2, failure_threshold=3))
-    told = [streak.is_news("success", at) for at in range(0, 60_000, 10_000)]
-    assert told == [True, True, False, False, False, False]
+    sent = [streak.is_news("success", at) for at in range(0, 60_000, 10_000)]
+    assert sent == [True, True, False, False, False, False]
     assert [streak.is_news("failure", 60_000 + n) for n in range(4)] == [True, True, True, False]
     assert streak.is_news("error", 70_000)
     assert not streak.is_news("error", 70_001)
-    assert streak.is_news("unknown", 80_000), "a streak that was broken is told anew"
+    assert streak.is_news("unknown", 80_000), "an interrupted streak is sent again"
     assert [streak.is_news("unknown", at) for at in (80_001, 80_002, 80_003)] == [True, True, False]
     assert not streak.is_news("failure", 80_002 + REMINDER_MS - 1)
     assert streak.is_news("failure", 80_002 + REMINDER_MS)
-    assert streak.is_news("failure", 1_000), "the clock was put back"
+    assert streak.is_news("failure", 1_000), "the clock was set back"

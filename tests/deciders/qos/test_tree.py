@@ -1,4 +1,4 @@
-"""The tree that is wanted, admission, and what of a machine is for pods."""
+"""The desired tree, admission, and allocatable resources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def tree(*needs: PodNeeds, **of_node: Any) -> dict[str, Values]:
-    """By path; pods are called podu0, podu1 and so on."""
+    """The tree by path; pods are named podu0, podu1 and so on."""
     state = State(node=node(**of_node))
     for number, one in enumerate(needs):
         share = Share(pod=f"default/p{number}", needs=one, phase="ready")
@@ -43,7 +43,7 @@ SEED = (
 
 
 def test_the_documented_example() -> None:
-    """Three pods, three processors, 8 GiB, everything reserved: the numbers of the article."""
+    """Three pods, three processors, 8 GiB, everything reserved: the documented numbers."""
     assert tree(*SEED, memory_reserved_percent=100) == {
         "kubepods": Values(cpu_shares=3072, memory_limit_bytes=8 * GIB),
         "kubepods/burstable": Values(cpu_shares=2048, memory_limit_bytes=7 * GIB),
@@ -106,7 +106,7 @@ def test_the_tree_is_consistent_for_random_pods(pods: list[PodNeeds], percent: i
     assert len(found) == len(pods) + 3
     paths = list(found)
     for number, path in enumerate(paths):
-        assert path == "kubepods" or path.rpartition("/")[0] in paths[:number], "each comes after the one above it"
+        assert path == "kubepods" or path.rpartition("/")[0] in paths[:number], "a parent comes before its children"
     for values in found.values():
         assert values.cpu_shares is not None
         assert LEAST_SHARES <= values.cpu_shares <= 262_144
@@ -121,11 +121,11 @@ def test_the_tree_is_consistent_for_random_pods(pods: list[PodNeeds], percent: i
         assert middle is not None
         assert low is not None
         assert 0 <= low <= middle <= 8 * GIB
-    assert tree(*pods, memory_reserved_percent=percent) == found, "the same again"
+    assert tree(*pods, memory_reserved_percent=percent) == found, "the result is deterministic"
 
 
 def test_the_tree_of_110_pods_takes_a_few_calls_per_pod() -> None:
-    """The host asks for it after each step, so that a pod more must cost no more than the one before it."""
+    """The host computes it after each step, so the cost per pod must not grow."""
     few, many = tree_of(55), tree_of(110)
     keep: Any = many.answer[-1]
     assert len(keep.tree) == 113
@@ -168,10 +168,10 @@ def test_pods_that_fit() -> None:
     much = Amounts(cpu_milli=1000, memory_bytes=GIB, huge_pages={"hugepages-2Mi": 4 * MIB})
     pages = need(huge_pages={"hugepages-2Mi": 2 * MIB}, memory=0)
     assert refusal(node(allocatable=much), [pages], pages) is None
-    assert refusal(node(), [need(cpu=9000, memory=99 * GIB)], need("BestEffort")) is None, "it asks for nothing"
+    assert refusal(node(), [need(cpu=9000, memory=99 * GIB)], need("BestEffort")) is None, "it requests nothing"
 
 
-# -- what of the machine is for pods ----------------------------------------------------------------------------------
+# -- allocatable resources -----------------------------------------------------------------------------------
 
 MACHINE = Amounts(cpu_milli=2000, memory_bytes=4 * GIB, pids=1000, huge_pages={"hugepages-2Mi": 100 * MIB})
 
@@ -201,9 +201,9 @@ def test_no_amount_is_negative() -> None:
     ],
 )
 def test_no_more_can_be_reserved_than_exists(kept: Amounts, resource: str) -> None:
-    said = problem(MACHINE, 1, kept)
-    assert said is not None
-    assert f'Resource "{resource}" has a reservation of' in said
+    problem_text = problem(MACHINE, 1, kept)
+    assert problem_text is not None
+    assert f'Resource "{resource}" has a reservation of' in problem_text
 
 
 # -- by the settings --------------------------------------------------------------------------------------------------
@@ -247,8 +247,8 @@ def test_settings_that_reserve_less_or_too_much() -> None:
     assert found.allocatable.cpu_milli == 2000
     tenth = Sharing(name="n", eviction_hard={"memory.available": "10%"}, capacity={"memory": "1000"})
     assert described(tenth, Amounts(), Means()).allocatable.memory_bytes == 900
-    said = wrong(Sharing(name="n", kube_reserved={"memory": "5Gi"}), MACHINE)
-    assert said == (
+    problem_text = wrong(Sharing(name="n", kube_reserved={"memory": "5Gi"}), MACHINE)
+    assert problem_text == (
         'invalid Node Allocatable configuration. Resource "memory" has a reservation of 5368709120, '
         "capacity of 4294967296"
     )
