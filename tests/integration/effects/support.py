@@ -1,4 +1,4 @@
-"""What the workers' tests share: an effect context that can end a worker at any point, and pods to start.
+"""An effect context that can end a worker at any point, and pods to start, for the tests of workers.
 
 Input: a real engine. Output: effects run by the workers as the kernel would run them.
 """
@@ -49,7 +49,7 @@ PATIENT = Timing(after_kill_seconds=HANG_SECONDS)
 
 
 def ensure(image: str, policy: str) -> wanted.EnsureImage:
-    """For the container `app`."""
+    """The effect that provides an image for the container `app`."""
     return wanted.EnsureImage(
         subject="container/app",
         intent="image/0",
@@ -63,7 +63,7 @@ def ensure(image: str, policy: str) -> wanted.EnsureImage:
 
 
 class PatientRuntime(DockerRuntime):
-    """It gives up no call to an engine that stands still for a while."""
+    """A runtime whose calls wait for an engine that is stalled for a while."""
 
     def __init__(self, host: str, *, pool_size: int = 16) -> None:
         super().__init__(host, timeout_seconds=HANG_SECONDS, pool_size=pool_size)
@@ -78,12 +78,12 @@ def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Killed(BaseException):
-    """The process ends here: no worker may catch it."""
+    """The simulated end of the process; no worker may catch it."""
 
 
 @dataclass
 class Context:
-    """An `EffectContext` that notes the points it passes and dies at the `dies_at`-th of them (from 1; 0 never)."""
+    """An `EffectContext` that records the points it passes and raises Killed at number `dies_at` (from 1; 0: never)."""
 
     cause: str = "1-1"
     entity: str = POD
@@ -91,7 +91,7 @@ class Context:
     cancelled: threading.Event = field(default_factory=threading.Event)
     points: list[str] = field(default_factory=list)
     at: dict[str, Callable[[], None]] = field(default_factory=dict)
-    """What else happens at a point."""
+    """Called at these points."""
     sent: list[tuple[Signal, str]] = field(default_factory=list)
 
     def fence(self, point: str) -> None:
@@ -115,7 +115,7 @@ class Context:
 
 @dataclass
 class World:
-    """A node's outside with its workers."""
+    """A node's adapters and workers."""
 
     runtime: Runtime
     root: Path
@@ -152,13 +152,13 @@ class World:
         return replace(self, timing=structs.replace(self.timing, **seconds))
 
     def run(self, effect: Effect, context: Context | None = None) -> Any:
-        """One run to its end."""
+        """Run the effect to its end."""
         return self.jobs[type(effect)].run(effect, context or Context())
 
     def run_through_every_death(self, make: Callable[[], Effect], check: Callable[[Any], None]) -> int:
-        """Kill the worker at its first point, then run it again; the same with its second, third ... point.
+        """Kill the worker at its first point and run it again; repeat with its second point, its third, and so on.
 
-        `make` prepares a fresh start of the world each time. How many points there were.
+        `make` prepares the initial state each time. Returns the number of points.
         """
         dies_at = 0
         while True:

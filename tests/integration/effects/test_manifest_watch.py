@@ -1,4 +1,4 @@
-"""The watch of the manifest folder, from bytes on a disk to signals, with the real reader."""
+"""The watch of the manifest folder, from files on disk to signals."""
 
 import json
 import threading
@@ -21,9 +21,9 @@ WATCH = wanted.WatchFolder(subject="folder", intent="watch/0")
 
 
 def secrets_in(folder: Path) -> SecretFiles:
-    made = SecretFiles(folder.with_name(f"{folder.name}-state"), "node-1")
-    made.prepare()
-    return made
+    secrets = SecretFiles(folder.with_name(f"{folder.name}-state"), "node-1")
+    secrets.prepare()
+    return secrets
 
 
 class Watch:
@@ -65,7 +65,7 @@ def manifest(name: str, **container: Any) -> dict[str, Any]:
 
 
 def put(path: Path, document: dict[str, Any]) -> None:
-    """A file that is complete the moment that it appears."""
+    """Write a file that is complete as soon as it appears."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_text(json.dumps(document))
     unfinished.rename(path)
@@ -89,7 +89,7 @@ def test_an_invalid_file_is_reported_with_its_errors_and_without_pods(watch: Wat
         wait_until(lambda: watch.last(signals.FileRead).path.endswith("bad.json"), "the bad file")
     read = watch.last(signals.FileRead)
     assert read.pods == ()
-    # The agent's own output says it, too.
+    # The agent's output reports it as well.
     assert [line["error"] for line in logged if line["event"] == "manifest refused"] == list(read.errors)
     assert any(error.startswith("bad.json: spec.containers[0].imagePullPolicy") for error in read.errors), read.errors
 

@@ -1,4 +1,4 @@
-"""A container is held to what Docker has no words for as soon as it runs, whoever is the first to say that it does."""
+"""Cgroup limits beyond Docker's are applied on the first start notification of a container."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD = Values(memory_high_bytes=9 << 20)
 
 
 class Notes:
-    """Cgroups that take down what they are given; `refusal` is what they say to it."""
+    """Cgroups that record the values written; `refusal` is raised instead, if set."""
 
     refusal = ""
 

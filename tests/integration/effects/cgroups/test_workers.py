@@ -1,4 +1,4 @@
-"""qos' standing workers over a tree of files: ended at every point and begun again, interfered with, refused."""
+"""The standing workers of qos on a tree of files: kills at any point, changes by hand, refusals."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ ROOT = ("kubepods",)
 
 
 class World:
-    """A machine of files with workers; every worker begins anew, as after a kill."""
+    """A machine of files with workers; each worker starts without memory, as after a kill."""
 
     def __init__(self, folder: Path, version: int) -> None:
         self.version = version
         self.kernel = KernelOfFiles(folder, version, ("cpu", "memory", "pids"))
         self.runtime = FakeRuntime(images=("pause",))
-        self.told: list[str] = []
+        self.operations: list[str] = []
         self.cgroups: Cgroups = self.kernel
         self.kills: Kills = NoKills()
         self.above: CgroupPath = ()
@@ -59,7 +59,7 @@ class World:
             runtime=self.runtime,
             host=LinuxHost(self.kernel.folder),
             kills=self.kills,
-            observe=lambda operation, _: self.told.append(operation),
+            observe=lambda operation, _: self.operations.append(operation),
         )
 
     def tree(self, *needs: PodNeeds, revision: int = 1, settled: bool = False) -> wanted.KeepTree:
@@ -80,21 +80,21 @@ class World:
         )
 
     def once(self, effect: wanted.KeepTree, context: Context | None = None) -> signals.TreeKept:
-        """All that a new worker says until it has seen to everything."""
+        """The report of a new worker after its passes."""
         return self.again(effects.TreeKeeper(self.outside()), effect, context)
 
     def again(
         self, keeping: effects.TreeKeeper, effect: wanted.KeepTree, context: Context | None = None
     ) -> signals.TreeKept:
-        """The same by one that knows what it did before."""
+        """The report of a worker that remembers its passes."""
         context = context or Context(entity="node", cause="")
-        said = sent_by(lambda: keeping.keep(effect, context), context)
-        assert {one.revision for one in said} == {effect.revision}
+        sent = sent_by(lambda: keeping.keep(effect, context), context)
+        assert {one.revision for one in sent} == {effect.revision}
         return signals.TreeKept(
             revision=effect.revision,
-            restored=[restored for one in said for restored in one.restored],
-            removed=[removed for one in said for removed in one.removed],
-            failed=said[-1].failed,
+            restored=[restored for one in sent for restored in one.restored],
+            removed=[removed for one in sent for removed in one.removed],
+            failed=sent[-1].failed,
         )
 
     def file(self, *names: str) -> Path:
@@ -109,7 +109,7 @@ class World:
 
 
 class Patience(threading.Event):
-    """Knows that whoever waits has nothing to do for a while."""
+    """An event that detects when the worker waits for its next pass."""
 
     idle = False
 
@@ -119,20 +119,20 @@ class Patience(threading.Event):
 
 
 def sent_by(run: Callable[[], None], context: Context) -> list[Any]:
-    """What a standing worker sends until it has nothing more to do; it is ended after that. Raises what it raises."""
+    """The signals that a standing worker sends until it is idle; it is then cancelled. Raises its exception."""
     raised: list[BaseException] = []
     patience = context.cancelled = Patience()
 
     def work() -> None:
         try:
             run()
-        except BaseException as error:  # noqa: BLE001 - handed on to the test
+        except BaseException as error:  # noqa: BLE001 - raised in the test
             raised.append(error)
 
     thread = threading.Thread(target=work)
     thread.start()
     try:
-        wait_until(lambda: patience.idle or bool(raised), "the worker's rest")
+        wait_until(lambda: patience.idle or bool(raised), "an idle worker")
     finally:
         context.cancelled.set()
         thread.join(HANG_SECONDS)
@@ -154,14 +154,14 @@ def test_the_tree_is_created_once(world: World) -> None:
     effect = world.tree(*PODS)
     assert world.once(effect) == signals.TreeKept(revision=1, restored=[], removed=[])
     assert world.steps(effect) == 0
-    assert world.told == ["create"] * 6
+    assert world.operations == ["create"] * 6
     writes = world.kernel.writes
     assert world.once(effect) == signals.TreeKept(revision=1, restored=[], removed=[])
-    assert (world.kernel.writes, len(world.told)) == (writes, 6)
+    assert (world.kernel.writes, len(world.operations)) == (writes, 6)
 
 
 def test_a_worker_killed_at_any_point_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
-    """Also what is nobody's any more, with somebody in it, is gone."""
+    """An unowned cgroup with a process in it is also removed."""
     points = 0
     for dies_at in range(1, 200):
         here = World(tmp_path / str(dies_at), world.version)
@@ -201,7 +201,7 @@ def test_the_first_pass_killed_at_any_point_is_completed_by_the_next(world: Worl
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[World]:
-    """The same over this machine's own cgroups, in one of the test's own."""
+    """The same on this machine's cgroups, below a cgroup of the test."""
     cgroups = LinuxCgroups(tmp_path / "kept")
     tree = cgroups.tree("cgroupfs")
     assert tree is not None
@@ -214,7 +214,7 @@ def machine(tmp_path: Path) -> Iterator[World]:
 
 
 def test_on_this_machines_cgroups_a_kill_at_any_point_leaves_nothing(machine: World) -> None:
-    """Two trees in turn: pods of each class come, and go."""
+    """Two trees alternate: pods of each class are added and removed."""
     tree = machine.cgroups.tree("cgroupfs")
     assert tree is not None
     pods = {0: need("Guaranteed", cpu=700), 1: need("Burstable"), 2: need("BestEffort")}
@@ -257,7 +257,7 @@ def test_a_change_is_detected_against_the_values_that_the_worker_set(world: Worl
 
 
 def test_a_pod_waits_only_for_new_cgroups(world: World) -> None:
-    """The rest is looked at once a period, and when a pod has gone."""
+    """The rest is checked once a period, and when a pod was removed."""
     keeping = effects.TreeKeeper(world.outside())
     assert world.again(keeping, world.tree(*PODS)) == signals.TreeKept(revision=1, restored=[], removed=[])
     world.file("kubepods", "podu0", "pids.max").write_text("7")
@@ -283,18 +283,18 @@ def test_an_unowned_cgroup_is_removed_with_its_processes(world: World) -> None:
     finally:
         process.kill()
         process.wait()
-    assert world.told[-1] == "destroy"
+    assert world.operations[-1] == "destroy"
 
 
 def emptied(world: World, process: subprocess.Popen[bytes]) -> None:
-    """What the kernel does when a process has ended."""
+    """The kernel's part at the end of a process."""
     process.wait(HANG_SECONDS)
     for path in world.kernel.folder.rglob("cgroup.procs"):
         path.write_text("")
 
 
 def test_the_cgroup_of_a_running_container_is_not_removed(world: World) -> None:
-    """A pod that the log does not know of yet: it is being adopted."""
+    """A pod that the log does not have yet, because it is being adopted."""
     world.once(world.tree(*PODS))
     for path in world.kernel.folder.rglob("besteffort/podu2/cgroup.procs"):
         path.write_text("1\n")
@@ -351,7 +351,7 @@ def test_the_tree_of_another_node_is_not_touched(world: World) -> None:
 # -- the node ---------------------------------------------------------------------------------------------------------
 
 
-def looked(world: World, of_engine: str = "cgroupfs", **sharing: Any) -> Any:
+def inspected(world: World, of_engine: str = "cgroupfs", **sharing: Any) -> Any:
     world.runtime.engine = lambda: Engine(name="d", version="1", api_version="1", cgroup_driver=of_engine)  # type: ignore[method-assign]
     context = Context(entity="node", cause="")
     looking = effects.NodeInspector(world.outside(**sharing))
@@ -360,28 +360,28 @@ def looked(world: World, of_engine: str = "cgroupfs", **sharing: Any) -> Any:
 
 
 def test_the_node_is_described(world: World) -> None:
-    found = looked(world)
+    found = inspected(world)
     assert (found.name, found.version, found.driver, found.root) == (NAME, world.version, "cgroupfs", ROOT)
     assert found.capacity.cpu_milli >= 1000
     assert found.capacity.memory_bytes > GIB
     assert found.capacity.pids > 1000
     assert found.allocatable.memory_bytes == found.capacity.memory_bytes
-    assert looked(world, "systemd").driver == "systemd"
-    assert looked(world, "systemd", driver="cgroupfs").driver == "cgroupfs"
+    assert inspected(world, "systemd").driver == "systemd"
+    assert inspected(world, "systemd", driver="cgroupfs").driver == "cgroupfs"
 
 
 def test_a_node_without_cgroups_reports_the_consequences(world: World) -> None:
-    for found in (looked(world, "none"), looked(world, per_qos=False)):
+    for found in (inspected(world, "none"), inspected(world, per_qos=False)):
         assert (found.version, found.driver, found.root) == (0, "", ())
         assert found.lost
     world.kernel.why_not = lambda: "/sys/fs/cgroup is mounted read-only"  # type: ignore[method-assign]
-    assert looked(world).lost[0] == "/sys/fs/cgroup is mounted read-only: pods have no cgroups of their own"
+    assert inspected(world).lost[0] == "/sys/fs/cgroup is mounted read-only: pods have no cgroups of their own"
 
 
 def test_a_node_without_access_to_the_kernel_log_reports_the_consequences(world: World, tmp_path: Path) -> None:
     world.kills = KernelLog(str(tmp_path / "none"))
-    (said,) = (one for one in looked(world).lost if "OOM kills" in one)
-    assert said.startswith(f"{tmp_path}/none: No such file or directory: OOM kills are known only as far")
+    (sent,) = (one for one in inspected(world).lost if "OOM kills" in one)
+    assert sent.startswith(f"{tmp_path}/none: No such file or directory: OOM kills are known only as far")
 
 
 def test_an_unavailable_engine_is_retried(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What device plugins and CDI specifications give, as a container on a real engine has it."""
+"""Devices, mounts and variables of device plugins and CDI specifications in a container on a real engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fuse(permissions: str) -> Answer:
 
 
 def answered(world: World, answer: Answer, script: str, **spec: Any) -> Any:
-    """What comes of a start with that."""
+    """The result of a start with this reply of a plugin."""
     manifest = pod(app(script, **spec.pop("app", {})), **spec)
     sandbox = world.sandbox(manifest)
     assert isinstance(sandbox, signals.SandboxUp), sandbox
@@ -39,8 +39,8 @@ def answered(world: World, answer: Answer, script: str, **spec: Any) -> Any:
     return world.run(msgspec.structs.replace(effect, devices=answer, device_ids=IDS))
 
 
-def said(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
-    """What a container prints that has been given that."""
+def output_with(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
+    """The output of a container with this reply of a plugin."""
     up = answered(world, answer, script, **spec)
     assert isinstance(up, signals.ContainerUp | signals.ContainerDead), up
     assert world.runtime.wait(up.id, HANG_SECONDS)
@@ -52,7 +52,7 @@ def said(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
     [("r", ["< yes", "> no", "<> no"]), ("rw", ["< yes", "> yes", "<> yes"]), ("", ["< yes", "> yes", "<> yes"])],
 )
 def test_a_device_can_be_opened_with_its_permissions(world: World, permissions: str, may: list[str]) -> None:
-    lines = said(world, fuse(permissions), OPEN_EACH_WAY)
+    lines = output_with(world, fuse(permissions), OPEN_EACH_WAY)
     assert [line for line in lines if line.endswith((" yes", " no"))] == may, lines
 
 
@@ -70,7 +70,7 @@ def test_the_pods_settings_precede_a_plugins(world: World) -> None:
             Mount(container_path="/mine", host_path="/nowhere"),
         ),
     )
-    lines = said(
+    lines = output_with(
         world,
         answer,
         "echo $A $B $(cat /both/x) $(cat /mine/x); touch /mine/y || echo ro; echo $0",
@@ -93,7 +93,7 @@ def test_the_containers_labels_show_its_devices(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "text"),
     [
         (Answer(devices=(DeviceNode(container_path="/dev/x", host_path="/dev/nothing"),)), "/dev/nothing"),
         (Answer(mounts=(Mount(container_path="/x:y", host_path="/nowhere/at/all"),)), "/nowhere/at/all"),
@@ -101,10 +101,10 @@ def test_the_containers_labels_show_its_devices(world: World) -> None:
         (Answer(annotations={"cdi.k8s.io/v": "v.test/n=1"}), "unresolvable CDI devices v.test/n=1"),
     ],
 )
-def test_a_missing_device_is_named(world: World, answer: Answer, words: str) -> None:
+def test_a_missing_device_is_named(world: World, answer: Answer, text: str) -> None:
     refused = answered(world, answer, "true")
     assert isinstance(refused, signals.ContainerRefused)
-    assert words in refused.message
+    assert text in refused.message
     assert not Path("/nowhere").exists()
 
 
@@ -123,10 +123,10 @@ def test_only_a_device_named_by_its_path_may_be_missing() -> None:
 
 
 def test_a_folder_that_a_plugin_mounts_is_created_and_a_device_can_be_mounted(world: World) -> None:
-    """Project-HAMi/HAMi mounts a folder that it makes where it runs itself; Xilinx/FPGA_as_a_Service answers with each
+    """Project-HAMi/HAMi mounts a folder that it creates where the plugin runs; Xilinx/FPGA_as_a_Service returns each
     device file twice, as a device and as a mount.
     """
-    missing = world.root / "made" / "by-nobody"
+    missing = world.root / "missing" / "folder"
     answer = Answer(
         devices=(DeviceNode(container_path="/dev/f", host_path="/dev/fuse", permissions="rwm"),),
         mounts=(
@@ -134,7 +134,7 @@ def test_a_folder_that_a_plugin_mounts_is_created_and_a_device_can_be_mounted(wo
             Mount(container_path="/lock", host_path=str(missing)),
         ),
     )
-    lines = said(world, answer, f"touch /lock/x; {OPEN_EACH_WAY}")
+    lines = output_with(world, answer, f"touch /lock/x; {OPEN_EACH_WAY}")
     assert [line for line in lines if line.endswith((" yes", " no"))] == ["< yes", "> yes", "<> yes"]
     assert (missing / "x").exists()
 
@@ -155,7 +155,7 @@ def test_an_engine_without_cdi_gets_the_content_of_the_specification(
     (tmp_path / "v.json").write_text(json.dumps(spec))
     own = World(world.runtime, world.root, cdi=HostCdi([tmp_path]))
     script = f"{OPEN_EACH_WAY}; echo $FROM_CDI; test -e /host-etc/passwd && echo there; id -G"
-    lines = said(own, answer, script)
+    lines = output_with(own, answer, script)
     assert [line for line in lines if line.endswith((" yes", " no"))] == ["< yes", "> no", "<> no"]
     assert lines[-3:-1] == ["yes", "there"]
     assert "4711" in lines[-1].split()

@@ -1,4 +1,4 @@
-"""What devices' workers note beside the log: refusals, of which it hears a few times only, how long plugins take."""
+"""The registrar of device plugins: refusals are aggregated, registrations are limited, calls are measured."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OLD = Registering(by="registration", resource="a.test/x", versions=("v0",), endp
 ODD = Registering(by="watcher", resource="cpu", versions=("v1beta1",), endpoint="x.sock", folder="/plugins")
 
 
-def told(context: Context) -> list[devices.RegistrationRefused]:
-    """What the log is told of all that was sent."""
+def refusals(context: Context) -> list[devices.RegistrationRefused]:
+    """The refusals that the log gets of all signals."""
     state, found = DECIDER.initial, []
     for signal, _ in context.sent:
         for event in DECIDER.decide(state, signal, 1_000):
@@ -41,10 +41,10 @@ def test_concurrent_registrations_are_numbered_in_order_of_their_signals() -> No
     registrar, context = Registrar(), Context(entity="node", cause="")
     registrar.opened(context)
     with ThreadPoolExecutor(8) as several:
-        answers = set(several.map(lambda asked: registrar.register(context, asked), [OLD, ODD] * 1000))
+        answers = set(several.map(lambda request: registrar.register(context, request), [OLD, ODD] * 1000))
     assert len(answers) == 2
     for resource in ("a.test/x", "cpu"):
-        mine = [(one.times, one.calls) for one in told(context) if one.resource == resource]
+        mine = [(one.times, one.calls) for one in refusals(context) if one.resource == resource]
         assert mine == [(2**n, max(2**n // 2, 1)) for n in range(10)]
 
 
@@ -57,7 +57,7 @@ def test_a_registration_and_a_new_socket_reset_the_count() -> None:
             assert bool(registrar.register(context, step)) == (step is not GOOD)
     numbers = [one.times for one, _ in context.sent if isinstance(one, signals.PluginRegistering)]
     assert numbers == [1, 2, 1, 1, 1, 1]
-    assert [one.times for one in told(context)] == [1, 2, 1, 1, 1]
+    assert [one.times for one in refusals(context)] == [1, 2, 1, 1, 1]
 
 
 def named(resource: str) -> Registering:
@@ -70,7 +70,7 @@ def test_resources_are_counted_until_the_decider_forgets_them() -> None:
     assert not registrar.register(context, named("a.test/a"))
     assert not registrar.register(context, named("a.test/b"))
     assert "2 device plugins are registered" in registrar.register(context, named("a.test/c"))
-    assert not registrar.register(context, named("a.test/a")), "one that registers again is no more than it was"
+    assert not registrar.register(context, named("a.test/a")), "a repeated registration counts once"
     registrar.stopped("a.test/a", registrar.following("a.test/a"))
     registrar.stopped("a.test/unknown", registrar.following("a.test/unknown"))
     now[0] = 299.0
@@ -92,7 +92,7 @@ def test_the_end_of_a_replaced_stream_is_ignored() -> None:
     registrar, context = Registrar(most=1, clock=lambda: now[0]), Context(entity="node", cause="")
     assert not registrar.register(context, named("a.test/a"))
     before = registrar.following("a.test/a")
-    assert not registrar.register(context, named("a.test/a")), "the plugin has begun anew"
+    assert not registrar.register(context, named("a.test/a")), "the plugin has started over"
     registrar.following("a.test/a")
     registrar.stopped("a.test/a", before)
     now[0] = 301.0
@@ -101,7 +101,7 @@ def test_the_end_of_a_replaced_stream_is_ignored() -> None:
 
 @dataclass
 class Hasty:
-    """A plugin that registers without end, at a registrar whose clock and timer are turned by hand."""
+    """A plugin that registers continuously, at a registrar with a manual clock and timer."""
 
     now: float = 0.0
     due: list[Callable[[], None]] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Hasty:
         self.registrar = Registrar(clock=lambda: self.now, later=lambda _, call: self.due.append(call))
 
     def registers(self, times: int, resource: str = "a.test/a") -> list[signals.PluginRegistering]:
-        """What the decider is sent of so many."""
+        """The signals for this number of registrations."""
         before = len(self.context.sent)
         for number in range(times):
             assert not self.registrar.register(
@@ -119,8 +119,8 @@ class Hasty:
             )
         return self.since(before)
 
-    def looks(self, after: float) -> list[signals.PluginRegistering]:
-        """What it is sent when the timer has gone off, so long after."""
+    def fires(self, after: float) -> list[signals.PluginRegistering]:
+        """The signals once the timer has fired, `after` seconds later."""
         self.now += after
         before, (call,) = len(self.context.sent), self.due
         self.due.clear()
@@ -133,25 +133,25 @@ class Hasty:
 
 def test_of_continuous_registrations_the_newest_is_sent_at_intervals() -> None:
     plugin = Hasty()
-    assert len(plugin.registers(1000)) == 10, "ten at once"
-    assert plugin.registers(1, "a.test/b"), "others are not kept waiting"
-    assert plugin.looks(29.0) == []
-    (sent,) = plugin.looks(1.0)
+    assert len(plugin.registers(1000)) == 10, "ten immediately"
+    assert plugin.registers(1, "a.test/b"), "other plugins do not wait"
+    assert plugin.fires(29.0) == []
+    (sent,) = plugin.fires(1.0)
     assert (sent.endpoint, sent.skipped) == ("999.sock", 989)
-    assert not plugin.due, "nothing is held any more"
+    assert not plugin.due, "nothing is pending"
     assert plugin.registers(2) == []
     plugin.registrar.opened(plugin.context)
-    assert plugin.looks(60.0) == [], "plugins register anew with the socket"
+    assert plugin.fires(60.0) == [], "plugins register again with the new socket"
     assert len(plugin.registers(11)) == 10
     plugin.context.cancelled.set()
-    assert plugin.looks(60.0) == [], "the effect has ended"
+    assert plugin.fires(60.0) == [], "the effect has ended"
 
 
 def test_a_plugin_that_left_is_no_longer_registered() -> None:
     plugin = Hasty()
     plugin.registers(12)
     plugin.registrar.left(plugin.context, "11.sock")
-    assert plugin.looks(60.0) == []
+    assert plugin.fires(60.0) == []
 
 
 def test_a_pending_registration_is_sent_by_a_timer() -> None:
@@ -173,8 +173,8 @@ def test_a_failed_allocate_is_also_measured(short_folder: Path) -> None:
     )
 
     def allocate(socket: str) -> object:
-        asked = wanted.Allocate(subject="s", intent="i", resource="a.test/x", socket=socket, devices=("thing-0",))
-        return jobs(outside)[wanted.Allocate].run(asked, Context(entity="node", cause=""))
+        effect = wanted.Allocate(subject="s", intent="i", resource="a.test/x", socket=socket, devices=("thing-0",))
+        return jobs(outside)[wanted.Allocate].run(effect, Context(entity="node", cause=""))
 
     with sample_plugin(folder=short_folder) as plugin:
         plugin.wait_for("serves")
@@ -184,4 +184,4 @@ def test_a_failed_allocate_is_also_measured(short_folder: Path) -> None:
         assert isinstance(allocate(socket), signals.AllocateRefused)
     assert took == ["a.test/x"] * 2
     assert isinstance(allocate(""), signals.AllocateRefused)
-    assert took == ["a.test/x"] * 2, "nobody was asked"
+    assert took == ["a.test/x"] * 2, "no plugin was called"

@@ -1,4 +1,4 @@
-"""What a manifest says of namespaces, names, rights and its own fields, as a container on a real engine sees it."""
+"""Namespaces, names, rights and downward API fields of a manifest in a container on a real engine."""
 
 import time
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from chronolet.adapters.machine.host import LinuxHost
 from chronolet.pod import signals
-from tests.integration.effects.manifests import app, output, pod, ready, run, said, start, start_in
+from tests.integration.effects.manifests import app, output, output_of, pod, ready, run, start, start_in
 from tests.integration.effects.support import UID, World, cleanup, start_sandbox, stop_container
 from tests.support.docker import PrivateDocker
 from tests.support.scratch import HANG_SECONDS, wait_until
@@ -19,7 +19,7 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 def test_hostname_and_host_aliases(world: World) -> None:
     script = "hostname; grep -v '^#' /etc/hosts"
     aliases = [{"ip": "192.0.2.7", "hostnames": ["db", "db.test"]}]
-    lines = said(world, pod(app(script), hostname="front", subdomain="shop", hostAliases=aliases))
+    lines = output_of(world, pod(app(script), hostname="front", subdomain="shop", hostAliases=aliases))
     assert lines[0] == "front"
     assert "192.0.2.7\tdb\tdb.test" in lines
     own = next(line for line in lines if "front.shop" in line).split("\t")
@@ -28,7 +28,7 @@ def test_hostname_and_host_aliases(world: World) -> None:
 
 
 def test_a_full_hostname_and_one_that_is_too_long(world: World) -> None:
-    assert said(world, pod(app("hostname"), subdomain="shop", setHostnameAsFQDN=True)) == ["web.shop.default.svc"]
+    assert output_of(world, pod(app("hostname"), subdomain="shop", setHostnameAsFQDN=True)) == ["web.shop.default.svc"]
     answer = world.run(start_sandbox(pod(hostname="h" * 60, subdomain="shop", setHostnameAsFQDN=True), attempt=1))
     assert isinstance(answer, signals.SandboxRefused)
     assert "is too long (64 characters is the max" in answer.message
@@ -36,7 +36,7 @@ def test_a_full_hostname_and_one_that_is_too_long(world: World) -> None:
 
 def test_a_pods_own_resolver(world: World) -> None:
     config = {"nameservers": ["192.0.2.1"], "searches": ["x.test"], "options": [{"name": "ndots", "value": "3"}]}
-    lines = said(world, pod(app("cat /etc/resolv.conf"), dnsPolicy="None", dnsConfig=config))
+    lines = output_of(world, pod(app("cat /etc/resolv.conf"), dnsPolicy="None", dnsConfig=config))
     assert lines == ["nameserver 192.0.2.1", "search x.test", "options ndots:3"]
 
 
@@ -45,7 +45,7 @@ def test_a_containers_own_hosts_file_is_kept(world: World) -> None:
     path = world.root / "hosts"
     path.write_text("192.0.2.9\tmine\n")
     volumes = [{"name": "mine", "hostPath": {"path": str(path)}}]
-    assert said(world, pod(app("cat /etc/hosts", volumeMounts=mounts), volumes=volumes)) == ["192.0.2.9\tmine"]
+    assert output_of(world, pod(app("cat /etc/hosts", volumeMounts=mounts), volumes=volumes)) == ["192.0.2.9\tmine"]
 
 
 # -- namespaces ----------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def test_users_groups_and_capabilities(world: World) -> None:
     )
     own = {"capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False}
     context = {"runAsUser": 1234, "runAsGroup": 77, "supplementalGroups": [88], "fsGroup": 99}
-    lines = said(world, pod(app(script, securityContext=own), securityContext=context))
+    lines = output_of(world, pod(app(script, securityContext=own), securityContext=context))
     assert lines[:2] == ["1234", "77"]
     assert set(lines[2].split()) == {"77", "88", "99"}
     assert lines[3].split()[1] == "0" * 16
@@ -111,7 +111,7 @@ def test_users_groups_and_capabilities(world: World) -> None:
 
 
 def test_a_group_without_user_applies_to_the_images_user(world: World) -> None:
-    assert said(world, pod(app("id -u; id -g", securityContext={"runAsGroup": 7}))) == ["0", "7"]
+    assert output_of(world, pod(app("id -u; id -g", securityContext={"runAsGroup": 7}))) == ["0", "7"]
 
 
 def test_an_image_that_runs_as_root_is_refused_with_run_as_non_root(world: World) -> None:
@@ -126,11 +126,11 @@ def test_kernel_parameters(world: World) -> None:
     name = "net.ipv4.ip_unprivileged_port_start"
     context = {"sysctls": [{"name": name, "value": "7"}]}
     script = "cat /proc/sys/net/ipv4/ip_unprivileged_port_start"
-    assert said(world, pod(app(script), securityContext=context)) == ["7"]
+    assert output_of(world, pod(app(script), securityContext=context)) == ["7"]
     world.run(cleanup())
-    # Whether an unsafe one is allowed is decided before the sandbox.
+    # An unsafe parameter is checked before the sandbox starts.
     unsafe = {"sysctls": [{"name": "kernel.msgmax", "value": "4096"}]}
-    assert said(world, pod(app("cat /proc/sys/kernel/msgmax"), securityContext=unsafe)) == ["4096"]
+    assert output_of(world, pod(app("cat /proc/sys/kernel/msgmax"), securityContext=unsafe)) == ["4096"]
 
 
 def test_seccomp(world: World) -> None:
@@ -141,7 +141,7 @@ def test_seccomp(world: World) -> None:
     script = "grep '^Seccomp:' /proc/self/status; mkdir /made || echo refused"
 
     profile = {"type": "Localhost", "localhostProfile": "no-mkdir.json"}
-    lines = said(world, pod(app(script, securityContext={"seccompProfile": profile})))
+    lines = output_of(world, pod(app(script, securityContext={"seccompProfile": profile})))
     assert (lines[0], "refused" in lines) == ("Seccomp:\t2", True)
 
 
@@ -149,7 +149,7 @@ def test_seccomp(world: World) -> None:
 def test_seccomp_by_name(world: World, profile: str, mode: str) -> None:
     script = "grep '^Seccomp:' /proc/self/status"
     context = {"seccompProfile": {"type": profile}}
-    assert said(world, pod(app(script), securityContext=context)) == [f"Seccomp:\t{mode}"]
+    assert output_of(world, pod(app(script), securityContext=context)) == [f"Seccomp:\t{mode}"]
 
 
 def test_missing_profiles_are_refused(world: World) -> None:
@@ -165,8 +165,8 @@ def test_app_armor_is_requested_if_the_kernel_has_it(world: World) -> None:
     if LinuxHost(world.root).enforces_app_armor():
         assert isinstance(answer, signals.ContainerUp)
     else:
-        said = "Cannot enforce AppArmor: AppArmor is not enabled on the host"
-        assert (answer.reason, answer.message) == ("CreateContainerConfigError", said)
+        message = "Cannot enforce AppArmor: AppArmor is not enabled on the host"
+        assert (answer.reason, answer.message) == ("CreateContainerConfigError", message)
 
 
 def test_a_privileged_container_runs_or_reports_what_is_missing(world: World) -> None:
@@ -214,7 +214,7 @@ def test_downward_api_fields(world: World) -> None:
     ]
     script = 'echo "$ALL"; echo "$IP"; hostname -i; echo "$HOST"; echo "$CPU"; echo "$0"'
     container = app(script, env=env, args=["$(ALL)"], resources={"limits": {"cpu": "100m"}})
-    lines = said(world, pod(container))
+    lines = output_of(world, pod(container))
     assert lines[0] == "web/front/test-node"
     assert lines[1] == lines[2]
     assert lines[1].count(".") == 3
@@ -227,12 +227,12 @@ def test_a_reference_to_an_unknown_field(world: World) -> None:
     assert (answer.reason, answer.message) == ("CreateContainerConfigError", "unsupported fieldPath: spec.colour")
 
 
-# -- when memory is short ------------------------------------------------------------------------------------------
+# -- OOM scores ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sort", ["BestEffort", "Burstable", "Guaranteed"])
 def test_the_oom_score_depends_on_the_qos_class(world: World, sort: str) -> None:
-    """What is below 0 only where this machine may go there."""
+    """The expected score; below 0 only if this machine permits it."""
     host = LinuxHost(world.root)
     all_of_it = {"cpu": "10m", "memory": "64Mi"}
     resources = {
@@ -242,5 +242,5 @@ def test_the_oom_score_depends_on_the_qos_class(world: World, sort: str) -> None
     }[sort]
     lowest = "0" if "SYS_RESOURCE" in host.missing_capabilities() else "-997"
     expected = {"BestEffort": {"1000"}, "Burstable": {"500", "501"}, "Guaranteed": {lowest}}[sort]
-    (found,) = said(world, pod(app("cat /proc/self/oom_score_adj", resources=resources)))
+    (found,) = output_of(world, pod(app("cat /proc/self/oom_score_adj", resources=resources)))
     assert found in expected

@@ -1,4 +1,4 @@
-"""Containers created on a real engine for a sandbox that does not run yet, and what their start makes of them."""
+"""Containers created on a real engine before their sandbox runs, and their starts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start(manifest: Pod, sandbox: Any, made: signals.ContainerMade) -> wanted.St
 
 
 def while_it_starts(world: World, manifest: Pod, act: Callable[[str], None]) -> Any:
-    """The sandbox's start, and what is done between its creation and that."""
+    """The start of the sandbox, with a creation between its creation and its start."""
     context = Context()
 
     def made() -> None:
@@ -59,7 +59,7 @@ def while_it_starts(world: World, manifest: Pod, act: Callable[[str], None]) -> 
 
 
 def created_ahead(world: World, manifest: Pod = MANIFEST) -> tuple[Any, signals.ContainerMade]:
-    """A sandbox that runs, and the container that was created while it did not."""
+    """A running sandbox, and the container that was created before it ran."""
     found: list[signals.ContainerMade] = []
 
     def act(sandbox_id: str) -> None:
@@ -75,7 +75,7 @@ def created_ahead(world: World, manifest: Pod = MANIFEST) -> tuple[Any, signals.
 def test_a_container_created_before_its_sandbox_runs_is_started(world: World, docker_engine: PrivateDocker) -> None:
     sandbox, made = created_ahead(world)
     hosts = Path(docker_engine.api().inspect_container(made.id)["HostConfig"]["Binds"][-1].partition(":")[0])
-    assert not hosts.exists(), "the pod has no address yet to be written there"
+    assert not hosts.exists(), "the pod has no address yet"
     context = Context()
     up = world.run(start(MANIFEST, sandbox, made), context)
     assert isinstance(up, signals.ContainerUp), up
@@ -90,13 +90,13 @@ def test_a_creation_with_an_image_name_refuses_another_image(world: World) -> No
     sandbox = world.sandbox(MANIFEST)
     there = world.runtime.image(BUSYBOX.reference)
     assert there is not None
-    asked = replace(create(MANIFEST, sandbox.id), image=BUSYBOX.reference, image_id=there.id)
-    for other in (replace(asked, image_id=f"sha256:{'0' * 64}"), replace(asked, image="chronolet/none:1")):
+    effect = replace(create(MANIFEST, sandbox.id), image=BUSYBOX.reference, image_id=there.id)
+    for other in (replace(effect, image_id=f"sha256:{'0' * 64}"), replace(effect, image="chronolet/none:1")):
         answer = world.run(other)
         assert isinstance(answer, signals.ContainerRefused), answer
         assert other.image in answer.message
         assert {one.id for one in world.ours()} == {sandbox.id}
-    made = world.run(asked)
+    made = world.run(effect)
     assert isinstance(made, signals.ContainerMade), made
 
 
@@ -182,7 +182,7 @@ def test_a_removal_killed_at_any_point_leaves_nothing_and_stops_nothing(world: W
 
 
 def another_process(world: World) -> World:
-    """It knows nothing of what the other one has created."""
+    """A process that does not know what the other one created."""
     return World(world.runtime, world.root)
 
 
@@ -194,7 +194,7 @@ def test_another_process_starts_the_created_container(world: World) -> None:
 
 
 def test_a_repeated_creation_with_another_definition_replaces_the_first(world: World) -> None:
-    """The agent was killed before it said that the container was created, and the spec changed."""
+    """The agent was killed before it reported the creation, and the spec changed."""
     sandbox, made = created_ahead(world)
     changed = pod(container(*OBEDIENT, working_dir="/tmp"))
     again = another_process(world).run(create(changed, sandbox.id))
@@ -209,18 +209,18 @@ def test_the_start_removes_a_container_whose_sandbox_died(world: World) -> None:
     assert world.runtime.wait(sandbox.id, HANG_SECONDS)
     answer = world.run(start(MANIFEST, sandbox, made))
     assert isinstance(answer, signals.ContainerRefused), answer
-    assert answer.reason == "CreateContainerError", "the same attempt is made again in the next sandbox"
+    assert answer.reason == "CreateContainerError", "the same attempt is created again in the next sandbox"
     assert {one.id for one in world.ours()} == {sandbox.id}
 
 
-@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("by_another_process", [False, True])
 def test_a_crash_of_the_engine_between_creation_and_start(
-    world: World, docker_engine: PrivateDocker, *, anew: bool
+    world: World, docker_engine: PrivateDocker, *, by_another_process: bool
 ) -> None:
     sandbox, made = created_ahead(world)
     docker_engine.kill9()
     docker_engine.start()
-    up = (another_process(world) if anew else world).run(start(MANIFEST, sandbox, made))
+    up = (another_process(world) if by_another_process else world).run(start(MANIFEST, sandbox, made))
     assert isinstance(up, signals.ContainerUp), up
     assert up.id == made.id
     assert {one.id for one in world.ours()} == {up.id, sandbox.id}
@@ -269,7 +269,7 @@ def test_only_successful_creations_count_for_the_pace(tmp_path: Path) -> None:
     measure = World(cast(Runtime, None), tmp_path).jobs[wanted.CreateContainer].measure
     assert measure is not None
     effect = create(MANIFEST, "sandbox")
-    said = {"subject": effect.subject, "intent": effect.intent}
-    refused = signals.ContainerRefused(**said, reason="CreateContainerError", message="no")
-    assert measure(effect, signals.ContainerMade(**said, id="made")) == "creation"
+    ref = {"subject": effect.subject, "intent": effect.intent}
+    refused = signals.ContainerRefused(**ref, reason="CreateContainerError", message="no")
+    assert measure(effect, signals.ContainerMade(**ref, id="made")) == "creation"
     assert measure(effect, refused) == ""

@@ -1,4 +1,4 @@
-"""An engine whose disk is full: pods say so in its words, and start when there is room again."""
+"""An engine whose disk is full: pods report its message, and start once there is space again."""
 
 from collections.abc import Iterator
 from io import RawIOBase
@@ -28,13 +28,13 @@ def write_on_and_on(file: RawIOBase, piece: bytes) -> None:
 
 
 def fill(disk: Path) -> Path:
-    """A file that takes all the room there is."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file:
+    """A file that fills the disk."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):
             with pytest.raises(OSError, match="No space left"):
                 write_on_and_on(file, bytes(size))
-    return ballast
+    return filler
 
 
 def test_a_container_waits_for_disk_space(small_engine: tuple[World, Path]) -> None:
@@ -42,11 +42,11 @@ def test_a_container_waits_for_disk_space(small_engine: tuple[World, Path]) -> N
     manifest = pod()
     sandbox = world.sandbox(manifest)
     assert isinstance(sandbox, signals.SandboxUp)
-    ballast = fill(disk)
+    filler = fill(disk)
     refused = start_in(world, manifest, sandbox, "app")
     assert refused.reason in ("CreateContainerError", "RunContainerError")
     assert "no space left on device" in refused.message
-    ballast.unlink()
+    filler.unlink()
     assert isinstance(start_in(world, manifest, sandbox, "app"), signals.ContainerUp)
     assert isinstance(world.run(cleanup()), signals.CleanedUp)
 
@@ -54,9 +54,9 @@ def test_a_container_waits_for_disk_space(small_engine: tuple[World, Path]) -> N
 def test_a_sandbox_waits_for_disk_space(small_engine: tuple[World, Path]) -> None:
     world, disk = small_engine
     manifest = pod(app())
-    ballast = fill(disk)
+    filler = fill(disk)
     refused = world.run(start_sandbox(manifest))
     assert isinstance(refused, signals.SandboxRefused)
     assert "no space left on device" in refused.message
-    ballast.unlink()
+    filler.unlink()
     assert isinstance(world.run(start_sandbox(manifest)), signals.SandboxUp)

@@ -1,4 +1,4 @@
-"""Hooks and last words on a real engine: an exec hook never runs twice, whatever dies; the words are the kubelet's."""
+"""Hooks and termination messages on a real engine: an exec hook never runs twice after any kill."""
 
 import threading
 import time
@@ -68,7 +68,7 @@ def prepared(world: World, container_id: str, script: str) -> str:
 
 
 def runs_of(world: World, container_id: str) -> int:
-    """How often the hook's first line has run."""
+    """The number of runs of the hook's first line."""
     counted = world.runtime.create_exec(container_id, (SHELL, "-c", "cat /runs 2>/dev/null | wc -l"))
     return int(world.runtime.run_exec(counted, HANG_SECONDS).output)
 
@@ -204,13 +204,13 @@ def test_a_crash_of_the_engine_during_a_hook_leaves_its_outcome_unknown(
 
 
 class Page(BaseHTTPRequestHandler):
-    """Notes what it is asked; some paths answer otherwise, one never."""
+    """Records its requests; some paths have another response, one has none."""
 
-    asked: ClassVar[list[tuple[str, dict[str, str]]]] = []
+    requests: ClassVar[list[tuple[str, dict[str, str]]]] = []
     held = threading.Event()
 
     def do_GET(self) -> None:
-        self.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        self.requests.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
         if self.path == "/held":
             self.held.wait(HANG_SECONDS)
         self.send_response({"/bad": 500, "/moved": 302}.get(self.path, 200))
@@ -219,13 +219,13 @@ class Page(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_args: Any) -> None:
-        """Nothing on the terminal."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def port() -> Any:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
-    Page.asked.clear()
+    Page.requests.clear()
     Page.held.clear()
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -254,23 +254,23 @@ def test_a_request_goes_to_the_pod_with_its_headers(world: World, port: int) -> 
     headers = (HTTPHeader(name="X-Two", value="a"), HTTPHeader(name="Host", value="web.test"))
     done = world.run(request(port, "/stop?why=x y", http_headers=headers))
     assert done == signals.HookDone(subject="hook/app", intent="run")
-    ((path, said),) = Page.asked
+    ((path, headers),) = Page.requests
     assert path == "/stop?why=x%20y"
-    assert (said["x-two"], said["host"]) == ("a", "web.test")
-    assert said["user-agent"].startswith("kube-lifecycle/")
+    assert (headers["x-two"], headers["host"]) == ("a", "web.test")
+    assert headers["user-agent"].startswith("kube-lifecycle/")
 
 
 def test_any_status_is_accepted_and_a_redirect_is_followed(world: World, port: int) -> None:
     assert not world.run(request(port, "/bad")).failed
     assert not world.run(request(port, "/moved")).failed
-    assert [path for path, _ in Page.asked] == ["/bad", "/moved", "/there?by=redirect"]
+    assert [path for path, _ in Page.requests] == ["/bad", "/moved", "/there?by=redirect"]
 
 
 def test_a_server_without_tls_is_asked_over_plain_http(world: World, port: int) -> None:
     secret = (HTTPHeader(name="Authorization", value="Bearer x"), HTTPHeader(name="X-Open", value="y"))
     assert not world.run(request(port, "/", scheme="HTTPS", http_headers=secret)).failed
-    ((_, said),) = Page.asked
-    assert ("authorization" in said, said["x-open"]) == (False, "y")
+    ((_, headers),) = Page.requests
+    assert ("authorization" in headers, headers["x-open"]) == (False, "y")
 
 
 def test_a_refused_connection_is_reported_as_by_the_kubelet(world: World) -> None:
@@ -294,7 +294,7 @@ def test_a_cancelled_request_ends(world: World, port: int) -> None:
     timer.join()
 
 
-# -- last words ----------------------------------------------------------------------------------------------------
+# -- termination messages ------------------------------------------------------------------------------------------
 
 
 def read_exit(container_id: str, exit_code: int, policy: str = "File") -> wanted.ReadExit:
@@ -315,8 +315,8 @@ def dead(world: World, script: str) -> str:
     return app
 
 
-def dead_beside(world: World) -> str:
-    """Another attempt, that was killed by somebody."""
+def another_dead(world: World) -> str:
+    """Another attempt, killed from outside."""
     manifest = pod(container(*DEAF))
     up = world.run(start_container(manifest, world.sandbox(manifest, attempt=1).id, attempt=1))
     world.runtime.kill(up.id)
@@ -331,20 +331,20 @@ def test_a_termination_message_is_read_from_the_file_and_truncated_to_its_end(wo
 
 def test_a_long_termination_message_keeps_its_end(world: World) -> None:
     app = dead(world, "yes | head -c 10000 > /dev/termination-log; printf end >> /dev/termination-log")
-    said = world.run(read_exit(app, 0)).message
-    assert (len(said), said[-4:]) == (4096, "\nend")
+    message = world.run(read_exit(app, 0)).message
+    assert (len(message), message[-4:]) == (4096, "\nend")
 
 
 @pytest.mark.parametrize(
-    ("policy", "code", "said"),
+    ("policy", "code", "from_logs"),
     [("FallbackToLogsOnError", 3, True), ("FallbackToLogsOnError", 0, False), ("File", 3, False)],
 )
 def test_logs_replace_the_termination_message_of_a_failed_container(
-    world: World, policy: str, code: int, said: bool
+    world: World, policy: str, code: int, from_logs: bool
 ) -> None:
     app = dead(world, f"for i in $(seq 1 200); do echo line $i of many many words; done; exit {code}")
     message = world.run(read_exit(app, code, policy)).message
-    if said:
+    if from_logs:
         assert len(message) == 2048 or message.startswith("line 121 ")
         assert message.endswith("line 200 of many many words\n")
     else:
@@ -371,9 +371,9 @@ def test_an_oom_kill_is_detected(world: World) -> None:
     greedy = "x=a; while :; do x=$x$x; done"
     app = started(world, "-c", greedy, resources=ResourceRequirements(limits={"memory": "32Mi"}))
     wait_until(lambda: world.runtime.wait(app, 1), "the container's end")
-    # The engine may hear of that a moment after the container's end.
-    wait_until(lambda: bool(world.run(read_exit(app, 137)).oom_killed), "the engine's word of the kill for memory")
-    assert not world.run(read_exit(dead_beside(world), 137)).oom_killed
+    # The engine may detect it a moment after the container's end.
+    wait_until(lambda: bool(world.run(read_exit(app, 137)).oom_killed), "the OOM kill reported by the engine")
+    assert not world.run(read_exit(another_dead(world), 137)).oom_killed
 
 
 def test_a_worker_killed_during_its_read_can_be_repeated(world: World) -> None:

@@ -1,7 +1,7 @@
-"""An endpoint that the engine's network keeps for a container that is gone: the sandbox of its name starts after all.
+"""The engine's network keeps an endpoint of a removed container: the sandbox of that name starts nevertheless.
 
-How an engine comes to keep one (killed, or overloaded, in the middle of a start) cannot be had at will. So a container
-is given another name behind the engine's back, in its file: its endpoint keeps the old one.
+An engine that is killed or overloaded during a start keeps such an endpoint, which cannot be reproduced at will. So the
+test renames a container in the engine's file while the engine is down; its endpoint keeps the old name.
 """
 
 import json
@@ -24,16 +24,16 @@ def engine() -> Iterator[PrivateDocker]:
 
 
 def keep_an_endpoint(engine: PrivateDocker, name: str) -> str:
-    """A container whose endpoint has this name while it has another one; its id."""
+    """The id of a container whose endpoint has this name, though the container has another one."""
     api = engine.api()
-    made = str(api.create_container(PAUSE.reference, name=name)["Id"])
-    api.start(made)
+    container_id = str(api.create_container(PAUSE.reference, name=name)["Id"])
+    api.start(container_id)
     engine.kill9()
-    file = engine.data / "containers" / made / "config.v2.json"
+    file = engine.data / "containers" / container_id / "config.v2.json"
     config = json.loads(file.read_text())
     file.write_text(json.dumps(config | {"Name": "/another"}))
     engine.start()
-    return made
+    return container_id
 
 
 def test_the_next_attempt_gets_an_address(engine: PrivateDocker, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_forgetting_an_unknown_endpoint_is_no_error(engine: PrivateDocker, tmp_p
     runtime = PatientRuntime(engine.host)
     up = World(runtime, tmp_path).run(start_sandbox(pod(container(*OBEDIENT))))
     assert isinstance(up, signals.SandboxUp)
-    runtime.forget_endpoint("never-heard-of")
+    runtime.forget_endpoint("unknown")
     networks = docker.APIClient.inspect_network(engine.api(), "bridge")["Containers"]
     assert list(networks) == [up.id]
     runtime.close()

@@ -87,7 +87,7 @@ def test_a_cancelled_pull_ends_even_if_the_registry_is_silent(world: World, dock
 
         thread = threading.Thread(target=run)
         thread.start()
-        assert registry.asked.wait(HANG_SECONDS)
+        assert registry.half_sent.wait(HANG_SECONDS)
         context.cancelled.set()
         thread.join(HANG_SECONDS)
         assert not thread.is_alive()
@@ -103,7 +103,7 @@ class StalledPullClock:
         self._seconds = itertools.count()
 
     def monotonic(self) -> float:
-        return next(self._seconds) if self._registry.asked.is_set() else 0
+        return next(self._seconds) if self._registry.half_sent.is_set() else 0
 
 
 def test_a_pull_without_progress_is_aborted(
@@ -113,7 +113,7 @@ def test_a_pull_without_progress_is_aborted(
     with registry_in(docker_engine.namespace, slow=True) as registry:
         monkeypatch.setattr(pulling, "time", StalledPullClock(registry))
         answer = impatient.run(ensure(registry.reference, "IfNotPresent"))
-        assert registry.asked.is_set()
+        assert registry.half_sent.is_set()
     assert isinstance(answer, signals.ImageRefused)
     assert answer.reason == "ErrImagePull"
     assert f'pull of image "{registry.reference}" was given up because of no progress for 1.5s' in answer.message
@@ -129,7 +129,7 @@ def test_a_present_image_is_not_pulled(world: World, policy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "policy", "reason", "words", "tried"),
+    ("image", "policy", "reason", "text", "pulls"),
     [
         ("chronolet/absent:1", "Never", "ErrImageNeverPull", "is not present with pull policy of Never", False),
         ("127.0.0.1:1/absent:1", "IfNotPresent", "ErrImagePull", "connection refused", True),
@@ -139,11 +139,11 @@ def test_a_present_image_is_not_pulled(world: World, policy: str) -> None:
     ],
 )
 def test_a_missing_or_misnamed_image_is_refused(
-    world: World, image: str, policy: str, reason: str, words: str, *, tried: bool
+    world: World, image: str, policy: str, reason: str, text: str, *, pulls: bool
 ) -> None:
     context = Context()
     answer = world.run(ensure(image, policy), context)
     assert isinstance(answer, signals.ImageRefused)
     assert answer.reason == reason
-    assert words in answer.message
-    assert [type(signal) for signal, _ in context.sent] == [signals.PullBegan] * tried
+    assert text in answer.message
+    assert [type(signal) for signal, _ in context.sent] == [signals.PullBegan] * pulls

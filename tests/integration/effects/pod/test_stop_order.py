@@ -1,4 +1,4 @@
-"""The order of stops and clean-ups: containers, sandboxes, what is left; and when a worker no longer waits."""
+"""The order of stops and clean-ups: containers, sandboxes, clean-ups; and when a worker no longer waits."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ CONTEXT: Any = None
 
 
 class Effect(NamedTuple):
-    """As far as the order goes by it."""
+    """The part of an effect that the order depends on."""
 
     pod: str = "other"
 
 
 class Stop:
-    """One that goes on until it is let go."""
+    """A stop that lasts until it is released."""
 
     def __init__(self) -> None:
-        self.begun, self.let_go = threading.Event(), threading.Event()
+        self.begun, self.released = threading.Event(), threading.Event()
 
     def __call__(self, _effect: Any, _context: Any) -> None:
         self.begun.set()
-        assert self.let_go.wait(HANG_SECONDS)
+        assert self.released.wait(HANG_SECONDS)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def under_way(threads: ThreadPoolExecutor, worker: Worker, stop: Stop) -> Future
 
 
 def waiting(first: StopsFirst, count: int) -> None:
-    wait_until(lambda: len(first._changed._waiters) == count, "those that wait")  # type: ignore[attr-defined]
+    wait_until(lambda: len(first._changed._waiters) == count, "the waiting workers")  # type: ignore[attr-defined]
 
 
 def patient() -> StopsFirst:
@@ -58,11 +58,11 @@ def test_a_clean_up_waits_for_the_last_container(threads: ThreadPoolExecutor) ->
     running = [under_way(threads, first.containers(stop), stop) for stop in stops]
     last = threads.submit(first.cleanups(lambda *_: steps.append("done")), Effect(), CONTEXT)
     waiting(first, 1)
-    stops[0].let_go.set()
+    stops[0].released.set()
     running[0].result(HANG_SECONDS)
     waiting(first, 1)
     assert steps == []
-    stops[1].let_go.set()
+    stops[1].released.set()
     last.result(HANG_SECONDS)
     assert steps == ["done"]
 
@@ -77,13 +77,13 @@ def test_sandbox_stops_are_limited_during_container_stops(threads: ThreadPoolExe
     for stop in last:
         threads.submit(first.sandboxes(stop), Effect("last"), CONTEXT)
     waiting(first, 2)
-    sandboxes[0].let_go.set()
+    sandboxes[0].released.set()
     wait_until(lambda: any(stop.begun.is_set() for stop in last), "the next sandbox")
     waiting(first, 1)
-    container.let_go.set()
+    container.released.set()
     for stop in (*sandboxes[1:], *last):
         assert stop.begun.wait(HANG_SECONDS)
-        stop.let_go.set()
+        stop.released.set()
 
 
 def test_a_clean_up_waits_for_the_last_sandbox(threads: ThreadPoolExecutor) -> None:
@@ -92,7 +92,7 @@ def test_a_clean_up_waits_for_the_last_sandbox(threads: ThreadPoolExecutor) -> N
     cleanup = threads.submit(first.cleanups(lambda *_: steps.append("removed")), Effect(), CONTEXT)
     waiting(first, 1)
     assert steps == []
-    sandbox.let_go.set()
+    sandbox.released.set()
     stopping.result(HANG_SECONDS)
     cleanup.result(HANG_SECONDS)
     assert steps == ["removed"]
@@ -102,14 +102,14 @@ def test_a_sandbox_does_not_wait_for_containers_of_its_own_pod(threads: ThreadPo
     first, stop = patient(), Stop()
     under_way(threads, first.containers(stop), stop)
     first.sandboxes(lambda *_: None)(Effect("own"), CONTEXT)
-    stop.let_go.set()
+    stop.released.set()
 
 
 def test_a_container_waits_for_nothing(threads: ThreadPoolExecutor) -> None:
     first, sandbox = patient(), Stop()
     under_way(threads, first.sandboxes(sandbox), sandbox)
     first.containers(lambda *_: None)(Effect(), CONTEXT)
-    sandbox.let_go.set()
+    sandbox.released.set()
 
 
 @pytest.mark.parametrize(("longest", "quiet"), [(0.0, HANG_SECONDS), (HANG_SECONDS, 0.0)], ids=["longest", "quiet"])
@@ -118,7 +118,7 @@ def test_no_worker_waits_longer_than_the_maximum(threads: ThreadPoolExecutor, lo
     under_way(threads, first.containers(stop), stop)
     first.cleanups(lambda *_: steps.append("removed"))(Effect(), CONTEXT)
     assert steps == ["removed"]
-    stop.let_go.set()
+    stop.released.set()
 
 
 def test_workers_wait_longer_while_stops_begin_and_end(threads: ThreadPoolExecutor) -> None:
@@ -138,7 +138,7 @@ def test_workers_wait_longer_while_stops_begin_and_end(threads: ThreadPoolExecut
     with first._changed:
         first._changed.notify_all()
     cleanup.result(HANG_SECONDS)
-    stop.let_go.set()
+    stop.released.set()
 
 
 def test_a_failed_stop_no_longer_counts() -> None:

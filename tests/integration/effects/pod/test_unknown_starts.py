@@ -1,4 +1,4 @@
-"""Starts that worked, on a real engine, and could not be looked at afterwards: the next try finds what runs."""
+"""Starts that succeeded on a real engine but could not be inspected: the next attempt finds the container."""
 
 import sys
 from typing import Any
@@ -11,8 +11,8 @@ from tests.integration.effects.support import OBEDIENT, Context, World, containe
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 
-class Looks:
-    """The runtime's `inspect`; it refuses the next so many, with what dockerd says of an error of its own."""
+class Inspects:
+    """The runtime's `inspect`; it refuses the next calls with dockerd's message of an internal error."""
 
     def __init__(self, world: World) -> None:
         self._inspect = world.runtime.inspect
@@ -27,7 +27,7 @@ class Looks:
         return self._inspect(container_id)
 
     def after_start(self, count: int = sys.maxsize) -> Context:
-        """A start after which so many looks are refused."""
+        """A context in which the first `count` inspects after the start are refused."""
 
         def refuse() -> None:
             self.to_refuse = count
@@ -42,33 +42,33 @@ def world(world: World) -> World:
 
 
 @pytest.fixture
-def looks(world: World, monkeypatch: pytest.MonkeyPatch) -> Looks:
-    found = Looks(world)
+def inspects(world: World, monkeypatch: pytest.MonkeyPatch) -> Inspects:
+    found = Inspects(world)
     monkeypatch.setattr(world.runtime, "inspect", found)
     return found
 
 
-def ran_blindly(world: World, looks: Looks, *args: str) -> tuple[Any, Any]:
-    """A sandbox, and what a start of a container beside it came to."""
+def start_without_inspect(world: World, inspects: Inspects, *args: str) -> tuple[Any, Any]:
+    """A sandbox and manifest, after a start whose result could not be inspected."""
     manifest = pod(container(*args))
     sandbox = world.sandbox(manifest)
-    refused = world.run(start_container(manifest, sandbox.id), looks.after_start())
-    looks.to_refuse = 0
+    refused = world.run(start_container(manifest, sandbox.id), inspects.after_start())
+    inspects.to_refuse = 0
     assert isinstance(refused, signals.ContainerRefused), refused
-    # Without an id the attempt at hand is the next one too.
+    # Without an id the same attempt is retried.
     assert (refused.reason, refused.id) == ("RunContainerError", "")
     return sandbox, manifest
 
 
-def test_a_running_container_is_found(world: World, looks: Looks) -> None:
-    sandbox, manifest = ran_blindly(world, looks, *OBEDIENT)
+def test_a_running_container_is_found(world: World, inspects: Inspects) -> None:
+    sandbox, manifest = start_without_inspect(world, inspects, *OBEDIENT)
     answer = world.run(start_container(manifest, sandbox.id), Context(cause="2-2"))
     assert isinstance(answer, signals.ContainerUp), answer
     assert {one.id: one.state for one in world.ours()} == {sandbox.id: "running", answer.id: "running"}
 
 
-def test_a_container_that_has_ended_meanwhile_is_found(world: World, looks: Looks) -> None:
-    sandbox, manifest = ran_blindly(world, looks, "-c", "exit 3")
+def test_a_container_that_has_ended_meanwhile_is_found(world: World, inspects: Inspects) -> None:
+    sandbox, manifest = start_without_inspect(world, inspects, "-c", "exit 3")
     wait_until(lambda: {one.state for one in world.ours()} == {"running", "exited"}, "the container's end")
     answer = world.run(start_container(manifest, sandbox.id), Context(cause="2-2"))
     assert isinstance(answer, signals.ContainerDead), answer
@@ -76,21 +76,21 @@ def test_a_container_that_has_ended_meanwhile_is_found(world: World, looks: Look
     assert {one.id for one in world.ours()} == {sandbox.id, answer.id}
 
 
-def test_a_sandbox_is_found(world: World, looks: Looks) -> None:
+def test_a_sandbox_is_found(world: World, inspects: Inspects) -> None:
     manifest = pod(container(*OBEDIENT))
-    refused = world.run(start_sandbox(manifest), looks.after_start())
-    looks.to_refuse = 0
+    refused = world.run(start_sandbox(manifest), inspects.after_start())
+    inspects.to_refuse = 0
     assert isinstance(refused, signals.SandboxRefused), refused
     answer = world.run(start_sandbox(manifest), Context(cause="2-2"))
     assert isinstance(answer, signals.SandboxUp), answer
     assert [(one.id, one.state) for one in world.ours()] == [(answer.id, "running")]
 
 
-def test_an_inspect_that_fails_briefly_is_retried(world: World, looks: Looks) -> None:
-    """Within the patience with an engine that is back soon, the start is told as the success that it is."""
+def test_an_inspect_that_fails_briefly_is_retried(world: World, inspects: Inspects) -> None:
+    """The start succeeds if the engine answers again in time."""
     world = world.with_timing(restart_patience_seconds=HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)
-    answer = world.run(start_container(manifest, sandbox.id), looks.after_start(2))
+    answer = world.run(start_container(manifest, sandbox.id), inspects.after_start(2))
     assert isinstance(answer, signals.ContainerUp), answer
-    assert looks.refused == 2
+    assert inspects.refused == 2

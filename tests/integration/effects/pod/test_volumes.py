@@ -1,4 +1,4 @@
-"""Volumes on a real engine: in memory, parts of them, of the pod's own fields; and nothing stays mounted."""
+"""Volumes on a real engine: in memory, sub paths, downward API; and nothing stays mounted."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ from chronolet.adapters.volumes import HostVolumes, mounts, subpaths
 from chronolet.pod import signals
 from chronolet.ports.pods.volumes import PodVolumes, VolumeFile
 from chronolet_schemas.podspec import DownwardAPIVolume, Volume
-from tests.integration.effects.manifests import app, output, pod, ready, run, said, start, start_in
+from tests.integration.effects.manifests import app, output, output_of, pod, ready, run, start, start_in
 from tests.integration.effects.support import UID, Context, Killed, World, cleanup, start_container
 from tests.support.scratch import HANG_SECONDS
 
@@ -74,7 +74,7 @@ def test_a_volume_in_memory_is_limited_by_the_containers_memory_limits(world: Wo
         app(name="other", resources=limited),
         volumes=[fast],
     )
-    assert said(world, manifest)[0].split()[:2] == ["tmpfs", str(32 * 1024)]
+    assert output_of(world, manifest)[0].split()[:2] == ["tmpfs", str(32 * 1024)]
 
 
 def test_a_volume_in_memory_is_mounted_once_if_its_worker_is_killed_at_any_point(world: World) -> None:
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_removed_is_reported(world: World) -> None:
         assert isinstance(answer, signals.CleanupRefused)
         assert str(pods_folder(world)) in answer.message
     finally:
-        # It may have been lifted up under another name.
+        # It may have been moved to another name.
         (stuck,) = [path for path in pods_folder(world).rglob("*") if path.is_file()]
         subprocess.run(["chattr", "-i", stuck], check=True)
     assert isinstance(world.run(cleanup()), signals.CleanedUp)
@@ -138,17 +138,17 @@ def test_the_fs_group_owns_the_pods_volumes(world: World) -> None:
     script = "stat -c '%g %a' /v /s; touch /v/made; stat -c %g /v/made"
     mounted = [at("scratch"), at("fast", "/s")]
     context = {"fsGroup": 2345, "runAsUser": 1000}
-    lines = said(world, pod(app(script, volumeMounts=mounted), volumes=[SCRATCH, MEMORY], securityContext=context))
+    lines = output_of(world, pod(app(script, volumeMounts=mounted), volumes=[SCRATCH, MEMORY], securityContext=context))
     assert lines == ["2345 2777", "2345 2777", "2345"]
 
 
-# -- parts ---------------------------------------------------------------------------------------------------------
+# -- sub paths -----------------------------------------------------------------------------------------------------
 
 
 def test_a_sub_path_of_a_volume(world: World) -> None:
     script = "echo one > /part/file; ls /whole/a/b; ls -A /part"
     mounted = [at("scratch", "/whole"), at("scratch", "/part", subPath="a/b")]
-    assert said(world, pod(app(script, volumeMounts=mounted), volumes=[SCRATCH])) == ["file", "file"]
+    assert output_of(world, pod(app(script, volumeMounts=mounted), volumes=[SCRATCH])) == ["file", "file"]
 
 
 def test_a_sub_path_with_a_variable_and_one_that_is_a_file(world: World, tmp_path: Path) -> None:
@@ -158,12 +158,12 @@ def test_a_sub_path_with_a_variable_and_one_that_is_a_file(world: World, tmp_pat
     mounted = [at("host", "/etc/app.conf", subPathExpr="$(NAME).conf", readOnly=True)]
     volumes = [{"name": "host", "hostPath": {"path": str(tmp_path / "host")}}]
     script = "cat /etc/app.conf; echo x > /etc/app.conf || echo refused"
-    lines = said(world, pod(app(script, env=env, volumeMounts=mounted), volumes=volumes))
+    lines = output_of(world, pod(app(script, env=env, volumeMounts=mounted), volumes=volumes))
     assert lines[0] == "colour=red"
     assert "refused" in lines
-    missing = [at("host", "/c", subPathExpr="$(NOBODY)")]
+    missing = [at("host", "/c", subPathExpr="$(UNSET)")]
     answer = start(world, pod(app(volumeMounts=missing, name="other"), volumes=volumes), "other")
-    assert (answer.reason, answer.message) == ("CreateContainerConfigError", 'missing value for "NOBODY"')
+    assert (answer.reason, answer.message) == ("CreateContainerConfigError", 'missing value for "UNSET"')
 
 
 @pytest.mark.parametrize("link", ["/etc", "../..", "a/../../..", "/proc/1/root"])
@@ -195,7 +195,7 @@ def test_a_link_within_the_volume_is_followed(world: World) -> None:
 
 
 def test_a_sub_path_swapped_for_a_link_repeatedly_never_shows_the_host(world: World) -> None:
-    """While a container exchanges a folder for a link to the host's root, the part is mounted again and again."""
+    """While a container swaps a folder for a link to the host's root, the sub path is mounted repeatedly."""
     swap = "mkdir -p /v/real; ln -s / /v/link; echo ready; while :; do mv /v/real /v/door 2>/dev/null && "
     swap += "mv /v/door /v/real; mv /v/link /v/door 2>/dev/null && mv /v/door /v/link; done"
     manifest = pod(
@@ -252,7 +252,7 @@ def test_a_sub_path_without_the_mount_privilege_is_refused(world: World, monkeyp
 
 def test_kernels_without_openat2_follow_no_links(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subpaths, "_OPENAT2", 9999)
-    assert said(
+    assert output_of(
         world, pod(app("ls -A /v; echo ok", volumeMounts=[at("scratch", subPath="a/b")]), volumes=[SCRATCH])
     ) == ["ok"]
     folder = pods_folder(world) / "volumes" / "emptydir" / "scratch"
@@ -276,7 +276,7 @@ def test_special_files_of_the_host(world: World, tmp_path: Path) -> None:
     ]
     mounted = [at("s", "/s"), at("c", "/c"), at("b", "/b")]
     script = "test -S /s && test -c /c && test -b /b && echo all"
-    assert said(world, pod(app(script, volumeMounts=mounted), volumes=volumes)) == ["all"]
+    assert output_of(world, pod(app(script, volumeMounts=mounted), volumes=volumes)) == ["all"]
     listening.close()
 
 
@@ -285,15 +285,15 @@ def test_a_host_path_with_a_colon(world: World, tmp_path: Path) -> None:
     path.mkdir()
     (path / "word").write_text("here\n")
     volumes = [{"name": "v", "hostPath": {"path": str(path)}}]
-    assert said(world, pod(app("cat /v/word", volumeMounts=[at("v")]), volumes=volumes)) == ["here"]
+    assert output_of(world, pod(app("cat /v/word", volumeMounts=[at("v")]), volumes=volumes)) == ["here"]
 
 
 def test_a_host_path_of_an_unsupported_type(world: World, tmp_path: Path) -> None:
-    for kind, word in (("Socket", "socket file"), ("CharDevice", "character device"), ("BlockDevice", "block device")):
+    for kind, name in (("Socket", "socket file"), ("CharDevice", "character device"), ("BlockDevice", "block device")):
         volumes = [{"name": "v", "hostPath": {"path": str(tmp_path), "type": kind}}]
         answer = world.run(start_container(pod(app(volumeMounts=[at("v")]), volumes=volumes), "0" * 64))
         assert answer.reason == "FailedMount"
-        assert f"hostPath type check failed: {tmp_path} is not a {word}" in answer.message
+        assert f"hostPath type check failed: {tmp_path} is not a {name}" in answer.message
 
 
 def test_later_mounts_of_the_host_are_visible_with_mount_propagation(world: World, tmp_path: Path) -> None:
@@ -316,27 +316,27 @@ def test_later_mounts_of_the_host_are_visible_with_mount_propagation(world: Worl
         subprocess.run(["umount", "-R", "-l", host], check=True)
 
 
-# -- the pod's own fields ------------------------------------------------------------------------------------------
+# -- downward API ------------------------------------------------------------------------------------------------
 
 
 def test_a_downward_api_volume(world: World) -> None:
     items = [
-        {"path": "who/name", "fieldRef": {"fieldPath": "metadata.name"}, "mode": 0o400},
+        {"path": "meta/name", "fieldRef": {"fieldPath": "metadata.name"}, "mode": 0o400},
         {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}},
         {"path": "cpu", "resourceFieldRef": {"containerName": "app", "resource": "limits.cpu", "divisor": "1m"}},
     ]
     volumes = [{"name": "info", "downwardAPI": {"items": items, "defaultMode": 0o444}}]
-    script = "cat /v/who/name; echo; cat /v/labels; echo; cat /v/cpu; echo; stat -Lc %a /v/who/name /v/cpu; "
+    script = "cat /v/meta/name; echo; cat /v/labels; echo; cat /v/cpu; echo; stat -Lc %a /v/meta/name /v/cpu; "
     script += "touch /v/x || echo refused"
     container = app(script, volumeMounts=[at("info")], resources={"limits": {"cpu": "250m"}})
-    lines = said(world, pod(container, volumes=volumes))
+    lines = output_of(world, pod(container, volumes=volumes))
     assert lines[:5] == ["web", 'tier="front"', "250", "400", "444"]
     assert "refused" in lines
 
 
 def test_containers_created_concurrently_get_complete_files(tmp_path: Path) -> None:
-    said = "x" * 10_000
-    files = [VolumeFile(path=path, content=said, mode=0o444) for path in ("name", "deep/labels")]
+    content = "x" * 10_000
+    files = [VolumeFile(path=path, content=content, mode=0o444) for path in ("name", "deep/labels")]
     info = Volume(name="info", downward_api=DownwardAPIVolume())
     wanted = PodVolumes(uid=UID, volumes=(info,), fs_group=os.getgid(), files={"info": files})
     volumes = HostVolumes(tmp_path)
@@ -346,7 +346,7 @@ def test_containers_created_concurrently_get_complete_files(tmp_path: Path) -> N
         prepared = [containers.submit(volumes.prepare, wanted) for _ in range(400)]
         assert {one.result()["info"] for one in prepared} == {str(folder)}
     assert sorted(str(one.relative_to(folder)) for one in folder.rglob("*")) == ["deep", "deep/labels", "name"]
-    assert {(folder / one.path).read_text() for one in files} == {said}
+    assert {(folder / one.path).read_text() for one in files} == {content}
 
 
 def test_containers_that_start_concurrently_mount_once(world: World) -> None:
@@ -366,7 +366,7 @@ def test_containers_that_start_concurrently_mount_once(world: World) -> None:
     assert len(mounts.below(world.root)) == 1
 
 
-# -- a disk that is full -------------------------------------------------------------------------------------------
+# -- a full disk ---------------------------------------------------------------------------------------------------
 
 
 def test_a_full_disk_is_reported_and_the_start_continues_once_there_is_space(world: World, tmp_path: Path) -> None:
@@ -378,11 +378,11 @@ def test_a_full_disk_is_reported_and_the_start_continues_once_there_is_space(wor
         manifest = pod(app(volumeMounts=[at("scratch")]), volumes=[SCRATCH])
         sandbox = full.sandbox(manifest)
         with pytest.raises(OSError, match="No space left"):
-            (small / "ballast").write_bytes(bytes(1 << 20))
+            (small / "filler").write_bytes(bytes(1 << 20))
         answer = start_in(full, manifest, sandbox, "app")
         assert answer.reason in ("FailedMount", "CreateContainerConfigError")
         assert "No space left on device" in answer.message
-        (small / "ballast").unlink()
+        (small / "filler").unlink()
         assert isinstance(start_in(full, manifest, sandbox, "app"), signals.ContainerUp)
     finally:
         subprocess.run(["umount", "-l", small], check=True)
