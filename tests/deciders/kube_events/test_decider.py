@@ -129,10 +129,10 @@ def test_a_post_is_given_up_after_twelve_attempts() -> None:
 
 def test_the_first_pause_varies_between_posts() -> None:
     rules = Rules()
-    first = {rules.retry_at(0, tries=1, sink="web", name=f"n{number}") for number in range(100)}
+    first = {rules.retry_at(0, attempts=1, sink="web", name=f"n{number}") for number in range(100)}
     assert len(first) > 90
     assert all(0 < pause <= 10_000 for pause in first)
-    assert rules.retry_at(0, tries=2, sink="web", name="n1") == 10_000
+    assert rules.retry_at(0, attempts=2, sink="web", name="n1") == 10_000
 
 
 def test_an_outdated_result_is_ignored() -> None:

@@ -1,4 +1,4 @@
-"""The keeper's workers on a real Redis: nothing leaves the stream that somebody needs or that cannot be read back."""
+"""The keeper's workers on a real Redis: no entry is trimmed that a shard needs or that cannot be read back."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OTHERS = (POD, PLEG, KEEPER)
 
 @pytest.fixture
 def at_desk(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Desk]:
-    with desk(redis_server.url, tmp_path) as made:
-        yield made
+    with desk(redis_server.url, tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
 def archived(at_desk: Desk) -> tuple[Desk, Position]:
-    """Two chunks in the archive and a third in the stream only, nothing trimmed; and the first chunk's end."""
+    """A log with two chunks in the archive and a third only in the stream, untrimmed; and the end of the first."""
     first = at_desk.write(CHUNK)
     at_desk.archive_upto(first)
     at_desk.archive_upto(at_desk.write(CHUNK))
@@ -56,13 +56,13 @@ def test_the_measurement_has_the_logs_state(at_desk: Desk) -> None:
     found = at_desk.measured()
     assert (found.last, found.archived) == (str(last), str(middle))
     assert found.begun_at == at_desk.written[0].position.milliseconds
-    # Nobody ever owned prober/3, so it holds back nothing; the keeper has no snapshot yet, so it needs everything.
+    # prober/3 never had an owner, so it holds back nothing; the keeper has no snapshot yet, so it needs everything.
     assert found.needed == {"pod/0": str(middle), "pleg": str(middle), "keeper": "0-0"}
     assert found.unowned == {}
 
 
 def test_shards_whose_owner_was_killed_or_handed_over_are_measured(at_desk: Desk) -> None:
-    at_desk.take(NEVER_OWNED, "killed")  # a process that never had a lease is as good as dead
+    at_desk.take(NEVER_OWNED, "killed")  # a process that never had a lease counts as dead
     at_desk.store.retire("p", [(PLEG, at_desk.tokens[PLEG])])
     at_desk.store.renew("p", "everything", 600_000)
     found = at_desk.measured()
@@ -86,7 +86,7 @@ def test_archive_and_stream_are_one_history_at_every_stage(at_desk: Desk) -> Non
     assert len(at_desk.files()) == rounds
     assert CHUNK <= len(at_desk.in_stream()) < 2 * CHUNK
     assert len(list(at_desk.archive.read())) == rounds * CHUNK + 1
-    # From the middle of each part on as well.
+    # Also from the middle of each part.
     for start in at_desk.written[:: CHUNK // 3]:
         assert at_desk.history(start.position) == at_desk.written[start.position.n :]
 
@@ -100,7 +100,7 @@ def test_an_interrupted_archive_file_is_written_again_under_the_same_name(at_des
     with pytest.raises(Crash):
         at_desk.archive_part("0-0", first, point)
     before = {path: path.read_bytes() for path in at_desk.files()}
-    at_desk.write(50)  # the log has moved on when the next process tries
+    at_desk.write(50)  # the log has grown when the next process repeats it
     answer = at_desk.archive_part("0-0", first)
     assert isinstance(answer, signals.ArchiveDone)
     assert (answer.events, answer.first, answer.last) == (CHUNK + 1, str(at_desk.written[0].position), str(first))
@@ -144,7 +144,7 @@ def test_an_unwritable_folder_is_reported(at_desk: Desk) -> None:
 def test_archived_entries_that_no_shard_needs_are_trimmed(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     answer = at_desk.trim(first)
-    # Whole nodes of the stream only, so not quite all.
+    # Only whole nodes of the stream, so not quite all.
     assert CHUNK - 100 < removed(answer) <= CHUNK + 1
     assert len(at_desk.in_stream()) == len(at_desk.written) - removed(answer)
     assert isinstance(answer, signals.TrimDone)
@@ -242,10 +242,10 @@ def test_a_missing_file_prevents_trimming(archived: tuple[Desk, Position]) -> No
 
 def test_a_valid_file_with_other_content_prevents_trimming(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
-    told = at_desk.written[: first.n]
-    forged = [*told[:100], told[100]._replace(subject="container/other"), *told[101:]]
+    entries = at_desk.written[: first.n]
+    forged = [*entries[:100], entries[100]._replace(subject="container/other"), *entries[101:]]
     assert at_desk.archive.write(forged, START).path == at_desk.files()[0]
-    assert f"where the log has {told[100].position}" in refused(at_desk.trim(first))
+    assert f"where the log has {entries[100].position}" in refused(at_desk.trim(first))
     assert at_desk.in_stream() == at_desk.written
 
 
@@ -258,7 +258,7 @@ def test_a_file_damaged_after_the_trim_is_named_to_readers(archived: tuple[Desk,
     with pytest.raises(HistoryMissing) as missing:
         at_desk.history()
     assert str(at_desk.files()[0]) in str(missing.value)
-    # What lies behind the damage can still be read.
+    # Entries after the damage can still be read.
     assert at_desk.history(first) == at_desk.written[first.n :]
 
 
