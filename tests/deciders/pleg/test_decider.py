@@ -19,12 +19,12 @@ from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event
 from tests.deciders.given import Scene, given
 
-WHO: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app", "attempt": 0, "id": "a0"}
+REF: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app", "attempt": 0, "id": "a0"}
 T0 = 1_700_000_000_000
 THRESHOLD = 180_000
 
-STARTED = pleg.ContainerStarted(started_at=T0, **WHO)
-DIED = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 500, **WHO)
+STARTED = pleg.ContainerStarted(started_at=T0, **REF)
+DIED = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 500, **REF)
 WORKS = pleg.RelistWorking(containers=1)
 
 Action = Literal["start", "die", "destroy", "oom"]
@@ -39,14 +39,14 @@ def notice(
     exit_code: int = 0,
 ) -> signals.ContainerObserved | signals.OomKilled:
     """The signal that the worker sends for a line of the event stream."""
-    owner = Owner(pod=WHO["pod"], uid=WHO["uid"], container=WHO["container"], attempt=WHO["attempt"])
+    owner = Owner(pod=REF["pod"], uid=REF["uid"], container=REF["container"], attempt=REF["attempt"])
     signal = noticed(Notice(action=action, id=container_id, labels={}, at=at, exit_code=exit_code), owner)
     assert signal is not None
     return signal
 
 
 def observed(state: State, **fields: Any) -> signals.ContainerObserved:
-    return signals.ContainerObserved(state=state, **{**WHO, **fields})
+    return signals.ContainerObserved(state=state, **{**REF, **fields})
 
 
 def listed(state: State, **fields: Any) -> signals.Relisted:
@@ -75,14 +75,14 @@ def test_notices_of_a_start_and_a_death_become_events() -> None:
     scene.when(notice("start")).then()
     scene.when(notice("die", T0 + 500, exit_code=1)).then(DIED)
     scene.when(notice("die", T0 + 500, exit_code=1)).then()
-    scene.when(notice("destroy", T0 + 600)).then(pleg.ContainerRemoved(**WHO))
+    scene.when(notice("destroy", T0 + 600)).then(pleg.ContainerRemoved(**REF))
     assert len(scene.state.containers) == 0
     scene.when(notice("destroy", T0 + 600)).then()
 
 
 def test_a_death_is_recorded_without_a_notice_of_the_start() -> None:
     pleg_with().when(observed("exited", started_at=T0, finished_at=T0 + 500)).then(
-        pleg.ContainerDied(exit_code=0, reason="Completed", started_at=T0, finished_at=T0 + 500, **WHO)
+        pleg.ContainerDied(exit_code=0, reason="Completed", started_at=T0, finished_at=T0 + 500, **REF)
     )
 
 
@@ -94,27 +94,27 @@ def test_a_late_notice_of_the_start_is_ignored_after_the_death() -> None:
 
 def test_a_start_after_the_end_is_a_new_run() -> None:
     scene = pleg_with(STARTED, DIED).when(notice("start", T0 + 900))
-    scene.then(pleg.ContainerStarted(started_at=T0 + 900, **WHO))
+    scene.then(pleg.ContainerStarted(started_at=T0 + 900, **REF))
     scene.when(notice("die", T0 + 500)).then()
     assert scene.state.containers["a0"].state == "running"
 
 
 def test_a_start_before_the_known_end_is_a_new_run_if_the_clock_was_set_back() -> None:
     hour = 3_600_000
-    long = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 60_000, **WHO)
+    long = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 60_000, **REF)
     scene = pleg_with(STARTED, long).when(listed("running", started_at=T0 - hour))
-    scene.then(pleg.ContainerStarted(started_at=T0 - hour, **WHO))
+    scene.then(pleg.ContainerStarted(started_at=T0 - hour, **REF))
     # A listing that began before that is outdated, and the same observation again is no news.
     scene.when(listed("running", started_at=T0 + 7)).then()
     scene.when(listed("running", started_at=T0 - hour)).then()
     pleg_with(STARTED, long).when(listed("running", started_at=T0 + 5000)).then(
-        pleg.ContainerStarted(started_at=T0 + 5000, **WHO)
+        pleg.ContainerStarted(started_at=T0 + 5000, **REF)
     )
     pleg_with(STARTED).when(listed("running", started_at=T0 - hour)).then(
-        pleg.ContainerStarted(started_at=T0 - hour, **WHO)
+        pleg.ContainerStarted(started_at=T0 - hour, **REF)
     )
     again = {"exit_code": 2, "reason": "Error", "started_at": T0 - hour, "finished_at": T0 - hour + 9}
-    dead = pleg_with(STARTED, long).when(listed("exited", **again)).then(pleg.ContainerDied(**again, **WHO))
+    dead = pleg_with(STARTED, long).when(listed("exited", **again)).then(pleg.ContainerDied(**again, **REF))
     dead.when(listed("exited", **again)).then()
 
 
@@ -129,20 +129,20 @@ def test_a_crash_whose_notice_was_delayed_is_recorded_once() -> None:
 def test_a_new_run_that_has_already_ended_is_another_death() -> None:
     pleg_with(STARTED, DIED).when(
         listed("exited", exit_code=2, reason="Error", started_at=T0 + 900, finished_at=T0 + 950)
-    ).then(pleg.ContainerDied(exit_code=2, reason="Error", started_at=T0 + 900, finished_at=T0 + 950, **WHO))
+    ).then(pleg.ContainerDied(exit_code=2, reason="Error", started_at=T0 + 900, finished_at=T0 + 950, **REF))
 
 
 def test_a_death_without_an_end_time_is_identified_by_its_start() -> None:
-    dead = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=0, **WHO)
+    dead = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=0, **REF)
     pleg_with(dead).when(listed("running", started_at=T0)).then()
-    pleg_with(dead).when(listed("running", started_at=T0 + 1)).then(pleg.ContainerStarted(started_at=T0 + 1, **WHO))
+    pleg_with(dead).when(listed("running", started_at=T0 + 1)).then(pleg.ContainerStarted(started_at=T0 + 1, **REF))
 
 
 def test_a_running_container_found_with_a_later_start_is_a_new_run() -> None:
     scene = pleg_with(STARTED)
     scene.when(listed("running", started_at=T0 + 20)).then()
     scene.when(listed("running", started_at=T0 + 60_000, detailed=False)).then()
-    scene.when(listed("running", started_at=T0 + 60_000)).then(pleg.ContainerStarted(started_at=T0 + 60_000, **WHO))
+    scene.when(listed("running", started_at=T0 + 60_000)).then(pleg.ContainerStarted(started_at=T0 + 60_000, **REF))
 
 
 def test_a_listing_without_changes_yields_no_events() -> None:
@@ -235,18 +235,18 @@ def test_opening_and_loss_of_the_stream_are_each_recorded_once() -> None:
 def test_a_container_that_vanished_while_running_died_for_an_unknown_reason() -> None:
     scene = pleg_with(STARTED).when(listed("removed"))
     scene.then(
-        pleg.ContainerDied(exit_code=137, reason="ContainerStatusUnknown", started_at=T0, finished_at=0, **WHO),
-        pleg.ContainerRemoved(**WHO),
+        pleg.ContainerDied(exit_code=137, reason="ContainerStatusUnknown", started_at=T0, finished_at=0, **REF),
+        pleg.ContainerRemoved(**REF),
     )
     assert len(scene.state.containers) == 0
 
 
 def test_a_removed_container_keeps_the_identity_that_the_log_has() -> None:
-    nobody = listed("removed", pod="", uid="", container="", attempt=0)
-    pleg_with(STARTED, DIED).when(nobody).then(pleg.ContainerRemoved(**WHO))
+    unidentified = listed("removed", pod="", uid="", container="", attempt=0)
+    pleg_with(STARTED, DIED).when(unidentified).then(pleg.ContainerRemoved(**REF))
 
 
-ADOPT = pleg.AdoptContainers(request="adopt/r", running=(pleg.RunningContainer(started_at=T0, **WHO),))
+ADOPT = pleg.AdoptContainers(request="adopt/r", running=(pleg.RunningContainer(started_at=T0, **REF),))
 
 
 def test_an_adopted_container_is_listed_anew_and_dead_if_it_is_gone() -> None:
@@ -264,22 +264,22 @@ def test_adopting_a_known_container_yields_no_container_event() -> None:
 
 
 def test_a_dead_container_that_vanished_is_only_removed() -> None:
-    pleg_with(STARTED, DIED).when(listed("removed")).then(pleg.ContainerRemoved(**WHO))
+    pleg_with(STARTED, DIED).when(listed("removed")).then(pleg.ContainerRemoved(**REF))
 
 
 def test_a_dead_container_in_an_unknown_state_does_not_die_again() -> None:
     scene = pleg_with(STARTED, DIED).when(listed("unknown")).then()
-    scene.when(listed("removed")).then(pleg.ContainerRemoved(**WHO))
+    scene.when(listed("removed")).then(pleg.ContainerRemoved(**REF))
 
 
 def test_a_creation_is_recorded_once() -> None:
-    scene = pleg_with().when(listed("created")).then(pleg.ContainerChanged(state="created", **WHO))
+    scene = pleg_with().when(listed("created")).then(pleg.ContainerChanged(state="created", **REF))
     scene.when(listed("created")).then()
     scene.when(listed("running", started_at=T0)).then(STARTED)
 
 
 def test_an_unknown_state_is_recorded_once_and_the_return_from_it_is_news() -> None:
-    scene = pleg_with(STARTED).when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **WHO))
+    scene = pleg_with(STARTED).when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **REF))
     scene.when(listed("unknown")).then()
     scene.when(listed("running", started_at=T0)).then(STARTED)
     scene.when(listed("unknown"))
@@ -289,14 +289,14 @@ def test_an_unknown_state_is_recorded_once_and_the_return_from_it_is_news() -> N
 
 
 def test_a_container_first_seen_in_an_unknown_state() -> None:
-    scene = pleg_with().when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **WHO))
-    scene.when(listed("created")).then(pleg.ContainerChanged(state="created", **WHO))
+    scene = pleg_with().when(listed("unknown")).then(pleg.ContainerChanged(state="unknown", **REF))
+    scene.when(listed("created")).then(pleg.ContainerChanged(state="created", **REF))
     scene.when(listed("removed"))
     assert [type(event).__name__ for event in scene.events] == ["ContainerDied", "ContainerRemoved"]
 
 
 def test_an_oom_kill_is_the_reason_of_the_death() -> None:
-    scene = pleg_with(STARTED).when(notice("oom")).then(pleg.OutOfMemory(**WHO))
+    scene = pleg_with(STARTED).when(notice("oom")).then(pleg.OutOfMemory(**REF))
     scene.when(notice("oom")).then()
     scene.when(notice("die", T0 + 500, exit_code=137))
     assert scene.only(pleg.ContainerDied).reason == "OOMKilled"
@@ -314,7 +314,7 @@ def test_an_oom_kill_of_an_unknown_container_is_ignored() -> None:
 
 def test_events_of_other_containers_and_kinds_change_nothing() -> None:
     state = given(DECIDER, STARTED).state
-    assert DECIDER.evolve(state, pleg.ContainerRemoved(**{**WHO, "id": "other"})) == state
+    assert DECIDER.evolve(state, pleg.ContainerRemoved(**{**REF, "id": "other"})) == state
     assert DECIDER.evolve(state, Event()) == state
 
 
@@ -414,7 +414,7 @@ def test_random_signals_leave_a_bounded_table_and_no_event_twice(messages: list[
 
 
 def test_an_end_recorded_before_its_start_is_an_end() -> None:
-    died = pleg.ContainerDied(exit_code=0, reason="Completed", started_at=T0 - 8, finished_at=T0 - 24, **WHO)
+    died = pleg.ContainerDied(exit_code=0, reason="Completed", started_at=T0 - 8, finished_at=T0 - 24, **REF)
     pleg_with(STARTED).when(
         listed("exited", exit_code=0, reason="Completed", started_at=T0 - 8, finished_at=T0 - 24, detailed=True)
     ).then(died)

@@ -10,7 +10,7 @@ from chronolet_schemas import pod, prober
 from chronolet_schemas.podspec import ExecAction, Probe
 from tests.deciders.given import Scene, given
 
-WHO: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app"}
+REF: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app"}
 DEFINITION = Probe(exec=ExecAction(command=("true",)))
 FIELD = "spec.containers{app}"
 
@@ -29,7 +29,7 @@ def wanted(probe: prober.ProbeName = "Liveness", **changes: Any) -> pod.ProbingR
         "probe": probe,
         "definition": DEFINITION,
         "period_milliseconds": 10_000,
-        **WHO,
+        **REF,
     }
     return pod.ProbingRequested(**fields | changes)
 
@@ -52,30 +52,30 @@ def outcome(scene: Scene, result: prober.Outcome, *, output: str = "", at: int =
 
 def counted(probe: prober.ProbeName, consecutive: int, threshold: int, at: int, **changes: Any) -> dict[str, Any]:
     """The fields of a ProbeSucceeded or ProbeFailed."""
-    fields = {"id": "k0", "milliseconds": 5, "probe": probe, **WHO}
+    fields = {"id": "k0", "milliseconds": 5, "probe": probe, **REF}
     return fields | {"consecutive": consecutive, "threshold": threshold, "at": at} | changes
 
 
 def changed(probe: prober.ProbeName, result: prober.ProbeResult, **changes: Any) -> prober.ResultChanged:
     """The event of a changed result."""
     run = {"attempt": 0, "id": "k0", "started_at": 1_000}
-    return prober.ResultChanged(**{"probe": probe, "result": result, **run, **WHO} | changes)
+    return prober.ResultChanged(**{"probe": probe, "result": result, **run, **REF} | changes)
 
 
 def exited(code: int = 0) -> pod.ContainerExited:
     """The event of the container's exit."""
     return pod.ContainerExited(
-        attempt=0, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **WHO
+        attempt=0, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **REF
     )
 
 
 def stopping(reason: pod.StopReason) -> pod.ContainerStopRequested:
     """The event that requests the container's stop."""
     return pod.ContainerStopRequested(
-        attempt=0, id="k0", grace_period_seconds=30, deadline=40_000, reason=reason, **WHO
+        attempt=0, id="k0", grace_period_seconds=30, deadline=40_000, reason=reason, **REF
     )
 
 
 def of_probe(probe: prober.ProbeName, result: prober.ProbeResult) -> pod.ContainerProbed:
     """The pod's event about a result of one of the container's probes."""
-    return pod.ContainerProbed(attempt=0, id="k0", started_at=1_000, probe=probe, result=result, **WHO)
+    return pod.ContainerProbed(attempt=0, id="k0", started_at=1_000, probe=probe, result=result, **REF)

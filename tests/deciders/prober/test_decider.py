@@ -15,7 +15,7 @@ from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.podspec import ExecAction, Probe
 from tests.deciders.given import Scene, given
 from tests.deciders.prober import probing
-from tests.deciders.prober.probing import DEFINITION, FIELD, WHO, changed, counted, exited, of_probe, outcome, stopping
+from tests.deciders.prober.probing import DEFINITION, FIELD, REF, changed, counted, exited, of_probe, outcome, stopping
 
 INITIAL = {"Liveness": "success", "Readiness": "failure", "Startup": "unknown"}
 
@@ -25,8 +25,8 @@ def test_a_probe_starts_with_its_initial_value(probe: prober.ProbeName) -> None:
     began: dict[str, Any] = {"attempt": 0, "id": "k0", "started_at": 1_000, "ip": "10.0.0.5", "started": True}
     definition: dict[str, Any] = {"definition": DEFINITION, "restarts": "Always", "period_milliseconds": 10_000}
     probing.probed(probe).then(
-        prober.ProbeAdded(field=FIELD, probe=probe, **definition, **WHO),
-        prober.ProbingBegan(from_at=1_000, probe=probe, **began, **WHO),
+        prober.ProbeAdded(field=FIELD, probe=probe, **definition, **REF),
+        prober.ProbingBegan(from_at=1_000, probe=probe, **began, **REF),
         changed(probe, INITIAL[probe]),  # type: ignore[arg-type]
     )
 
@@ -45,7 +45,7 @@ def test_the_effect_has_what_the_worker_needs() -> None:
             ip="10.0.0.5",
             from_at=8_000,
             anchored=False,
-            **WHO,
+            **REF,
         )
     }
 
@@ -138,7 +138,7 @@ def test_other_probes_wait_for_the_startup_probe() -> None:
     scene.when(of_probe("Liveness", "success"), at=3_000).then()
     scene.when(replace(of_probe("Startup", "success"), started_at=900), at=3_000).then()
     scene.when(of_probe("Startup", "success"), at=5_000).then(
-        prober.GateOpened(id="k0", from_at=5_000, probe="Readiness", **WHO)
+        prober.GateOpened(id="k0", from_at=5_000, probe="Readiness", **REF)
     )
     assert scene.effects
     scene.when(of_probe("Startup", "success"), at=6_000).then()
@@ -160,7 +160,7 @@ def test_a_startup_probe_is_not_run_once_the_container_counts_as_started() -> No
 def test_an_error_counts_as_nothing_and_is_reported_at_intervals() -> None:
     scene = outcome(probing.probed("Readiness"), "failure", at=1_000)
     outcome(scene, "error", at=11_000, output="no such exec").then(
-        prober.ProbeErrored(id="k0", at=11_000, milliseconds=5, output="no such exec", probe="Readiness", **WHO)
+        prober.ProbeErrored(id="k0", at=11_000, milliseconds=5, output="no such exec", probe="Readiness", **REF)
     ).then_kube_events(("Unhealthy", "Readiness probe errored and resulted in unknown state: no such exec"))
     outcome(scene, "error", at=21_000).then()
     outcome(scene, "error", at=311_000)
@@ -212,7 +212,7 @@ def test_the_output_in_an_event_is_truncated() -> None:
 def test_the_result_of_a_dead_container_is_failure(restarts: str, code: int, restarts_again: bool) -> None:
     scene = outcome(probing.probed("Readiness", restarts=restarts), "success")
     ended = prober.ProbingPaused if restarts_again else prober.ProbingEnded
-    scene.when(exited(code), at=9_000).then(changed("Readiness", "failure"), ended(id="k0", probe="Readiness", **WHO))
+    scene.when(exited(code), at=9_000).then(changed("Readiness", "failure"), ended(id="k0", probe="Readiness", **REF))
     assert scene.effects == {}
     scene.when(exited(code), at=9_500).then()
 
@@ -222,7 +222,7 @@ def test_the_end_of_a_container_that_was_not_ready_changes_nothing() -> None:
 
 
 def test_a_container_that_waits_for_its_restart_counts_as_dead() -> None:
-    waits = pod.RestartScheduled(attempt=0, at=5_000, back_off_seconds=10, next_back_off_seconds=20, **WHO)
+    waits = pod.RestartScheduled(attempt=0, at=5_000, back_off_seconds=10, next_back_off_seconds=20, **REF)
     assert probing.probed().when(waits).kinds == ["ResultChanged", "ProbingPaused"]
 
 
@@ -230,14 +230,14 @@ def test_a_container_that_waits_for_its_restart_counts_as_dead() -> None:
 def test_a_terminating_pod_ends_liveness_and_startup_with_success(probe: Any) -> None:
     scene = outcome(probing.probed(probe, started=probe == "Liveness"), "failure", at=1_000)
     expected = [] if probe == "Liveness" else [changed(probe, "success")]
-    scene.when(stopping("Deleted")).then(*expected, prober.ProbingEnded(id="k0", probe=probe, **WHO))
+    scene.when(stopping("Deleted")).then(*expected, prober.ProbingEnded(id="k0", probe=probe, **REF))
     assert scene.effects == {}
     scene.when(exited()).then()
 
 
 def test_a_container_stopped_for_its_failure_keeps_the_result() -> None:
     scene = outcome(probing.probed(definition=Probe(failure_threshold=1)), "failure")
-    scene.when(stopping("LivenessFailed")).then(prober.ProbingEnded(id="k0", probe="Liveness", **WHO))
+    scene.when(stopping("LivenessFailed")).then(prober.ProbingEnded(id="k0", probe="Liveness", **REF))
     assert scene.state.result == "failure"
 
 
@@ -249,7 +249,7 @@ def test_readiness_is_probed_to_the_end() -> None:
 
 def test_events_of_other_containers_and_uids_are_ignored() -> None:
     scene = probing.probed()
-    waits = pod.RestartScheduled(attempt=3, at=5_000, back_off_seconds=10, next_back_off_seconds=20, **WHO)
+    waits = pod.RestartScheduled(attempt=3, at=5_000, back_off_seconds=10, next_back_off_seconds=20, **REF)
     for message in (replace(exited(), id="k9"), replace(stopping("Superseded"), id="k9"), waits):
         scene.when(message).then()
     assert scene.effects
@@ -265,7 +265,7 @@ def test_late_probes_are_reported() -> None:
     scene = probing.probed()
     (effect,) = scene.effects.values()
     scene.when(signals.ProbeLate(intent=effect.intent, late_milliseconds=2_500, agent_late_milliseconds=400)).then(
-        prober.ProbeDelayed(id="k0", late_milliseconds=2_500, agent_late_milliseconds=400, probe="Liveness", **WHO)
+        prober.ProbeDelayed(id="k0", late_milliseconds=2_500, agent_late_milliseconds=400, probe="Liveness", **REF)
     )
 
 
@@ -311,8 +311,8 @@ def test_a_container_that_has_run_for_long_is_not_probed_immediately() -> None:
 
 def test_a_withdrawn_probe_is_removed() -> None:
     scene = probing.probed()
-    scene.when(pod.ProbingWithdrawn(attempt=0, probe="Liveness", **WHO)).then(
-        prober.ProbeRemoved(probe="Liveness", **WHO)
+    scene.when(pod.ProbingWithdrawn(attempt=0, probe="Liveness", **REF)).then(
+        prober.ProbeRemoved(probe="Liveness", **REF)
     )
     assert scene.state is None
 

@@ -16,9 +16,9 @@ from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.podspec import Probe
 from tests.deciders.given import Scene
 from tests.deciders.prober import probing
-from tests.deciders.prober.probing import WHO, changed, counted, exited, outcome, stopping
+from tests.deciders.prober.probing import REF, changed, counted, exited, outcome, stopping
 
-RUN: dict[str, Any] = {"id": "k0", "started_at": 1_000, "probe": "Liveness", **WHO}
+RUN: dict[str, Any] = {"id": "k0", "started_at": 1_000, "probe": "Liveness", **REF}
 LIMIT = 60_000
 """The unjudged limit."""
 WITHDRAWN = prober.KillWithdrawn(**RUN)
@@ -63,7 +63,7 @@ def test_an_unjudged_outcome_is_an_event_and_changes_no_streak() -> None:
             output="late",
             id="k0",
             probe="Liveness",
-            **WHO,
+            **REF,
         )
     )
     explanation = "the agent or the engine was stalled and the machine was short of disk I/O"
@@ -150,7 +150,7 @@ def test_the_end_of_the_container_or_its_probing_withdraws_the_kill() -> None:
     ends = (
         exited(),
         stopping("Deleted"),
-        pod.ProbingWithdrawn(attempt=0, probe="Liveness", **WHO),
+        pod.ProbingWithdrawn(attempt=0, probe="Liveness", **REF),
         probing.wanted(attempt=1, id="k1", started_at=30_000),
         probing.wanted(definition=Probe(failure_threshold=9)),
     )
