@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from chronolet.kernel.kind import Worker
-from chronolet.pod.workers.stops.order import MOST_SANDBOXES, StopsFirst
+from chronolet.pod.workers.stops.order import MOST_SANDBOXES, StopOrder
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 CONTEXT: Any = None
@@ -45,12 +45,12 @@ def under_way(threads: ThreadPoolExecutor, worker: Worker, stop: Stop) -> Future
     return future
 
 
-def waiting(first: StopsFirst, count: int) -> None:
+def waiting(first: StopOrder, count: int) -> None:
     wait_until(lambda: len(first._changed._waiters) == count, "the waiting workers")  # type: ignore[attr-defined]
 
 
-def patient() -> StopsFirst:
-    return StopsFirst(HANG_SECONDS, HANG_SECONDS)
+def patient() -> StopOrder:
+    return StopOrder(HANG_SECONDS, HANG_SECONDS)
 
 
 def test_a_clean_up_waits_for_the_last_container(threads: ThreadPoolExecutor) -> None:
@@ -114,7 +114,7 @@ def test_a_container_waits_for_nothing(threads: ThreadPoolExecutor) -> None:
 
 @pytest.mark.parametrize(("longest", "quiet"), [(0.0, HANG_SECONDS), (HANG_SECONDS, 0.0)], ids=["longest", "quiet"])
 def test_no_worker_waits_longer_than_the_maximum(threads: ThreadPoolExecutor, longest: float, quiet: float) -> None:
-    first, stop, steps = StopsFirst(longest, quiet), Stop(), list[str]()
+    first, stop, steps = StopOrder(longest, quiet), Stop(), list[str]()
     under_way(threads, first.containers(stop), stop)
     first.cleanups(lambda *_: steps.append("removed"))(Effect(), CONTEXT)
     assert steps == ["removed"]
@@ -123,7 +123,7 @@ def test_no_worker_waits_longer_than_the_maximum(threads: ThreadPoolExecutor, lo
 
 def test_workers_wait_longer_while_stops_begin_and_end(threads: ThreadPoolExecutor) -> None:
     now = [0.0]
-    first, stop = StopsFirst(10.0, 1.0, clock=lambda: now[0]), Stop()
+    first, stop = StopOrder(10.0, 1.0, clock=lambda: now[0]), Stop()
     under_way(threads, first.containers(stop), stop)
     now[0] = 0.9
     first.containers(lambda *_: None)(Effect(), CONTEXT)

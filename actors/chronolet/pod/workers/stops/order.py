@@ -31,7 +31,7 @@ _MOST_MEANWHILE = {_CONTAINERS: math.inf, _SANDBOXES: MOST_SANDBOXES, _CLEANUPS:
 """Concurrency limit of each rank while work of a lower rank is in progress."""
 
 
-class StopsFirst:
+class StopOrder:
     """The order of the stops and clean-ups of all pods of one process. Thread-safe."""
 
     def __init__(
