@@ -65,7 +65,7 @@ def test_a_container_with_a_future_date_stays_and_counts_for_no_limit() -> None:
     }
 
 
-def test_a_pod_may_be_accepted_after_its_container_was_created() -> None:
+def test_a_container_of_an_unknown_pod_is_kept_for_the_delay_of_news() -> None:
     assert rules(seen("a", uid="u9", created_at=NOW - NEWS_MS + 1)) == {"a": (False, "news_awaited")}
     assert rules(seen("a", uid="u9", created_at=NOW - NEWS_MS)) == {"a": (True, "deleted_pod")}
 

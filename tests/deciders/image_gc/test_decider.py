@@ -256,7 +256,7 @@ def test_a_run_that_frees_too_little_is_reported() -> None:
     assert story.state.failures == 0
 
 
-def test_a_disk_without_capacity_is_reported() -> None:
+def test_an_unreadable_disk_and_one_without_capacity() -> None:
     story = scene(image("a")).when(looked(image("a"), disk=signals.Disk(error="gone")), at=T0 + 9)
     assert story.only(RunFinished).error == "gone"
     story.then_kube_events()

@@ -65,7 +65,7 @@ def test_an_event_without_a_token_is_not_posted_and_counted_in_the_next() -> Non
     assert [post and post.count for post in found] == [1, 2, None, 4]
 
 
-def test_each_source_and_object_has_its_own_tokens() -> None:
+def test_each_severity_has_its_own_tokens() -> None:
     found = posts(recorded(), recorded(severity="Normal"), recorded(message="b"), burst=1)
     assert [post is not None for post in found] == [True, True, False]
 

@@ -199,7 +199,7 @@ def test_a_worker_that_raises_fails_the_hook() -> None:
         (LifecycleHandler(), "invalid handler: neither exec, httpGet nor sleep"),
     ],
 )
-def test_an_unknown_handler_fails_the_hook(handler: LifecycleHandler, message: str) -> None:
+def test_a_handler_that_cannot_run_fails_the_hook(handler: LifecycleHandler, message: str) -> None:
     life = running(hooked(before=handler)).withdraw()
     assert "hook/app" not in life.effects
     ended = life.only(pod.HookEnded)
