@@ -13,7 +13,6 @@ from chronolet.adapters.images.registry_keys import HostKeyring
 from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.pod import signals
-from chronolet.pod.workers.images import pulling
 from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.ports.runtime.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
@@ -102,16 +101,14 @@ class StalledPullClock:
         self._registry = registry
         self._seconds = itertools.count()
 
-    def monotonic(self) -> float:
+    def __call__(self) -> float:
         return next(self._seconds) if self._registry.half_sent.is_set() else 0
 
 
-def test_a_pull_without_progress_is_aborted(
-    world: World, docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    impatient = World(world.runtime, tmp_path, pulls=Pulls(keyring=NoKeys(), patience_seconds=1.5))
+def test_a_pull_without_progress_is_aborted(world: World, docker_engine: PrivateDocker, tmp_path: Path) -> None:
     with registry_in(docker_engine.namespace, slow=True) as registry:
-        monkeypatch.setattr(pulling, "time", StalledPullClock(registry))
+        pulls = Pulls(keyring=NoKeys(), patience_seconds=1.5, clock=StalledPullClock(registry))
+        impatient = World(world.runtime, tmp_path, pulls=pulls)
         answer = impatient.run(ensure(registry.reference, "IfNotPresent"))
         assert registry.half_sent.is_set()
     assert isinstance(answer, signals.ImageRefused)

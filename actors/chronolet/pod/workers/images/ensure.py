@@ -7,6 +7,7 @@ Input: `wanted.EnsureImage`. Output: calls to the runtime; `PullBegan`, `PullPro
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -35,12 +36,13 @@ _UNAVAILABLE = tuple(f"unexpected HTTP status: {status}" for status in (502, 503
 
 class Pulls(Struct, frozen=True):
     """How images are pulled. `keyring`: registry credentials. `concurrency`: limit on concurrent pulls, None for none.
-    `patience_seconds`: how long a pull may make no progress.
+    `patience_seconds`: how long a pull may make no progress, by `clock`.
     """
 
     keyring: Keyring
     concurrency: int | None = 1
     patience_seconds: float = 60.0
+    clock: Callable[[], float] = time.monotonic
 
 
 def job(runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> Job:
@@ -56,6 +58,7 @@ class ImageWorker:
         self._runtime = runtime
         self._keyring = pulls.keyring
         self._patience = pulls.patience_seconds
+        self._clock = pulls.clock
         self._turns = Turns(pulls.concurrency)
 
     def ensure(self, effect: wanted.EnsureImage, context: EffectContext) -> Signal:
@@ -134,7 +137,7 @@ class ImageWorker:
             )
             context.send(progress)
 
-        watch = Watch(context, self._patience, report)
+        watch = Watch(context, self._patience, report, self._clock)
         try:
             with watch.running():
                 return runtime.pull(

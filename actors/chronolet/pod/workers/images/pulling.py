@@ -112,15 +112,22 @@ class Bytes:
 class Watch:
     """Watches a pull from its own thread; aborts it on cancellation or after `patience_seconds` without progress."""
 
-    def __init__(self, context: EffectContext, patience_seconds: float, report: Callable[[Bytes], None]) -> None:
+    def __init__(
+        self,
+        context: EffectContext,
+        patience_seconds: float,
+        report: Callable[[Bytes], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._context = context
+        self._clock = clock
         self._patience = patience_seconds
         self._report = report
         self._bytes = Bytes()
         self._lock = threading.Lock()
         self._stream: Stream | None = None
         self._over = threading.Event()
-        self._moved_at = time.monotonic()
+        self._moved_at = clock()
         self._last = ""
         self.stalled = False
 
@@ -150,13 +157,13 @@ class Watch:
         status = f"{step.layer}: {step.status}" if step.layer else step.status
         message = f"{status} {step.done}/{step.total}" if step.total else status
         if message != self._last:
-            self._last, self._moved_at = message, time.monotonic()
+            self._last, self._moved_at = message, self._clock()
         if self._bytes.take(step):
             self._report(self._bytes)
 
     def _watch(self) -> None:
         while not self._over.wait(_SLICE_SECONDS):
-            self.stalled = self.stalled or time.monotonic() - self._moved_at > self._patience
+            self.stalled = self.stalled or self._clock() - self._moved_at > self._patience
             if self.stalled or self._context.cancelled.is_set():
                 self._close()
 
