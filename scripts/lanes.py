@@ -29,7 +29,13 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = ("tests/deciders", "tests/rules")
 """The check `branches` of scripts/test runs them, with their coverage."""
-BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
+BY_FILE = (
+    "tests/attacks",
+    "tests/contracts",
+    "tests/e2e",
+    "tests/integration/effects",
+    "tests/integration/effects/pod",
+)
 """Folders whose files are units; elsewhere a folder is one."""
 LONGEST_FIRST = (
     "tests/corpus",
@@ -45,7 +51,7 @@ LONGEST_FIRST = (
     "tests/e2e/test_gc.py",
     "tests/integration/process",
     "tests/e2e/test_slow_images.py",
-    "tests/integration/effects/test_pod_workers.py",
+    "tests/integration/effects/pod/test_starts.py",
     "tests/e2e/test_commands.py",
     "tests/integration/keeper",
     "tests/adapters",
@@ -58,7 +64,7 @@ LONGEST_FIRST = (
     "tests/e2e/test_devices.py",
     "tests/integration/redis_guard",
     "tests/integration/kube_events",
-    "tests/integration/effects/test_volumes.py",
+    "tests/integration/effects/pod/test_volumes.py",
     "tests/kernel/storage",
     "tests/adapters/redis_server",
     "tests/kernel/hosting",

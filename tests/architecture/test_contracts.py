@@ -30,6 +30,7 @@ BREAKS = {
     "a state draws lots": ("pleg/state.py", "import random", "no clock"),
     "a decider starts a thread": ("keeper/decider.py", "import threading", "no clock"),
     "a helper of a decider does I/O": ("pod/planning/backoff.py", "import socket", "no clock"),
+    "a helper in a folder of pleg reads the clock": ("pleg/containers/changes.py", "import time", "no clock"),
     "a rule reads a file": ("rules/names/names.py", "import pathlib", "no clock"),
     "the kernel learns of pods": (
         "kernel/step/ledger.py",

@@ -1,6 +1,7 @@
 """A full disk below the state folder, with the agent's own Redis on it: the agent gives up its reserve and goes on.
 
-An engine without room is in tests/integration/effects/test_full_disk.py; what its images take, in tests/e2e/test_gc.py.
+An engine without room is in tests/integration/effects/pod/test_full_disk.py; what its images take, in
+tests/e2e/test_gc.py.
 """
 
 from __future__ import annotations

@@ -13,16 +13,18 @@ import pytest
 
 from chronolet.adapters.probes import health, tcp
 from chronolet.container_gc import effects as collecting
-from chronolet.container_gc import plan
+from chronolet.container_gc.planning import plan
 from chronolet.devices import evolve
 from chronolet.devices.claims import waiting
 from chronolet.kube_events import effects as event_effects
 from chronolet.kube_events import policy as event_policy
 from chronolet.pleg import decider as pleg_decider
+from chronolet.pleg.containers.changes import changes
 from chronolet.pod.planning import probing, starting
 from chronolet.pod.status import status
 from chronolet.ports.kube_sinks import Outcome
-from chronolet.prober import decider, reporting, schedule, worker
+from chronolet.prober import decider, reporting, schedule
+from chronolet.prober.workers import probe_worker
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 from tests.conformance.drivers import probe_handlers
@@ -56,7 +58,7 @@ def _first_failure_ends(name: Any, look: Any, judge: Any) -> plan.Judged:
 
 
 def _uncut(state: Any, message: Any) -> Any:
-    return tuple(pleg_decider._all_news(state, message.seen))
+    return tuple(changes(state, message.observed))
 
 
 _OPENED = evolve._CHANGES[devices.RegistryOpened]
@@ -77,7 +79,7 @@ BREAKS: dict[str, Break] = {
     "a warning is not reported": Break(
         reporting, "kube_events_for", lambda *_: (), "probes", "http_redirect_other_host_not_followed"
     ),
-    "errors are not tried again": Break(worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
+    "errors are not tried again": Break(probe_worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
     "an error of the health service is taken for one of the asking": Break(
         health, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
     ),
@@ -137,7 +139,7 @@ BREAKS: dict[str, Break] = {
     "one stage that fails ends the run": Break(
         plan, "_stage", _first_failure_ends, "container_gc", "stages_run_even_if_an_earlier_one_fails"
     ),
-    "no listing is cut off": Break(pleg_decider, "_listing_news", _uncut, "pleg", "full_channel_drops_events"),
+    "no listing is cut off": Break(pleg_decider, "_listing_events", _uncut, "pleg", "full_channel_drops_events"),
     "young containers are probed at once": Break(
         schedule, "spread", lambda *_: 0, "probes", "first_probe_jitter_on_young_kubelet"
     ),

@@ -1,9 +1,9 @@
-"""given / when / then for deciders, with the laws that hold for all of them checked on the way.
+"""given / when / then for deciders, which also checks the laws that hold for all deciders.
 
     given(DECIDER, happened).when(message, at=5_000).then(expected, expected)
 
-Every event and message goes over the wire and back, the state through its snapshot form; evolve must not raise, each
-subject has one effect, `outstanding` says the same twice, and a Due yields something and moves on.
+Every event and message is encoded and decoded, and so is the state in its snapshot form. `evolve` must not raise, each
+subject has one effect, `outstanding` is deterministic, and each Due yields events and a later `due`.
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ E = TypeVar("E", bound=Event)
 
 
 class Scene:
-    """A decider with the state it has come to. `said` holds the events of the last decision."""
+    """A decider with its present state. `events`: those of the last decision."""
 
     def __init__(self, decider: Decider[Any], events: Iterable[Event] = ()) -> None:
         self.decider = decider
         self.state: Any = decider.initial
-        self.said: Sequence[Event] = ()
+        self.events: Sequence[Event] = ()
         self.at = 0
         self.history: list[Event] = []
         for event in events:
             self._fold(event)
 
     def when(self, message: Message, *, at: int | None = None) -> Self:
-        """One message; `at` in milliseconds, else no time has passed."""
+        """Handle a message at `at` (milliseconds); without it, no time passes."""
         self.at = self.at if at is None else at
         before = None if self.state is None else self.decider.due(self.state)
         state = self.decider.initial if self.state is None else self.state
-        self.said = tuple(self.decider.decide(state, over_the_wire(message), self.at))
-        for event in self.said:
+        self.events = tuple(self.decider.decide(state, over_the_wire(message), self.at))
+        for event in self.events:
             self._fold(event)
         if isinstance(message, Due):
-            assert self.said, f"a Due at {message.at} yielded nothing"
+            assert self.events, f"a Due at {message.at} yielded nothing"
             after = None if self.state is None else self.decider.due(self.state)
             assert after is None or after > message.at, f"due at {before}, and at {after} after its events"
         return self
 
     def then(self, *expected: Event) -> Self:
-        """The events of the last decision, KubeEvents apart."""
+        """Check the events of the last decision, without KubeEvents."""
         assert self.facts == expected
         return self
 
-    def tells(self, *expected: tuple[str, str]) -> Self:
-        """The KubeEvents of the last decision, as (reason, message)."""
-        assert self.told == expected
+    def then_kube_events(self, *expected: tuple[str, str]) -> Self:
+        """Check the KubeEvents of the last decision, as (reason, message)."""
+        assert self.reasons_and_texts == expected
         return self
 
     @property
     def facts(self) -> tuple[Event, ...]:
         """The events of the last decision without KubeEvents."""
-        return tuple(event for event in self.said if not isinstance(event, kube_events.Recorded))
+        return tuple(event for event in self.events if not isinstance(event, kube_events.Recorded))
 
     @property
     def kinds(self) -> list[str]:
-        """Their class names."""
+        """The class names of `facts`."""
         return [type(event).__name__ for event in self.facts]
 
     def only(self, kind: type[E]) -> E:
@@ -73,28 +73,28 @@ class Scene:
         return found
 
     @property
-    def told(self) -> tuple[tuple[str, str], ...]:
+    def reasons_and_texts(self) -> tuple[tuple[str, str], ...]:
         """Reason and message of the KubeEvents of the last decision."""
         return tuple((event.reason, event.message) for event in self.recorded)
 
     @property
     def recorded(self) -> tuple[kube_events.Recorded, ...]:
         """The KubeEvents of the last decision."""
-        return tuple(event for event in self.said if isinstance(event, kube_events.Recorded))
+        return tuple(event for event in self.events if isinstance(event, kube_events.Recorded))
 
     @property
     def effects(self) -> dict[str, Effect]:
-        """What should be running, by subject."""
+        """The outstanding effects by subject."""
         wanted = [] if self.state is None else self.decider.outstanding(self.state)
         return {effect.subject: effect for effect in wanted}
 
     @property
     def due(self) -> int | None:
-        """When the entity is to be woken."""
+        """The time at which the state next needs a decision."""
         return None if self.state is None else self.decider.due(self.state)
 
     def wake(self) -> Self:
-        """Let the time come that `due` names."""
+        """Advance to `due` and handle the Due."""
         assert self.due is not None
         return self.when(Due(at=self.due), at=max(self.due, self.at))
 
@@ -108,12 +108,12 @@ class Scene:
 
 
 def given(decider: Decider[Any], *events: Event) -> Scene:
-    """A scene in which these events have happened."""
+    """A scene after these events."""
     return Scene(decider, events)
 
 
 def over_the_wire(message: Any) -> Any:
-    """The message as the other side reads it."""
+    """The message, encoded and decoded."""
     if isinstance(message, Signal):
         data = msgspec.msgpack.encode(message)
         back = msgspec.msgpack.decode(data, type=type(message))
@@ -127,14 +127,14 @@ def over_the_wire(message: Any) -> Any:
 
 
 def through_snapshot(state: Any) -> Any:
-    """The state as a snapshot would give it back."""
+    """The state, written to a snapshot and read back."""
     back = decode_states(type(state), encode_states({"one": EntityImage(state=state)}))["one"].state
     assert back == state
     return back
 
 
 def check_effects(decider: Decider[Any], state: Any) -> None:
-    """One effect a subject, and the same wishes when asked again."""
+    """Check that each subject has one effect and that `outstanding` is deterministic."""
     wanted = list(decider.outstanding(state))
     subjects = [effect.subject for effect in wanted]
     assert len(subjects) == len(set(subjects)), subjects

@@ -1,4 +1,4 @@
-"""A node on which nothing happens: its collectors and its keeper look again and again, and the log hardly grows."""
+"""On an idle node, collectors and keeper inspect repeatedly and write almost nothing."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 
 
 def written(scene: Scene, every: int, message: Any, hours: int = 1) -> list[str]:
-    """What is written in the hours after a first look, by class."""
+    """The events of the hours after a first inspection, by class."""
     scene.when(message, at=T0)
-    assert scene.said, "the first look is news"
+    assert scene.events, "the first inspection is recorded"
     found: list[str] = []
     for at in range(T0 + every, T0 + hours * HOUR + 1, every):
-        found += [type(event).__name__ for event in scene.when(message, at=at).said]
+        found += [type(event).__name__ for event in scene.when(message, at=at).events]
     return found
 
 
@@ -50,5 +50,5 @@ def test_the_keeper_writes_nothing() -> None:
     begun = keeper.ShardLetGo(shard="pod/9", unowned_since=1)
     measured = keeping.LogMeasured(last=f"{T0}-50", archived="0-0", begun_at=T0, needed={}, unowned={"pod/9": 1})
     scene = given(KEEPER, begun)
-    found = [scene.when(measured, at=T0 + minute * MINUTE).said for minute in range(60)]
+    found = [scene.when(measured, at=T0 + minute * MINUTE).events for minute in range(60)]
     assert [event for events in found for event in events] == []

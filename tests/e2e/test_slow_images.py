@@ -39,14 +39,14 @@ def readied(node: Node) -> list[str]:
 def test_one_pull_at_a_time_and_what_is_there_waits_for_none(own_node: Node, slow: Registry, quick: Registry) -> None:
     own_node.start()
     own_node.write("a-slow.yaml", running("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", running("quick", quick))
     wait_for_pulling(own_node, "quick")
     own_node.write("c-there.yaml", pod("there"))
     own_node.wait_until_running("there")
     assert readied(own_node) == []
     assert not quick.asked.is_set()
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow", "quick")
     assert readied(own_node) == ["slow", "quick"]
     (waited,) = own_node.journal.events(pods.ImageReady, pod="default/quick")
@@ -57,11 +57,11 @@ def test_several_pulls_at_once_by_setting(own_node: Node, slow: Registry, quick:
     own_node.environ["CHRONOLET_SERIALIZE_IMAGE_PULLS"] = "false"
     own_node.start()
     own_node.write("a-slow.yaml", running("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", running("quick", quick))
     own_node.wait_until_running("quick")
     assert readied(own_node) == ["quick"]
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow")
 
 
@@ -69,10 +69,10 @@ def test_the_number_of_pulls_at_once_is_a_setting(own_node: Node, slow: Registry
     own_node.environ |= {"CHRONOLET_SERIALIZE_IMAGE_PULLS": "false", "CHRONOLET_MAX_PARALLEL_IMAGE_PULLS": "1"}
     own_node.start()
     own_node.write("a-slow.yaml", running("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", running("quick", quick))
     wait_for_pulling(own_node, "quick")
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow", "quick")
     assert readied(own_node) == ["slow", "quick"]
 
@@ -80,14 +80,14 @@ def test_the_number_of_pulls_at_once_is_a_setting(own_node: Node, slow: Registry
 def test_the_removal_of_a_pod_ends_its_pull(own_node: Node, slow: Registry, quick: Registry) -> None:
     own_node.start()
     file = own_node.write("slow.yaml", running("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("quick.yaml", running("quick", quick))
     wait_for_pulling(own_node, "quick")
     file.unlink()
     own_node.wait_until_gone("slow")
-    assert not slow.let_go.is_set()
+    assert not slow.released.is_set()
     own_node.wait_until_running("quick")
-    slow.let_go.set()
+    slow.released.set()
     own_node.write("later.yaml", running("later", quick))
     own_node.wait_until_running("later")
     assert own_node.docker.images(name=slow.reference) == [], "the engine went on with what nobody wanted"
@@ -102,14 +102,14 @@ def test_a_pull_in_which_nothing_moves_is_given_up_and_tried_again(own_node: Nod
     assert words.startswith(
         f'pull of image "{slow.reference}" was given up because of no progress for 5s, latest progress: "'
     )
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow")
 
 
 def test_an_agent_that_is_killed_in_a_pull_goes_on_with_it(own_node: Node, slow: Registry) -> None:
     own_node.start()
     own_node.write("slow.yaml", running("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     wait_for_pulling(own_node, "slow")
     own_node.kill9()
     own_node.start()
@@ -117,7 +117,7 @@ def test_an_agent_that_is_killed_in_a_pull_goes_on_with_it(own_node: Node, slow:
     own_node.journal.wait_for(
         "the next pull", lambda: len(own_node.journal.events(kube_events.Recorded, **pulling)) == 2
     )
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow")
     for kind in (pods.ImageEnsureRequested, pods.ImageReady, pods.ContainerStartRequested, pods.ContainerStarted):
         assert len(own_node.journal.events(kind)) == 1, kind

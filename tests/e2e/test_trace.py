@@ -75,7 +75,7 @@ def traced_with(node: Node, name: str, words: str) -> str:
 def test_a_slow_pull_and_the_pull_that_waits_behind_it(own_node: Node, slow: Registry, quick: Registry) -> None:
     node = started(own_node)
     node.write("slow.yaml", pod("slow", shell("app", image=slow.reference)))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     node.write("quick.yaml", pod("quick", shell("app", image=quick.reference)))
     behind = f"1 of at most 1 pull was running ({slow.reference})"
     line = traced_with(node, "pod/quick", behind)
@@ -84,7 +84,7 @@ def test_a_slow_pull_and_the_pull_that_waits_behind_it(own_node: Node, slow: Reg
 
     line = traced_with(node, "slow", "its pull has been running for ")
     assert f"getting image {slow.reference} for container app: " in line
-    slow.let_go.set()
+    slow.released.set()
     node.wait_until_running("slow", "quick")
 
     slowest, queued = first_line(node, "pod/slow"), first_line(node, "pod/quick")

@@ -1,4 +1,4 @@
-"""What containers use by the kernel's files is what Docker says that they use."""
+"""The usage of containers by the kernel's files matches Docker's figures."""
 
 from typing import Any
 
@@ -16,18 +16,18 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 MIB = 1 << 20
 
 
-def said(runtime: DockerRuntime, container: str) -> bytes:
+def output(runtime: DockerRuntime, container: str) -> bytes:
     pieces = runtime.logs(container, follow=False, tail=None, since=None, timestamps=False)
     return b"".join(piece for _, piece in pieces)
 
 
-def docker_says(engine: PrivateDocker, container: str) -> dict[str, Any]:
-    """By its own statistics, which take a second."""
+def docker_stats(engine: PrivateDocker, container: str) -> dict[str, Any]:
+    """Docker's statistics, which take a second."""
     found: dict[str, Any] = engine.api().stats(container, stream=False)
     return found
 
 
-def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) -> None:
+def test_the_usage_of_a_real_container_matches_dockers_figures(docker_engine: PrivateDocker) -> None:
     runtime = DockerRuntime(docker_engine.host, timeout_seconds=HANG_SECONDS)
     box = runtime.create_sandbox(SandboxSpec(name="usage-box", labels={}, image=PAUSE.reference, hostname="h"))
     runtime.start(box)
@@ -39,11 +39,11 @@ def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) ->
         image=BUSYBOX.reference,
         command=["/bin/sh", "-c", f"({burn}; {write}; echo done; sleep 3600) 2>/dev/null"],
         memory_bytes=64 * MIB,
-        cpu_milli=50,  # less than it gets on any machine, so that it is throttled
+        cpu_milli=50,  # less than it uses on any machine, so that it is throttled
     )
     app = runtime.create_container(spec)
     runtime.start(app)
-    wait_until(lambda: said(runtime, app) == b"done\n", "a container at rest")
+    wait_until(lambda: output(runtime, app) == b"done\n", "a container at rest")
 
     def pid(container_id: str) -> int:
         found = runtime.inspect(container_id)
@@ -53,7 +53,7 @@ def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) ->
     assert folders is not None
     reader = Reader(Files())
     before = reader.usage(folders)
-    docker = docker_says(docker_engine, app)
+    docker = docker_stats(docker_engine, app)
     own = reader.usage(folders)
     assert before is not None
     assert own is not None
@@ -66,14 +66,14 @@ def test_a_real_container_uses_what_docker_says(docker_engine: PrivateDocker) ->
     assert own.threads == docker["pids_stats"]["current"]
     assert 0 < own.processes <= own.threads
     assert 0 < own.rss_bytes <= own.memory_bytes
-    assert own.cache_bytes >= 3 * MIB, "the file it has written"
+    assert own.cache_bytes >= 3 * MIB, "the file that it wrote"
 
     layer = measured(upper_layer(reader.first_process(folders)), lambda: False, 1_000)
     assert layer is not None
     assert layer.used_bytes >= 3 * MIB
     runtime.kill(app)
     runtime.wait(app, HANG_SECONDS)
-    wait_until(lambda: reader.usage(folders) is None, "a cgroup that has ended")
+    wait_until(lambda: reader.usage(folders) is None, "the removal of the cgroup")
     runtime.remove(app)
     runtime.remove(box)
     runtime.close()

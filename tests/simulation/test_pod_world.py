@@ -26,9 +26,9 @@ from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.kind import EffectFailed
 from chronolet.pleg import decider as pleg_decider
-from chronolet.pleg.relisting import Relisting
+from chronolet.pleg.workers.listings import Relisting
 from chronolet.pod import effects
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.ports.devices.cdi import NoCdi
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.registries import NoKeys
@@ -126,7 +126,7 @@ class World:
             listed = self.listing.relisted()
         except Refusal:
             return
-        for event in self.pleg.when(listed).said:
+        for event in self.pleg.when(listed).events:
             if isinstance(event, pleg.ContainerStarted | pleg.ContainerDied) and self.pod.state is not None:
                 self.pod.when(event)
 

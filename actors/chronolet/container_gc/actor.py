@@ -27,7 +27,7 @@ def kind(
     """Build the Kind; without workers it only folds events."""
     begins = (pod.SpecAccepted, pod.PodAdopted, pod.SandboxStartRequested)
     ends = (pod.SandboxStopRequested, pod.CgroupReleased, pod.PodEnded)
-    heard = (*begins, *ends, manifests.FolderRead, kernel.BallastGivenUp)
+    subscribed = (*begins, *ends, manifests.FolderRead, kernel.BallastGivenUp)
     return Kind(
         name="container_gc",
         shards=1,
@@ -35,7 +35,7 @@ def kind(
         format=1,
         decider=DECIDER,
         commands={container_gc.CollectContainers: _node},
-        subscribes=dict.fromkeys(heard, _node),
+        subscribes=dict.fromkeys(subscribed, _node),
         precedence=9,
         at_start=(NODE,),
         effects=effects or {},

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, assert_never
 
-from chronolet.container_gc import plan, signals, wanted
+from chronolet.container_gc import signals, wanted
 from chronolet.container_gc.evolve import after, evolve
+from chronolet.container_gc.planning import plan
+from chronolet.container_gc.planning.verdicts import Pods
 from chronolet.container_gc.state import Reported, RequestedRun, Run, State
-from chronolet.container_gc.verdicts import Pods
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
 from chronolet.rules.names.aggregate import aggregate
 from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod

@@ -16,8 +16,9 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from chronolet.image_gc import ages, outcome, plan, signals, wanted
+from chronolet.image_gc import signals, wanted
 from chronolet.image_gc.evolve import after, evolve
+from chronolet.image_gc.planning import ages, outcome, plan
 from chronolet.image_gc.policy import collects
 from chronolet.image_gc.state import Reported, RequestedRun, Run, State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed

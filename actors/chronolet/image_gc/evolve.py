@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from chronolet.image_gc.ages import clamped, recorded
+from chronolet.image_gc.planning.ages import clamped, recorded
 from chronolet.image_gc.state import Reported, RequestedRun, Run, State
 from chronolet_schemas import image_gc
 from chronolet_schemas.envelope import Event

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from chronolet.image_gc.pinning import pinned
+from chronolet.image_gc.planning.pinning import pinned
 from chronolet.image_gc.signals import Disk, Looked
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.images import HeldImage, Images

@@ -129,18 +129,20 @@ def _delivery_ended(policy: Policy, state: State, result: signals.DeliveryResult
     if result.delivered:
         yield kube_events.Delivered(sink=name, upto=last, count=result.delivered)
     if result.failure:
-        tries = 1 if settled else sink.tries + 1
-        yield _failed(policy.sinks[name], state, name, last + 1, tries=tries, error=result.failure, now=now)
+        attempts = 1 if settled else sink.tries + 1
+        yield _failed(policy.sinks[name], state, name, last + 1, attempts=attempts, error=result.failure, now=now)
 
 
-def _failed(rules: Rules, state: State, sink: str, number: int, *, tries: int, error: str, now: int) -> Event:
+def _failed(rules: Rules, state: State, sink: str, number: int, *, attempts: int, error: str, now: int) -> Event:
     post = state.posts[number].name
-    if tries >= rules.max_tries:
+    if attempts >= rules.max_tries:
         return kube_events.GivenUp(
             sink=sink, first=number, last=number, count=1, reason="tries", name=post, error=error
         )
-    retry_at = rules.retry_at(now, tries=tries, sink=sink, name=post)
-    return kube_events.DeliveryFailed(sink=sink, number=number, name=post, tries=tries, error=error, retry_at=retry_at)
+    retry_at = rules.retry_at(now, attempts=attempts, sink=sink, name=post)
+    return kube_events.DeliveryFailed(
+        sink=sink, number=number, name=post, tries=attempts, error=error, retry_at=retry_at
+    )
 
 
 # -- outstanding effects -----------------------------------------------------------------------------------------------

@@ -46,13 +46,13 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     pause: int = RETRY_PAUSE
     """Pause before a retry, in milliseconds."""
 
-    def retry_at(self, now: int, *, tries: int, sink: str, name: str) -> int:
+    def retry_at(self, now: int, *, attempts: int, sink: str, name: str) -> int:
         """When to retry a post after this many failed attempts.
 
         The first pause is a fraction of the whole, so that not all nodes return to a server at the same time. It is
         derived from the name of the post, because a decider uses no randomness.
         """
-        share = zlib.crc32(f"{sink}/{name}".encode()) if tries == 1 else _ALL
+        share = zlib.crc32(f"{sink}/{name}".encode()) if attempts == 1 else _ALL
         return now + max(1, self.pause * share // _ALL)
 
     def too_many(self, waiting: int) -> int:

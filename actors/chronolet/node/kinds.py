@@ -38,13 +38,13 @@ from chronolet.node.shares import holding, policy
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
-from chronolet.pleg.relisting import Ahead
+from chronolet.pleg.workers.listings import Ahead
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.prober import actor as prober
 from chronolet.prober import effects as prober_effects
-from chronolet.prober.outside import Outside as ProbersOutside
+from chronolet.prober.workers.outside import Outside as ProbersOutside
 from chronolet.qos import actor as qos
 from chronolet.qos import effects as qos_effects
 from chronolet_schemas.keys import shards_of

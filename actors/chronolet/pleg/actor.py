@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pleg.decider import decider
-from chronolet.pleg.holding_back import Policy
+from chronolet.pleg.probe_kills.holding_back import Policy
 from chronolet.pleg.state import State
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Message

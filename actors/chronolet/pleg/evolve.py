@@ -8,7 +8,7 @@ from __future__ import annotations
 import immutables
 from msgspec.structs import replace
 
-from chronolet.pleg.evolve_kills import probe_kills
+from chronolet.pleg.probe_kills.evolve import probe_kills
 from chronolet.pleg.state import Run, State, Unread
 from chronolet_schemas import pleg
 from chronolet_schemas.envelope import Event

@@ -11,11 +11,11 @@ from typing import Literal
 from chronolet_schemas.envelope import Message, Signal
 
 
-class Seen(Message, frozen=True, kw_only=True):
-    """One container as an inspect or a listing shows it. `container` is POD for a sandbox.
+class ContainerObserved(Signal, frozen=True, kw_only=True):
+    """One observation of a container, from a line of the event stream or an inspect. `container` is POD for a sandbox.
 
-    `state`: created, running, exited, removed (confirmed by a 404) or unknown. `detailed` is False when exit code,
-    reason and times are unknown. Times in milliseconds, 0 if unknown.
+    `state`: created, running, exited, removed (noticed, or confirmed by a 404) or unknown. `detailed` is False when
+    exit code, reason and exact times are unknown. Times in milliseconds by the runtime's clock, 0 if unknown.
     """
 
     pod: str
@@ -55,35 +55,28 @@ class StreamBroken(Signal, frozen=True, kw_only=True):
     error: str
 
 
-class Noticed(Signal, frozen=True, kw_only=True):
-    """One line of the event stream. `at`: its time by the runtime's clock.
+class OomKilled(Signal, frozen=True, kw_only=True):
+    """A process of the container was killed for lack of memory. If the container dies of it, its death follows."""
 
-    For `die` the worker may add `started_at` and `finished_at` from an inspect; an OOM kill sends `oom` before `die`.
-    """
-
-    action: Literal["create", "start", "die", "destroy", "oom"]
     pod: str
     uid: str
     container: str
     attempt: int
     id: str
-    at: int
-    exit_code: int = 0
-    started_at: int = 0
-    finished_at: int = 0
 
 
 class Relisted(Signal, frozen=True, kw_only=True):
     """A complete listing that began at `began_at` (milliseconds, by the agent's clock).
 
-    `seen`: the inspected containers: new, different from the last listing, or confirmed gone (an id is never reused, so
-    a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`: containers in the
-    whole listing. `partial`: the rest of the listing follows, so a pod missing from `unread` may still be unreadable.
+    `observed`: the inspected containers: new, different from the last listing, or confirmed gone (an id is never
+    reused, so a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`:
+    containers in the whole listing. `partial`: the rest of the listing follows, so a pod missing from `unread` may
+    still be unreadable.
     """
 
     began_at: int
     count: int
-    seen: Sequence[Seen] = ()
+    observed: Sequence[ContainerObserved] = ()
     unread: Sequence[Unread] = ()
     partial: bool = False
 

@@ -10,7 +10,9 @@ from chronolet.kernel.decider import Effect
 
 
 class FollowRuntime(Effect, frozen=True, kw_only=True):
-    """Follow the runtime's event stream. Sends StreamOpened, a Noticed for each notice, and StreamBroken on failure."""
+    """Follow the runtime's event stream. Sends StreamOpened, then for each notice a ContainerObserved or OomKilled
+    (nothing for a creation), and StreamBroken on failure.
+    """
 
 
 class Relist(Effect, frozen=True, kw_only=True):

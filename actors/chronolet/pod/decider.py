@@ -5,9 +5,9 @@ Input: desired state (`manifests`), observed state (`pleg`), probe results (`pro
 Output: events of the pod. Next: the host, which runs the effects in `outstanding`. Source: pkg/kubelet/pod_workers.go,
 kuberuntime.
 
-A decision has two halves. First `record`, `answers` and `runtime_news` derive facts from the message. Then `plan` is
-called with the resulting state until it returns no more events. Every event is checked against the transition table in
-`phases` and is followed by its KubeEvents from `event_reasons`.
+A decision has two halves. First `record`, `effect_results` and `observed_containers` derive facts from the message.
+Then `plan` is called with the resulting state until it returns no more events. Every event is checked against the
+transition table in `phases` and is followed by its KubeEvents from `event_reasons`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
-from chronolet.pod import answers, phases, runtime_news, signals
+from chronolet.pod import phases, signals
 from chronolet.pod.admission import admission, adoption, pull_secrets, record
 from chronolet.pod.admission.node_policy import Policy, rejection, warning
-from chronolet.pod.evolve import evolve
+from chronolet.pod.evolve.pod import evolve
+from chronolet.pod.facts import effect_results, observed_containers
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.planning import probing
 from chronolet.pod.planning.plan import plan
@@ -61,7 +62,7 @@ def _facts(state: State, message: Message, now: int) -> Sequence[Event]:
         case pleg.ContainerStarted() | pleg.ContainerDied() | prober.ResultChanged():
             return _observation(state, message, now)
         case signals.EffectResult() | EffectFailed():
-            return answers.answered(state, message, now)
+            return effect_results.answered(state, message, now)
         case devices.ClaimEvent() | qos.CgroupReady() | qos.PodRefused() | qos.HostPortsAwaited():
             return admission.answered(state, message, now)
         case Due():
@@ -91,9 +92,9 @@ def _observation(
 ) -> Sequence[Event]:
     match message:
         case pleg.ContainerStarted():
-            return runtime_news.started(state, message)
+            return observed_containers.started(state, message)
         case pleg.ContainerDied():
-            return runtime_news.died(state, message, now)
+            return observed_containers.died(state, message, now)
         case _:
             return tuple(probing.result_changed(state, message))
 

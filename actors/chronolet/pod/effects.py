@@ -16,15 +16,15 @@ from typing import NamedTuple
 from chronolet.kernel.effects.pace import Pace
 from chronolet.kernel.kind import Effect, Job
 from chronolet.pod import signals, wanted
-from chronolet.pod.workers import images
 from chronolet.pod.workers.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
 from chronolet.pod.workers.exits import ExitWorker
 from chronolet.pod.workers.hooks import HookWorker
+from chronolet.pod.workers.images import ensure
 from chronolet.pod.workers.lookup import FindWorker
 from chronolet.pod.workers.outside import Outside
 from chronolet.pod.workers.sandboxes import SandboxWorker
 from chronolet.pod.workers.spec_files import record_end_first
-from chronolet.pod.workers.stops_first import StopsFirst
+from chronolet.pod.workers.stops.order import StopOrder
 from chronolet_schemas.envelope import Signal
 
 __all__ = ["UNKNOWN_EXIT", "Outside", "exit_reason", "jobs"]
@@ -56,14 +56,14 @@ def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mappi
     """
     sandboxes, containers = SandboxWorker(outside), ContainerWorker(outside)
     hooks, exits, finding = HookWorker(outside), ExitWorker(outside), FindWorker(outside)
-    first = StopsFirst()
+    order = StopOrder()
     plain: dict[type[Effect], Job] = {
         wanted.StartSandbox: Job(
             sandboxes.start, _START_SECONDS, _lane("sandbox"), start_limits.sandboxes, _oldest_pod, _sandbox_up
         ),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
-        wanted.StopSandbox: Job(first.sandboxes(sandboxes.stop), _stop_seconds, lane=_pods_own("stop")),
-        wanted.EnsureImage: images.job(outside.runtime, outside.pulls, outside.spans),
+        wanted.StopSandbox: Job(order.sandboxes(sandboxes.stop), _stop_seconds, lane=_pods_own("stop")),
+        wanted.EnsureImage: ensure.job(outside.runtime, outside.pulls, outside.spans),
         wanted.CreateContainer: Job(
             containers.create, _START_SECONDS, _lane("create"), start_limits.creations, _oldest_pod, _created
         ),
@@ -73,11 +73,11 @@ def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mappi
         wanted.FindSandbox: Job(finding.sandbox, _READ_SECONDS),
         wanted.FindContainer: Job(finding.container, _READ_SECONDS),
         wanted.DiscardContainer: Job(finding.discard, _REMOVE_SECONDS),
-        wanted.StopContainer: Job(first.containers(containers.stop), _stop_seconds, lane=_pods_own("stop")),
+        wanted.StopContainer: Job(order.containers(containers.stop), _stop_seconds, lane=_pods_own("stop")),
         wanted.PrepareHook: Job(hooks.prepare, _START_SECONDS),
         wanted.RunHook: Job(hooks.run, _HOOK_SECONDS, lane=_pods_own("hook")),
         wanted.ReadExit: Job(exits.read, _READ_SECONDS),
-        wanted.Cleanup: Job(first.cleanups(sandboxes.cleanup), _REMOVE_SECONDS, _lane("cleanup")),
+        wanted.Cleanup: Job(order.cleanups(sandboxes.cleanup), _REMOVE_SECONDS, _lane("cleanup")),
     }
     return {effect: replace(job, run=record_end_first(outside.specs, job.run)) for effect, job in plain.items()}
 

@@ -1,8 +1,8 @@
 """The effects that should be running for a pod's state. Pure.
 
 Input: State. Output: the Effects of `wanted`, at most one for each subject. Next: the host, which starts and cancels
-them, and `answers`, which ignores results of any others. An intent identifies one request: uid, attempt, and the number
-of failures before it.
+them, and `effect_results`, which ignores results of any others. An intent identifies one request: uid, attempt, and the
+number of failures before it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet.pod.admission import admission, pull_secrets
 from chronolet.pod.planning import lifecycle
 from chronolet.pod.state import ON_ITS_WAY, Container, State, Stop, Stray, Termination
 from chronolet.pod.wanted import Origin, Wanted
-from chronolet.rules.refs import ContainerOfPod
+from chronolet.rules.refs import AttemptRef, ContainerOfPod, SandboxRef
 from chronolet_schemas.devices import Answer
 from chronolet_schemas.pod import Ending
 from chronolet_schemas.podspec import Pod
@@ -71,32 +71,34 @@ def _sandbox(state: State) -> Iterator[Wanted]:
         yield wanted.FindSandbox(
             subject="sandbox",
             intent=f"find/{where}/{sandbox.failures}",
-            pod=state.pod,
-            uid=state.uid,
-            attempt=sandbox.attempt,
+            **_sandbox_ref(state),
         )
     elif sandbox.phase == "starting":
         yield wanted.StartSandbox(
             subject="sandbox",
             intent=f"start/{where}/{sandbox.failures}",
-            pod=state.pod,
-            uid=state.uid,
-            attempt=sandbox.attempt,
             spec_hash=sandbox.spec_hash,
             manifest=state.manifest,
             origin=_origin(state),
             cgroup_parent=state.share.parent,
             begun_at=state.accepted_at,
+            **_sandbox_ref(state),
         )
     elif sandbox.phase == "stopping" and not sandbox.retry_at:
         yield wanted.StopSandbox(
             subject="sandbox",
             intent=f"stop/{where}/{sandbox.stop_tries}",
-            pod=state.pod,
-            uid=state.uid,
-            attempt=sandbox.attempt,
             id=sandbox.id,
+            **_sandbox_ref(state),
         )
+
+
+def _sandbox_ref(state: State) -> SandboxRef:
+    return SandboxRef(pod=state.pod, uid=state.uid, attempt=state.sandbox.attempt)
+
+
+def _attempt(state: State, one: Container, attempt: int) -> AttemptRef:
+    return AttemptRef(pod=state.pod, uid=state.uid, container=one.name, attempt=attempt)
 
 
 def _origin(state: State) -> wanted.Origin:
@@ -136,14 +138,11 @@ def _exits(state: State) -> Iterator[Wanted]:
         yield wanted.ReadExit(
             subject=f"exit/{dead.id}",
             intent=f"read/{dead.id}",
-            pod=state.pod,
-            uid=state.uid,
-            container=one.name,
-            attempt=dead.attempt,
             id=dead.id,
             path=definition.termination_message_path,
             policy=definition.termination_message_policy,
             exit_code=dead.exit_code,
+            **_attempt(state, one, dead.attempt),
         )
 
 
@@ -151,13 +150,10 @@ def _ensure_image(state: State, one: Container, subject: str) -> Wanted:
     return wanted.EnsureImage(
         subject=subject,
         intent=f"image/{state.uid}/{one.attempt}/{one.image_failures}/{one.image}",
-        pod=state.pod,
-        uid=state.uid,
-        container=one.name,
-        attempt=one.attempt,
         image=one.image,
         policy=one.policy,
         secrets=pull_secrets.usable(state),
+        **_attempt(state, one, one.attempt),
     )
 
 
@@ -185,10 +181,7 @@ def _creation(state: State, one: Container) -> Iterator[Wanted]:
         yield wanted.DiscardContainer(
             subject=subject,
             intent=f"discard/{state.uid}/{ahead.attempt}/{ahead.sandbox_id}",
-            pod=state.pod,
-            uid=state.uid,
-            container=one.name,
-            attempt=ahead.attempt,
+            **_attempt(state, one, ahead.attempt),
         )
         return
     if state.over:
@@ -239,10 +232,7 @@ def _find(state: State, one: Container, subject: str, which: str, attempt: int) 
     return wanted.FindContainer(
         subject=subject,
         intent=f"find/{state.uid}/{which}",
-        pod=state.pod,
-        uid=state.uid,
-        container=one.name,
-        attempt=attempt,
+        **_attempt(state, one, attempt),
     )
 
 

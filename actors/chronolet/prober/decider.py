@@ -29,8 +29,8 @@ from typing import TypedDict, assert_never
 from chronolet.kernel.decider import Decider, Due, Effect
 from chronolet.prober import reporting, schedule, signals, wanted
 from chronolet.prober.evolve import evolve
+from chronolet.prober.outcomes import REMINDER_MS, counts_as
 from chronolet.prober.state import State
-from chronolet.prober.streak import REMINDER_MS, counts_as
 from chronolet.rules.probes.results import UNPROBED
 from chronolet.rules.refs import ProbeRef, RunRef
 from chronolet_schemas import pleg, pod, prober

@@ -1,6 +1,6 @@
 """The job of the prober's only effect.
 
-Input: `wanted.RunProbe`. Output: its `ProbeWorker`. Next: `worker`.
+Input: `wanted.RunProbe`. Output: its `ProbeWorker`. Next: `workers.probe_worker`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from chronolet.kernel.kind import Effect, EventDriven
 from chronolet.prober import wanted
-from chronolet.prober.outside import Outside
-from chronolet.prober.worker import begin
+from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.probe_worker import begin
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], EventDriven]:

@@ -1,7 +1,7 @@
 """Limits how long time-outs that a stall explains stay unjudged before they count as failures. Pure.
 
 Input: outcomes in order, times of a monotonic clock. Output: whether a time-out counts, and whether to report it. Next:
-`worker`; `decider` keeps what was reported, so that a restarted agent continues from there.
+`probe_worker`; `decider` keeps what was reported, so that a restarted agent continues from there.
 
     judged   -> (a time-out that a stall explains)                 unjudged; the first is reported
     unjudged -> (the limit has passed, with LEAST or more)         failures count again, until a success

@@ -1,6 +1,6 @@
 """Computes when a container is probed. Pure.
 
-Input: times in milliseconds. Output: times. Next: `decider` computes the first probe, `worker` each next one.
+Input: times in milliseconds. Output: times. Next: `decider` computes the first probe, `probe_worker` each next one.
 Source: pkg/kubelet/prober/worker.go (run, doProbe).
 
     started_at + delay ... from_at: the first probe ... from_at + period ... from_at + 2 periods ...

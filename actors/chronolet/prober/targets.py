@@ -1,7 +1,8 @@
 """Resolves a probe's definition to its target. Pure.
 
 Input: a definition whose ports are numbers, the pod's address. Output: a `Target`, or a text that explains why there is
-none. Next: `worker`. Source: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/util.go, pkg/probe/http/request.go.
+none. Next: `probe_worker`. Source: pkg/kubelet/prober/prober.go (runProbe), pkg/probe/util.go,
+pkg/probe/http/request.go.
 """
 
 from __future__ import annotations

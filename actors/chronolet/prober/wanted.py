@@ -18,8 +18,8 @@ class RunProbe(Effect, frozen=True, kw_only=True):
     A probe still running at its next time skips it. In `definition`, ports are numbers (a remaining name matches no
     port of the container) and the command has no references left. `ip`: the pod's address.
 
-    Outcomes that are no news to `streak.Streak` may be omitted. Every outcome goes to the stream `probe_results` and to
-    the metrics.
+    Outcomes that are no news to `outcomes.Streak` may be omitted. Every outcome goes to the stream `probe_results` and
+    to the metrics.
     """
 
     pod: str

@@ -35,11 +35,19 @@ log = structlog.get_logger("chronolet.qos")
 Operation = Literal["create", "update", "destroy"]
 Observe = Callable[[Operation, float], None]
 
-_LOOK_SECONDS = 300.0
-_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 1.0, 60.0
-_PATIENCE_SECONDS = 5.0
-"""How long killed processes may take to disappear."""
 _MEMORY_LIMITS = ("memory.limit_in_bytes", "memory.max")
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """Durations in seconds. A failure is retried after `retry_seconds`, twice that, and so on, up to
+    `longest_retry_seconds`. `inspect_seconds`: interval between two inspections of the machine. `removal_seconds`: how
+    long killed processes may take to disappear.
+    """
+
+    inspect_seconds: float = 300.0
+    retry_seconds: float = 1.0
+    longest_retry_seconds: float = 60.0
+    removal_seconds: float = 5.0
 
 
 def machine(host: Host, tree: CgroupTree | None = None) -> Amounts:
@@ -66,6 +74,7 @@ class Outside(Struct, frozen=True):
     """Called with the cgroup version, 0 for none."""
     system: Callable[[Engine], System] = field(default=lambda _engine: NO_SYSTEM)
     """Returns the identity of the machine and of this engine."""
+    timing: Timing = Timing()
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
@@ -85,7 +94,8 @@ class NodeInspector:
     def look(self, effect: wanted.LookAtNode, context: EffectContext) -> None:
         """Inspect the machine periodically until cancelled; if the runtime is unreachable, retry with back-off."""
         del effect
-        pause = _RETRY_SECONDS
+        timing = self._outside.timing
+        pause = timing.retry_seconds
         while not context.cancelled.is_set():
             try:
                 context.fence("docker.info")
@@ -94,15 +104,15 @@ class NodeInspector:
             except Refusal as refusal:
                 log.warning("cannot get the container runtime's info; retrying", error=str(refusal))
                 context.cancelled.wait(pause)
-                pause = min(pause * 2, _LONGEST_RETRY_SECONDS)
+                pause = min(pause * 2, timing.longest_retry_seconds)
                 continue
             tree = self._outside.cgroups.tree(means.driver)
             self._outside.on_version(means.version)
             has = machine(self._outside.host, tree)
             node = described(self._outside.sharing, has, means, self._outside.system(engine))
             context.send(signals.NodeSeen(node=node))
-            pause = _RETRY_SECONDS
-            context.cancelled.wait(_LOOK_SECONDS)
+            pause = timing.retry_seconds
+            context.cancelled.wait(timing.inspect_seconds)
 
     def _means(self, engine: Engine) -> Means:
         """Find out what enforces pods' shares, and what cannot be enforced."""
@@ -162,7 +172,8 @@ class TreeKeeper:
             self._next_look = 0.0
         report = self.once(effect, context, whole=False)
         self._report(effect, report, context)
-        failed, pause = report.failed, _RETRY_SECONDS
+        timing = self._outside.timing
+        failed, pause = report.failed, timing.retry_seconds
         while not context.cancelled.is_set():
             period = max(0.0, self._next_look - time.monotonic())
             if context.cancelled.wait(min(pause, period) if failed else period):
@@ -173,7 +184,7 @@ class TreeKeeper:
             if report.restored or report.removed or report.failed != failed:
                 self._report(effect, report, context)
             failed = report.failed
-            pause = min(pause * 2, _LONGEST_RETRY_SECONDS) if failed else _RETRY_SECONDS
+            pause = min(pause * 2, timing.longest_retry_seconds) if failed else timing.retry_seconds
 
     def _report(self, effect: wanted.KeepTree, report: Report, context: EffectContext) -> None:
         context.send(
@@ -280,7 +291,7 @@ class TreeKeeper:
 
     def _remove(self, tree: CgroupTree, path: Path, context: EffectContext) -> None:
         """Kill all processes in the cgroup and remove it."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + self._outside.timing.removal_seconds
         while True:
             if tree.processes(path):
                 context.fence("cgroup.kill")

@@ -8,12 +8,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from chronolet.adapters.fakes.runtime import FakeRuntime
-from chronolet.container_gc import plan, policy, signals, wanted
+from chronolet.container_gc import policy, signals, wanted
 from chronolet.container_gc.decider import DECIDER
 from chronolet.container_gc.effects import Collecting
 from chronolet.container_gc.inventory import Inventory
+from chronolet.container_gc.planning import plan
+from chronolet.container_gc.planning.verdicts import Pods
 from chronolet.container_gc.state import State
-from chronolet.container_gc.verdicts import Pods
 from chronolet.ports.pods.pod_logs import LogFolder, LogLink, NoPodLogs
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal

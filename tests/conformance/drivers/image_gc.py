@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from chronolet.image_gc import ages, policy, signals, wanted
+from chronolet.image_gc import policy, signals, wanted
 from chronolet.image_gc.decider import DECIDER
+from chronolet.image_gc.planning import ages
 from chronolet.image_gc.state import State
 from chronolet_schemas import image_gc, kube_events
 from chronolet_schemas.envelope import Event

@@ -12,10 +12,11 @@ from chronolet.kernel.decider import Due
 from chronolet.node.metrics.measured_runtime import RelistedRuntime
 from chronolet.node.metrics.metrics import CONTAINER_STATES, Metrics
 from chronolet.node.settings.table import Settings
-from chronolet.pleg import decider, health, signals, transitions, wanted
+from chronolet.pleg import decider, health, signals, wanted
+from chronolet.pleg.containers import transitions
 from chronolet.pleg.decider import DECIDER
-from chronolet.pleg.relisting import Relisting
 from chronolet.pleg.state import State
+from chronolet.pleg.workers.listings import Relisting
 from chronolet.pod.status.addresses import pod_ips
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.labels import POD_UID
@@ -44,8 +45,10 @@ def _told(state: State, seen: str) -> State:
 def _listed(state: Any, **times: Any) -> signals.Relisted:
     """A listing with one container, or without it: then the runtime says that it is gone."""
     found: Any = "removed" if state == "absent" else state
-    seen = signals.Seen(pod="default/web", uid="u1", container="app", attempt=0, id="k1", state=found, **times)
-    return signals.Relisted(began_at=0, count=1, seen=(seen,))
+    observed = signals.ContainerObserved(
+        pod="default/web", uid="u1", container="app", attempt=0, id="k1", state=found, **times
+    )
+    return signals.Relisted(began_at=0, count=1, observed=(observed,))
 
 
 class _Listing(FakeRuntime):

@@ -30,7 +30,7 @@ from chronolet.adapters.probes.http import head
 from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget
 from chronolet.ports.pods.requests import Request
 from chronolet.ports.runtime.runtime import Refusal
-from chronolet.prober.attempts import MOST_ATTEMPTS
+from chronolet.prober.outcomes import MOST_ATTEMPTS
 from chronolet.prober.targets import target
 from chronolet_schemas import kube_events
 from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, Probe

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from chronolet.ports.pods.probes import Reading, Result
-from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.worker import begin
+from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.probe_worker import begin
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 from tests.conformance.drivers.context import Context

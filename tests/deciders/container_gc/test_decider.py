@@ -1,4 +1,4 @@
-"""When containers are collected: one run at a time, each object in its turn, whatever the runtime answers."""
+"""When containers are collected: one run at a time, and each victim has one result."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def of(one: Victim, run: int = 1) -> dict[str, Any]:
 
 
 def removals(scene: Scene) -> list[str]:
-    """The ids of what is being removed, in its order."""
+    """The ids of the present removals, in order."""
     return [one.victim.id for one in scene.effects.values() if isinstance(one, wanted.Remove)]
 
 
 def of_removal(scene: Scene, number: int | None = None) -> dict[str, str]:
-    """What names the removal of k<number>, or of the first of those at hand."""
+    """Subject and intent of the removal of k<number>; without a number, of the first removal."""
     found = [one for one in scene.effects.values() if isinstance(one, wanted.Remove)]
     effect = found[0] if number is None else next(one for one in found if one.victim.id == f"k{number}")
     return {"subject": effect.subject, "intent": effect.intent}
@@ -99,19 +99,19 @@ def refused(scene: Scene, error: str = "busy", number: int | None = None) -> sig
     return signals.RemovalRefused(**of_removal(scene, number), error=error)
 
 
-def test_nothing_is_due_and_the_periodic_look_is_always_wanted() -> None:
+def test_nothing_is_due_and_the_periodic_inventory_is_always_outstanding() -> None:
     assert given(DECIDER).effects == {"period": wanted.LookPeriodically(subject="period", intent="period")}
     assert given(DECIDER).due is None
 
 
-def test_the_settings_are_said_when_they_are_other_ones() -> None:
+def test_changed_settings_are_recorded() -> None:
     story = given(DECIDER).when(looked(), at=NOW)
     story.then(SET, RunFinished(run=1, trigger="period", at=NOW))
     other = container_gc.Policy(max_containers=5)
     story.when(msgspec.structs.replace(looked(), policy=other), at=NOW + 5).then(PolicySet(node="node", policy=other))
 
 
-def test_pods_come_and_go() -> None:
+def test_pods_are_added_and_removed() -> None:
     accepted = pod.SpecAccepted(
         pod="default/web",
         uid="u1",
@@ -129,10 +129,10 @@ def test_pods_come_and_go() -> None:
     assert not story.state.pods
 
 
-def test_a_full_disk_takes_what_a_finished_pod_has_left() -> None:
+def test_a_full_disk_allows_removing_the_containers_of_finished_pods() -> None:
     over = pod.CgroupReleased(pod="default/web", uid="u1")
     finished = PodFinished(pod="default/web", uid="u1")
-    story = scene(SourcesReady()).when(over).then()  # nobody has heard of such a pod
+    story = scene(SourcesReady()).when(over).then()  # no such pod is known
     story = scene(WEB, SourcesReady()).when(over).then(finished)
     story.when(over).then()
     story.when(looked(seen(1)), at=NOW).then(RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1}))
@@ -143,14 +143,14 @@ def test_a_full_disk_takes_what_a_finished_pod_has_left() -> None:
     )
 
 
-def test_a_pod_is_over_with_its_last_sandbox_whoever_else_is_to_be_told() -> None:
+def test_a_pod_is_finished_when_its_last_sandbox_is_dead() -> None:
     stopped = {"pod": "default/web", "uid": "u1", "attempt": 0, "id": "s0"}
     story = scene(WEB).when(pod.SandboxStopRequested(**stopped)).then()  # another sandbox follows, or the pod goes
     story.when(pod.SandboxStopRequested(**stopped, finished=True)).then(PodFinished(pod="default/web", uid="u1"))
     story.when(pod.CgroupReleased(pod="default/web", uid="u1")).then()
 
 
-def test_a_finished_pod_that_begins_again_is_kept() -> None:
+def test_a_finished_pod_that_starts_again_is_kept() -> None:
     again = pod.SandboxStartRequested(pod="default/web", uid="u1", attempt=1, spec_hash="s", requested_at=1)
     story = scene(WEB, SourcesReady()).when(again).then()
     story.when(pod.CgroupReleased(pod="default/web", uid="u1"))
@@ -162,26 +162,26 @@ def test_a_finished_pod_that_begins_again_is_kept() -> None:
     assert story.state.finished == frozenset()
 
 
-def test_the_sources_are_ready_once() -> None:
+def test_the_sources_become_ready_once() -> None:
     read = manifests.FolderRead(path="", files=0)
     story = given(DECIDER).when(read).then(SourcesReady())
     story.when(read).then()
 
 
-def test_a_run_with_nothing_to_remove_says_what_stays_and_why() -> None:
+def test_a_run_that_removes_nothing_records_what_stays_and_why() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2, state="running")), at=NOW)
     story.then(RunFinished(run=1, trigger="period", at=NOW, kept={"within_limits": 1, "running": 1}))
 
 
-def test_a_periodic_run_that_finds_what_the_last_one_reported_writes_nothing() -> None:
+def test_a_periodic_run_with_the_same_result_as_the_last_writes_nothing() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2, state="running")), at=NOW)
     reported = story.only(RunFinished).kept
     for minute in range(1, 4):
         story.when(looked(seen(1), seen(2, state="running")), at=NOW + minute * 60_000).then()
-    # What queries show has changed.
+    # The inventory has changed.
     story.when(looked(seen(1)), at=NOW + 300_000)
     assert story.only(RunFinished).kept != reported
-    # Whoever asks for a run gets an answer, and an error is reported each time, as is its end.
+    # A requested run always has a result, and each error and its end are reported.
     story.when(container_gc.CollectContainers(request="r1"))
     story.when(looked(seen(1), intent="look/1"), at=NOW + 360_000)
     assert story.only(RunFinished).request == "r1"
@@ -193,7 +193,7 @@ def test_a_periodic_run_that_finds_what_the_last_one_reported_writes_nothing() -
     story.when(looked(seen(1)), at=NOW + 600_000).then()
 
 
-def test_each_victim_in_its_turn() -> None:
+def test_victims_are_removed_in_order() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2), seen(3)), at=NOW)
     begun = RunStarted(run=1, trigger="period", at=NOW, victims=(victim(1), victim(2)), kept={"within_limits": 1})
     story.then(begun)
@@ -211,10 +211,10 @@ def test_each_victim_in_its_turn() -> None:
     assert story.state.run is None
 
 
-def test_several_are_removed_at_a_time_and_each_has_one_answer() -> None:
+def test_removals_run_concurrently_with_one_result_each() -> None:
     story = scene(WEB).when(looked(*(seen(number) for number in range(1, 14)), parallel=2), at=NOW)
     assert story.only(RunStarted).parallel == 2
-    # Two at a time; three wait behind each, for the workers not to wait for the log.
+    # Two at a time, with three queued behind each, so that the workers do not wait for the log.
     assert removals(story) == ["k1", "k2", "k3", "k4", "k5", "k6", "k7", "k8"]
     third = done(story, 3)
     story.when(third, at=NOW).then(Removed(**of(victim(3))))
@@ -230,7 +230,7 @@ def test_several_are_removed_at_a_time_and_each_has_one_answer() -> None:
     assert story.state.run is None
 
 
-def test_an_answer_that_a_log_has_twice_counts_once() -> None:
+def test_a_result_that_is_in_the_log_twice_counts_once() -> None:
     story = scene(WEB).when(looked(*(seen(number) for number in range(1, 10)), parallel=2), at=NOW)
     for event in (Removed(**of(victim(2))), Removed(**of(victim(2))), Removed(**of(victim(77)))):
         story.state = DECIDER.evolve(story.state, event)
@@ -238,13 +238,13 @@ def test_an_answer_that_a_log_has_twice_counts_once() -> None:
     assert removals(story) == ["k1", "k3", "k4", "k5", "k6", "k7", "k8"]
 
 
-def test_a_run_that_an_earlier_release_began_goes_on_one_at_a_time() -> None:
+def test_a_run_of_an_earlier_release_continues_with_one_removal_at_a_time() -> None:
     begun = RunStarted(run=1, trigger="period", at=NOW, victims=(victim(1), victim(2), victim(3)))
     story = scene(WEB, begun, Removed(**of(victim(1))))
     assert removals(story) == ["k2"]
 
 
-def test_sandboxes_wait_for_all_containers_and_logs_for_all_sandboxes() -> None:
+def test_containers_are_removed_before_sandboxes_and_those_before_logs() -> None:
     look = looked(
         *(seen(number, uid="gone", sandbox_id="k9", container=f"c{number}") for number in (1, 2)),
         sandboxes=(seen(9, container="POD", created_at=1, uid="gone"), seen(8, container="POD", uid="gone")),
@@ -264,7 +264,7 @@ def test_sandboxes_wait_for_all_containers_and_logs_for_all_sandboxes() -> None:
     assert (story.only(RunFinished).removed, story.only(RunFinished).failed) == (3, 2)
 
 
-def test_what_was_left_alone_goes_when_it_is_asked_for_and_nothing_else() -> None:
+def test_a_requested_run_for_left_alone_containers_removes_only_those() -> None:
     lost: dict[str, Any] = {"uid": "lost", "of_this_log": False}
     look = looked(
         seen(1),
@@ -290,15 +290,15 @@ def test_what_was_left_alone_goes_when_it_is_asked_for_and_nothing_else() -> Non
         ("k7", "left_alone"),
     ]
     assert started.kept == {"running": 1, "has_containers": 1}
-    # Before all sources were read a pod of theirs may still be adopted.
+    # Until all sources are read, a pod may still be adopted.
     early = scene(WEB).when(container_gc.CollectContainers(request="r1", left_alone=True))
     assert early.when(look, at=NOW).only(RunFinished).kept == {"left_alone": 2, "running": 1, "newest_sandbox": 2}
-    # A run of the usual kind leaves them alone, as before.
+    # A periodic run does not touch them.
     usual = scene(WEB, SourcesReady()).when(msgspec.structs.replace(look, intent=""), at=NOW)
     assert {one.id for one in usual.only(RunStarted).victims} == {"k1", "k9", "default_web_gone"}
 
 
-def test_what_cannot_be_listed_is_not_taken_for_left_alone() -> None:
+def test_containers_are_not_left_alone_if_the_listing_failed() -> None:
     story = scene(WEB, SourcesReady()).when(container_gc.CollectContainers(request="r1", left_alone=True))
     sandbox = seen(7, container="POD", uid="lost", of_this_log=False)
     story.when(looked(sandboxes=(sandbox,), errors={"containers": "no daemon"}, intent="look/1"), at=NOW)
@@ -306,12 +306,12 @@ def test_what_cannot_be_listed_is_not_taken_for_left_alone() -> None:
     assert story.only(RunFinished).error == "no daemon"
 
 
-def test_looks_during_a_run_change_nothing() -> None:
+def test_an_inventory_during_a_run_is_ignored() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2)), at=NOW)
     story.when(looked(seen(1), seen(2), seen(3)), at=NOW + 1).then()
 
 
-def test_a_refusal_is_said_and_the_next_one_has_its_turn() -> None:
+def test_a_refused_removal_is_recorded_and_the_next_follows() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2), seen(3)), at=NOW)
     story.when(refused(story), at=NOW).then(NotRemoved(error="busy", **of(victim(1))))
     failed = EffectFailed(effect="Remove", **of_removal(story), error="it hung", timed_out=True)
@@ -320,11 +320,11 @@ def test_a_refusal_is_said_and_the_next_one_has_its_turn() -> None:
         NotRemoved(error="it hung", **of(victim(2))),
         RunFinished(run=1, trigger="period", at=NOW, failed=2, kept={"within_limits": 1}),
     )
-    # A refusal alone is no failure of the run: the kubelet only logs it.
-    assert story.told == ()
+    # A refusal alone does not fail the run: the kubelet only logs it.
+    assert story.reasons_and_texts == ()
 
 
-def test_a_sandbox_stays_if_a_container_of_it_does() -> None:
+def test_a_sandbox_stays_if_one_of_its_containers_stays() -> None:
     containers = (seen(1, sandbox_id="k9", uid="gone"), seen(2, sandbox_id="k9", uid="gone", container="b"))
     look = looked(
         *containers,
@@ -334,45 +334,45 @@ def test_a_sandbox_stays_if_a_container_of_it_does() -> None:
     assert [one.id for one in story.only(RunStarted).victims] == ["k1", "k2", "k9", "k8"]
     story.when(refused(story), at=NOW)
     story.when(done(story), at=NOW)
-    assert [type(one) for one in story.said] == [Removed, NotRemoved]
+    assert [type(one) for one in story.events] == [Removed, NotRemoved]
     assert story.only(NotRemoved).error == "one of its containers could not be removed"
     story.when(done(story), at=NOW)
     assert story.only(RunFinished).removed == 2
     assert story.only(RunFinished).failed == 2
 
 
-def test_the_last_sandbox_that_has_to_stay_ends_the_run() -> None:
+def test_a_run_ends_if_the_last_sandbox_has_to_stay() -> None:
     look = looked(seen(1, sandbox_id="k9", uid="gone"), sandboxes=(seen(9, container="POD", uid="gone", created_at=1),))
     story = scene(SourcesReady()).when(look, at=NOW)
     story.when(refused(story), at=NOW)
     assert story.kinds == ["NotRemoved", "NotRemoved", "RunFinished"]
 
 
-def test_what_cannot_be_looked_at_fails_the_run_each_time() -> None:
+def test_each_run_without_an_inventory_fails() -> None:
     story = scene(WEB)
     for _ in range(2):
         story.when(looked(errors={"containers": "no daemon", "sandboxes": "no daemon"}), at=NOW)
         assert story.only(RunFinished).error == "no daemon"
-        (told,) = story.recorded
-        assert told == kube_events.Recorded(
+        (recorded,) = story.recorded
+        assert recorded == kube_events.Recorded(
             object_kind="Node", name="node", severity="Warning", reason="ContainerGCFailed", message="no daemon"
         )
 
 
-def test_an_error_of_the_look_is_told_when_the_run_is_over() -> None:
+def test_an_inventory_error_is_recorded_at_the_end_of_the_run() -> None:
     look = looked(seen(1), seen(2), errors={"pod_log_directories": "no such disk", "sandboxes": "odd"})
     story = scene(WEB).when(look, at=NOW)
     assert story.only(RunStarted).error == "[odd, no such disk]"
-    assert story.told == ()
+    assert story.reasons_and_texts == ()
     story.when(done(story), at=NOW)
-    story.tells(("ContainerGCFailed", "[odd, no such disk]"))
+    story.then_kube_events(("ContainerGCFailed", "[odd, no such disk]"))
 
 
-def test_a_run_can_be_asked_for() -> None:
+def test_a_run_can_be_requested() -> None:
     story = scene(WEB).when(container_gc.CollectContainers(request="r1"))
     story.then(RunRequested(trigger="request", request="r1"))
     assert story.effects["run"] == wanted.Look(subject="run", intent="look/1")
-    # The periodic run waits, and so does an answer to another look.
+    # A periodic inventory and the result of another request are ignored.
     story.when(looked(seen(1), seen(2)), at=NOW).then()
     story.when(looked(seen(1), seen(2), intent="look/7"), at=NOW).then()
     story.when(looked(seen(1), seen(2), intent="look/1"), at=NOW)
@@ -382,7 +382,7 @@ def test_a_run_can_be_asked_for() -> None:
     assert story.state.asked == ()
 
 
-def test_requests_wait_for_each_other() -> None:
+def test_requested_runs_queue() -> None:
     story = scene(WEB).when(looked(seen(1), seen(2)), at=NOW)
     story.when(container_gc.CollectContainers(request="r1"))
     story.when(container_gc.CollectContainers(request="r2"))
@@ -398,33 +398,33 @@ def test_requests_wait_for_each_other() -> None:
     story.when(looked(intent="look/2"), at=NOW).then()
 
 
-def test_a_full_disk_asks_once() -> None:
+def test_a_full_disk_requests_one_run() -> None:
     gone = kernel.BallastGivenUp(freed_bytes=1, error="full")
     story = scene().when(gone).then(RunRequested(trigger="disk"))
-    story.tells(("EvictionThresholdMet", "Attempting to reclaim ephemeral-storage"))
-    story.when(gone).then().tells()
+    story.then_kube_events(("EvictionThresholdMet", "Attempting to reclaim ephemeral-storage"))
+    story.when(gone).then().then_kube_events()
     story.when(looked(intent="look/1"), at=NOW).then(RunFinished(run=1, trigger="disk", at=NOW))
     story.when(gone).then(RunRequested(trigger="disk"))
 
 
-def test_before_the_first_look_nobody_knows_whose_disk_is_full() -> None:
+def test_a_full_disk_before_the_first_inventory_requests_no_run() -> None:
     story = given(DECIDER).when(kernel.BallastGivenUp(freed_bytes=1, error="full")).then(RunRequested(trigger="disk"))
-    story.tells()
+    story.then_kube_events()
 
 
-def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:
+def test_a_failed_inventory_fails_the_run() -> None:
     failed = EffectFailed(effect="Look", subject="run", intent="look/1", error="it hung", timed_out=True)
     story = scene().when(failed).then()
     story.when(container_gc.CollectContainers(request="r1")).when(failed, at=NOW)
     story.then(RunFinished(run=1, trigger="request", request="r1", at=NOW, error="it hung"))
-    story.tells(("ContainerGCFailed", "it hung"))
+    story.then_kube_events(("ContainerGCFailed", "it hung"))
 
 
-def test_answers_that_nobody_waits_for_are_passed_over() -> None:
+def test_unexpected_results_are_ignored() -> None:
     scene().when(signals.RemovalDone(subject="remove/0", intent="remove/1/0")).then()
 
 
-def test_events_of_others_and_of_later_releases_change_nothing() -> None:
+def test_unknown_events_change_nothing() -> None:
     state = scene(WEB).state
     assert DECIDER.evolve(state, kernel.ClockJumped(by_milliseconds=5)) is state
     assert DECIDER.evolve(state, container_gc.RunEvent(run=3)) is state

@@ -1,4 +1,4 @@
-"""Whatever there is and whatever happens meanwhile: a run removes nothing that runs, and nothing that is not ours."""
+"""Random histories: a run removes nothing that runs and nothing that belongs to others."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from chronolet_schemas.pleg import SANDBOX
 
 IMAGE = "image:1"
 LATER = 10**9
-"""The look takes place so much later than everything was made."""
+"""The inventory takes place this much later than all creations."""
 
 
 class Context:
-    """An effect's context that stands in nobody's way."""
+    """An effect context that permits everything."""
 
     entity = cause = token = ""
     cancelled = threading.Event()
 
     def fence(self, point: str) -> None:
-        """It may."""
+        """Always permits."""
 
     def done(self, point: str) -> None:
-        """It has."""
+        """Does nothing."""
 
     def send(self, signal: Any, *, cause: str = "") -> None:
-        """Nobody listens."""
+        """Drops the signal."""
 
 
 Box = tuple[str, str, str, str]
-"""Whose it is, its pod's uid, its name there, its state."""
+"""Owner, uid of the pod, name of the container, state."""
 boxes = st.lists(
     st.tuples(
         st.sampled_from(["ours", "ours", "ours", "odd", "other node", "foreign"]),
@@ -75,7 +75,7 @@ def marks(whose: str, uid: str, name: str, attempt: int) -> dict[str, str]:
 
 
 class World:
-    """A machine, its collector, and somebody who starts dead containers again."""
+    """A machine with its collector, on which dead containers are started again from outside."""
 
     def __init__(self, found: list[Box], policy: container_gc.Policy, parallel: int = 1) -> None:
         self.runtime = FakeRuntime(images=[IMAGE])
@@ -105,24 +105,24 @@ class World:
     def note_running(self) -> None:
         self.ever_running |= {one.id for one in self.runtime.list({}) if one.state in ("running", "unknown")}
 
-    def tell(self, message: Any) -> list[Event]:
+    def send(self, message: Any) -> list[Event]:
         events = list(DECIDER.decide(self.state, message, self.now))
         for event in events:
             self.state = DECIDER.evolve(self.state, event) or DECIDER.initial
         return events
 
     def run(self, mischief: set[int], order: int = 0) -> list[Event]:
-        """A whole run; before these turns a dead container is started by somebody else. `order` says which of several
+        """A whole run; before these removals a dead container is started from outside. `order`: which of several
         removals ends first.
         """
-        events = self.tell(self.collecting.inventory.look())
+        events = self.send(self.collecting.inventory.look())
         turn = 0
         while effects := [one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Remove)]:
             effect = effects[order % len(effects)]
             if turn in mischief:
                 self.runtime.start(effect.victim.id)
                 self.note_running()
-            events += self.tell(self.collecting.remove(effect, Context()))
+            events += self.send(self.collecting.remove(effect, Context()))
             turn += 1
         return events
 
@@ -135,7 +135,7 @@ class World:
     st.booleans(),
     st.tuples(st.sets(st.integers(0, 8)), st.integers(1, 8), st.integers(0, 15)),
 )
-def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
+def test_a_run_removes_nothing_that_runs_or_belongs_to_others(
     found: list[Box], policy: container_gc.Policy, known: set[str], ready: bool, turns: tuple[set[int], int, int]
 ) -> None:
     mischief, parallel, order = turns
@@ -146,14 +146,14 @@ def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
     if ready:
         world.state = DECIDER.evolve(world.state, container_gc.SourcesReady()) or world.state
     events = world.run(mischief, order)
-    # Nothing of that is even tried: the runtime's own refusal is the second lock, not the first.
+    # The collector does not even attempt it; the refusal by the runtime would be the second safeguard.
     meant = {one.id for event in events if isinstance(event, container_gc.RunStarted) for one in event.victims}
     assert not meant & (running | world.foreign)
     gone = before - world.ids()
     assert gone <= meant
     assert not gone & world.ever_running
     assert not gone & world.foreign
-    # What it says is what it did.
+    # The recorded result is the actual one.
     assert {one.id for one in events if isinstance(one, container_gc.Removed)} == gone
     (finished,) = (one for one in events if isinstance(one, container_gc.RunFinished))
     assert finished.removed == len(gone)
@@ -163,7 +163,7 @@ def test_a_run_removes_nothing_that_runs_and_nothing_that_is_not_ours(
 LOST = labels.Owner(pod="default/lost", uid="lost", container="app", attempt=0, run="another log")
 
 
-def test_a_run_for_what_was_left_alone_removes_the_dead_of_a_lost_log_of_this_node_only() -> None:
+def test_a_run_for_left_alone_containers_removes_only_dead_ones_of_this_node() -> None:
     found: list[Box] = [("ours", "u1", "app", "exited")] * 3
     found += [(whose, "u9", "app", "exited") for whose in ("odd", "other node", "foreign")]
     world = World(found, container_gc.Policy(), parallel=4)
@@ -177,36 +177,36 @@ def test_a_run_for_what_was_left_alone_removes_the_dead_of_a_lost_log_of_this_no
             world.runtime.end(box)
             left |= {box} if node == "node" else set()
         usual |= {box} - left
-    world.tell(container_gc.CollectContainers(request="r1", left_alone=True))
+    world.send(container_gc.CollectContainers(request="r1", left_alone=True))
     (look,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Look))
-    events = world.tell(world.collecting.look(look, Context()))
+    events = world.send(world.collecting.look(look, Context()))
     while effects := [one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Remove)]:
-        events += world.tell(world.collecting.remove(effects[0], Context()))
+        events += world.send(world.collecting.remove(effects[0], Context()))
     assert world.ids() == usual
     assert {one.id for one in events if isinstance(one, container_gc.Removed)} == left
     assert len(left) == 2
 
 
-def test_such_runs_do_remove_something() -> None:
+def test_random_runs_remove_something() -> None:
     found: list[Box] = [("ours", "u1", "app", "exited")] * 3 + [("odd", "", "", "exited")]
     world = World(found, container_gc.Policy())
     assert len([one for one in world.run(set()) if isinstance(one, container_gc.Removed)]) == 3
 
 
-class Asked(Turns):
-    """Turns that tell when a look asks for its turn."""
+class WatchedTurns(Turns):
+    """Turns that show when an inventory waits for its turn."""
 
     def __init__(self) -> None:
         super().__init__(2)
-        self.asked = threading.Event()
+        self.waiting = threading.Event()
 
     def looking(self) -> AbstractContextManager[None]:
-        self.asked.set()
+        self.waiting.set()
         return super().looking()
 
 
 class Watching(Context):
-    """Ends with the first look."""
+    """Is cancelled by the first inventory."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -217,18 +217,22 @@ class Watching(Context):
         self.cancelled.set()
 
 
-def test_no_look_begins_in_the_middle_of_a_removal() -> None:
-    world, turns, watching = World([("ours", "u1", "app", "exited")] * 3, container_gc.Policy()), Asked(), Watching()
+def test_no_inventory_begins_during_a_removal() -> None:
+    world, turns, watching = (
+        World([("ours", "u1", "app", "exited")] * 3, container_gc.Policy()),
+        WatchedTurns(),
+        Watching(),
+    )
     collecting = replace(world.collecting, turns=turns)
     watch = threading.Thread(target=collecting.watch, args=(wanted.LookPeriodically(subject="p", intent="p"), watching))
 
     class Removing(Context):
         def fence(self, point: str) -> None:
-            """Just before the runtime is asked to remove it."""
+            """Called immediately before the removal by the runtime."""
             watch.start()
-            assert turns.asked.wait(60), "nobody looked"
+            assert turns.waiting.wait(60), "no inventory began"
 
-    world.tell(collecting.inventory.look())
+    world.send(collecting.inventory.look())
     (effect,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Remove))
     collecting.remove(effect, Removing())
     watch.join(60)
@@ -237,7 +241,7 @@ def test_no_look_begins_in_the_middle_of_a_removal() -> None:
     assert effect.victim.id not in {one.id for one in look.containers}
 
 
-def test_removals_run_at_a_time_up_to_a_limit_and_never_next_to_a_look() -> None:
+def test_removals_run_concurrently_up_to_a_limit_and_never_during_an_inventory() -> None:
     turns, lock = Turns(3), threading.Lock()
     at_work: dict[str, int] = {"remove": 0, "look": 0}
     most = {"remove": 0, "look": 0}

@@ -1,11 +1,12 @@
-"""What is known of images, and when which of them go, whatever the runtime answers."""
+"""What is recorded of images, and which of them are removed when."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from chronolet.image_gc import ages, signals, wanted
+from chronolet.image_gc import signals, wanted
 from chronolet.image_gc.decider import DECIDER
+from chronolet.image_gc.planning import ages
 from chronolet.kernel.decider import EffectFailed
 from chronolet_schemas import image_gc, kernel
 from chronolet_schemas.image_gc import (
@@ -35,7 +36,7 @@ def image(name: str, size: int = 100, *users: str, **more: Any) -> Image:
 
 
 def scene(*images: Image, policy: image_gc.Policy = POLICY) -> Scene:
-    """A collector that has seen these images at T0."""
+    """A collector that recorded these images at T0."""
     return given(DECIDER, PolicySet(node="node", policy=policy), ImagesChanged(at=T0, used_until=0, seen=images))
 
 
@@ -61,7 +62,7 @@ def refused(scene: Scene, error: str = "busy") -> signals.RemovalRefused:
     return signals.RemovalRefused(subject=effect.subject, intent=effect.intent, error=error)
 
 
-def test_images_are_watched_and_collected_periodically_once_the_settings_are_known() -> None:
+def test_images_are_inspected_periodically_once_the_settings_are_known() -> None:
     assert set(given(DECIDER).effects) == {"usage"}
     assert given(DECIDER).due is None
     story = given(DECIDER).when(looked(), at=T0).then(SET, ImagesChanged(at=T0, used_until=0))
@@ -72,7 +73,7 @@ def test_images_are_watched_and_collected_periodically_once_the_settings_are_kno
     story.when(looked(), at=T0 + 1).then()
 
 
-def test_only_what_changed_is_told() -> None:
+def test_only_changes_are_recorded() -> None:
     story = given(DECIDER, SET).when(looked(image("a"), image("b", 100, "x")), at=T0)
     story.then(ImagesChanged(at=T0, used_until=0, seen=(image("a"), image("b", 100, "x"))))
     story.when(looked(image("a"), image("b", 100, "x")), at=T0 + 30).then()
@@ -83,7 +84,7 @@ def test_only_what_changed_is_told() -> None:
     assert story.state.records["a"].first_detected == T0
 
 
-def test_an_image_whose_size_changes_keeps_its_age_and_counts_as_what_it_is_now() -> None:
+def test_an_image_whose_size_changes_keeps_its_age() -> None:
     story = scene(image("a", 10), image("b", 10)).when(looked(image("a", 70), image("b", 10)), at=T0 + 50)
     assert {key: (one.image.size_bytes, one.first_detected) for key, one in story.state.records.items()} == {
         "a": (70, T0),
@@ -91,26 +92,26 @@ def test_an_image_whose_size_changes_keeps_its_age_and_counts_as_what_it_is_now(
     }
 
 
-def test_the_end_of_a_use_is_the_last_look_that_saw_it() -> None:
+def test_an_image_was_last_used_when_an_inventory_last_saw_its_use() -> None:
     story = scene(image("a", 100, "x"))
     record = story.state.records["a"]
     assert ages.last_used(record, T0 + 500) == T0 + 500
     story.when(looked(image("a"), looked_before=T0 + 60), at=T0 + 90)
     assert story.only(ImagesChanged).used_until == T0 + 60
     assert ages.last_used(story.state.records["a"], T0 + 500) == T0 + 60
-    # Used again, and not: what was before does not count.
+    # Used again, then no longer: the earlier use does not count.
     story.when(looked(image("a", 100, "y"), looked_before=T0 + 90), at=T0 + 120)
     story.when(looked(image("a")), at=T0 + 150)
     assert ages.last_used(story.state.records["a"], T0 + 500) == T0 + 120
 
 
-def test_after_a_restart_the_last_run_tells_what_was_in_use() -> None:
+def test_the_last_run_determines_the_use_of_images_after_a_restart() -> None:
     story = scene(image("a", 100, "x")).when(looked(image("a", 100, "x"), disk=ROOMY), at=T0 + 300)
     story.when(looked(image("a")), at=T0 + 900)
     assert story.only(ImagesChanged).used_until == T0 + 300
 
 
-def test_a_clock_that_was_set_back_lets_nothing_stay_for_ever() -> None:
+def test_no_image_stays_permanently_after_the_clock_was_set_back() -> None:
     story = scene(image("a"), image("b", 100, "x")).when(
         looked(image("a"), image("b"), looked_before=T0 + 50), at=T0 + 60
     )
@@ -122,23 +123,25 @@ def test_a_clock_that_was_set_back_lets_nothing_stay_for_ever() -> None:
     story.when(looked(image("a"), image("b")), at=back + 1).then()
 
 
-def test_many_images_come_in_several_events() -> None:
+def test_many_images_are_split_into_several_events() -> None:
     many = tuple(image(f"i{number:04}") for number in range(501))
     story = given(DECIDER, SET).when(looked(*many), at=T0)
     assert [len(one.seen) for one in story.facts if isinstance(one, ImagesChanged)] == [500, 1]
     assert len(story.state.records) == 501
 
 
-def test_a_runtime_that_cannot_be_asked_forgets_nothing() -> None:
+def test_a_failed_inventory_changes_no_records() -> None:
     story = scene(image("a")).when(looked(error="no daemon"), at=T0 + 30).then()
     story.when(looked(error="no daemon", disk=signals.Disk()), at=T0 + 300)
     story.then(RunFinished(run=1, operation="collect", trigger="period", at=T0 + 300, error="no daemon"))
-    story.tells()
-    story.when(looked(error="no daemon", disk=signals.Disk()), at=T0 + 600).tells(("ImageGCFailed", "no daemon"))
+    story.then_kube_events()
+    story.when(looked(error="no daemon", disk=signals.Disk()), at=T0 + 600).then_kube_events(
+        ("ImageGCFailed", "no daemon")
+    )
     assert story.state.looked_at == T0
 
 
-def test_below_the_threshold_nothing_goes() -> None:
+def test_nothing_is_removed_below_the_threshold() -> None:
     story = scene(image("a"), image("b", 100, "x")).when(
         looked(image("a"), image("b", 100, "x"), disk=ROOMY), at=T0 + 9
     )
@@ -157,28 +160,28 @@ def test_below_the_threshold_nothing_goes() -> None:
     )
 
 
-def test_a_periodic_run_that_finds_what_the_last_one_reported_writes_nothing() -> None:
+def test_a_periodic_run_with_the_same_result_as_the_last_writes_nothing() -> None:
     images = (image("a"), image("b", 100, "x"))
     story = scene(*images).when(looked(*images, disk=ROOMY), at=T0)
     assert story.kinds == ["RunFinished"]
     story.when(looked(*images, disk=ROOMY), at=T0 + 300_000).then()
-    # The disk is fuller than it was reported.
+    # The disk is fuller than last reported.
     fuller = signals.Disk(capacity_bytes=1000, available_bytes=800)
     story.when(looked(*images, disk=fuller), at=T0 + 600_000)
     assert story.only(RunFinished).usage_percent == 20
     story.when(looked(*images, disk=fuller), at=T0 + 900_000).then()
-    # Once an hour the log has to know until when the images were in use.
+    # Once an hour the end of the use of images is recorded.
     story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_599_999).then()
     story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_600_000)
     assert story.kinds == ["RunFinished"]
     assert story.state.looked_at == T0 + 4_200_000
-    # Whoever asks for a run gets an answer.
+    # A requested run always has a result.
     story.when(image_gc.CollectImages(request="r1"))
     story.when(looked(*images, disk=fuller, intent="look/1"), at=T0 + 4_200_001)
     assert story.only(RunFinished).request == "r1"
 
 
-def test_where_images_go_by_age_the_log_knows_their_use_more_often() -> None:
+def test_with_a_maximum_age_the_use_of_images_is_recorded_more_often() -> None:
     hour = image_gc.Policy(min_age_milliseconds=0, max_age_milliseconds=3_600_000)
     story = scene(image("a", 100, "x"), policy=hour)
     story.when(looked(image("a", 100, "x"), policy=hour, disk=ROOMY), at=T0)
@@ -187,7 +190,7 @@ def test_where_images_go_by_age_the_log_knows_their_use_more_often() -> None:
     assert story.kinds == ["RunFinished"]
 
 
-def test_images_go_one_after_the_other_until_enough_is_free() -> None:
+def test_images_are_removed_one_by_one_until_enough_is_free() -> None:
     images = (image("a"), image("b"), image("c"), image("p", pinned=True))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.then(
@@ -217,7 +220,7 @@ def test_images_go_one_after_the_other_until_enough_is_free() -> None:
     assert "run" not in story.effects
 
 
-def test_a_refusal_fails_the_run_and_the_next_image_has_its_turn() -> None:
+def test_a_refused_removal_fails_the_run_and_the_next_image_follows() -> None:
     images = (image("a"), image("b"), image("c"))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.when(refused(story), at=T0 + 9).then(ImageNotRemoved(error="busy", **of(candidate("a"))))
@@ -226,46 +229,46 @@ def test_a_refusal_fails_the_run_and_the_next_image_has_its_turn() -> None:
     assert story.only(RunFinished).error == (
         "wanted to free 150 bytes, but freed 100 bytes space with errors in image deletion: [busy, it hung]"
     )
-    assert story.told == ()
+    assert story.reasons_and_texts == ()
     assert story.state.failures == 1
     assert set(story.state.records) == {"a", "b"}
 
 
-def test_an_image_that_went_by_itself_meanwhile() -> None:
+def test_an_image_that_has_already_been_removed() -> None:
     images = (image("a"), image("b"))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.when(looked(image("b")), at=T0 + 10).then(ImagesChanged(at=T0 + 10, used_until=T0 + 9, gone=("a",)))
     story.when(done(story), at=T0 + 11).then(ImageRemoved(**of(candidate("a"))))
 
 
-def test_too_little_to_be_freed_is_told() -> None:
+def test_a_run_that_frees_too_little_is_reported() -> None:
     story = scene(image("a", 50)).when(looked(image("a", 50), disk=FULL), at=T0 + 9)
     story.when(done(story), at=T0 + 9)
-    words = (
+    text = (
         "Failed to garbage collect required amount of images. Attempted to free 150 bytes, but only found 50 bytes "
         "eligible to free."
     )
-    story.tells(("FreeDiskSpaceFailed", words))
-    # A second failure in a row is one that people have to hear of.
+    story.then_kube_events(("FreeDiskSpaceFailed", text))
+    # The second consecutive failure is reported.
     story.when(looked(disk=FULL), at=T0 + 300)
-    assert [reason for reason, _ in story.told] == ["FreeDiskSpaceFailed", "ImageGCFailed"]
-    story.when(looked(disk=ROOMY), at=T0 + 600).tells()
+    assert [reason for reason, _ in story.reasons_and_texts] == ["FreeDiskSpaceFailed", "ImageGCFailed"]
+    story.when(looked(disk=ROOMY), at=T0 + 600).then_kube_events()
     assert story.state.failures == 0
 
 
-def test_a_disk_without_figures() -> None:
+def test_an_unreadable_disk_and_one_without_capacity() -> None:
     story = scene(image("a")).when(looked(image("a"), disk=signals.Disk(error="gone")), at=T0 + 9)
     assert story.only(RunFinished).error == "gone"
-    story.tells()
+    story.then_kube_events()
     story = scene(image("a")).when(looked(image("a"), disk=signals.Disk()), at=T0 + 9)
-    story.tells(("InvalidDiskCapacity", "invalid capacity 0 on image filesystem"))
+    story.then_kube_events(("InvalidDiskCapacity", "invalid capacity 0 on image filesystem"))
 
 
 AGE = image_gc.Policy(min_age_milliseconds=0, max_age_milliseconds=1_000)
 OLD = T0 + 5_000
 
 
-def test_what_is_too_old_goes_first_and_counts_for_the_disk() -> None:
+def test_images_above_the_maximum_age_go_first_and_count_as_freed() -> None:
     images = (image("a"), image("b"), image("c", 100, "x"))
     story = scene(*images, policy=AGE)
     story.when(looked(image("a"), image("b"), image("c"), looked_before=OLD - 10, policy=AGE), at=OLD)
@@ -276,7 +279,7 @@ def test_what_is_too_old_goes_first_and_counts_for_the_disk() -> None:
     story.when(done(story), at=OLD)
     story.when(done(story), at=OLD)
     assert story.kinds == ["ImageRemoved"]
-    # The disk is read again before anything goes for want of room.
+    # The disk is measured again before anything is removed for disk space.
     assert story.effects["run"] == wanted.Look(subject="run", intent="read/1")
     story.when(looked(image("c"), policy=AGE, disk=ROOMY), at=OLD).then()
     story.when(looked(image("c"), policy=AGE, disk=ROOMY, intent="read/1"), at=OLD)
@@ -285,13 +288,13 @@ def test_what_is_too_old_goes_first_and_counts_for_the_disk() -> None:
     assert story.only(RunFinished).kept == {"below_threshold": 1}
 
 
-def test_what_goes_for_want_of_room_is_decided_by_the_disk_without_what_was_too_old() -> None:
+def test_the_disk_is_measured_again_after_the_removal_of_old_images() -> None:
     images = (image("a"), image("b", 100, "x"), image("c", 100, "x"))
     story = scene(*images, policy=AGE)
     story.when(looked(image("a"), image("b"), image("c"), looked_before=OLD - 10, policy=AGE), at=OLD)
     story.when(looked(image("a"), image("b"), image("c"), policy=AGE, disk=FULL), at=OLD)
     begun = story.only(RunStarted)
-    # By the sizes of the images 50 more bytes would have to go; layers that others share did not go with them.
+    # By their sizes, 50 more bytes would have to be freed: layers shared with other images were not removed.
     assert (begun.candidates, begun.wanted_bytes) == ((candidate("a", reason="age"),), 50)
     assert begun.kept == {"not_tried": 2}
     story.when(done(story), at=OLD)
@@ -307,7 +310,7 @@ def test_what_goes_for_want_of_room_is_decided_by_the_disk_without_what_was_too_
     assert (finished.removed, finished.freed_bytes, finished.wanted_bytes, finished.error) == (3, 300, 140, "")
 
 
-def test_a_disk_that_cannot_be_read_again_fails_the_run() -> None:
+def test_a_run_fails_if_the_disk_cannot_be_measured_again() -> None:
     story = scene(image("a"), image("b"), policy=AGE)
     story.when(looked(image("a"), image("b", 100, "x"), policy=AGE, disk=FULL), at=OLD)
     story.when(done(story), at=OLD)
@@ -315,11 +318,11 @@ def test_a_disk_that_cannot_be_read_again_fails_the_run() -> None:
     story.when(failed, at=OLD)
     assert (story.only(RunFinished).removed, story.only(RunFinished).error) == (1, "it hung")
     assert "run" not in story.effects
-    # One of no run changes nothing.
+    # A result without a run changes nothing.
     assert DECIDER.evolve(story.state, DiskReadAgain(run=7)) is story.state
 
 
-def test_what_is_too_old_and_cannot_go_ends_the_run() -> None:
+def test_a_refused_removal_of_an_old_image_ends_the_run() -> None:
     images = (image("a"), image("b", 10, "x"))
     story = scene(*images, policy=AGE)
     story.when(looked(image("a"), image("b", 10), looked_before=OLD - 10, policy=AGE), at=OLD)
@@ -332,7 +335,7 @@ def test_what_is_too_old_and_cannot_go_ends_the_run() -> None:
     assert finished.kept == {"not_tried": 1}
 
 
-def test_what_is_too_old_goes_even_if_the_disk_cannot_be_read() -> None:
+def test_old_images_are_removed_even_if_the_disk_cannot_be_measured() -> None:
     story = scene(image("a"), policy=AGE)
     story.when(looked(image("a"), policy=AGE, disk=signals.Disk(error="gone")), at=OLD)
     assert story.only(RunStarted).error == "gone"
@@ -341,7 +344,7 @@ def test_what_is_too_old_goes_even_if_the_disk_cannot_be_read() -> None:
     assert (story.only(RunFinished).removed, story.only(RunFinished).error) == (1, "gone")
 
 
-def test_a_run_can_be_asked_for() -> None:
+def test_a_run_can_be_requested() -> None:
     images = (image("a"), image("b", 100, "x"))
     story = scene(*images).when(image_gc.CollectImages(request="r1", unused=True))
     story.then(RunRequested(operation="remove_unused", trigger="request", request="r1"))
@@ -361,15 +364,15 @@ def test_a_run_can_be_asked_for() -> None:
     assert story.state.failures == 0
 
 
-def test_all_that_is_not_used_goes_whatever_the_disk_says() -> None:
+def test_a_requested_run_removes_all_unused_images() -> None:
     story = scene(image("a")).when(image_gc.CollectImages(request="r1", unused=True))
     story.when(looked(image("a"), disk=signals.Disk(error="gone"), intent="look/1"), at=T0 + 9)
     story.when(done(story), at=T0 + 9)
     assert (story.only(RunFinished).removed, story.only(RunFinished).error) == (1, "")
-    story.tells()
+    story.then_kube_events()
 
 
-def test_requests_wait_for_each_other_and_the_rest_for_them() -> None:
+def test_requested_runs_queue_and_precede_periodic_ones() -> None:
     images = (image("a"), image("b"))
     story = scene(*images).when(looked(*images, disk=FULL), at=T0 + 9)
     story.when(image_gc.CollectImages(request="r1")).when(image_gc.CollectImages(request="r2"))
@@ -383,30 +386,30 @@ def test_requests_wait_for_each_other_and_the_rest_for_them() -> None:
     story.when(looked(disk=ROOMY, intent="look/2"), at=T0 + 9).then()
 
 
-def test_a_full_disk_asks_once() -> None:
+def test_a_full_disk_requests_one_run() -> None:
     gone = kernel.BallastGivenUp(freed_bytes=1, error="full")
     story = scene().when(gone).then(RunRequested(operation="collect", trigger="disk"))
     story.when(gone).then()
 
 
-def test_a_look_that_does_not_come_to_its_end_fails_the_run() -> None:
+def test_a_failed_inventory_fails_the_run() -> None:
     failed = EffectFailed(effect="Look", subject="run", intent="look/1", error="it hung", timed_out=True)
     story = given(DECIDER).when(failed).then()
     story.when(image_gc.CollectImages(request="r1")).when(failed, at=T0)
     story.then(RunFinished(run=1, operation="collect", trigger="request", request="r1", at=T0, error="it hung"))
 
 
-def test_answers_that_nobody_waits_for_are_passed_over() -> None:
+def test_unexpected_results_are_ignored() -> None:
     scene().when(signals.RemovalDone(subject="run", intent="remove/1/0")).then()
 
 
-def test_events_of_others_and_of_later_releases_change_nothing() -> None:
+def test_unknown_events_change_nothing() -> None:
     state = scene(image("a")).state
     assert DECIDER.evolve(state, kernel.ClockJumped(by_milliseconds=5)) is state
     assert DECIDER.evolve(state, image_gc.RunEvent(run=3)) is state
     assert not DECIDER.evolve(state, ImagesChanged(at=T0, used_until=0, gone=("a", "z"))).records
 
 
-def test_nothing_is_watched_for_room_where_the_threshold_is_a_hundred() -> None:
+def test_a_threshold_of_100_percent_disables_runs_for_disk_space() -> None:
     never = image_gc.Policy(high_threshold_percent=100)
     assert set(given(DECIDER, PolicySet(node="node", policy=never)).effects) == {"usage"}

@@ -1,6 +1,4 @@
-"""Whatever there is and whatever happens meanwhile: a run removes no image that anybody has, that is pinned or young,
-and not more of them than are needed.
-"""
+"""Random histories: a run removes no image that is used, pinned or young, and no more images than needed."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from chronolet.image_gc import wanted
 from chronolet.image_gc.decider import DECIDER
 from chronolet.image_gc.effects import Collecting
 from chronolet.image_gc.inventory import Inventory
-from chronolet.image_gc.pinning import LABEL
+from chronolet.image_gc.planning.pinning import LABEL
 from chronolet.ports.runtime.images import HeldImage
 from chronolet.ports.runtime.runtime import SandboxSpec
 from chronolet_schemas import image_gc
@@ -29,7 +27,7 @@ AGED = 60_000
 
 images = st.lists(
     st.tuples(
-        st.integers(1, 300), st.booleans(), st.sampled_from(["nobody", "nobody", "running", "dead"]), st.booleans()
+        st.integers(1, 300), st.booleans(), st.sampled_from(["unused", "unused", "running", "dead"]), st.booleans()
     ),
     min_size=1,
     max_size=15,
@@ -49,7 +47,7 @@ policies = st.builds(
 
 
 class World:
-    """A machine with images, containers that have some, and its collector."""
+    """A machine with images, containers that use some of them, and its collector."""
 
     def __init__(self, found: list[tuple[int, bool, str, bool]], policy: image_gc.Policy) -> None:
         names = [f"image{number}:1" for number in range(len(found))]
@@ -62,7 +60,7 @@ class World:
         self.images = FakeImages(held, capacity_bytes=3000, other_bytes=500)
         self.used: set[str] = set()
         for number, (_, _, user, _) in enumerate(found):
-            if user != "nobody":
+            if user != "unused":
                 self.use(number, dead=user == "dead")
         self.collecting = Collecting(Inventory(self.runtime, self.images, "node", policy), 30, 300)
         self.state = DECIDER.initial
@@ -76,49 +74,49 @@ class World:
         self.images.users.add(self.ids[number])
         self.used.add(self.ids[number])
 
-    def tell(self, message: Any, now: int) -> list[Event]:
+    def send(self, message: Any, now: int) -> list[Event]:
         events = list(DECIDER.decide(self.state, message, now))
         for event in events:
             self.state = DECIDER.evolve(self.state, event) or DECIDER.initial
         return events
 
     def run(self, mischief: dict[int, int], now: int) -> list[Event]:
-        """A whole run; before these turns somebody begins to use an image."""
-        events = self.tell(self.collecting.inventory.look(with_disk=True), now)
+        """A whole run; before these removals a container begins to use an image."""
+        events = self.send(self.collecting.inventory.look(with_disk=True), now)
         turn = 0
         while effect := next(
             (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.RemoveImage | wanted.Look)), None
         ):
             if isinstance(effect, wanted.Look):
-                events += self.tell(self.collecting.look(effect, Context()), now)
+                events += self.send(self.collecting.look(effect, Context()), now)
                 continue
             if turn in mischief and self.ids[mischief[turn] % len(self.ids)] in self.images.images:
                 self.use(mischief[turn] % len(self.ids), dead=True)
-            events += self.tell(self.collecting.remove(effect, Context()), now)
+            events += self.send(self.collecting.remove(effect, Context()), now)
             turn += 1
         return events
 
 
 @settings(max_examples=300, deadline=None)
 @given(images, policies, st.booleans(), st.dictionaries(st.integers(0, 5), st.integers(0, 20), max_size=3))
-def test_a_run_removes_nothing_that_anybody_has_or_is_to_keep(
+def test_a_run_removes_no_image_that_is_used_or_pinned(
     found: list[tuple[int, bool, str, bool]], policy: image_gc.Policy, unused: bool, mischief: dict[int, int]
 ) -> None:
     world = World(found, policy)
     early = [one for one, (_, _, _, known) in zip(world.ids, found, strict=True) if known]
-    # Those that are known since long: the others come with the run.
+    # These images are known for long; the others appear during the run.
     later = {known: world.images.images.pop(known) for known in set(world.ids) - set(early)}
-    world.tell(world.collecting.inventory.look(with_disk=False), T0)
+    world.send(world.collecting.inventory.look(with_disk=False), T0)
     world.images.images.update(later)
     pinned = {one for one, (_, is_pinned, _, _) in zip(world.ids, found, strict=True) if is_pinned}
     before, used = world.images.disk(), set(world.used)
     events: list[Event] = []
     if unused:
-        world.tell(image_gc.CollectImages(request="r", unused=True), T0 + AGED)
+        world.send(image_gc.CollectImages(request="r", unused=True), T0 + AGED)
         look = world.collecting.look(wanted.Look(subject="run", intent="look/1"), Context())
-        events += world.tell(look, T0 + AGED)
+        events += world.send(look, T0 + AGED)
     events += world.run(mischief, T0 + AGED)
-    # Nothing of that is even tried: the runtime's own refusal is the second lock, not the first.
+    # The collector does not even attempt it; the refusal by the runtime would be the second safeguard.
     planned = [one for one in events if isinstance(one, image_gc.RunStarted | image_gc.DiskReadAgain)]
     meant = {one.id for event in planned for one in event.candidates}
     assert not meant & (used | pinned)
@@ -128,7 +126,7 @@ def test_a_run_removes_nothing_that_anybody_has_or_is_to_keep(
     assert not gone & pinned
     if policy.min_age_milliseconds:
         assert not gone & set(later)
-    # What it says is what it did.
+    # The recorded result is the actual one.
     assert {one.id for one in events if isinstance(one, image_gc.ImageRemoved)} == gone
     if not unused and not policy.max_age_milliseconds:
         percent = 100 - before.available_bytes * 100 // before.capacity_bytes
@@ -146,6 +144,6 @@ def _no_more_than_needed(world: World, events: list[Event]) -> None:
     assert len(world.images.removed) == finished.removed
 
 
-def test_such_runs_do_remove_something() -> None:
-    world = World([(300, False, "nobody", True)] * 8, image_gc.Policy(min_age_milliseconds=0))
+def test_random_runs_remove_something() -> None:
+    world = World([(300, False, "unused", True)] * 8, image_gc.Policy(min_age_milliseconds=0))
     assert [type(one) for one in world.run({}, T0)].count(image_gc.ImageRemoved) >= 1

@@ -1,10 +1,10 @@
-"""Which images nobody may remove."""
+"""Which images are pinned."""
 
 from __future__ import annotations
 
 import pytest
 
-from chronolet.image_gc.pinning import CRI_LABEL, LABEL, pinned
+from chronolet.image_gc.planning.pinning import CRI_LABEL, LABEL, pinned
 
 ID = "sha256:" + "a" * 64
 
@@ -27,7 +27,7 @@ ID = "sha256:" + "a" * 64
         ((), {}, ("sha256:a*",), True),
     ],
 )
-def test_by_label_and_by_name(
+def test_images_are_pinned_by_label_and_by_name(
     names: tuple[str, ...], labels: dict[str, str], patterns: tuple[str, ...], found: bool
 ) -> None:
     assert pinned(ID, names, labels, patterns) == found

@@ -1,4 +1,4 @@
-"""Which images go, beyond what the shared vectors say of the kubelet's rules."""
+"""Which images are removed, beyond the shared vectors of the kubelet's rules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import immutables
 import pytest
 
-from chronolet.image_gc import plan, policy
+from chronolet.image_gc import policy
+from chronolet.image_gc.planning import plan
 from chronolet.image_gc.signals import Disk
 from chronolet.image_gc.state import Record, State
 from chronolet_schemas.image_gc import Image, Policy
@@ -54,14 +55,14 @@ def test_every_image_has_a_reason() -> None:
     assert found.kept() == {"in_use": 1, "pinned": 1, "young": 1, "just_used": 1}
 
 
-def test_what_was_never_used_is_as_old_as_its_first_sight() -> None:
+def test_an_unused_image_ages_from_its_first_detection() -> None:
     rules = Policy(min_age_milliseconds=0, max_age_milliseconds=1_000)
     full = Disk(capacity_bytes=1000, available_bytes=900)
     assert why(judged(record("a", first_detected=NOW - 1_001), rules=rules, disk=full)) == {"a": "age"}
     assert why(judged(record("a", first_detected=NOW - 1_000), rules=rules, disk=full)) == {"a": "below_threshold"}
 
 
-def test_exactly_the_low_threshold_needs_nothing() -> None:
+def test_usage_at_the_low_threshold_frees_nothing() -> None:
     rules = Policy(high_threshold_percent=90, low_threshold_percent=89, min_age_milliseconds=0)
     found = judged(record("a"), rules=rules, disk=Disk(capacity_bytes=99, available_bytes=10))
     assert (found.usage_percent, found.wanted_bytes) == (90, 0)
@@ -86,5 +87,5 @@ def test_an_image_without_a_name_is_shown_by_its_id() -> None:
         (Policy(max_age_milliseconds=120_001), ""),
     ],
 )
-def test_a_policy_is_refused_by_what_is_wrong_with_it(rules: Policy, problem: str) -> None:
+def test_an_invalid_policy_is_refused_with_its_problem(rules: Policy, problem: str) -> None:
     assert policy.problem(rules) == problem

@@ -1,4 +1,4 @@
-"""The keeper's decider: when the log is archived, trimmed, who is given up, and what is told of the disk."""
+"""When the keeper archives and trims the log, releases shards and reports the disk reserve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T0 = 5_000
 
 
 def at(n: int) -> str:
-    """The position of entry `n`: one a millisecond from T0 on."""
+    """The position of entry `n`: one per millisecond from T0 on."""
     return f"{T0 + n}-{n}"
 
 
@@ -29,7 +29,7 @@ def measured(last: int, archived: int = 0, **more: Any) -> signals.LogMeasured:
     return signals.LogMeasured(last=at(last), archived=at(archived) if archived else "0-0", **fields)
 
 
-def asked(after: int, upto: int) -> keeper.ArchiveRequested:
+def requested(after: int, upto: int) -> keeper.ArchiveRequested:
     return keeper.ArchiveRequested(after=at(after) if after else "0-0", upto=at(upto))
 
 
@@ -44,71 +44,71 @@ def scene(*events: Event) -> Scene:
 
 
 def two_archives() -> tuple[Event, ...]:
-    return (asked(0, 100), written(1, 100), asked(100, 200), written(101, 200))
+    return (requested(0, 100), written(1, 100), requested(100, 200), written(101, 200))
 
 
 def job(scene: Scene) -> Any:
     return scene.effects.get("job")
 
 
-def test_the_standing_effects_are_always_wanted() -> None:
+def test_the_standing_effects_are_always_outstanding() -> None:
     assert set(scene().effects) == {"measure", "disk"}
     assert DECIDER.due(State()) is None
 
 
-def test_too_few_new_entries_are_left_alone() -> None:
+def test_too_few_new_entries_are_not_archived() -> None:
     scene().when(measured(99), at=T0 + 99).then()
 
 
-def test_a_chunk_is_archived() -> None:
-    story = scene().when(measured(100), at=T0 + 100).then(asked(0, 100))
+def test_enough_new_entries_are_archived() -> None:
+    story = scene().when(measured(100), at=T0 + 100).then(requested(0, 100))
     assert job(story) == wanted.WriteArchive(subject="job", intent="job/1", after="0-0", upto=at(100))
 
 
-def test_few_entries_are_archived_when_they_have_become_old() -> None:
+def test_a_few_entries_are_archived_once_they_are_old() -> None:
     scene().when(measured(3), at=T0 + 1_000_000).then()
-    scene().when(measured(3), at=T0 + 1_000_001).then(asked(0, 3))
-    # From the archived ones on, not from the oldest that is still in the stream.
+    scene().when(measured(3), at=T0 + 1_000_001).then(requested(0, 3))
+    # Counted from the archived entries, not from the oldest entry in the stream.
     old = T0 + 100 + 1_000_001
-    scene(asked(0, 100), written(1, 100)).when(measured(101, 100), at=old - 1).then()
-    scene(asked(0, 100), written(1, 100)).when(measured(101, 100), at=old).then(asked(100, 101))
-    scene(asked(0, 100), written(1, 100)).when(measured(100, 100), at=old).then()
+    scene(requested(0, 100), written(1, 100)).when(measured(101, 100), at=old - 1).then()
+    scene(requested(0, 100), written(1, 100)).when(measured(101, 100), at=old).then(requested(100, 101))
+    scene(requested(0, 100), written(1, 100)).when(measured(100, 100), at=old).then()
 
 
 def test_one_job_at_a_time() -> None:
-    scene(asked(0, 100)).when(measured(300), at=T0 + 300).then()
+    scene(requested(0, 100)).when(measured(300), at=T0 + 300).then()
 
 
-def test_what_was_measured_before_the_last_archive_file_is_not_archived_twice() -> None:
-    scene(asked(0, 100), written(1, 100)).when(measured(150, 0), at=T0 + 150).then()
-    scene(asked(0, 100), written(1, 100)).when(measured(200, 0), at=T0 + 200).then(asked(100, 200))
-    # The server knows of a file that the log does not tell of.
-    scene(asked(0, 100), written(1, 100)).when(measured(250, 150), at=T0 + 250).then(asked(150, 250))
+def test_a_measurement_from_before_the_last_archive_file_is_ignored() -> None:
+    scene(requested(0, 100), written(1, 100)).when(measured(150, 0), at=T0 + 150).then()
+    scene(requested(0, 100), written(1, 100)).when(measured(200, 0), at=T0 + 200).then(requested(100, 200))
+    # The server knows a file that is not in the log.
+    scene(requested(0, 100), written(1, 100)).when(measured(250, 150), at=T0 + 250).then(requested(150, 250))
 
 
-def test_the_archive_file_is_told_and_the_job_is_over() -> None:
+def test_a_written_archive_file_is_recorded() -> None:
     done = signals.ArchiveDone(
         subject="job", intent="job/1", file="1", first=at(1), last=at(100), events=100, size_bytes=10, sha256="abc"
     )
-    story = scene(asked(0, 100)).when(done).then(written(1, 100))
+    story = scene(requested(0, 100)).when(done).then(written(1, 100))
     assert job(story) is None
     story.when(done).then()
 
 
-def test_answers_of_another_job_are_passed_over() -> None:
-    scene(asked(0, 100)).when(signals.JobRefused(subject="job", intent="job/0", error="old")).then()
-    scene().when(signals.JobRefused(subject="job", intent="job/1", error="nothing is asked for")).then()
+def test_results_of_another_job_are_ignored() -> None:
+    scene(requested(0, 100)).when(signals.JobRefused(subject="job", intent="job/0", error="old")).then()
+    scene().when(signals.JobRefused(subject="job", intent="job/1", error="no job is outstanding")).then()
 
 
 def test_the_newest_archived_part_stays_in_the_stream() -> None:
-    everybody_is_done = {"pod/0": at(150), "pleg": at(180)}
-    scene(asked(0, 100), written(1, 100)).when(measured(150, 100, needed=everybody_is_done), at=T0 + 150).then()
-    story = scene(*two_archives()).when(measured(220, 200, needed=everybody_is_done), at=T0 + 220)
+    not_needed = {"pod/0": at(150), "pleg": at(180)}
+    scene(requested(0, 100), written(1, 100)).when(measured(150, 100, needed=not_needed), at=T0 + 150).then()
+    story = scene(*two_archives()).when(measured(220, 200, needed=not_needed), at=T0 + 220)
     story.then(keeper.TrimRequested(upto=at(100)))
     assert job(story) == wanted.TrimLog(subject="job", intent="job/3", upto=at(100))
 
 
-def test_nothing_is_trimmed_that_somebody_still_needs() -> None:
+def test_no_entry_is_trimmed_that_a_shard_still_needs() -> None:
     story = scene(*two_archives())
     story.when(measured(220, 200, needed={"pod/0": at(60), "pleg": at(220)}), at=T0 + 220)
     story.then(keeper.TrimRequested(upto=at(60)))
@@ -117,7 +117,7 @@ def test_nothing_is_trimmed_that_somebody_still_needs() -> None:
     story.when(measured(220, 200), at=T0 + 220).then()
 
 
-def test_trimming_goes_on_when_it_is_worth_it() -> None:
+def test_trimming_continues_once_enough_entries_can_go() -> None:
     story = scene(*two_archives(), keeper.TrimRequested(upto=at(60)))
     story.when(signals.TrimDone(subject="job", intent="job/3", upto=at(57), removed=57))
     story.then(keeper.LogTrimmed(upto=at(57), removed=57))
@@ -126,18 +126,18 @@ def test_trimming_goes_on_when_it_is_worth_it() -> None:
     story.when(measured(220, 200, needed={"pod/0": at(85)}), at=T0 + 220).then(keeper.TrimRequested(upto=at(85)))
 
 
-def test_a_busy_node_is_trimmed_as_well_as_archived() -> None:
+def test_a_busy_node_is_both_archived_and_trimmed() -> None:
     story = scene(*two_archives())
     busy = measured(300, 200, needed={"pod/0": at(300)})
     story.when(busy, at=T0 + 300).then(keeper.TrimRequested(upto=at(100)))
     story.when(signals.TrimDone(subject="job", intent="job/3", upto=at(100), removed=100))
-    story.when(busy, at=T0 + 300).then(asked(200, 300))
+    story.when(busy, at=T0 + 300).then(requested(200, 300))
 
 
-def test_a_failed_job_is_asked_for_again_later_and_later() -> None:
+def test_a_failed_job_is_retried_with_back_off() -> None:
     story, now = scene(), T0 + 100
     for failures, pause in enumerate((60, 120, 200, 200), 1):
-        story.when(measured(100), at=now).then(asked(0, 100))
+        story.when(measured(100), at=now).then(requested(0, 100))
         refused = signals.JobRefused(subject="job", intent=f"job/{failures}", error="disk")
         story.when(refused, at=now).then(keeper.ArchiveFailed(error="disk", retry_at=now + pause))
         story.when(measured(100), at=now + pause - 1).then()
@@ -149,7 +149,7 @@ def test_a_failed_job_is_asked_for_again_later_and_later() -> None:
     assert story.when(done).state.failures == 0
 
 
-def test_a_trim_that_fails_is_asked_for_again() -> None:
+def test_a_failed_trim_is_retried() -> None:
     story = scene(*two_archives(), keeper.TrimRequested(upto=at(100)))
     failed = EffectFailed(effect="TrimLog", subject="job", intent="job/3", error="late", timed_out=True)
     story.when(failed, at=T0 + 220).then(keeper.TrimFailed(error="late", retry_at=T0 + 280))
@@ -159,7 +159,7 @@ def test_a_trim_that_fails_is_asked_for_again() -> None:
     assert job(story).intent == "job/4"
 
 
-def test_a_shard_is_let_go_after_its_time_and_held_again_with_an_owner() -> None:
+def test_a_shard_without_owner_no_longer_holds_back_trimming_until_it_has_one() -> None:
     needed = {"prober/1": "0-0", "pod/0": at(100)}
     story = scene(*two_archives())
     story.when(measured(220, 200, needed=needed, unowned={"prober/1": T0}), at=T0 + 7_000).then()
@@ -173,7 +173,7 @@ def test_a_shard_is_let_go_after_its_time_and_held_again_with_an_owner() -> None
     assert story.state.let_go == ()
 
 
-def test_the_ballast_is_told_once_each_way() -> None:
+def test_release_and_restoration_of_the_disk_reserve_are_each_recorded_once() -> None:
     gone, back = signals.ReserveReleased(freed_bytes=5, error="full"), signals.ReserveRestored(size_bytes=5)
     story = scene().when(back).then()
     story.when(gone).then(kernel.BallastGivenUp(freed_bytes=5, error="full"))
@@ -183,10 +183,10 @@ def test_the_ballast_is_told_once_each_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("found", "text"),
     [("0-0", "The whole log was lost: 7 entries up to 9-7"), ("4-3", "The log lost its end after 4-3")],
 )
-def test_a_lost_log_is_a_kube_event(found: str, words: str) -> None:
+def test_a_lost_log_is_a_kube_event(found: str, text: str) -> None:
     lost = kernel.LogLost(node="n", former_run="r", had="9-7", found=found, entries=7)
     (recorded,) = scene().when(lost).recorded
     assert (recorded.object_kind, recorded.name, recorded.reason, recorded.severity) == (
@@ -195,7 +195,7 @@ def test_a_lost_log_is_a_kube_event(found: str, words: str) -> None:
         "LogLost",
         "Warning",
     )
-    assert recorded.message.startswith(words)
+    assert recorded.message.startswith(text)
     assert recorded.message.endswith("7 entries up to 9-7 are gone; containers were not touched")
 
 
@@ -208,11 +208,11 @@ def test_an_event_of_a_later_release_changes_nothing() -> None:
     ("goal", "needed", "limit"),
     [((9, 9), [(5, 5), (7, 7)], (5, 5)), ((3, 3), [(5, 5)], (3, 3)), ((9, 9), [], START)],
 )
-def test_how_far_the_log_may_go(goal: tuple[int, int], needed: list[tuple[int, int]], limit: tuple[int, int]) -> None:
+def test_the_limit_of_trimming(goal: tuple[int, int], needed: list[tuple[int, int]], limit: tuple[int, int]) -> None:
     assert trim_limit(Position(*goal), [Position(*each) for each in needed]) == Position(*limit)
 
 
-def test_the_usual_numbers() -> None:
+def test_the_default_policy() -> None:
     usual = Policy()
     assert (usual.trim_entries, Policy(chunk_entries=1).trim_entries) == (5_000, 1)
     assert [usual.retry_at(failures, 0) for failures in (1, 2, 7, 50)] == [60_000, 120_000, 3_600_000, 3_600_000]

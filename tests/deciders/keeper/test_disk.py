@@ -1,4 +1,4 @@
-"""How the disk stands: the newest news, for whoever asks, whenever it asks."""
+"""The state of the disk reserve: each subscriber gets the newest one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.scratch import HANG_SECONDS
 GONE, BACK = ReserveReleased(freed_bytes=1, error="full"), ReserveRestored(size_bytes=1)
 
 
-def test_a_late_listener_hears_the_newest_and_only_that() -> None:
+def test_a_late_subscriber_gets_only_the_newest_state() -> None:
     disk = DiskReports()
     assert disk.latest(0, 0.0) == (0, None)
     disk.publish(GONE)
@@ -20,11 +20,11 @@ def test_a_late_listener_hears_the_newest_and_only_that() -> None:
     assert disk.latest(2, 0.0) == (2, None)
 
 
-def test_a_listener_is_woken() -> None:
+def test_a_subscriber_is_woken() -> None:
     disk = DiskReports()
-    heard: list[tuple[int, Report | None]] = []
-    listener = threading.Thread(target=lambda: heard.append(disk.latest(0, HANG_SECONDS)))
-    listener.start()
+    received: list[tuple[int, Report | None]] = []
+    subscriber = threading.Thread(target=lambda: received.append(disk.latest(0, HANG_SECONDS)))
+    subscriber.start()
     disk.publish(GONE)
-    listener.join(HANG_SECONDS)
-    assert heard == [(1, GONE)]
+    subscriber.join(HANG_SECONDS)
+    assert received == [(1, GONE)]

@@ -1,4 +1,4 @@
-"""Which events are one, which are combined, which are kept back; what that costs in memory."""
+"""Which events are merged, combined or suppressed, and how much memory that takes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chronolet.rules.names.kube_event import event_name, event_namespace
 from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Position
 from tests.deciders.given import given
-from tests.deciders.kube_events.told import T0, caches_of, heard, in_order, recorded, several
+from tests.deciders.kube_events.recording import T0, batch, caches_of, in_order, recorded, several
 
 
 def posts(*events: kube_events.Recorded, **options: Any) -> list[kube_events.Post | None]:
@@ -26,7 +26,7 @@ def posts(*events: kube_events.Recorded, **options: Any) -> list[kube_events.Pos
     return [work.take(Position(T0 + number, number + 1), event) for number, event in enumerate(events)]
 
 
-def test_one_post_tells_everything() -> None:
+def test_a_post_has_all_fields() -> None:
     event = recorded(uid="u1", field_path="spec.containers{app}")
     assert posts(event) == [
         kube_events.Post(
@@ -45,7 +45,7 @@ def test_one_post_tells_everything() -> None:
     ]
 
 
-def test_what_is_alike_in_every_word_is_one_with_a_count() -> None:
+def test_identical_events_are_one_post_with_a_count() -> None:
     first, second, other = posts(recorded(), recorded(), recorded(message="else"))
     assert first is not None
     assert second is not None
@@ -54,30 +54,30 @@ def test_what_is_alike_in_every_word_is_one_with_a_count() -> None:
     assert (other.name != first.name, other.count) == (True, 1)
 
 
-def test_two_events_of_one_moment_have_two_names() -> None:
+def test_two_events_of_the_same_time_have_different_names() -> None:
     work = Correlation(Caches(), Options())
     names = {work.take(Position(T0, number), recorded(message=str(number))).name for number in (7, 8)}  # type: ignore[union-attr]
     assert len(names) == 2
 
 
-def test_without_a_token_nothing_is_posted_and_the_next_tells_of_it() -> None:
+def test_an_event_without_a_token_is_not_posted_and_counted_in_the_next() -> None:
     found = posts(*[recorded()] * 4, burst=2, refill=3)
     assert [post and post.count for post in found] == [1, 2, None, 4]
 
 
-def test_types_have_tokens_of_their_own() -> None:
+def test_each_severity_has_its_own_tokens() -> None:
     found = posts(recorded(), recorded(severity="Normal"), recorded(message="b"), burst=1)
     assert [post is not None for post in found] == [True, True, False]
 
 
-def test_a_known_message_is_combined_no_earlier_than_a_new_one() -> None:
+def test_a_known_message_is_combined_as_late_as_a_new_one() -> None:
     messages = ["a", "b", "a", "c", "c", "d"]
     found = posts(*(recorded(message=text) for text in messages), max_events=3)
     combined = [post is not None and post.message.startswith(COMBINED) for post in found]
     assert combined == [False, False, False, True, False, True]
 
 
-def test_a_very_long_message_is_cut_where_it_is_posted_and_told_apart_by_its_end() -> None:
+def test_a_long_message_is_truncated_and_still_distinguished_by_its_end() -> None:
     whole = "x" * 1_000_000
     first, second = posts(recorded(message=whole + "a"), recorded(message=whole + "b"))
     assert first is not None
@@ -87,22 +87,22 @@ def test_a_very_long_message_is_cut_where_it_is_posted_and_told_apart_by_its_end
     assert first.name != second.name
 
 
-def test_an_object_whose_name_is_none_has_its_events_under_a_uuid() -> None:
+def test_events_of_an_object_without_a_valid_name_are_named_by_a_uuid() -> None:
     name = event_name("Not_A_DNS:name", 16)
     assert uuid.UUID(name).version == 5
     assert name == event_name("Not_A_DNS:name", 16) != event_name("Not_A_DNS:name", 17)
     assert (event_namespace(""), event_namespace("shop")) == ("default", "shop")
 
 
-def test_memory_is_bounded_under_a_flood_of_objects() -> None:
+def test_memory_is_bounded_with_many_objects() -> None:
     scene = given(decider(Policy()))
     for begin in range(0, 5_000, 1_000):
-        scene.when(heard(*several(1_000, begin=begin), number=begin + 1))
+        scene.when(batch(*several(1_000, begin=begin), number=begin + 1))
     caches = scene.state.caches
     assert scene.state.heard == 5_000
     for one in (caches.known, caches.similar, caches.tokens):
         assert len(one.entries) == len(one.order) == 4096
-    assert len(scene.state.posts) == 0  # nobody is to have them
+    assert len(scene.state.posts) == 0  # there is no sink
 
 
 @settings(max_examples=60, deadline=None)
@@ -111,13 +111,13 @@ def test_memory_is_bounded_under_a_flood_of_objects() -> None:
     st.lists(st.integers(1, 7), min_size=1),
     st.integers(1, 4),
 )
-def test_together_or_one_by_one_is_the_same(
-    told: list[tuple[int, int, int]], sizes: list[int], cache_size: int
+def test_a_batch_gives_the_same_result_as_single_events(
+    events_given: list[tuple[int, int, int]], sizes: list[int], cache_size: int
 ) -> None:
-    """However many are folded into one step, and with caches of any size."""
+    """For any number of events per step, and caches of any size."""
     policy = Policy(options=Options(burst=3, max_events=3))
     events, at = [], T0
-    for number, (name, message, pause) in enumerate(told, 1):
+    for number, (name, message, pause) in enumerate(events_given, 1):
         at += pause
         events.append((Position(at, number), recorded(f"web-{name}", str(message))))
     ends = []

@@ -1,4 +1,4 @@
-"""Each sink goes its own way: what it took, what it refused, what it is given up for, and when it is tried again."""
+"""Each sink has its own deliveries: delivered, rejected and given up posts, and retries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chronolet.kube_events.policy import Policy, Rules
 from chronolet.kube_events.state import State
 from chronolet_schemas import kube_events, pleg
 from tests.deciders.given import Scene, given
-from tests.deciders.kube_events.told import T0, count, heard, recorded, scene, several
+from tests.deciders.kube_events.recording import T0, batch, count, recorded, scene, several
 
 NOW = T0 + 60_000
 
@@ -35,29 +35,29 @@ def refused(*names: str) -> tuple[signals.RejectedPost, ...]:
     return tuple(signals.RejectedPost(name=name, error="no") for name in names)
 
 
-def test_a_sink_that_is_new_begins_with_what_comes_first() -> None:
-    one = scene("web").when(heard(recorded()))
+def test_a_new_sink_starts_with_the_next_post() -> None:
+    one = scene("web").when(batch(recorded()))
     assert one.kinds == ["SinksChanged", "Correlated"]
     assert [post.object_name for post in deliver(one).posts] == ["web"]
     one.when(answered(one, delivered=1)).then(kube_events.Delivered(sink="web", upto=1, count=1))
     assert (one.effects, len(one.state.posts)) == ({}, 0)
-    one.when(heard(recorded(), number=2))
+    one.when(batch(recorded(), number=2))
     assert one.kinds == ["Correlated"]
     assert [post.count for post in deliver(one).posts] == [2]
 
 
-def test_what_is_kept_back_by_the_filter_is_counted() -> None:
-    one = scene("web").when(heard(*[recorded()] * 30))
+def test_suppressed_events_are_counted() -> None:
+    one = scene("web").when(batch(*[recorded()] * 30))
     correlated = one.only(kube_events.Correlated)
     assert (correlated.heard, len(correlated.posts), correlated.suppressed) == (30, 25, 5)
     assert (one.state.heard, one.state.suppressed, one.state.head) == (30, 5, 25)
     assert correlated.upto == one.state.upto == f"{T0}-30"
-    one.when(heard(recorded(), number=31))
+    one.when(batch(recorded(), number=31))
     assert (one.only(kube_events.Correlated).posts, one.state.head, one.state.suppressed) == ((), 25, 6)
 
 
-def test_a_slow_sink_holds_up_no_other() -> None:
-    one = scene("web", "redis", batch=2).when(heard(*several(3)))
+def test_a_slow_sink_delays_no_other() -> None:
+    one = scene("web", "redis", batch=2).when(batch(*several(3)))
     one.when(answered(one, "redis", delivered=2)).when(answered(one, "redis", delivered=1))
     assert list(one.effects) == ["sink/web"]
     assert len(one.state.posts) == 3
@@ -65,8 +65,8 @@ def test_a_slow_sink_holds_up_no_other() -> None:
     assert list(one.state.posts) == [3]
 
 
-def test_refused_is_given_up_at_once_and_the_rest_goes_on() -> None:
-    one = scene("web").when(heard(*several(4)))
+def test_a_rejected_post_is_given_up_immediately_and_the_next_follow() -> None:
+    one = scene("web").when(batch(*several(4)))
     names = [post.name for post in deliver(one).posts]
     one.when(answered(one, delivered=2, refused=refused(names[1]))).then(
         kube_events.GivenUp(sink="web", first=1, last=3, count=1, reason="refused", name=names[1], error="no"),
@@ -78,8 +78,8 @@ def test_refused_is_given_up_at_once_and_the_rest_goes_on() -> None:
     assert (sink.delivered, sink.given_up, sink.waiting(one.state.head)) == (2, 2, 0)
 
 
-def test_what_the_sink_has_from_an_earlier_try_is_counted_by_itself() -> None:
-    one = scene("web").when(heard(*several(4)))
+def test_a_post_that_the_sink_already_has_is_counted_separately() -> None:
+    one = scene("web").when(batch(*several(4)))
     name = deliver(one).posts[1].name
     one.when(answered(one, delivered=1, known=1, refused=refused(name), failure="gone"), at=NOW)
     assert one.facts[:3] == (
@@ -92,8 +92,8 @@ def test_what_the_sink_has_from_an_earlier_try_is_counted_by_itself() -> None:
     assert (sink.delivered, sink.given_up, sink.waiting(one.state.head)) == (1, 2, 1)
 
 
-def test_a_try_that_failed_is_made_again_after_a_pause() -> None:
-    one = scene("web").when(heard(*several(2)))
+def test_a_failed_delivery_is_retried_after_a_pause() -> None:
+    one = scene("web").when(batch(*several(2)))
     one.when(answered(one, delivered=1, failure="gone"), at=NOW)
     assert one.kinds == ["Delivered", "DeliveryFailed"]
     failed = one.only(kube_events.DeliveryFailed)
@@ -107,15 +107,15 @@ def test_a_try_that_failed_is_made_again_after_a_pause() -> None:
     assert one.only(kube_events.DeliveryFailed).retry_at == later + 10_000
 
 
-def test_an_effect_that_failed_is_a_try_that_failed() -> None:
-    one = scene("web").when(heard(recorded()))
+def test_a_failed_effect_counts_as_a_failed_delivery() -> None:
+    one = scene("web").when(batch(recorded()))
     effect = deliver(one)
     one.when(EffectFailed(effect="Deliver", subject=effect.subject, intent=effect.intent, error="late", timed_out=True))
     assert one.only(kube_events.DeliveryFailed).error == "late"
 
 
-def test_after_twelve_tries_the_post_is_given_up_and_the_next_one_tried() -> None:
-    one = scene("web").when(heard(*several(2)))
+def test_a_post_is_given_up_after_twelve_attempts() -> None:
+    one = scene("web").when(batch(*several(2)))
     for number in range(1, 12):
         one.when(answered(one, failure="gone"))
         assert one.only(kube_events.DeliveryFailed).tries == number
@@ -127,28 +127,28 @@ def test_after_twelve_tries_the_post_is_given_up_and_the_next_one_tried() -> Non
     assert [post.object_name for post in deliver(one).posts] == ["web-1"]
 
 
-def test_the_first_pause_differs_from_post_to_post() -> None:
+def test_the_first_pause_varies_between_posts() -> None:
     rules = Rules()
-    first = {rules.retry_at(0, tries=1, sink="web", name=f"n{number}") for number in range(100)}
+    first = {rules.retry_at(0, attempts=1, sink="web", name=f"n{number}") for number in range(100)}
     assert len(first) > 90
     assert all(0 < pause <= 10_000 for pause in first)
-    assert rules.retry_at(0, tries=2, sink="web", name="n1") == 10_000
+    assert rules.retry_at(0, attempts=2, sink="web", name="n1") == 10_000
 
 
-def test_an_answer_to_what_is_no_longer_open_is_ignored() -> None:
-    one = scene("web").when(heard(recorded()))
+def test_an_outdated_result_is_ignored() -> None:
+    one = scene("web").when(batch(recorded()))
     late = answered(one, delivered=1)
     one.when(late).when(late).then()
     one.when(signals.DeliveryResult(subject="sink/other", intent="other/1/0", delivered=1)).then()
 
 
-def test_what_waits_beyond_the_bound_is_given_up_but_not_what_may_be_under_way() -> None:
-    one = scene("web", backlog=20, batch=5).when(heard(*several(20)))
+def test_posts_beyond_the_bound_are_given_up_except_those_in_delivery() -> None:
+    one = scene("web", backlog=20, batch=5).when(batch(*several(20)))
     assert count(one.facts, kube_events.GivenUp) == 0
     under_way = answered(one, delivered=5)
-    one.when(heard(*several(1, begin=20), number=21))
+    one.when(batch(*several(1, begin=20), number=21))
     assert one.only(kube_events.GivenUp) == kube_events.GivenUp(sink="web", first=6, last=8, count=3, reason="backlog")
-    one.when(heard(*several(10, begin=21), number=22))
+    one.when(batch(*several(10, begin=21), number=22))
     assert one.only(kube_events.GivenUp).first == 9
     one.when(under_way).then(kube_events.Delivered(sink="web", upto=5, count=5))
     sink = one.state.sinks["web"]
@@ -158,45 +158,45 @@ def test_what_waits_beyond_the_bound_is_given_up_but_not_what_may_be_under_way()
 
 
 def test_a_batch_ends_before_the_gap() -> None:
-    one = scene("web", backlog=20, batch=5).when(heard(*several(25)))
+    one = scene("web", backlog=20, batch=5).when(batch(*several(25)))
     one.when(answered(one, delivered=2))
     assert [post.object_name for post in deliver(one).posts] == ["web-2", "web-3", "web-4"]
 
 
-def test_posts_of_a_gap_stay_for_a_sink_that_is_still_to_have_them() -> None:
+def test_posts_of_a_gap_are_kept_for_sinks_that_need_them() -> None:
     policy = Policy(sinks={"web": Rules(backlog=20, batch=5), "redis": Rules(backlog=100, batch=100)})
-    one = given(decider(policy)).when(heard(*several(25)))
+    one = given(decider(policy)).when(batch(*several(25)))
     assert [post.object_name for post in deliver(one, "redis").posts] == [f"web-{n}" for n in range(25)]
     one.when(answered(one, "redis", delivered=25))
     assert len(one.state.posts) == one.state.sinks["web"].waiting(25) == 18
 
 
-def test_a_sink_that_is_told_of_no_longer_is_given_up_for_what_waits() -> None:
-    before = scene("web", "old").when(heard(recorded()))
-    before.when(answered(before, "old", delivered=1)).when(heard(recorded(), number=2))
+def test_pending_posts_of_a_removed_sink_are_given_up() -> None:
+    before = scene("web", "old").when(batch(recorded()))
+    before.when(answered(before, "old", delivered=1)).when(batch(recorded(), number=2))
     one = given(decider(Policy(sinks={"web": Rules(), "new": Rules()})), *before.history)
-    assert deliver(one, "old").posts  # whoever is asked to deliver there says that he cannot
-    one.when(heard(recorded(), number=3))
+    assert deliver(one, "old").posts  # its delivery effect fails
+    one.when(batch(recorded(), number=3))
     assert one.facts[:2] == (
         kube_events.GivenUp(sink="old", first=2, last=2, count=1, reason="removed"),
         kube_events.SinksChanged(sinks=("web", "new")),
     )
     assert len(deliver(one, "web").posts) == 3
     assert len(deliver(one, "new").posts) == 1
-    idle = given(decider(Policy()), kube_events.SinksChanged(sinks=("old",))).when(heard(recorded()))
+    idle = given(decider(Policy()), kube_events.SinksChanged(sinks=("old",))).when(batch(recorded()))
     assert idle.kinds == ["SinksChanged", "Correlated"]
 
 
-def test_a_pause_that_is_too_long_to_be_one_ends_with_the_next_event() -> None:
-    """The clock was put back."""
-    one = scene("web").when(heard(recorded()))
+def test_an_implausibly_long_pause_ends_with_the_next_event() -> None:
+    """The clock was set back."""
+    one = scene("web").when(batch(recorded()))
     one.when(answered(one, failure="gone"), at=NOW + 3_600_000)
-    one.when(heard(recorded(), number=2), at=NOW)
+    one.when(batch(recorded(), number=2), at=NOW)
     assert one.kinds == ["Correlated", "DeliveryResumed"]
 
 
-def test_only_pauses_that_are_over_are_ended() -> None:
-    one = scene("web", "redis").when(heard(recorded()))
+def test_only_elapsed_pauses_end() -> None:
+    one = scene("web", "redis").when(batch(recorded()))
     one.when(answered(one, "web", failure="gone"), at=NOW)
     one.when(answered(one, "redis", failure="gone"), at=NOW + 20_000)
     assert one.due == one.state.sinks["web"].retry_at
@@ -205,7 +205,7 @@ def test_only_pauses_that_are_over_are_ended() -> None:
     assert one.due == one.state.sinks["redis"].retry_at
 
 
-def test_events_of_others_and_of_unknown_sinks_change_nothing() -> None:
+def test_unknown_events_and_sinks_change_nothing() -> None:
     state = State()
     assert DECIDER.evolve(state, pleg.Healthy()) is state
     assert DECIDER.evolve(state, kube_events.Delivered(sink="web", upto=1, count=1)) is state
@@ -216,27 +216,27 @@ def test_events_of_others_and_of_unknown_sinks_change_nothing() -> None:
 @with_data(
     st.lists(
         st.one_of(
-            st.tuples(st.just("heard"), st.integers(1, 30)),
+            st.tuples(st.just("recorded"), st.integers(1, 30)),
             st.tuples(st.sampled_from(["took", "refused", "failed", "late"]), st.integers(1, 5)),
         ),
         max_size=60,
     )
 )
-def test_delivered_given_up_and_waiting_are_what_was_posted(story: list[tuple[str, int]]) -> None:
-    """Whatever a sink does, and whenever."""
+def test_each_post_is_delivered_given_up_or_pending(story: list[tuple[str, int]]) -> None:
+    """Random results of a sink at random times."""
     one, number, known = scene("web", backlog=20, batch=5, max_tries=2), 1, None
-    for word, much in story:
-        if word == "heard":
-            one.when(heard(*several(much, begin=number), number=number))
+    for step, much in story:
+        if step == "recorded":
+            one.when(batch(*several(much, begin=number), number=number))
             number += much
-        elif word == "late" and known is not None:
+        elif step == "late" and known is not None:
             one.when(known)
         elif "sink/web" in one.effects:
             posts = deliver(one).posts[:much]
-            what: dict[str, Any] = {"delivered": len(posts)} if word == "took" else {}
-            if word == "refused":
+            what: dict[str, Any] = {"delivered": len(posts)} if step == "took" else {}
+            if step == "refused":
                 what = {"refused": refused(*(post.name for post in posts))}
-            known = answered(one, **({"failure": "gone"} if word == "failed" else what))
+            known = answered(one, **({"failure": "gone"} if step == "failed" else what))
             one.when(known, at=NOW)
         elif one.due:
             one.wake()

@@ -1,4 +1,4 @@
-"""What leaves a cache of the latest, and what stays."""
+"""Which entries a cache of recent events evicts."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from chronolet.kube_events.state import Cache
     [("abc", "bc"), ("abac", "ac"), ("abbc", "bc"), ("abcba", "ba"), ("abcbad", "ad"), ("abbcd", "cd")],
     ids=["the oldest", "seen again first", "seen again last", "put in again", "after both", "after a gap"],
 )
-def test_the_one_that_was_not_seen_for_longest_leaves(put: str, left: str) -> None:
+def test_the_least_recently_used_entry_is_evicted(put: str, left: str) -> None:
     cache: Cache[int] = Cache(size=2)
     for key in put:
         cache = remembered(cache, {key: 1})

@@ -1,4 +1,4 @@
-"""What the sources want: files, apply, delete, and who has a name first."""
+"""Desired pods from files, apply and delete, and which source has a name first."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def gone(was: manifests.PodApplied, grace: int | None = None) -> manifests.PodWi
     return manifests.PodWithdrawn(pod=was.pod, uid=was.uid, source=was.source, grace_period_seconds=grace)
 
 
-def kinds(said: Sequence[Event]) -> list[str]:
-    return [type(event).__name__ for event in said]
+def kinds(events: Sequence[Event]) -> list[str]:
+    return [type(event).__name__ for event in events]
 
 
 def test_a_file_with_pods_is_accepted_and_applied_in_one_step() -> None:
@@ -81,7 +81,7 @@ def test_a_file_with_pods_is_accepted_and_applied_in_one_step() -> None:
     scene.when(read(one, two)).then(accepted(one, two))
 
 
-def test_a_changed_pod_of_a_file_is_another_pod() -> None:
+def test_a_changed_pod_in_a_file_is_a_new_pod() -> None:
     old, new = pod(), pod(image="busybox:2")
     given(DECIDER).when(read(old)).when(read(new)).then(accepted(new), gone(from_file(old)), from_file(new))
     assert from_file(old).uid != from_file(new).uid
@@ -92,7 +92,7 @@ def test_a_pod_that_left_its_file_is_withdrawn() -> None:
     given(DECIDER).when(read(one, two)).when(read(two)).then(accepted(two), gone(from_file(one)))
 
 
-def test_a_file_that_cannot_be_used_keeps_what_it_held() -> None:
+def test_an_unusable_file_keeps_its_pods() -> None:
     bad = signals.FileRead(path=A, digest="bad", errors=("a.yaml: no",))
     scene = given(DECIDER).when(read(pod())).when(bad)
     scene.then(manifests.FileRefused(path=A, digest="bad", errors=("a.yaml: no",)))
@@ -108,14 +108,14 @@ def test_a_vanished_file_withdraws_its_pods() -> None:
     scene.when(signals.FileGone(path=A)).then()
 
 
-def test_what_vanished_while_nobody_looked_is_withdrawn_at_the_first_listing() -> None:
+def test_pods_of_a_file_that_vanished_are_withdrawn_at_the_first_listing() -> None:
     scene = given(DECIDER).when(read(pod())).when(read(pod("db"), path=B))
     scene.when(signals.FolderListed(path="/m", files=[B]))
     scene.then(manifests.FolderRead(path="/m", files=1), manifests.FileVanished(path=A), gone(from_file(pod())))
     scene.when(signals.FolderListed(path="/m", files=[B])).then()
 
 
-def test_an_unreadable_folder_keeps_everything() -> None:
+def test_an_unreadable_folder_keeps_all_pods() -> None:
     scene = given(DECIDER).when(read(pod())).when(signals.FolderListed(path="/m", files=[A]))
     scene.when(signals.FolderUnreadable(path="/m", error="gone")).then(
         manifests.FolderUnreadable(path="/m", error="gone")
@@ -128,7 +128,7 @@ def test_an_unreadable_folder_keeps_everything() -> None:
     )
 
 
-def test_apply_creates_changes_and_leaves_alone() -> None:
+def test_apply_creates_changes_or_keeps_a_pod() -> None:
     new = pod(image="busybox:2")
     scene = given(DECIDER).when(apply(pod())).then(applied(pod()))
     scene.when(apply(pod(), request="r2")).then(manifests.ApplyUnchanged(pod="default/web"))
@@ -141,102 +141,102 @@ def test_apply_creates_changes_and_leaves_alone() -> None:
 
 def test_the_same_pod_twice_in_one_apply_is_one_pod() -> None:
     scene = given(DECIDER).when(apply(pod(), pod(), pod(image="busybox:2")))
-    assert kinds(scene.said) == ["PodApplied", "ApplyUnchanged", "PodApplied"]
-    assert scene.said[0].uid == scene.said[2].uid
+    assert kinds(scene.events) == ["PodApplied", "ApplyUnchanged", "PodApplied"]
+    assert scene.events[0].uid == scene.events[2].uid
 
 
-def test_delete_withdraws_and_a_later_apply_is_another_pod() -> None:
+def test_delete_withdraws_a_pod_and_a_later_apply_creates_a_new_one() -> None:
     scene = given(DECIDER, applied(pod())).when(delete("default/web", "default/web", grace=5))
     scene.then(gone(applied(pod()), 5))
     scene.when(apply(pod(), request="r2")).then(applied(pod(), request="r2"))
     assert applied(pod(), request="r2").uid != applied(pod()).uid
 
 
-def test_delete_of_what_is_not_there_is_refused() -> None:
+def test_delete_of_an_unknown_pod_is_refused() -> None:
     scene = given(DECIDER).when(delete("default/web"))
     scene.then(manifests.PodRefused(pod="default/web", source="apply", reason='pods "default/web" not found'))
 
 
-def test_what_ends_already_may_be_asked_to_end_sooner() -> None:
+def test_the_grace_period_of_a_terminating_pod_can_be_shortened() -> None:
     first, again = applied(pod()), applied(pod(), request="r2")
     scene = given(DECIDER, first).when(delete("default/web"))
     sooner = manifests.DeletePods(
         request="r9", pods=("default/web",), grace_period_seconds=1, ending={"default/web": first.uid}
     )
     scene.when(sooner).then(gone(first, 1))
-    # A pod of the same name that awaits its end is deleted with it, and is forgotten.
+    # A pod of the same name that waits for its end is deleted as well.
     scene.when(apply(pod(), request="r2")).when(sooner).then(gone(first, 1), gone(again, 1))
     assert not scene.state.pods
-    # One that the sender took for ending while it was still wanted.
+    # The sender took the pod for terminating while it was still desired.
     still = given(DECIDER, again).when(msgspec.structs.replace(sooner, ending={"default/web": again.uid}))
     still.then(gone(again, 1))
 
 
-def test_the_former_pod_of_a_file_may_end_sooner_but_not_the_one_that_it_holds() -> None:
+def test_the_grace_period_of_a_files_former_pod_can_be_shortened() -> None:
     scene = given(DECIDER).when(read(pod())).when(read(pod(image="busybox:2")))
     old = scene.only(manifests.PodWithdrawn).uid
     scene.when(manifests.DeletePods(request="r9", pods=("default/web",), ending={"default/web": old}))
-    assert kinds(scene.said) == ["PodWithdrawn", "PodRefused"]
+    assert kinds(scene.events) == ["PodWithdrawn", "PodRefused"]
     assert list(scene.state.pods) == ["default/web"]
 
 
-def test_delete_of_a_files_pod_is_refused_naming_the_file() -> None:
+def test_delete_of_a_files_pod_is_refused_with_the_name_of_the_file() -> None:
     scene = given(DECIDER).when(read(pod())).when(delete("default/web"))
     assert A in scene.only(manifests.PodRefused).reason
 
 
 def test_empty_commands_are_refused() -> None:
-    assert kinds(given(DECIDER).when(apply()).said) == ["PodRefused"]
-    assert kinds(given(DECIDER).when(delete()).said) == ["PodRefused"]
+    assert kinds(given(DECIDER).when(apply()).events) == ["PodRefused"]
+    assert kinds(given(DECIDER).when(delete()).events) == ["PodRefused"]
 
 
-def test_apply_of_a_files_pod_is_refused_naming_both() -> None:
+def test_apply_of_a_files_pod_is_refused_with_both_names() -> None:
     scene = given(DECIDER).when(read(pod())).when(apply(pod(), pod("db")))
-    assert kinds(scene.said) == ["PodRefused", "PodApplied"]
-    assert "apply" in scene.said[0].reason
-    assert A in scene.said[0].reason
+    assert kinds(scene.events) == ["PodRefused", "PodApplied"]
+    assert "apply" in scene.events[0].reason
+    assert A in scene.events[0].reason
 
 
-def test_a_file_is_refused_a_name_that_apply_has_and_is_read_again_when_it_is_free() -> None:
+def test_a_file_is_refused_a_name_of_apply_and_read_again_once_it_is_free() -> None:
     scene = given(DECIDER).when(apply(pod())).when(read(pod(), pod("db")))
     assert scene.kinds == ["FileAccepted", "PodRefused", "PodApplied"]
-    scene.when(read(pod(), pod("db"))).then().tells()
+    scene.when(read(pod(), pod("db"))).then().then_kube_events()
     watch = scene.effects["folder"].intent
     scene.when(delete("default/web"))
     assert scene.effects["folder"].intent != watch
     scene.when(read(pod(), pod("db"))).then(from_file(pod()))
 
 
-def test_of_two_files_the_first_has_the_name_until_it_goes() -> None:
+def test_the_first_of_two_files_keeps_the_name_until_it_is_removed() -> None:
     scene = given(DECIDER).when(read(pod())).when(read(pod(), path=B))
     assert scene.kinds == ["FileAccepted", "PodRefused"]
-    (told,) = scene.recorded
+    (recorded,) = scene.recorded
     other = from_file(pod(), B).uid
-    assert told.uid == other != from_file(pod()).uid
+    assert recorded.uid == other != from_file(pod()).uid
     text = f'Error validating pod web_default({other}) from file:{B} due to duplicate pod name "web", ignoring'
-    scene.tells(("FailedValidation", text))
+    scene.then_kube_events(("FailedValidation", text))
     watch = scene.effects["folder"].intent
     scene.when(signals.FileGone(path=A)).then(manifests.FileVanished(path=A), gone(from_file(pod())))
     assert scene.effects["folder"].intent != watch
     scene.when(read(pod(), path=B)).then(from_file(pod(), B))
 
 
-def test_one_name_twice_in_a_file_is_the_first_pod() -> None:
+def test_the_first_of_two_pods_of_one_name_in_a_file_counts() -> None:
     scene = given(DECIDER).when(read(pod(), pod(image="busybox:2")))
     assert scene.kinds == ["FileAccepted", "PodApplied", "PodRefused"]
     assert scene.only(manifests.PodApplied) == from_file(pod())
 
 
-def test_nothing_waits_and_others_events_change_nothing() -> None:
+def test_nothing_is_due_and_unknown_events_change_nothing() -> None:
     scene = given(DECIDER, applied(pod()))
     assert scene.due is None
     assert DECIDER.evolve(scene.state, Event()) == scene.state
     assert DECIDER.evolve(scene.state, manifests.FileVanished(path="/other")) == scene.state
-    nobody = manifests.PodWithdrawn(pod="default/x", uid="u", source="apply")
-    assert DECIDER.evolve(scene.state, nobody) == scene.state
+    unknown = manifests.PodWithdrawn(pod="default/x", uid="u", source="apply")
+    assert DECIDER.evolve(scene.state, unknown) == scene.state
 
 
-def test_uids_tell_node_path_name_and_content_apart() -> None:
+def test_uids_depend_on_node_path_name_and_content() -> None:
     one = {"node": "n", "path": A, "pod": "default/web", "digest": "d"}
     uids = {file_uid(**one), *(file_uid(**{**one, field: "other"}) for field in one)}
     assert len(uids) == 5
@@ -259,12 +259,12 @@ MESSAGES = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @with_data(st.lists(MESSAGES, max_size=30))
-def test_whatever_is_said_each_pod_is_withdrawn_before_another_of_its_name_comes(said: list[Any]) -> None:
+def test_each_pod_is_withdrawn_before_the_next_of_its_name_is_applied(messages: list[Any]) -> None:
     scene = given(DECIDER)
-    for message in said:
+    for message in messages:
         scene.when(message)
         if isinstance(message, manifests.ApplyPods | manifests.DeletePods):
-            assert scene.said
+            assert scene.events
     living: dict[str, str] = {}
     for event in scene.history:
         if isinstance(event, manifests.PodApplied):
@@ -287,14 +287,14 @@ def as_event(one: manifests.AdoptedPod) -> manifests.PodAdopted:
     return manifests.PodAdopted(pod=one.pod, uid=one.uid, source=one.source, digest=one.digest)
 
 
-FILED, TWIN = ran(pod(), f"file:{A}", held(pod()).uid), ran(pod("b"), f"file:{A}", held(pod("b")).uid)
+FILED, SECOND = ran(pod(), f"file:{A}", held(pod()).uid), ran(pod("b"), f"file:{A}", held(pod("b")).uid)
 APPLIED = ran(pod("c"), "apply", "u3")
 
 
-def test_what_ran_before_the_log_is_wanted_as_it_was() -> None:
-    scene = given(DECIDER).when(adopt(FILED, TWIN, APPLIED, left=("container x: no spec",)))
+def test_adopted_pods_are_desired_unchanged() -> None:
+    scene = given(DECIDER).when(adopt(FILED, SECOND, APPLIED, left=("container x: no spec",)))
     scene.then(
-        *map(as_event, (FILED, TWIN, APPLIED)),
+        *map(as_event, (FILED, SECOND, APPLIED)),
         manifests.AdoptionFinished(pods=3, left_alone=("container x: no spec",)),
     )
     scene.when(apply(pod("c"))).then(manifests.ApplyUnchanged(pod="default/c"))
@@ -305,7 +305,7 @@ def test_what_ran_before_the_log_is_wanted_as_it_was() -> None:
     assert scene.only(manifests.PodApplied).uid == "u3"
 
 
-def test_a_file_that_changed_meanwhile_brings_another_pod() -> None:
+def test_a_file_that_changed_meanwhile_replaces_its_adopted_pod() -> None:
     changed = pod(image="busybox:2")
     scene = given(DECIDER).when(adopt(FILED)).when(read(changed))
     scene.then(
@@ -315,7 +315,7 @@ def test_a_file_that_changed_meanwhile_brings_another_pod() -> None:
     )
 
 
-def test_a_file_that_vanished_meanwhile_takes_its_pods_with_it() -> None:
+def test_a_file_that_vanished_meanwhile_ends_its_adopted_pods() -> None:
     scene = given(DECIDER).when(adopt(FILED, APPLIED)).when(signals.FolderListed(path="/m", files=[]))
     scene.then(
         manifests.FolderRead(path="/m", files=0),

@@ -49,11 +49,11 @@ class Life(Scene):
 
     def when(self, message: Message, *, at: int | None = None) -> Self:
         super().when(message, at=at)
-        said = self.said
+        events = self.events
         while self.reads and (unread := [one for one in self.effects if one.startswith("exit/")]):
             super().when(signals.ExitRead(subject=unread[0], intent=self.effects[unread[0]].intent))
-            said = (*said, *self.said)
-        self.said = said
+            events = (*events, *self.events)
+        self.events = events
         return self
 
     @property

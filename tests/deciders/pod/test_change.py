@@ -20,14 +20,14 @@ def relabelled(**labels: str) -> podspec.Pod:
     return structs.replace(one, metadata=structs.replace(one.metadata, labels=labels))
 
 
-def test_a_change_that_starts_nothing_is_kept_for_the_day_that_the_log_is_lost() -> None:
+def test_a_change_that_starts_nothing_is_stored_on_disk() -> None:
     life = running().apply(changed := relabelled(a="b"))
     assert life.kinds == ["SpecAccepted"]
     (effect,) = life.effects.values()
     assert isinstance(effect, wanted.KeepSpec)
     assert (effect.manifest, effect.origin.digest) == (changed, podspec.digest(changed))
     life.fail("spec", "disk full").then()
-    life.tells(("FailedKeepSpec", "the changed spec cannot be stored: disk full"))
+    life.then_kube_events(("FailedKeepSpec", "the changed spec cannot be stored: disk full"))
     life.apply(later := relabelled(a="c"))
     life.when(signals.SpecKept(subject="spec", intent=effect.intent)).then()
     life.kept().then(pod.SpecKept(pod=POD, uid="u1", digest=podspec.digest(later)))
@@ -41,7 +41,7 @@ def test_a_change_is_stored_after_the_start_requested_before_it() -> None:
     assert list(life.effects) == ["container/app"]
     life.up()
     assert list(life.effects) == ["spec"]
-    assert life.withdraw().effects.keys() == {"container/app"}, "a pod that ends is not kept"
+    assert life.withdraw().effects.keys() == {"container/app"}, "a terminating pod's spec is not stored"
 
 
 def test_a_changed_container_is_replaced_in_place() -> None:
@@ -50,7 +50,7 @@ def test_a_changed_container_is_replaced_in_place() -> None:
     life.apply(manifest(container("app", "busybox:2"), container("log")))
     assert life.kinds == ["SpecAccepted", "ContainerStopRequested"]
     assert life.facts[1].reason == "SpecChanged"
-    life.tells(("Killing", "Container app definition changed, will be restarted"))
+    life.then_kube_events(("Killing", "Container app definition changed, will be restarted"))
     assert life.stopped("container/app").kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
     assert life.effects["container/app"].image == "busybox:2"
     life.start("app")
@@ -65,7 +65,7 @@ def test_a_changed_container_is_replaced_under_any_policy() -> None:
     assert life.kept().effects == {}
 
 
-def test_under_never_a_changed_container_that_cannot_be_run_is_not_retried() -> None:
+def test_under_policy_never_a_changed_container_that_cannot_run_is_not_retried() -> None:
     life = running(restart_policy="Never").apply(manifest(container(args=("x",)), restart_policy="Never")).stopped()
     life.image_there().answer(
         "container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-1"
@@ -124,14 +124,14 @@ def test_a_ready_image_waits_for_the_new_sandbox() -> None:
     assert "ContainerStartRequested" in life.sandbox_up().kinds
 
 
-def test_a_ready_image_that_is_no_longer_wanted_is_not_started() -> None:
+def test_a_ready_image_of_a_removed_container_is_not_started() -> None:
     life = running(container("log"), container("app")).dies("log").sandbox_dies().image_there("log")
     life.apply(manifest(container("log", "busybox:2"), container("app")))
     life.stopped("container/app").sandbox_up()
     assert life.effects["container/log"].image == "busybox:2"
 
 
-def test_a_change_to_what_is_not_honoured_stops_and_stays_so() -> None:
+def test_a_change_to_an_unsupported_field_stops_the_container_permanently() -> None:
     life = running().apply(manifest(container(**RAW)))
     assert life.kinds == ["SpecAccepted", "ContainerBlocked", "ContainerStopRequested"]
     assert life.stopped().kinds == ["ContainerExited"]
@@ -139,17 +139,17 @@ def test_a_change_to_what_is_not_honoured_stops_and_stays_so() -> None:
     assert life.apply(manifest()).kinds == ["SpecAccepted", "RestartScheduled", "ImageEnsureRequested"]
 
 
-def test_a_change_to_users_of_its_own_stops_the_sandbox_too() -> None:
+def test_a_change_to_a_user_namespace_also_stops_the_sandbox() -> None:
     life = running().apply(manifest(host_users=False)).stopped()
     assert life.kinds == ["ContainerExited", "SandboxStopRequested"]
     life.answer("sandbox", signals.SandboxDown, id="sandbox-0")
     assert (life.kept().effects, life.due) == ({}, None)
 
 
-def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started() -> None:
+def test_a_removed_container_is_stopped_and_an_added_one_is_started() -> None:
     life = running(container("app"), container("old")).apply(manifest(container("app"), container("new")))
     assert life.kinds == ["SpecAccepted", "ImageEnsureRequested", "ContainerStopRequested"]
-    life.tells(("Killing", "Stopping container old"))
+    life.then_kube_events(("Killing", "Stopping container old"))
     assert [one["name"] for one in plain_status(life.state)["containerStatuses"]] == ["app", "new"]
     assert life.stopped("container/old").kinds == ["ContainerExited"]
     assert life.state.container("old") is None
@@ -157,7 +157,7 @@ def test_a_container_that_left_the_spec_is_stopped_and_one_that_came_is_started(
     assert life.kept().effects == {}
 
 
-def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
+def test_a_removed_container_keeps_its_hook_and_grace_period() -> None:
     hook = podspec.LifecycleHandler(sleep=podspec.SleepAction(seconds=3))
     old = container("old", lifecycle=podspec.Lifecycle(pre_stop=hook))
     life = running(container("app"), old).apply(manifest(container("app")))
@@ -167,7 +167,7 @@ def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
     assert life.at == T0 + 3000
     assert life.effects["container/old"].deadline == T0 + 30_000
     assert life.stopped("container/old").kinds == ["ContainerExited"]
-    # A deletion in the meantime continues from there.
+    # A deletion in the meantime continues from this state.
     ending = running(container("app"), old).apply(manifest(container("app"))).withdraw()
     assert [one.container for one in ending.facts if isinstance(one, pod.ContainerStopRequested)] == ["app"]
     ending.wake()
@@ -175,7 +175,7 @@ def test_a_container_that_left_the_spec_has_its_hook_and_its_grace() -> None:
     assert ending.state is None
 
 
-def test_a_container_that_left_and_came_back_while_it_stopped_is_the_next_attempt() -> None:
+def test_a_container_added_back_while_it_stops_is_the_next_attempt() -> None:
     both = manifest(container("app"), container("old"))
     life = running(*both.spec.containers).apply(manifest(container("app"))).apply(both)
     assert life.stopped("container/old", 143).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
@@ -192,7 +192,7 @@ def test_an_init_container_that_hangs_is_started_again_by_its_new_definition() -
     assert life.only(pod.ContainerStartRequested).container == "app"
 
 
-def test_what_is_being_started_when_it_leaves_the_spec_is_stopped_when_it_runs() -> None:
+def test_a_container_removed_during_its_start_is_stopped_once_it_runs() -> None:
     both = manifest(container("app"), container("old"))
     life = Life().apply(both).sandbox_up().start("app").image_there("old").apply(manifest(container("app")))
     assert life.up("old").kinds == ["ContainerStarted", "ContainerStopRequested"]
@@ -202,7 +202,7 @@ def test_what_is_being_started_when_it_leaves_the_spec_is_stopped_when_it_runs()
     assert (life.state.container("old"), life.due) == (None, None)
 
 
-def test_the_dead_of_a_container_that_left_the_spec_are_forgotten() -> None:
+def test_the_exit_of_a_removed_container_is_forgotten() -> None:
     both = manifest(container("app"), container("old"))
     life = running(*both.spec.containers).dies("old").apply(manifest(container("app")))
     assert life.kinds == ["SpecAccepted"]

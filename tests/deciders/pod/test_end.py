@@ -7,11 +7,11 @@ from chronolet_schemas import manifests, pod, podspec
 from tests.deciders.pod.life import POD, T0, Life, container, manifest, running
 
 
-def test_containers_end_first_then_the_sandbox_then_all_is_removed() -> None:
+def test_containers_stop_first_then_the_sandbox_then_everything_is_removed() -> None:
     life = running(container("app"), container("log")).withdraw()
     assert life.kinds == ["TerminationRequested", "ContainerStopRequested", "ContainerStopRequested"]
     assert [event.reason for event in life.facts] == ["Deleted"] * 3
-    life.tells(("Killing", "Stopping container app"), ("Killing", "Stopping container log"))
+    life.then_kube_events(("Killing", "Stopping container app"), ("Killing", "Stopping container log"))
     stop = life.effects["container/app"]
     assert isinstance(stop, wanted.StopContainer)
     assert (stop.id, stop.grace_period_seconds, stop.deadline) == ("app-0", 30, T0 + 30_000)
@@ -24,23 +24,23 @@ def test_containers_end_first_then_the_sandbox_then_all_is_removed() -> None:
     assert life.state is None
 
 
-def test_a_container_gets_two_seconds_at_least() -> None:
+def test_a_container_has_at_least_two_seconds_to_stop() -> None:
     stop = running().withdraw(grace=0).effects["container/app"]
     assert isinstance(stop, wanted.StopContainer)
     assert (stop.grace_period_seconds, stop.deadline) == (2, T0 + 2000)
 
 
-def test_a_shorter_grace_holds_a_longer_one_does_not() -> None:
+def test_a_shorter_grace_period_applies_and_a_longer_one_does_not() -> None:
     life = running().withdraw(grace=60)
     before = life.effects["container/app"].intent
     assert life.withdraw(grace=90).kinds == []
     assert life.withdraw(grace=5).kinds == ["TerminationRequested", "ContainerStopRequested"]
-    life.tells()
+    life.then_kube_events()
     assert life.effects["container/app"].intent != before
     assert life.effects["container/app"].deadline == T0 + 5000
 
 
-def test_a_start_that_was_under_way_is_looked_for_and_what_it_left_is_stopped() -> None:
+def test_a_pending_start_is_looked_up_and_its_container_is_stopped() -> None:
     life = Life().apply(manifest()).sandbox_up().image_there()
     begun = life.effects["container/app"]
     life.withdraw()
@@ -74,7 +74,7 @@ def test_nothing_starts_once_the_removal_was_requested() -> None:
         assert not any(isinstance(one, starts) for one in life.effects.values())
 
 
-def test_a_find_that_fails_or_finds_the_dead() -> None:
+def test_a_lookup_that_fails_or_finds_a_dead_container() -> None:
     life = Life().apply(manifest()).sandbox_up().image_there().withdraw().fail("container/app")
     assert life.kinds == ["ContainerStartFailed", "SandboxStopRequested"]
     dead = Life().apply(manifest()).withdraw().answer("sandbox", signals.SandboxDown, id="sandbox-0")
@@ -83,13 +83,13 @@ def test_a_find_that_fails_or_finds_the_dead() -> None:
     assert failed.kinds == ["SandboxStartFailed", "CleanupRequested"]
 
 
-def test_what_is_being_pulled_is_let_go() -> None:
+def test_a_pending_pull_is_cancelled() -> None:
     life = Life().apply(manifest()).sandbox_up().withdraw()
     assert life.kinds == ["TerminationRequested", "SandboxStopRequested"]
     assert list(life.effects) == ["sandbox"]
 
 
-def test_a_sandbox_that_is_being_started_is_waited_for() -> None:
+def test_a_pending_sandbox_start_is_awaited() -> None:
     life = Life().apply(manifest()).withdraw()
     assert life.kinds == ["TerminationRequested"]
     assert life.sandbox_up().kinds == ["SandboxStarted", "SandboxStopRequested"]
@@ -115,7 +115,9 @@ def test_a_failed_clean_up_is_retried() -> None:
     life = running(restart_policy="Never").dies(code=0).answer("sandbox", signals.SandboxDown, id="sandbox-0")
     life.withdraw()
     first = life.effects["pod"].intent
-    life.answer("pod", signals.CleanupRefused, message="busy").tells(("FailedKillPod", "error killing pod: busy"))
+    life.answer("pod", signals.CleanupRefused, message="busy").then_kube_events(
+        ("FailedKillPod", "error killing pod: busy")
+    )
     assert life.effects == {}
     assert life.wake().kinds == ["CleanupRequested"]
     assert life.effects["pod"].intent != first
@@ -144,7 +146,7 @@ def test_a_changed_file_replaces_the_pod() -> None:
     assert life.sandbox_up().start().state.container("app").attempt == 0
 
 
-def test_a_successor_that_came_without_a_withdrawal_ends_the_old_pod_too() -> None:
+def test_a_successor_without_a_withdrawal_also_ends_the_old_pod() -> None:
     life = running().apply(manifest(), uid="u2")
     assert life.kinds == ["SuccessorAwaits", "TerminationRequested", "ContainerStopRequested"]
     assert life.facts[1].reason == "Replaced"
@@ -158,14 +160,14 @@ def test_a_successor_may_be_withdrawn_and_replaced() -> None:
     assert life.state is None
 
 
-def test_a_file_that_comes_back_starts_its_pod_again() -> None:
+def test_a_restored_file_starts_its_pod_again() -> None:
     life = running().withdraw().apply(manifest())
     assert life.kinds == ["SuccessorAwaits"]
     life.stopped().end()
     assert (life.state.uid, life.kinds[:2]) == ("u1", ["PodEnded", "SpecAccepted"])
 
 
-def test_a_file_that_comes_and_goes_during_the_end_is_gone() -> None:
+def test_a_file_added_and_removed_during_the_termination_has_no_pod() -> None:
     life = running().withdraw().apply(manifest()).withdraw()
     assert life.kinds == ["SuccessorAwaits"]
     life.stopped().end()
@@ -176,7 +178,7 @@ def test_a_withdrawal_of_another_uid_is_ignored() -> None:
     running().withdraw("u0").then()
 
 
-def test_the_end_during_a_wait() -> None:
+def test_a_termination_during_a_back_off() -> None:
     life = running().dies().start().dies().withdraw()
     assert life.kinds == ["TerminationRequested", "SandboxStopRequested"]
     assert life.due is None

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from chronolet.pod import phases
-from chronolet.pod.evolve import evolve
+from chronolet.pod.evolve.pod import evolve
 from chronolet.pod.planning.actions import ContainerView, InitView, PodView, SandboxView, pod_actions
 from chronolet.pod.state import State
 from chronolet.pod.status.conditions import containers_ready, initialised, pod_ready
@@ -27,11 +27,11 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_it_does_what_the_kubelet_does(case: dict[str, Any]) -> None:
+def test_the_actions_are_the_kubelets(case: dict[str, Any]) -> None:
     assert list(KINDS[case["kind"]](case)) == []
 
 
-def test_a_running_plain_init_container_of_a_pod_that_is_initialised_is_left_alone() -> None:
+def test_a_running_init_container_of_an_initialised_pod_is_not_touched() -> None:
     view = PodView(
         policy="Always",
         apps=("a",),
@@ -42,7 +42,7 @@ def test_a_running_plain_init_container_of_a_pod_that_is_initialised_is_left_alo
     assert pod_actions(view).init_to_start == ()
 
 
-def test_under_never_a_container_whose_liveness_failed_is_killed_and_not_started() -> None:
+def test_under_policy_never_a_container_with_a_liveness_failure_is_killed_and_not_restarted() -> None:
     view = PodView(
         policy="Never",
         apps=("a", "b"),
@@ -61,7 +61,7 @@ def test_messages_of_conditions_are_the_kubelets() -> None:
     assert initialised({"i": False}, ["i"], "Pending").message == "containers with incomplete status: [i]"
 
 
-def test_phases_that_the_cases_leave_out() -> None:
+def test_phases_that_the_kubelets_cases_omit() -> None:
     app = Status(state="running")
     sidecar = Status(state="missing", restartable=True)
     assert pod_phase("Always", [sidecar], [app]) == "Pending"
@@ -83,7 +83,7 @@ def test_a_transition_outside_the_table_is_refused_with_state_and_message() -> N
         phases.check(life.state, pod.SandboxStartFailed(pod=POD, uid="u1", attempt=0, message="", retry_at=1))
 
 
-class Unheard(pod.PodEvent, frozen=True, kw_only=True):
+class UnknownPodEvent(pod.PodEvent, frozen=True, kw_only=True):
     """A pod event that this release does not know."""
 
 
@@ -91,20 +91,20 @@ class UnheardOfContainer(pod.ContainerEvent, frozen=True, kw_only=True):
     """A container event that this release does not know."""
 
 
-class UnheardOfSandbox(pod.SandboxEvent, frozen=True, kw_only=True):
+class UnknownSandboxEvent(pod.SandboxEvent, frozen=True, kw_only=True):
     """A sandbox event that this release does not know."""
 
 
-def test_evolve_judges_nothing_and_never_fails() -> None:
-    who: dict[str, Any] = {"pod": POD, "uid": "u1"}
-    app: dict[str, Any] = {**who, "container": "app", "attempt": 0}
+def test_evolve_validates_nothing_and_never_fails() -> None:
+    ref: dict[str, Any] = {"pod": POD, "uid": "u1"}
+    app: dict[str, Any] = {**ref, "container": "app", "attempt": 0}
     stop = pod.ContainerStopRequested(id="x", grace_period_seconds=1, deadline=1, reason="Superseded", **app)
     state = running().state
     for event in (
         Event(),
-        Unheard(**who),
+        UnknownPodEvent(**ref),
         UnheardOfContainer(**app),
-        UnheardOfSandbox(attempt=0, **who),
+        UnknownSandboxEvent(attempt=0, **ref),
         stop,
         pod.ContainerStopFailed(id="x", message="no", retry_at=1, **app),
         pod.ContainerExited(
@@ -115,8 +115,8 @@ def test_evolve_judges_nothing_and_never_fails() -> None:
     stray = evolve(state, pod.StrayFound(id="x", **app))
     assert stray is not None
     assert evolve(stray, pod.StrayFound(id="x", **app)) == stray
-    failed = evolve(State(), pod.CleanupFailed(message="no", retry_at=9, **who))
+    failed = evolve(State(), pod.CleanupFailed(message="no", retry_at=9, **ref))
     assert failed is not None
     assert failed.cleanup is not None
     assert (failed.cleanup.tries, failed.cleanup.retry_at) == (1, 9)
-    assert evolve(State(), pod.PodEnded(**who)) is None
+    assert evolve(State(), pod.PodEnded(**ref)) is None

@@ -112,7 +112,7 @@ def probed(life: Life, data: st.DataObject, uid: str) -> None:
     """A probe result, current or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES[:-1])), data.draw(st.integers(0, 2))
     one = life.state.container(name)
-    who: dict[str, Any] = {
+    ref: dict[str, Any] = {
         "pod": POD,
         "uid": uid,
         "container": name,
@@ -122,7 +122,7 @@ def probed(life: Life, data: st.DataObject, uid: str) -> None:
     }
     probe: Any = data.draw(st.sampled_from(("Liveness", "Readiness", "Startup")))
     result: Any = data.draw(st.sampled_from(("success", "failure", "unknown")))
-    life.when(prober.ResultChanged(probe=probe, result=result, **who))
+    life.when(prober.ResultChanged(probe=probe, result=result, **ref))
 
 
 def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
@@ -130,12 +130,12 @@ def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
     name, attempt = data.draw(st.sampled_from(NAMES)), data.draw(st.integers(0, 2))
     stem = "sandbox" if name == pleg.SANDBOX else name
     container_id = data.draw(st.sampled_from((f"{stem}-{uid}-{attempt}", f"stranger-{name}")))
-    who: dict[str, Any] = {"pod": POD, "uid": uid, "container": name, "attempt": attempt, "id": container_id}
+    ref: dict[str, Any] = {"pod": POD, "uid": uid, "container": name, "attempt": attempt, "id": container_id}
     began = life.at - data.draw(st.sampled_from((0, 500, 1_000_000)))
     if what == "up":
-        life.when(pleg.ContainerStarted(started_at=began, **who))
+        life.when(pleg.ContainerStarted(started_at=began, **ref))
     else:
-        life.when(pleg.ContainerDied(exit_code=1, reason="Error", started_at=began, finished_at=life.at, **who))
+        life.when(pleg.ContainerDied(exit_code=1, reason="Error", started_at=began, finished_at=life.at, **ref))
 
 
 def ends(life: Life) -> None:
@@ -156,7 +156,7 @@ def ends(life: Life) -> None:
 
 @settings(max_examples=120, deadline=None)
 @with_data(data=st.data())
-def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -> None:
+def test_no_sequence_of_messages_fails_and_every_termination_completes(data: st.DataObject) -> None:
     life = Watched().apply(data.draw(st.sampled_from(MANIFESTS)))
     for _ in range(data.draw(st.integers(0, 40))):
         step(life, data)
@@ -167,7 +167,7 @@ def test_no_sequence_of_messages_fails_and_every_end_ends(data: st.DataObject) -
 
 @settings(max_examples=40, deadline=None)
 @with_data(data=st.data(), wanted_one=st.sampled_from((*MANIFESTS[:4], HOOKED, ORDERED)))
-def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: Pod) -> None:
+def test_a_pod_without_disturbances_runs(data: st.DataObject, wanted_one: Pod) -> None:
     life = Watched().apply(wanted_one)
     for _ in range(data.draw(st.integers(0, 25))):
         step(life, data)
@@ -180,20 +180,20 @@ def test_a_pod_that_is_left_alone_comes_to_run(data: st.DataObject, wanted_one: 
             life.wake()
         for one in life.state.containers:
             run = {"attempt": one.attempt, "id": one.id, "started_at": one.started_at}
-            who: dict[str, Any] = {"pod": POD, "uid": "u1", "container": one.name, **run}
-            life.when(prober.ResultChanged(probe="Startup", result="success", **who))
+            ref: dict[str, Any] = {"pod": POD, "uid": "u1", "container": one.name, **run}
+            life.when(prober.ResultChanged(probe="Startup", result="success", **ref))
     phases = [one.phase for one in life.state.containers]
     assert phases == ["running"] * len(phases)
 
 
-def test_a_plan_that_goes_round_in_circles_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    event = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").said[-1]
+def test_a_plan_that_loops_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    event = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").events[-1]
     monkeypatch.setattr(decider, "plan", lambda _state, _now: (event,))
     with pytest.raises(RuntimeError, match="the plan does not settle"):
         running()
 
 
-def test_a_timer_of_a_wait_never_rings_twice() -> None:
+def test_each_timer_of_a_wait_fires_once() -> None:
     life = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no")
     assert life.due is not None
     life.when(Due(at=life.due), at=life.due)

@@ -23,12 +23,12 @@ def old() -> dict[str, Life]:
     return lives
 
 
-def test_all_of_them_are_read(old: dict[str, Life]) -> None:
+def test_all_stored_states_can_be_decoded(old: dict[str, Life]) -> None:
     assert sorted(old) == ["failed", "running", "starting", "starting-container"]
     assert all(one.ahead is None for life in old.values() for one in life.state.containers)
 
 
-def test_what_runs_is_left_alone(old: dict[str, Life]) -> None:
+def test_running_containers_are_not_touched(old: dict[str, Life]) -> None:
     assert old["running"].effects == {}
     assert old["running"].dies().kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
 

@@ -86,7 +86,7 @@ def test_failures_of_sandbox_image_and_start_have_their_reasons() -> None:
     assert app(life)["state"] == {"waiting": {"reason": "CreateContainerError", "message": "x"}}
 
 
-def test_what_is_not_honoured_is_a_config_error() -> None:
+def test_an_unsupported_field_is_a_config_error() -> None:
     life = Life().apply(manifest(container(**RAW)))
     assert app(life)["state"]["waiting"]["reason"] == "CreateContainerConfigError"
     assert app(life)["state"]["waiting"]["message"].startswith("spec.containers[0].volumeDevices: ")
@@ -110,14 +110,14 @@ def test_a_crash_loop() -> None:
         life.start().dies()
 
 
-def test_the_end_of_a_job() -> None:
+def test_a_succeeded_pod() -> None:
     life = (
         running(restart_policy="Never")
         .dies(code=0, reason="Completed")
         .answer("sandbox", signals.SandboxDown, id="sandbox-0")
     )
     found = status(life)
-    assert (found["phase"], found["podIP"]) == ("Succeeded", "10.1.0.2"), "where it was"
+    assert (found["phase"], found["podIP"]) == ("Succeeded", "10.1.0.2"), "the address stays"
     assert app(life)["state"]["terminated"] == {
         "exitCode": 0,
         "reason": "Completed",
@@ -130,7 +130,7 @@ def test_the_end_of_a_job() -> None:
     assert (status(failed)["phase"], app(failed)["state"]["terminated"]["reason"]) == ("Failed", "OOMKilled")
 
 
-def test_a_pod_that_ends_is_terminal_when_all_is_dead() -> None:
+def test_a_terminating_pod_is_terminal_once_all_containers_are_dead() -> None:
     # Without a readiness probe, the kubelet reports a running container as ready until it ends.
     life = running().withdraw()
     assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", True, True)
@@ -138,7 +138,7 @@ def test_a_pod_that_ends_is_terminal_when_all_is_dead() -> None:
     assert status(life)["phase"] == "Failed"
 
 
-def test_a_container_that_cannot_be_run_is_dead_without_ever_having_run() -> None:
+def test_a_container_that_cannot_run_is_dead_without_a_run() -> None:
     life = Life().apply(manifest(restart_policy="Never")).sandbox_up().image_there()
     life.answer("container/app", signals.ContainerRefused, reason="RunContainerError", message="no", id="app-0")
     assert app(life)["state"]["terminated"] == {
@@ -150,12 +150,12 @@ def test_a_container_that_cannot_be_run_is_dead_without_ever_having_run() -> Non
     }
 
 
-def test_nothing_is_the_status_of_nothing() -> None:
+def test_an_empty_state_has_no_status() -> None:
     assert plain_status(State())["phase"] == "Pending"
     assert (rfc3339(0), rfc3339(T0)) == ("", START)
 
 
-def test_a_pod_that_has_failed_waits_for_no_restart() -> None:
+def test_a_failed_pod_shows_no_restart() -> None:
     life = Life().apply(manifest(active_deadline_seconds=5)).sandbox_up().start().dies().start("app").dies()
     assert app(life)["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     life.wake()
@@ -164,7 +164,7 @@ def test_a_pod_that_has_failed_waits_for_no_restart() -> None:
     assert app(life)["lastState"] == {}
 
 
-def test_a_readiness_gate_is_shut_by_the_condition_that_the_annotation_states() -> None:
+def test_a_readiness_gate_follows_the_condition_in_the_annotation() -> None:
     gates = tuple(ReadinessGate(condition_type=name) for name in ("x.test/pool", "x.test/warm", "x.test/unstated"))
     one = manifest(readiness_gates=gates)
     shut = replace(one.metadata, annotations={ANNOTATION: "x.test/pool = False,x.test/warm=True"})
@@ -186,6 +186,6 @@ def test_a_readiness_gate_is_shut_by_the_condition_that_the_annotation_states() 
     assert life.state.container("app").phase == "running"
 
 
-def test_of_a_pod_without_a_spec_nothing_is_known() -> None:
+def test_a_pod_without_a_spec_has_no_status() -> None:
     found = {each["type"]: each.get("reason", "") for each in plain_status(State())["conditions"]}
     assert found["Ready"] == found["ContainersReady"] == "UnknownContainerStatuses"

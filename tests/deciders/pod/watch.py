@@ -25,7 +25,7 @@ class Watched(Life):
     def when(self, message: Message, *, at: int | None = None) -> Self:
         before = self.state
         super().when(message, at=at)
-        for event in self.said:
+        for event in self.events:
             self._see(event, before)
         if self.state is not None:
             self._look(self.state)

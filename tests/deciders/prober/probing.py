@@ -1,4 +1,4 @@
-"""Words to write a probe's stories in: the messages that a probe is told, with what does not matter filled in."""
+"""Messages to a probe for the tests, with defaults for the fields that do not matter."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from chronolet_schemas import pod, prober
 from chronolet_schemas.podspec import ExecAction, Probe
 from tests.deciders.given import Scene, given
 
-WHO: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app"}
+REF: dict[str, Any] = {"pod": "default/web", "uid": "u1", "container": "app"}
 DEFINITION = Probe(exec=ExecAction(command=("true",)))
 FIELD = "spec.containers{app}"
 
 
 def wanted(probe: prober.ProbeName = "Liveness", **changes: Any) -> pod.ProbingRequested:
-    """The pod's word that container k0 is to be probed."""
+    """The pod's request to probe container k0."""
     fields: dict[str, Any] = {
         "attempt": 0,
         "id": "k0",
@@ -29,51 +29,53 @@ def wanted(probe: prober.ProbeName = "Liveness", **changes: Any) -> pod.ProbingR
         "probe": probe,
         "definition": DEFINITION,
         "period_milliseconds": 10_000,
-        **WHO,
+        **REF,
     }
     return pod.ProbingRequested(**fields | changes)
 
 
 def probed(probe: prober.ProbeName = "Liveness", **changes: Any) -> Scene:
-    """A probe that has been asked for at the start of its container."""
-    asked = wanted(probe, **changes)
-    return given(DECIDER).when(asked, at=asked.started_at)
+    """A probe requested at the start of its container."""
+    request = wanted(probe, **changes)
+    return given(DECIDER).when(request, at=request.started_at)
 
 
-def outcome(scene: Scene, word: prober.Outcome, *, output: str = "", at: int = 0, **changes: Any) -> Scene:
-    """The worker tells one outcome, `at` some time."""
+def outcome(scene: Scene, result: prober.Outcome, *, output: str = "", at: int = 0, **changes: Any) -> Scene:
+    """The worker sends one outcome at `at`, by default now."""
     when = at or scene.at
     (effect,) = scene.effects.values()
-    said = signals.ProbeOutcome(intent=effect.intent, outcome=word, at=when, milliseconds=5, output=output, **changes)
-    return scene.when(said, at=when)
+    signal = signals.ProbeOutcome(
+        intent=effect.intent, outcome=result, at=when, milliseconds=5, output=output, **changes
+    )
+    return scene.when(signal, at=when)
 
 
 def counted(probe: prober.ProbeName, consecutive: int, threshold: int, at: int, **changes: Any) -> dict[str, Any]:
     """The fields of a ProbeSucceeded or ProbeFailed."""
-    fields = {"id": "k0", "milliseconds": 5, "probe": probe, **WHO}
+    fields = {"id": "k0", "milliseconds": 5, "probe": probe, **REF}
     return fields | {"consecutive": consecutive, "threshold": threshold, "at": at} | changes
 
 
 def changed(probe: prober.ProbeName, result: prober.ProbeResult, **changes: Any) -> prober.ResultChanged:
-    """What counts is another result."""
+    """The event of a changed result."""
     run = {"attempt": 0, "id": "k0", "started_at": 1_000}
-    return prober.ResultChanged(**{"probe": probe, "result": result, **run, **WHO} | changes)
+    return prober.ResultChanged(**{"probe": probe, "result": result, **run, **REF} | changes)
 
 
 def exited(code: int = 0) -> pod.ContainerExited:
-    """The container is dead."""
+    """The event of the container's exit."""
     return pod.ContainerExited(
-        attempt=0, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **WHO
+        attempt=0, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **REF
     )
 
 
 def stopping(reason: pod.StopReason) -> pod.ContainerStopRequested:
-    """The container is to stop."""
+    """The event that requests the container's stop."""
     return pod.ContainerStopRequested(
-        attempt=0, id="k0", grace_period_seconds=30, deadline=40_000, reason=reason, **WHO
+        attempt=0, id="k0", grace_period_seconds=30, deadline=40_000, reason=reason, **REF
     )
 
 
 def of_probe(probe: prober.ProbeName, result: prober.ProbeResult) -> pod.ContainerProbed:
-    """The pod's word about what one of the container's probes came to."""
-    return pod.ContainerProbed(attempt=0, id="k0", started_at=1_000, probe=probe, result=result, **WHO)
+    """The pod's event about a result of one of the container's probes."""
+    return pod.ContainerProbed(attempt=0, id="k0", started_at=1_000, probe=probe, result=result, **REF)

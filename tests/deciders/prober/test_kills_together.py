@@ -1,5 +1,5 @@
-"""Probers and pleg together, with a log between them that each reads when it comes to it: in whatever order they read
-and whichever of them is restarted meanwhile, no kill is lost and none is carried out twice.
+"""Probers and pleg with a log between them: in any order of reading, and with restarts of any of them, no kill is lost
+and none is carried out twice.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chronolet.kernel.decider import Due
 from chronolet.pleg.decider import decider
-from chronolet.pleg.holding_back import Policy
+from chronolet.pleg.probe_kills.holding_back import Policy
 from chronolet.prober.decider import DECIDER
 from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
@@ -21,7 +21,7 @@ from tests.deciders.given import Scene, given
 from tests.deciders.prober import probing
 
 PODS = ("a", "b", "c", "d")
-HEARD_BY_PLEG = prober.ProbeUnjudged | prober.KillAsked | prober.KillWithdrawn
+FOR_PLEG = prober.ProbeUnjudged | prober.KillAsked | prober.KillWithdrawn
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(("short", "short", "short", "failure", "success", "next", "pleg", "prober", "kill9", "wait")),
@@ -32,7 +32,7 @@ STEPS = st.lists(
 
 
 class World:
-    """One log, a pleg and a prober for each pod, each with a cursor of its own."""
+    """One log, a pleg and a prober per pod, each with its own cursor."""
 
     def __init__(self) -> None:
         self.now = 10_000
@@ -45,22 +45,22 @@ class World:
             self.run(pod)
 
     def run(self, pod: str) -> None:
-        """A container begins, after the one before."""
+        """Start a container, after the previous one."""
         number = self.attempts[pod]
         self.attempts[pod] += 1
-        asked = probing.wanted(
+        request = probing.wanted(
             pod=f"default/{pod}",
             id=f"{pod}{number}",
             attempt=number,
             started_at=self.now,
             definition=Probe(failure_threshold=1),
         )
-        self.say(self.probers[pod].when(asked, at=self.now))
+        self.record(self.probers[pod].when(request, at=self.now))
 
-    def say(self, scene: Scene) -> None:
-        """What was decided is in the log; those whom it concerns will read it."""
-        for event in scene.said:
-            if isinstance(event, HEARD_BY_PLEG):
+    def record(self, scene: Scene) -> None:
+        """Append the decided events to the log of each subscriber."""
+        for event in scene.events:
+            if isinstance(event, FOR_PLEG):
                 self.for_pleg.append(event)
             elif isinstance(event, pleg.ProbeKillReleased):
                 self.for_probers[event.pod.partition("/")[2]].append(event)
@@ -85,27 +85,27 @@ class World:
     def probe(self, pod: str, what: str) -> None:
         scene = self.probers[pod]
         if scene.effects:
-            word: prober.Outcome = "success" if what == "success" else "failure"
-            self.say(probing.outcome(scene, word, at=self.now, short_of=("cpu",) if what == "short" else ()))
+            result: prober.Outcome = "success" if what == "success" else "failure"
+            self.record(probing.outcome(scene, result, at=self.now, short_of=("cpu",) if what == "short" else ()))
 
     def pleg_reads(self) -> None:
         if self.for_pleg:
-            self.say(self.pleg.when(self.for_pleg.pop(0), at=self.now))
+            self.record(self.pleg.when(self.for_pleg.pop(0), at=self.now))
 
     def prober_reads(self, pod: str) -> None:
         if self.for_probers[pod]:
-            self.say(self.probers[pod].when(self.for_probers[pod].pop(0), at=self.now))
+            self.record(self.probers[pod].when(self.for_probers[pod].pop(0), at=self.now))
 
     def wait(self, milliseconds: int) -> None:
-        """Time passes, and pleg's timer rings when it is due."""
+        """Let time pass; pleg's timer fires when it is due."""
         until = self.now + milliseconds
         while (at := self.pleg.decider.due(self.pleg.state)) is not None and at <= until:
             self.now = max(self.now, at)
-            self.say(self.pleg.when(Due(at=at), at=self.now))
+            self.record(self.pleg.when(Due(at=at), at=self.now))
         self.now = until
 
     def settle(self) -> None:
-        """All read all that there is, and an hour passes."""
+        """Let all read the whole log, and let an hour pass."""
         for _ in range(3):
             while self.for_pleg:
                 self.pleg_reads()
@@ -129,9 +129,9 @@ def test_each_kill_is_carried_out_once_or_withdrawn(steps: list[tuple[str, str]]
         assert not scene.state.asked, "a kill was lost"
         failed = Counter(one.id for one in history if isinstance(one, prober.ResultChanged) and one.result == "failure")
         assert set(failed.values()) <= {1}, "a kill was carried out twice"
-        asked = sum(isinstance(one, prober.KillAsked) for one in history)
+        requested = sum(isinstance(one, prober.KillAsked) for one in history)
         withdrawn = sum(isinstance(one, prober.KillWithdrawn) for one in history)
-        assert withdrawn <= asked <= withdrawn + sum(failed.values())
+        assert withdrawn <= requested <= withdrawn + sum(failed.values())
     held = [one for one in world.pleg.history if isinstance(one, pleg.ProbeKillHeld)]
     after = [
         one

@@ -1,6 +1,4 @@
-"""Laws that hold for every series of outcomes: what counts is what the kubelet's loop would come to, whatever is
-replayed in between.
-"""
+"""Laws for any series of outcomes: the result is that of the kubelet's loop, with any replays in between."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from hypothesis import strategies as st
 
 from chronolet.prober import signals
 from chronolet.prober.decider import DECIDER
+from chronolet.prober.outcomes import Streak
 from chronolet.prober.state import State
-from chronolet.prober.streak import Streak
 from chronolet_schemas import prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Probe
@@ -26,7 +24,7 @@ THRESHOLDS = st.integers(min_value=1, max_value=4)
 
 
 class _Loop:
-    """doProbe of the kubelet's worker, as far as it counts."""
+    """The counting in doProbe of the kubelet's worker."""
 
     def __init__(self, probe: prober.ProbeName, definition: Probe) -> None:
         self._probe = probe
@@ -55,45 +53,45 @@ def _began(probe: prober.ProbeName, definition: Probe) -> State:
     return state
 
 
-def _told(state: State, outcome: prober.Outcome, at: int) -> tuple[State, tuple[Event, ...]]:
-    said: tuple[Event, ...] = ()
+def _decided(state: State, outcome: prober.Outcome, at: int) -> tuple[State, tuple[Event, ...]]:
+    events: tuple[Event, ...] = ()
     for effect in DECIDER.outstanding(state):
         message = signals.ProbeOutcome(intent=effect.intent, outcome=outcome, at=at, milliseconds=1)
-        said = tuple(DECIDER.decide(state, message, at))
-    for event in said:
+        events = tuple(DECIDER.decide(state, message, at))
+    for event in events:
         after: Any = DECIDER.evolve(state, event)
         state = after
-    return state, said
+    return state, events
 
 
 @settings(max_examples=150, deadline=None)
 @given(probe=NAMES, outcomes=OUTCOMES, successes=THRESHOLDS, failures=THRESHOLDS)
-def test_what_counts_is_what_the_kubelet_would_count(
+def test_the_result_is_what_the_kubelet_would_have(
     probe: prober.ProbeName, outcomes: list[prober.Outcome], successes: int, failures: int
 ) -> None:
     definition = Probe(success_threshold=successes, failure_threshold=failures)
     loop, state = _Loop(probe, definition), _began(probe, definition)
     for n, outcome in enumerate(outcomes):
         loop.take(outcome)
-        state, said = _told(state, outcome, 2_000 + n * 10_000)
+        state, events = _decided(state, outcome, 2_000 + n * 10_000)
         assert (state.result, state.held) == (loop.cache, loop.on_hold)
         threshold = successes if loop.last else failures
         assert state.consecutive == min(loop.run, threshold)
-        assert sum(isinstance(event, prober.ResultChanged) for event in said) <= 1
+        assert sum(isinstance(event, prober.ResultChanged) for event in events) <= 1
 
 
 @settings(max_examples=100, deadline=None)
 @given(probe=NAMES, outcomes=OUTCOMES, successes=THRESHOLDS, failures=THRESHOLDS)
-def test_what_a_worker_keeps_to_itself_changes_nothing(
+def test_outcomes_that_a_worker_omits_change_nothing(
     probe: prober.ProbeName, outcomes: list[prober.Outcome], successes: int, failures: int
 ) -> None:
     definition = Probe(success_threshold=successes, failure_threshold=failures)
-    streak, all_told, news_told = Streak(definition), _began(probe, definition), _began(probe, definition)
+    streak, all_sent, news_sent = Streak(definition), _began(probe, definition), _began(probe, definition)
     for n, outcome in enumerate(outcomes):
         at = 2_000 + n * 1_000
-        all_told, said = _told(all_told, outcome, at)
+        all_sent, events = _decided(all_sent, outcome, at)
         if streak.is_news(outcome, at):
-            news_told, _ = _told(news_told, outcome, at)
+            news_sent, _ = _decided(news_sent, outcome, at)
         else:
-            assert said == ()
-        assert news_told == all_told
+            assert events == ()
+        assert news_sent == all_sent

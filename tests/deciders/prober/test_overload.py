@@ -1,4 +1,4 @@
-"""Outcomes that are not judged, and kills that `pleg` decides about while the machine is short of something."""
+"""Unjudged outcomes, and kills that `pleg` decides about during a shortage."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from chronolet.node.settings.table import Settings
 from chronolet.prober import wanted
 from chronolet.prober.actor import kind
+from chronolet.prober.outcomes import Streak
 from chronolet.prober.patience import LEAST, REPORT_MS, Patience
-from chronolet.prober.streak import Streak
 from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.podspec import Probe
 from tests.deciders.given import Scene
 from tests.deciders.prober import probing
-from tests.deciders.prober.probing import WHO, changed, counted, exited, outcome, stopping
+from tests.deciders.prober.probing import REF, changed, counted, exited, outcome, stopping
 
-RUN: dict[str, Any] = {"id": "k0", "started_at": 1_000, "probe": "Liveness", **WHO}
+RUN: dict[str, Any] = {"id": "k0", "started_at": 1_000, "probe": "Liveness", **REF}
 LIMIT = 60_000
 """The unjudged limit."""
 WITHDRAWN = prober.KillWithdrawn(**RUN)
@@ -37,7 +37,7 @@ def unjudged(scene: Scene, count: int, passed: int, at: int) -> Scene:
     )
 
 
-def asked(probe: prober.ProbeName = "Liveness") -> Scene:
+def requested(probe: prober.ProbeName = "Liveness") -> Scene:
     """Three failures while the machine is short of CPU."""
     scene = probing.probed(probe, started=probe != "Startup")
     for at in (2_000, 12_000, 22_000):
@@ -49,7 +49,7 @@ def released(**changes: Any) -> pleg.ProbeKillReleased:
     return pleg.ProbeKillReleased(**RUN | {"at": 30_000} | changes)
 
 
-def test_an_unjudged_outcome_is_an_event_and_moves_no_streak() -> None:
+def test_an_unjudged_outcome_is_an_event_and_changes_no_streak() -> None:
     scene = outcome(probing.probed(), "failure", at=2_000)
     before = scene.state
     unjudged(scene, 1, 0, 12_000).then(
@@ -63,17 +63,17 @@ def test_an_unjudged_outcome_is_an_event_and_moves_no_streak() -> None:
             output="late",
             id="k0",
             probe="Liveness",
-            **WHO,
+            **REF,
         )
     )
-    words = "the agent or the engine was stalled and the machine was short of disk I/O"
-    scene.tells(("ProbeUnjudged", f"Liveness probe timed out and was not counted: {words}"))
+    explanation = "the agent or the engine was stalled and the machine was short of disk I/O"
+    scene.then_kube_events(("ProbeUnjudged", f"Liveness probe timed out and was not counted: {explanation}"))
     assert (scene.state.last, scene.state.consecutive, scene.state.result) == ("failure", 1, before.result)
     outcome(scene, "failure", at=22_000)
-    assert scene.only(prober.ProbeFailed).consecutive == 2, "the streak goes on after it"
+    assert scene.only(prober.ProbeFailed).consecutive == 2, "the streak continues after it"
 
 
-def test_a_restarted_worker_goes_on_with_the_time_that_unjudged_outcomes_have_had() -> None:
+def test_a_restarted_worker_continues_the_run_of_unjudged_outcomes() -> None:
     scene = unjudged(outcome(probing.probed(), "success", at=2_000), 4, 31_000, 40_000)
     (effect,) = scene.effects.values()
     assert isinstance(effect, wanted.RunProbe)
@@ -85,33 +85,33 @@ def test_a_restarted_worker_goes_on_with_the_time_that_unjudged_outcomes_have_ha
     assert (scene.state.unjudged, scene.state.unjudged_milliseconds) == (0, 0)
 
 
-def test_a_success_that_ends_a_run_of_unjudged_ones_is_an_event() -> None:
+def test_a_success_that_ends_a_run_of_unjudged_outcomes_is_an_event() -> None:
     scene = unjudged(outcome(probing.probed(), "success", at=2_000), 1, 0, 12_000)
     outcome(scene, "success", at=22_000)
     assert scene.kinds == ["ProbeSucceeded"]
     scene = unjudged(scene, 1, 0, 32_000)
     scene.when(exited(), at=33_000).when(probing.wanted(attempt=1, id="k1", started_at=34_000), at=34_000)
-    assert scene.state.unjudged == 0, "another container has all its time"
+    assert scene.state.unjudged == 0, "another container has the whole limit"
 
 
-def test_a_kill_on_a_machine_that_is_short_of_something_is_asked_for() -> None:
-    scene = asked()
+def test_a_kill_during_a_shortage_is_requested() -> None:
+    scene = requested()
     scene.then(
         prober.ProbeFailed(**counted("Liveness", 3, 3, 22_000, output="no")),
         prober.KillAsked(attempt=0, consecutive=3, threshold=3, short_of=("cpu",), output="no", **RUN),
     )
-    assert scene.effects, "it is probed on"
+    assert scene.effects, "probing continues"
     outcome(scene, "failure", at=32_000, output="no", short_of=("cpu",)).then()
     scene.when(released(), at=33_000).then(changed("Liveness", "failure", consecutive=3, threshold=3, output="no"))
     assert scene.effects == {}
     scene.when(released(), at=34_000).then()
     scene.when(probing.wanted(attempt=1, id="k1", started_at=40_000), at=40_000)
     outcome(scene, "failure", at=41_000)
-    assert scene.only(prober.ProbeFailed).consecutive == 1, "the streak begins anew, as after any kill"
+    assert scene.only(prober.ProbeFailed).consecutive == 1, "the streak starts over, as after any kill"
 
 
-def test_a_failing_startup_probe_asks_too_and_readiness_never_does() -> None:
-    assert asked("Startup").kinds == ["ProbeFailed", "KillAsked"]
+def test_a_failed_startup_probe_also_requests_a_kill_and_readiness_never_does() -> None:
+    assert requested("Startup").kinds == ["ProbeFailed", "KillAsked"]
     scene = outcome(probing.probed("Readiness"), "success", at=1_500)
     for at in (2_000, 12_000, 22_000):
         outcome(scene, "failure", at=at, short_of=("cpu",))
@@ -119,25 +119,25 @@ def test_a_failing_startup_probe_asks_too_and_readiness_never_does() -> None:
 
 
 @pytest.mark.parametrize("change", [{"id": "k9"}, {"started_at": 5}])
-def test_a_release_for_another_run_is_passed_over(change: dict[str, Any]) -> None:
-    scene = asked().when(released(**change), at=30_000)
+def test_a_release_for_another_run_is_ignored(change: dict[str, Any]) -> None:
+    scene = requested().when(released(**change), at=30_000)
     scene.then()
     assert scene.state.asked
 
 
-def test_a_release_that_nobody_asked_for_is_passed_over() -> None:
+def test_an_unrequested_release_is_ignored() -> None:
     probing.probed().when(released(), at=30_000).then()
 
 
 def test_a_success_withdraws_the_kill() -> None:
-    scene = outcome(asked(), "success", at=32_000)
+    scene = outcome(requested(), "success", at=32_000)
     scene.then(WITHDRAWN, prober.ProbeSucceeded(**counted("Liveness", 1, 1, 32_000)))
     assert scene.effects
     scene.when(released(), at=33_000).then()
 
 
-def test_a_failure_on_a_machine_that_is_short_of_nothing_any_more_counts_at_once() -> None:
-    scene = outcome(asked(), "failure", at=32_000, output="no")
+def test_a_failure_after_the_shortage_counts_immediately() -> None:
+    scene = outcome(requested(), "failure", at=32_000, output="no")
     scene.then(
         WITHDRAWN,
         prober.ProbeFailed(**counted("Liveness", 3, 3, 32_000, output="no", held=True)),
@@ -146,31 +146,31 @@ def test_a_failure_on_a_machine_that_is_short_of_nothing_any_more_counts_at_once
     assert scene.effects == {}
 
 
-def test_what_ends_the_container_or_its_probing_withdraws_the_kill() -> None:
+def test_the_end_of_the_container_or_its_probing_withdraws_the_kill() -> None:
     ends = (
         exited(),
         stopping("Deleted"),
-        pod.ProbingWithdrawn(attempt=0, probe="Liveness", **WHO),
+        pod.ProbingWithdrawn(attempt=0, probe="Liveness", **REF),
         probing.wanted(attempt=1, id="k1", started_at=30_000),
         probing.wanted(definition=Probe(failure_threshold=9)),
     )
     for message in ends:
-        scene = asked().when(message, at=30_000)
+        scene = requested().when(message, at=30_000)
         assert scene.kinds[0] == "KillWithdrawn", message
         assert scene.state is None or not scene.state.asked
         assert scene.state is None or scene.state.held is False
 
 
-def test_the_prober_hears_of_releases() -> None:
+def test_the_prober_subscribes_to_releases() -> None:
     route = kind().subscribes[pleg.ProbeKillReleased]
     assert route(released()) == ("default/web/app/Liveness",)
 
 
-def test_patience_lasts_for_its_limit_and_for_some_attempts_at_least() -> None:
+def test_attempts_stay_unjudged_for_the_limit_and_a_minimum_count() -> None:
     patience = Patience(10_000)
     assert not patience.succeeded()
     assert [patience.unjudged(at) for at in (1_000, 2_000)] == [True, False]
-    assert not patience.is_over(90_000), "with two attempts only"
+    assert not patience.is_over(90_000), "there were only two attempts"
     patience.unjudged(3_000)
     assert patience.count == LEAST
     assert not patience.is_over(10_999)
@@ -178,10 +178,10 @@ def test_patience_lasts_for_its_limit_and_for_some_attempts_at_least() -> None:
     assert patience.succeeded()
     assert patience.count == 0
     assert not patience.is_over(90_000)
-    assert patience.unjudged(95_000), "the first of a new run is news"
+    assert patience.unjudged(95_000), "the first outcome of a new run is reported"
 
 
-def test_a_run_is_reported_now_and_then_and_goes_on_from_there_in_another_worker() -> None:
+def test_a_run_is_reported_at_intervals_and_another_worker_continues_it() -> None:
     patience = Patience(60_000)
     news = [at for at in range(0, 61_000, 1_000) if patience.unjudged(at)]
     assert news == [0, REPORT_MS, 2 * REPORT_MS, 3 * REPORT_MS, 4 * REPORT_MS]
@@ -192,7 +192,7 @@ def test_a_run_is_reported_now_and_then_and_goes_on_from_there_in_another_worker
     assert later.is_over(11_000)
 
 
-def test_a_worker_tells_the_first_failure_that_comes_without_a_shortage() -> None:
+def test_a_worker_reports_the_first_failure_without_a_shortage() -> None:
     streak = Streak(Probe(failure_threshold=2))
     assert [streak.is_news("failure", at, short=True) for at in (0, 1, 2)] == [True, True, False]
     assert [streak.is_news("failure", at) for at in (3, 4)] == [True, False]
@@ -203,8 +203,8 @@ def test_a_worker_tells_the_first_failure_that_comes_without_a_shortage() -> Non
 
 
 def hangs(step: int, threshold: int) -> tuple[int, int, int]:
-    """A container whose every probe times out, each time by a stall: when its first probe began and ended, and when its
-    failure was settled. `step` is the longer of period and time-out.
+    """A container whose probes all time out because of a stall: when its first probe began and ended, and when its
+    failure was decided. `step`: the longer of period and time-out.
     """
     timeout = 1_000
     patience = Patience(LIMIT)
@@ -224,21 +224,19 @@ def hangs(step: int, threshold: int) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
 @pytest.mark.parametrize("threshold", [1, 3])
-def test_a_container_that_hangs_on_a_stalled_machine_fails_within_the_bound_of_the_docs(
-    step: int, threshold: int
-) -> None:
+def test_a_hanging_container_on_a_stalled_machine_fails_within_the_documented_bound(step: int, threshold: int) -> None:
     began, _, failed = hangs(step, threshold)
     assert failed - began <= max(LIMIT, LEAST * step) + (threshold + 1) * step + 1_000
 
 
 @pytest.mark.parametrize("step", [1_000, 1_700, 10_000, 90_000])
 @pytest.mark.parametrize("threshold", [1, 3])
-def test_a_healthy_container_fails_no_earlier_in_a_stall_than_the_docs_say(step: int, threshold: int) -> None:
+def test_a_healthy_container_in_a_stall_fails_no_earlier_than_documented(step: int, threshold: int) -> None:
     _, ended, failed = hangs(step, threshold)
     assert failed - ended >= max(LIMIT, LEAST * step) + (threshold - 1) * step
 
 
-def test_by_default_a_stall_has_to_last_two_minutes_before_a_healthy_container_is_stopped() -> None:
+def test_by_default_a_healthy_container_is_stopped_after_a_stall_of_two_minutes() -> None:
     _, ended, failed = hangs(1_000, 3)
     settings = Settings(node="n", root_dir=Path("/"))
     assert settings.probe_unjudged_limit == LIMIT

@@ -1,4 +1,4 @@
-"""What a definition asks of whom, and when it is asked again."""
+"""The target of a probe's definition, and retries."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ import pytest
 
 from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, TcpTarget
 from chronolet.ports.pods.requests import Request
-from chronolet.prober.attempts import should_retry
+from chronolet.prober.outcomes import should_retry
 from chronolet.prober.targets import target
 from chronolet_schemas.podspec import ExecAction, GRPCAction, HTTPGetAction, HTTPHeader, Probe, TCPSocketAction
 
 
-def asked(**handler: object) -> object:
+def target_of(**handler: object) -> object:
     return target(Probe(**handler), container_id="c", ip="10.1.2.3")  # type: ignore[arg-type]
 
 
-def test_the_pods_own_address_unless_another_host_is_named() -> None:
-    assert asked(exec=ExecAction(command=("a", "b"))) == ExecTarget(container_id="c", command=("a", "b"))
-    assert asked(tcp_socket=TCPSocketAction(port=80)) == TcpTarget(host="10.1.2.3", port=80)
-    assert asked(tcp_socket=TCPSocketAction(port=80, host="h")) == TcpTarget(host="h", port=80)
-    assert asked(grpc=GRPCAction(port=80, service="s")) == GrpcTarget(host="10.1.2.3", port=80, service="s")
-    assert asked(http_get=HTTPGetAction(port=80)) == HttpTarget(request=Request(host="10.1.2.3", port=80))
+def test_the_target_is_the_pods_address_unless_another_host_is_named() -> None:
+    assert target_of(exec=ExecAction(command=("a", "b"))) == ExecTarget(container_id="c", command=("a", "b"))
+    assert target_of(tcp_socket=TCPSocketAction(port=80)) == TcpTarget(host="10.1.2.3", port=80)
+    assert target_of(tcp_socket=TCPSocketAction(port=80, host="h")) == TcpTarget(host="h", port=80)
+    assert target_of(grpc=GRPCAction(port=80, service="s")) == GrpcTarget(host="10.1.2.3", port=80, service="s")
+    assert target_of(http_get=HTTPGetAction(port=80)) == HttpTarget(request=Request(host="10.1.2.3", port=80))
 
 
-def test_all_of_an_http_get() -> None:
+def test_all_fields_of_an_http_get() -> None:
     headers = (HTTPHeader(name="A", value="1"), HTTPHeader(name="A", value="2"))
     action = HTTPGetAction(path="/p?q", port="8443", host="h", scheme="HTTPS", http_headers=headers)
     expected = Request(scheme="https", host="h", port=8443, path="/p?q", headers=(("A", "1"), ("A", "2")))
-    assert asked(http_get=action) == HttpTarget(request=expected)
+    assert target_of(http_get=action) == HttpTarget(request=expected)
 
 
 @pytest.mark.parametrize(
-    ("port", "said"),
+    ("port", "problem"),
     [
         ("web", "couldn't find port: web"),
         ("", "couldn't find port"),
@@ -42,17 +42,17 @@ def test_all_of_an_http_get() -> None:
         ("65536", "invalid port number: 65536"),
     ],
 )
-def test_a_port_that_is_none_is_said(port: int | str | None, said: str) -> None:
-    assert asked(http_get=HTTPGetAction(port=port)) == said
-    assert asked(tcp_socket=TCPSocketAction(port=port)) == said
+def test_an_invalid_port_is_reported(port: int | str | None, problem: str) -> None:
+    assert target_of(http_get=HTTPGetAction(port=port)) == problem
+    assert target_of(tcp_socket=TCPSocketAction(port=port)) == problem
     if not isinstance(port, str):
-        assert asked(grpc=GRPCAction(port=port)) == said
+        assert target_of(grpc=GRPCAction(port=port)) == problem
 
 
-def test_a_definition_without_a_handler_is_said() -> None:
-    assert asked() == "missing probe handler"
+def test_a_missing_handler_is_reported() -> None:
+    assert target_of() == "missing probe handler"
 
 
-def test_only_an_error_is_asked_again_and_three_times_at_most() -> None:
+def test_only_an_error_is_retried_up_to_three_attempts() -> None:
     assert [should_retry("error", number) for number in (1, 2, 3)] == [True, True, False]
     assert not any(should_retry(result, 1) for result in ("success", "warning", "failure"))

@@ -13,9 +13,9 @@ GIB = 1 << 30
 
 
 def node(**other: Any) -> Node:
-    """Three processors and 8 GiB, all of it for pods, unless said otherwise."""
+    """Three processors and 8 GiB, by default all for pods."""
     much = Amounts(cpu_milli=3000, memory_bytes=8 * GIB)
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "capacity": much,
         "enforced": much,
         "allocatable": much,
@@ -24,7 +24,7 @@ def node(**other: Any) -> Node:
         "driver": "cgroupfs",
         "root": ("kubepods",),
     }
-    return Node(**(told | other))
+    return Node(**(fields | other))
 
 
 def seen(**other: Any) -> signals.NodeSeen:
@@ -32,7 +32,7 @@ def seen(**other: Any) -> signals.NodeSeen:
 
 
 def need(qos_class: QosClass = "Burstable", cpu: int = 500, memory: int = GIB, **other: Any) -> PodNeeds:
-    """A best-effort pod needs nothing; a guaranteed one may use what it asks for."""
+    """A best-effort pod needs nothing; the limits of a guaranteed one are its requests."""
     if qos_class == "BestEffort":
         return PodNeeds(qos_class=qos_class, **other)
     if qos_class == "Guaranteed":
@@ -40,5 +40,5 @@ def need(qos_class: QosClass = "Burstable", cpu: int = 500, memory: int = GIB, *
     return PodNeeds(qos_class=qos_class, cpu_request_milli=cpu, memory_request_bytes=memory, **other)
 
 
-def asked(uid: str, needs: PodNeeds, *, running: bool = False) -> pod.CgroupRequested:
+def requested(uid: str, needs: PodNeeds, *, running: bool = False) -> pod.CgroupRequested:
     return pod.CgroupRequested(pod=f"default/{uid}", uid=uid, needs=needs, running=running)

@@ -1,4 +1,4 @@
-"""The tree that is wanted, admission, and what of a machine is for pods."""
+"""The desired tree, admission, and allocatable resources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def tree(*needs: PodNeeds, **of_node: Any) -> dict[str, Values]:
-    """By path; pods are called podu0, podu1 and so on."""
+    """The tree by path; pods are named podu0, podu1 and so on."""
     state = State(node=node(**of_node))
     for number, one in enumerate(needs):
         share = Share(pod=f"default/p{number}", needs=one, phase="ready")
@@ -42,8 +42,8 @@ SEED = (
 )
 
 
-def test_the_seeds_example() -> None:
-    """Three pods, three processors, 8 GiB, everything reserved: the numbers of the article."""
+def test_the_documented_example() -> None:
+    """Three pods, three processors, 8 GiB, everything reserved: the documented numbers."""
     assert tree(*SEED, memory_reserved_percent=100) == {
         "kubepods": Values(cpu_shares=3072, memory_limit_bytes=8 * GIB),
         "kubepods/burstable": Values(cpu_shares=2048, memory_limit_bytes=7 * GIB),
@@ -56,7 +56,7 @@ def test_the_seeds_example() -> None:
     }
 
 
-def test_memory_is_protected_on_v2_where_that_is_wanted() -> None:
+def test_memory_is_protected_on_cgroup_v2_if_configured() -> None:
     found = tree(*SEED, version=2, memory_reservation="TieredReservation")
     assert found["kubepods"].memory_min_bytes == 3 * GIB
     assert found["kubepods/burstable"].memory_low_bytes == 2 * GIB
@@ -80,14 +80,14 @@ def test_processes_and_huge_pages_are_limited() -> None:
     assert [found[name].pids for name in ("kubepods/burstable/podu0", "kubepods/besteffort/podu1")] == [50, 50]
 
 
-def test_no_tree_without_cgroups_and_none_for_who_waits() -> None:
+def test_there_is_no_tree_without_cgroups_and_none_for_waiting_pods() -> None:
     assert wanted(State()) == ()
     assert wanted(State(node=node(version=0))) == ()
     waits = Share(pod="default/p", needs=need(), phase="waiting")
     assert len(wanted(State(node=node(), shares=State().shares.set("u", waits)))) == 3
 
 
-def test_a_limit_that_the_kernel_refuses_is_what_is_used() -> None:
+def test_a_limit_that_the_kernel_refuses_falls_back_to_the_present_use() -> None:
     assert (bearable(10, 5), bearable(10, 15)) == (10, 15)
 
 
@@ -101,12 +101,12 @@ _needs = st.builds(
 
 @settings(max_examples=200)
 @given(st.lists(_needs, max_size=12), st.none() | st.integers(0, 100))
-def test_whatever_the_pods_are(pods: list[PodNeeds], percent: int | None) -> None:
+def test_the_tree_is_consistent_for_random_pods(pods: list[PodNeeds], percent: int | None) -> None:
     found = tree(*pods, memory_reserved_percent=percent)
     assert len(found) == len(pods) + 3
     paths = list(found)
     for number, path in enumerate(paths):
-        assert path == "kubepods" or path.rpartition("/")[0] in paths[:number], "each comes after the one above it"
+        assert path == "kubepods" or path.rpartition("/")[0] in paths[:number], "a parent comes before its children"
     for values in found.values():
         assert values.cpu_shares is not None
         assert LEAST_SHARES <= values.cpu_shares <= 262_144
@@ -121,11 +121,11 @@ def test_whatever_the_pods_are(pods: list[PodNeeds], percent: int | None) -> Non
         assert middle is not None
         assert low is not None
         assert 0 <= low <= middle <= 8 * GIB
-    assert tree(*pods, memory_reserved_percent=percent) == found, "the same again"
+    assert tree(*pods, memory_reserved_percent=percent) == found, "the result is deterministic"
 
 
-def test_the_tree_of_110_pods_costs_a_few_calls_a_pod() -> None:
-    """The host asks for it after each step, so that a pod more must cost no more than the one before it."""
+def test_the_tree_of_110_pods_takes_a_few_calls_per_pod() -> None:
+    """The host computes it after each step, so the cost per pod must not grow."""
     few, many = tree_of(55), tree_of(110)
     keep: Any = many.answer[-1]
     assert len(keep.tree) == 113
@@ -154,7 +154,7 @@ def tree_of(pods: int) -> Counted[Sequence[Any]]:
         (0, need(huge_pages={"hugepages-2Mi": 2 * MIB}), "hugepages-2Mi", (2 * MIB, 0, 0)),
     ],
 )
-def test_who_does_not_fit(others: int, needs: PodNeeds, resource: str, numbers: tuple[int, int, int]) -> None:
+def test_pods_that_do_not_fit(others: int, needs: PodNeeds, resource: str, numbers: tuple[int, int, int]) -> None:
     found = refusal(node(max_pods=5), [need()] * others, needs)
     assert found is not None
     assert found.reason == f"OutOf{resource}"
@@ -164,19 +164,19 @@ def test_who_does_not_fit(others: int, needs: PodNeeds, resource: str, numbers: 
     )
 
 
-def test_who_fits() -> None:
+def test_pods_that_fit() -> None:
     much = Amounts(cpu_milli=1000, memory_bytes=GIB, huge_pages={"hugepages-2Mi": 4 * MIB})
     pages = need(huge_pages={"hugepages-2Mi": 2 * MIB}, memory=0)
     assert refusal(node(allocatable=much), [pages], pages) is None
-    assert refusal(node(), [need(cpu=9000, memory=99 * GIB)], need("BestEffort")) is None, "it asks for nothing"
+    assert refusal(node(), [need(cpu=9000, memory=99 * GIB)], need("BestEffort")) is None, "it requests nothing"
 
 
-# -- what of the machine is for pods ----------------------------------------------------------------------------------
+# -- allocatable resources -----------------------------------------------------------------------------------
 
 MACHINE = Amounts(cpu_milli=2000, memory_bytes=4 * GIB, pids=1000, huge_pages={"hugepages-2Mi": 100 * MIB})
 
 
-def test_what_is_reserved_is_taken_off() -> None:
+def test_reservations_reduce_the_allocatable_resources() -> None:
     system, kube = Amounts(cpu_milli=200, memory_bytes=GIB), Amounts(cpu_milli=100, pids=100)
     assert enforced(MACHINE, system, kube) == Amounts(
         cpu_milli=1700, memory_bytes=3 * GIB - 100 * MIB, pids=900, huge_pages={"hugepages-2Mi": 100 * MIB}
@@ -185,7 +185,7 @@ def test_what_is_reserved_is_taken_off() -> None:
     assert problem(MACHINE, 100 * MIB, system, kube) is None
 
 
-def test_nothing_is_less_than_nothing() -> None:
+def test_no_amount_is_negative() -> None:
     all_of_it = Amounts(cpu_milli=9000, memory_bytes=9 * GIB, pids=9000, huge_pages={"hugepages-2Mi": GIB})
     assert enforced(MACHINE, all_of_it) == Amounts(pids=1, huge_pages={"hugepages-2Mi": 0})
     assert enforced(Amounts(), all_of_it) == Amounts()
@@ -200,16 +200,16 @@ def test_nothing_is_less_than_nothing() -> None:
         (Amounts(huge_pages={"hugepages-1Gi": 1}), "hugepages-1Gi"),
     ],
 )
-def test_more_cannot_be_kept_back_than_there_is(kept: Amounts, resource: str) -> None:
-    said = problem(MACHINE, 1, kept)
-    assert said is not None
-    assert f'Resource "{resource}" has a reservation of' in said
+def test_no_more_can_be_reserved_than_exists(kept: Amounts, resource: str) -> None:
+    problem_text = problem(MACHINE, 1, kept)
+    assert problem_text is not None
+    assert f'Resource "{resource}" has a reservation of' in problem_text
 
 
 # -- by the settings --------------------------------------------------------------------------------------------------
 
 
-def test_a_node_by_its_settings() -> None:
+def test_a_node_is_described_by_its_settings() -> None:
     sharing = Sharing(
         name="n1",
         above=("mine",),
@@ -239,7 +239,7 @@ def test_a_node_by_its_settings() -> None:
     assert wrong(sharing, MACHINE) is None
 
 
-def test_settings_that_ask_for_less_or_for_too_much() -> None:
+def test_settings_that_reserve_less_or_too_much() -> None:
     sharing = Sharing(name="n", enforce=False, system_reserved={"cpu": "1"}, capacity={"cpu": "3", "memory": "8Gi"})
     found = described(sharing, MACHINE, Means())
     assert (found.enforced, found.root) == (found.capacity, ())
@@ -247,8 +247,8 @@ def test_settings_that_ask_for_less_or_for_too_much() -> None:
     assert found.allocatable.cpu_milli == 2000
     tenth = Sharing(name="n", eviction_hard={"memory.available": "10%"}, capacity={"memory": "1000"})
     assert described(tenth, Amounts(), Means()).allocatable.memory_bytes == 900
-    said = wrong(Sharing(name="n", kube_reserved={"memory": "5Gi"}), MACHINE)
-    assert said == (
+    problem_text = wrong(Sharing(name="n", kube_reserved={"memory": "5Gi"}), MACHINE)
+    assert problem_text == (
         'invalid Node Allocatable configuration. Resource "memory" has a reservation of 5368709120, '
         "capacity of 4294967296"
     )

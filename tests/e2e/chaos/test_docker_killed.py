@@ -51,7 +51,7 @@ def killed_again_and_again(*, live_restore: bool, kills: int, seed: int) -> None
         try:
             churn.begin()
             moved(node, churn, moves=40, lines=100)
-            assert registry.asked.wait(HANG_SECONDS), "a pull is in the middle, too"
+            assert registry.half_sent.wait(HANG_SECONDS), "a pull is in the middle, too"
             took, hit = [], 0
             for number in range(kills):
                 moved(node, churn, moves=dice.randrange(1, 20), lines=10)
@@ -64,7 +64,7 @@ def killed_again_and_again(*, live_restore: bool, kills: int, seed: int) -> None
                 churn.pause()
                 took.append(wait_for_agreement(node, f"kill {number + 1}"))
                 churn.go()
-            registry.let_go.set()
+            registry.released.set()
             check_rest(node, churn)
             assert churn.hooks_run()
             assert node.runs

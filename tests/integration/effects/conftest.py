@@ -1,4 +1,4 @@
-"""A node's outside on the shared private engine, empty before and after each test."""
+"""A node on the shared private engine, without containers before and after each test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def world(docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """A folder whose path leaves room for the names of sockets."""
-    made = scratch.create("devices")
-    yield made
-    scratch.remove(made)
+    """A folder whose path is short enough for the names of sockets."""
+    folder = scratch.create("devices")
+    yield folder
+    scratch.remove(folder)

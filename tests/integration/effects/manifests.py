@@ -1,6 +1,6 @@
-"""Pods written as a user writes them, started on a real engine, and what their containers say.
+"""Starts pods from plain manifests on a real engine, and reads the output of their containers.
 
-Input: plain manifests. Output: the workers' answers and containers' output.
+Input: plain manifests. Output: the workers' results and containers' output.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ IDLE = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
 
 
 def app(script: str = IDLE, name: str = "app", **more: Any) -> dict[str, Any]:
-    # One stream: the engine does not keep the order between two.
+    # One stream, because the engine does not keep the order between two.
     return {"name": name, "image": BUSYBOX.reference, "command": ["/bin/sh", "-c", f"exec 2>&1; {script}"], **more}
 
 
@@ -34,8 +34,8 @@ def start_in(world: World, manifest: Pod, sandbox: signals.SandboxUp, name: str)
     return world.run(start_container(manifest, sandbox.id, name=name, sandbox_ip=sandbox.ip))
 
 
-def said(world: World, manifest: Pod, name: str = "app") -> list[str]:
-    """What a container of the manifest prints until it ends by itself."""
+def output_of(world: World, manifest: Pod, name: str = "app") -> list[str]:
+    """The output of a container of the manifest, after its end."""
     answer = start(world, manifest, name)
     assert isinstance(answer, signals.ContainerUp | signals.ContainerDead), answer
     assert world.runtime.wait(answer.id, HANG_SECONDS)
@@ -48,10 +48,10 @@ def output(world: World, container_id: str) -> list[str]:
 
 
 def ready(world: World, container_id: str) -> None:
-    wait_until(lambda: "ready" in output(world, container_id), "the program's first word")
+    wait_until(lambda: "ready" in output(world, container_id), "the program's first output")
 
 
 def run(world: World, container_id: str, *command: str) -> list[str]:
-    """What a command says in a running container."""
-    made = world.runtime.create_exec(container_id, command)
-    return world.runtime.run_exec(made, HANG_SECONDS).output.decode().splitlines()
+    """The output of a command in a running container."""
+    exec_id = world.runtime.create_exec(container_id, command)
+    return world.runtime.run_exec(exec_id, HANG_SECONDS).output.decode().splitlines()

@@ -1,7 +1,7 @@
-"""A registry with one image, for pulls without the world: as much of the v2 protocol as an engine needs to fetch it.
+"""A local registry with one image: the part of the v2 protocol that an engine needs to pull it.
 
 Input: the network namespace of an engine. Output: an image that this engine can pull from 127.0.0.1, with or without a
-password, at once or only when it is let go.
+password, immediately or only after its release.
 """
 
 import base64
@@ -40,24 +40,24 @@ def _layer(content: bytes) -> bytes:
 
 @dataclass
 class Registry:
-    """`reference` is the image's name, `password` what user `u` must give (empty: nobody is asked)."""
+    """`reference`: the image's name. `password`: of user `u`; empty if no login is needed."""
 
     port: int
     password: str = ""
     root: bytes = b""
-    """The layer, as a tar; by default one that nothing can be run from."""
+    """The layer, as a tar; by default without a program."""
     status: int = 200
-    """Another one than 200 is the answer to everything."""
-    let_go: threading.Event = field(default_factory=threading.Event)
-    """The second half of a layer is sent once this is set."""
-    asked: threading.Event = field(default_factory=threading.Event)
-    """Set when the first half of the layer was sent."""
+    """If not 200, the status of every response."""
+    released: threading.Event = field(default_factory=threading.Event)
+    """Set to send the second half of a layer."""
+    half_sent: threading.Event = field(default_factory=threading.Event)
+    """Set once the first half of the layer was sent."""
     drip: int = 0
-    """So many bytes of the second half are sent each tenth of a second before it is let go."""
+    """Bytes of the second half that are sent every tenth of a second before the release."""
     answers: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Another content for each registry: an engine does not fetch a layer that it has.
+        # Each registry has other content, because an engine does not pull a layer that it has.
         layer = self.root or _layer(f"{self.port:05}".encode())
         packed = gzip.compress(layer, mtime=0)
         rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
@@ -105,12 +105,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, kind, body)
 
     def _send(self, body: bytes) -> None:
-        """A layer hesitates in the middle, until it is let go."""
+        """Send a layer, with a pause in the middle until its release."""
         sent = len(body) // 2 if self.path == self.registry.layer_path else 0
         self.wfile.write(body[:sent])
         if sent:
-            self.registry.asked.set()
-        while sent and not self.registry.let_go.wait(0.1):
+            self.registry.half_sent.set()
+        while sent and not self.registry.released.wait(0.1):
             dripped = body[sent : sent + self.registry.drip]
             self.wfile.write(dripped)
             sent += len(dripped)
@@ -129,22 +129,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("WWW-Authenticate", 'Basic realm="test"')
         self.end_headers()
         if self.command == "GET":
-            with suppress(ConnectionError):  # it may have gone meanwhile
+            with suppress(ConnectionError):  # the client may have disconnected
                 self._send(body)
 
     def log_message(self, *_: object) -> None:
-        """Tests are silent."""
+        """Log nothing."""
 
 
 @contextmanager
 def registry_in(
     namespace: NetworkNamespace, *, password: str = "", slow: bool = False, root: bytes = b""
 ) -> Iterator[Registry]:
-    """A registry that answers inside the namespace."""
+    """A registry that serves inside the namespace."""
     listening = namespace.call(lambda: socket.create_server(("127.0.0.1", 0)))
     registry = Registry(listening.getsockname()[1], password, root)
     if not slow:
-        registry.let_go.set()
+        registry.released.set()
     server = ThreadingHTTPServer(
         ("127.0.0.1", 0), type("Handler", (_Handler,), {"registry": registry}), bind_and_activate=False
     )
@@ -156,7 +156,7 @@ def registry_in(
     try:
         yield registry
     finally:
-        registry.let_go.set()
+        registry.released.set()
         server.shutdown()
         thread.join(HANG_SECONDS)
         server.server_close()

@@ -1,15 +1,16 @@
-"""What the workers' tests share: an effect context that can end a worker at any point, and pods to start.
+"""An effect context that can end a worker at any point, and pods to start, for the tests of workers.
 
 Input: a real engine. Output: effects run by the workers as the kernel would run them.
 """
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.docker_runtime import DockerRuntime
@@ -24,8 +25,8 @@ from chronolet.adapters.volumes import HostVolumes
 from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.kernel.kind import Effect
 from chronolet.pod import effects, wanted
-from chronolet.pod.workers import stopping
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images.ensure import Pulls
+from chronolet.pod.workers.timing import Timing
 from chronolet.ports.devices.cdi import Cdi, NoCdi
 from chronolet.ports.machine.cgroups import ContainerCgroups
 from chronolet.ports.runtime import labels
@@ -44,10 +45,11 @@ POD = "default/web"
 SHELL = "/bin/sh"
 OBEDIENT = ("-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
 DEAF = ("-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+PATIENT = Timing(after_kill_seconds=HANG_SECONDS)
 
 
 def ensure(image: str, policy: str) -> wanted.EnsureImage:
-    """For the container `app`."""
+    """The effect that provides an image for the container `app`."""
     return wanted.EnsureImage(
         subject="container/app",
         intent="image/0",
@@ -61,7 +63,7 @@ def ensure(image: str, policy: str) -> wanted.EnsureImage:
 
 
 class PatientRuntime(DockerRuntime):
-    """It gives up no call to an engine that stands still for a while."""
+    """A runtime whose calls wait for an engine that is stalled for a while."""
 
     def __init__(self, host: str, *, pool_size: int = 16) -> None:
         super().__init__(host, timeout_seconds=HANG_SECONDS, pool_size=pool_size)
@@ -71,18 +73,17 @@ class PatientRuntime(DockerRuntime):
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what workers wait for on an engine that works, however slowly."""
+    """Wait for an engine that works, however slowly."""
     monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
-    monkeypatch.setattr(stopping, "_AFTER_KILL_SECONDS", HANG_SECONDS)
 
 
 class Killed(BaseException):
-    """The process ends here: no worker may catch it."""
+    """The simulated end of the process; no worker may catch it."""
 
 
 @dataclass
 class Context:
-    """An `EffectContext` that notes the points it passes and dies at the `dies_at`-th of them (from 1; 0 never)."""
+    """An `EffectContext` that records the points it passes and raises Killed at number `dies_at` (from 1; 0: never)."""
 
     cause: str = "1-1"
     entity: str = POD
@@ -90,7 +91,7 @@ class Context:
     cancelled: threading.Event = field(default_factory=threading.Event)
     points: list[str] = field(default_factory=list)
     at: dict[str, Callable[[], None]] = field(default_factory=dict)
-    """What else happens at a point."""
+    """Called at these points."""
     sent: list[tuple[Signal, str]] = field(default_factory=list)
 
     def fence(self, point: str) -> None:
@@ -114,7 +115,7 @@ class Context:
 
 @dataclass
 class World:
-    """A node's outside with its workers."""
+    """A node's adapters and workers."""
 
     runtime: Runtime
     root: Path
@@ -123,6 +124,7 @@ class World:
     cdi: Cdi = field(default_factory=NoCdi)
     cgroups: ContainerCgroups = field(default_factory=ContainerGroups)
     holding: Holding = field(default_factory=Holding)
+    timing: Timing = PATIENT
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -141,17 +143,22 @@ class World:
             holding=self.holding,
             run=lambda: RUN,
             processes=HostProcesses(),
+            timing=self.timing,
         )
         self.jobs = effects.jobs(outside)
 
+    def with_timing(self, **seconds: float) -> "World":
+        """The same node with new workers, which use these times."""
+        return replace(self, timing=structs.replace(self.timing, **seconds))
+
     def run(self, effect: Effect, context: Context | None = None) -> Any:
-        """One run to its end."""
+        """Run the effect to its end."""
         return self.jobs[type(effect)].run(effect, context or Context())
 
     def run_through_every_death(self, make: Callable[[], Effect], check: Callable[[Any], None]) -> int:
-        """Kill the worker at its first point, then run it again; the same with its second, third ... point.
+        """Kill the worker at its first point and run it again; repeat with its second point, its third, and so on.
 
-        `make` prepares a fresh start of the world each time. How many points there were.
+        `make` prepares the initial state each time. Returns the number of points.
         """
         dies_at = 0
         while True:

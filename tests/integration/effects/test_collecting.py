@@ -1,4 +1,4 @@
-"""The collector of containers and the streams of plugins in a real process of the kernel: one log, real threads."""
+"""The container collector and the streams of plugins with the real kernel: one log, real threads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def redis() -> Iterator[PrivateRedis]:
 
 
 class Log:
-    """What the kind wrote."""
+    """The events of the kind."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -69,7 +69,7 @@ def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
     """The kernel with this kind."""
     store = RedisStore(redis.url, f"node-of-{kind.name}")
     shards = {kind.name: 1}
-    # A lease that does not lapse while the machine stands still: then calls would be begun anew.
+    # A lease that does not expire during a stall of the machine, which would restart the calls.
     process = Process(
         Setup(node="node", store=store, kinds={kind.name: kind}, shards=shards, locks=locks, lease_milliseconds=600_000)
     )
@@ -82,7 +82,7 @@ def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
 
 
 class Slow(FakeRuntime):
-    """Each removal waits until as many are under way as there should be."""
+    """Each removal waits until the expected number run concurrently."""
 
     def __init__(self) -> None:
         super().__init__(images=["image:1"])
@@ -93,7 +93,7 @@ class Slow(FakeRuntime):
         super().remove_dead(container_id)
 
 
-def test_dead_containers_are_removed_eight_at_a_time_with_one_answer_each(redis: PrivateRedis, tmp_path: Path) -> None:
+def test_dead_containers_are_removed_eight_at_a_time_with_one_result_each(redis: PrivateRedis, tmp_path: Path) -> None:
     runtime = Slow()
     for number in range(DEAD):
         spec = SandboxSpec(name=f"dead{number}", labels=labels.of_node("node"), image="image:1", hostname="x")
@@ -110,10 +110,10 @@ def test_dead_containers_are_removed_eight_at_a_time_with_one_answer_each(redis:
         removed = [one.id for one in log.of(container_gc.Removed)]
         assert sorted(removed) == sorted(one.id for one in started.victims)
     assert runtime.list({}) == []
-    assert {job.limit for job in collecting.effects().values()} == {PARALLEL}, "no thread for a removal that waits"
+    assert {job.limit for job in collecting.effects().values()} == {PARALLEL}, "a waiting removal takes no thread"
 
 
-def test_many_plugins_are_followed_and_one_too_many_is_refused(
+def test_plugins_are_followed_up_to_the_limit_and_more_are_refused(
     redis: PrivateRedis, tmp_path: Path, short_folder: Path
 ) -> None:
     plugins = short_folder / "device-plugins"
@@ -125,14 +125,14 @@ def test_many_plugins_are_followed_and_one_too_many_is_refused(
         most_plugins=30,
     )
     kind = devices_actor.kind(effects=devices_effects.jobs(outside), standing=devices_effects.standing(outside))
-    words = [word for number in range(30) for word in ("--resource", f"a.test/r{number}")]
+    options = [option for number in range(30) for option in ("--resource", f"a.test/r{number}")]
     with hosted(redis, kind, tmp_path) as log, ExitStack() as stack:
         log.wait_for(devices.RegistryOpened)
         before = threading.active_count()
-        many = stack.enter_context(sample_plugin(*words, folder=plugins))
+        many = stack.enter_context(sample_plugin(*options, folder=plugins))
         listed = log.wait_for(devices.DevicesListed, 30)
         assert {one.resource for one in listed} == {f"a.test/r{number}" for number in range(30)}
-        assert threading.active_count() < before + 15, "no thread for each plugin"
+        assert threading.active_count() < before + 15, "plugins take no thread each"
         late = stack.enter_context(sample_plugin("--resource", "b.test/late", folder=plugins))
         assert "30 device plugins are registered" in late.wait_for("refused: ")
         (refused,) = log.wait_for(devices.RegistrationRefused)
@@ -142,13 +142,13 @@ def test_many_plugins_are_followed_and_one_too_many_is_refused(
             one.resource for one in listed
         }
         again = register_again(log, plugins, "a.test/r7", 200)
-        assert len(again) < 20, "most of a plugin that registers without end do not count"
+        assert len(again) < 20, "most registrations of a plugin that registers continuously do not count"
         many.kill()
         assert len(log.wait_for(devices.PluginStopped, 30)) == 30
 
 
 def register_again(log: Log, folder: Path, resource: str, times: int) -> list[devices.PluginRegistered]:
-    """One resource, over the real socket, so many times: those that counted, once the newest is followed."""
+    """Register one resource repeatedly over the real socket; returns the accepted ones once the newest is followed."""
     request = api.RegisterRequest(
         version="v1beta1", endpoint=f"{resource.replace('.', '_').replace('/', '_')}.sock", resource_name=resource
     )

@@ -1,4 +1,4 @@
-"""Exec probes on a real engine: what a command leaves behind when its time is up, or its container dies."""
+"""Exec probes on a real engine: what remains of a command after a time-out or the death of its container."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ sleep 3600 &
 echo begun
 wait
 """
-"""A command with children, one of them in a session of its own."""
+"""A command with children, one of them in its own session."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def app(world: World) -> str:
 
 
 def inside(world: World, container_id: str) -> dict[int, str]:
-    """The processes in a container's pid namespace as the machine sees them, zombies too, by their state."""
+    """The states of the processes in a container's pid namespace, by the machine's pid, with zombies."""
     found = world.runtime.inspect(container_id)
     assert found is not None
     here = Path(f"/proc/{found.pid}/ns/pid").readlink()
@@ -57,12 +57,12 @@ def inside(world: World, container_id: str) -> dict[int, str]:
 
 
 def _is_below(pid: int, ancestor: int) -> bool:
-    """A zombie has no namespaces any more, but a parent."""
+    """A zombie has no namespaces, but it has a parent."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) == ancestor
 
 
 def execs(world: World, container_id: str) -> list[int]:
-    """All but the container's own main process and its sleeping child."""
+    """All processes except the container's main process and its sleeping child."""
     found = world.runtime.inspect(container_id)
     assert found is not None
     main = {found.pid, *map(int, Path(f"/proc/{found.pid}/task/{found.pid}/children").read_text().split())}
@@ -73,7 +73,7 @@ def ask(probes: Probes, container_id: str, *command: str, seconds: float = HANG_
     return probes.ask(ExecTarget(container_id=container_id, command=command), seconds)
 
 
-def test_the_exit_code_decides_and_the_output_is_kept(probes: Probes, app: str) -> None:
+def test_the_exit_code_gives_the_result_and_the_output_is_kept(probes: Probes, app: str) -> None:
     reading = ask(probes, app, SHELL, "-c", "echo out; echo err >&2")
     assert (reading.result, reading.code, sorted(reading.output.split())) == ("success", 0, ["err", "out"])
     reading = ask(probes, app, "cat", "/tmp/healthy")
@@ -83,14 +83,14 @@ def test_the_exit_code_decides_and_the_output_is_kept(probes: Probes, app: str) 
     assert len(reading.output) == 10_240
 
 
-def test_a_binary_that_is_not_there(probes: Probes, app: str) -> None:
+def test_a_missing_binary(probes: Probes, app: str) -> None:
     reading = ask(probes, app, "/no/such/command")
     assert reading.result == "failure"
     assert reading.code in (126, 127)
     assert "no such file or directory" in reading.output
 
 
-def test_when_its_time_is_up_it_is_gone_with_all_its_children(
+def test_a_timed_out_command_is_killed_with_all_its_children(
     probes: Probes, world: World, app: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = world.runtime.run_exec
@@ -98,15 +98,15 @@ def test_when_its_time_is_up_it_is_gone_with_all_its_children(
     def until_all_run(
         exec_id: str, _seconds: float, *, cancelled: threading.Event, meanwhile: Callable[[], object]
     ) -> Any:
-        """Its time is up once the command and its children were seen to run."""
+        """The time-out comes once the command and its children run."""
         over = threading.Event()
 
-        def look() -> None:
+        def until_running() -> None:
             meanwhile()
             if len(execs(world, app)) >= 3:
                 over.set()
 
-        return run(exec_id, HANG_SECONDS, cancelled=over, meanwhile=look)
+        return run(exec_id, HANG_SECONDS, cancelled=over, meanwhile=until_running)
 
     with monkeypatch.context() as timed:
         timed.setattr(world.runtime, "run_exec", until_all_run)
@@ -114,44 +114,44 @@ def test_when_its_time_is_up_it_is_gone_with_all_its_children(
     assert reading.result == "failure"
     assert reading.output.endswith("timed out")
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
-    wait_until(lambda: "Z" not in inside(world, app).values(), "the last zombie's funeral")
+    wait_until(lambda: "Z" not in inside(world, app).values(), "the removal of the last zombie")
     assert ask(probes, app, "true").result == "success"
 
 
-def test_one_that_is_cancelled_is_gone_too(probes: Probes, world: World, app: str) -> None:
-    told: list[Reading] = []
+def test_a_cancelled_command_is_also_killed(probes: Probes, world: World, app: str) -> None:
+    readings: list[Reading] = []
     target = ExecTarget(container_id=app, command=(SHELL, "-c", STUBBORN))
     attempts = []
-    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 3600, told.append, lambda: True)))
+    probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 3600, readings.append, lambda: True)))
     wait_until(lambda: len(execs(world, app)) >= 3, "the command and its children")
     probes.cancel(attempts)
     wait_until(lambda: not execs(world, app), "the end of the command and its children")
-    assert told == []
+    assert readings == []
 
 
-def test_commands_that_hang_hold_no_other_up(probes: Probes, world: World, app: str) -> None:
-    """More of them than there are places, each with a time-out of an hour."""
-    told: list[Reading] = []
+def test_hanging_commands_delay_no_other(probes: Probes, world: World, app: str) -> None:
+    """More commands than the concurrency limit, each with a time-out of an hour."""
+    readings: list[Reading] = []
     attempts: list[Attempt] = []
     hangs = ExecTarget(container_id=app, command=("sleep", "1000"))
 
     def begin() -> None:
         attempts.extend(
-            probes.prober.begin(hangs, 3600, told.append, lambda: True, who=f"{number}")
+            probes.prober.begin(hangs, 3600, readings.append, lambda: True, who=f"{number}")
             for number in range(2 * EXECS_AT_ONCE)
         )
 
     probes.prober.soon(begin)
     reading = ask(probes, app, "true")
     assert reading.result == "success"
-    wait_until(lambda: len(execs(world, app)) == 2 * EXECS_AT_ONCE, "all of them")
-    assert told == [], "none of them had to end first"
+    wait_until(lambda: len(execs(world, app)) == 2 * EXECS_AT_ONCE, "all commands")
+    assert readings == [], "no command had to end first"
     probes.cancel(attempts)
-    wait_until(lambda: not execs(world, app), "the end of them all")
-    assert told == []
+    wait_until(lambda: not execs(world, app), "the end of all commands")
+    assert readings == []
 
 
-def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: str) -> None:
+def test_a_container_that_dies_during_a_probe(probes: Probes, world: World, app: str) -> None:
     killer = threading.Thread(
         target=lambda: (wait_until(lambda: bool(execs(world, app)), "the command"), world.runtime.kill(app))
     )
@@ -166,7 +166,7 @@ def test_a_container_that_dies_in_mid_probe(probes: Probes, world: World, app: s
 
 @pytest.fixture
 def saving(docker_engine: PrivateDocker) -> Iterator[Probes]:
-    """Those that keep one connection to the engine, however many they needed at a time."""
+    """Probes that keep one connection to the engine, for any number of concurrent probes."""
     runtime = PatientRuntime(docker_engine.host, pool_size=1)
     prober = Probing(runtime)
     yield Probes(prober)
@@ -174,8 +174,8 @@ def saving(docker_engine: PrivateDocker) -> Iterator[Probes]:
     runtime.close()
 
 
-def test_no_thread_and_no_file_is_left(saving: Probes, app: str) -> None:
-    """The first round opens the connection to the engine that is kept."""
+def test_probes_leave_no_thread_and_no_open_file(saving: Probes, app: str) -> None:
+    """The first round opens the connection that is kept."""
     probes = saving
 
     def ask_twice() -> None:

@@ -1,4 +1,4 @@
-"""The watch of the manifest folder, from bytes on a disk to signals, with the real reader."""
+"""The watch of the manifest folder, from files on disk to signals."""
 
 import json
 import threading
@@ -21,9 +21,9 @@ WATCH = wanted.WatchFolder(subject="folder", intent="watch/0")
 
 
 def secrets_in(folder: Path) -> SecretFiles:
-    made = SecretFiles(folder.with_name(f"{folder.name}-state"), "node-1")
-    made.prepare()
-    return made
+    secrets = SecretFiles(folder.with_name(f"{folder.name}-state"), "node-1")
+    secrets.prepare()
+    return secrets
 
 
 class Watch:
@@ -65,13 +65,13 @@ def manifest(name: str, **container: Any) -> dict[str, Any]:
 
 
 def put(path: Path, document: dict[str, Any]) -> None:
-    """A file that is complete the moment that it appears."""
+    """Write a file that is complete as soon as it appears."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_text(json.dumps(document))
     unfinished.rename(path)
 
 
-def test_a_file_is_told_as_its_pods_and_then_the_listing(watch: Watch) -> None:
+def test_a_file_is_reported_with_its_pods_before_the_listing(watch: Watch) -> None:
     read, listed = watch.sent()
     path = str(watch.folder / "web.json")
     assert (read.path, read.errors, read.findings) == (path, (), ())
@@ -82,19 +82,19 @@ def test_a_file_is_told_as_its_pods_and_then_the_listing(watch: Watch) -> None:
     assert pod.uid == identity.file_uid(node="node-1", path=path, pod="default/web", digest=pod.digest)
 
 
-def test_a_bad_file_is_told_with_its_errors_and_no_pods(watch: Watch) -> None:
+def test_an_invalid_file_is_reported_with_its_errors_and_without_pods(watch: Watch) -> None:
     bad = manifest("web", imagePullPolicy="Sometimes")
     with capture_logs() as logged:
         put(watch.folder / "bad.json", bad)
         wait_until(lambda: watch.last(signals.FileRead).path.endswith("bad.json"), "the bad file")
     read = watch.last(signals.FileRead)
     assert read.pods == ()
-    # The agent's own output says it, too.
+    # The agent's output reports it as well.
     assert [line["error"] for line in logged if line["event"] == "manifest refused"] == list(read.errors)
     assert any(error.startswith("bad.json: spec.containers[0].imagePullPolicy") for error in read.errors), read.errors
 
 
-def test_findings_are_told_as_lines(watch: Watch) -> None:
+def test_findings_are_reported_as_lines(watch: Watch) -> None:
     put(watch.folder / "more.json", manifest("more", volumeDevices=[{"name": "raw"}]))
     wait_until(lambda: watch.last(signals.FileRead).path.endswith("more.json"), "the file")
     read = watch.last(signals.FileRead)

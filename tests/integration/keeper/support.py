@@ -1,6 +1,6 @@
-"""A node's log on a real Redis, written by shards that this test owns, with the keeper's workers on it.
+"""A node's log on a real Redis, written by shards of the test, with the keeper's workers on it.
 
-Input: a server, a folder. Output: `Desk`: the log as it was written, a keeper's effect run with or without a crash, and
+Input: a server, a folder. Output: `Desk`: the log as written, runs of the keeper's effects with or without a crash, and
 the whole history read back.
 """
 
@@ -32,11 +32,11 @@ TTL = 600_000
 
 
 class Crash(BaseException):
-    """The process dies here."""
+    """The simulated end of the process."""
 
 
 class Context:
-    """An `EffectContext` that dies at one of its points."""
+    """An `EffectContext` that raises at one of its points."""
 
     entity, cause = "node", "1-1"
 
@@ -64,7 +64,7 @@ class Context:
 
 
 class Desk:
-    """The keeper's desk. `written` is every entry that this test has put into the log."""
+    """A log and its keeper. `written`: every entry that the test has appended."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.store = RedisStore(url, NODE)
@@ -94,7 +94,7 @@ class Desk:
         self.tokens[shard] = answer.head.token
 
     def write(self, count: int, shard: Shard = POD) -> Position:
-        """So many events, a hundred a step; the last one's position."""
+        """Append `count` events, a hundred per step; returns the position of the last."""
         for first in range(0, count, 100):
             data = [codec.encode(ClockJumped(by_milliseconds=number)) for number in range(min(100, count - first))]
             record = ("kernel.ClockJumped@1", f"{shard.kind}/default/web", "container/app", f"{shard}#1", "request-1")
@@ -102,7 +102,7 @@ class Desk:
         return self._read()
 
     def keep_up(self, *shards: Shard, snapshots: bool = True) -> None:
-        """These shards have read everything, and have a snapshot of it."""
+        """Let these shards read everything and store a snapshot of it."""
         last = self.store.last()
         for shard in shards:
             self._step(shard, (), cursor=last)
@@ -150,9 +150,9 @@ class Desk:
         assert isinstance(measured, signals.LogMeasured)
         return measured
 
-    # -- what is left --------------------------------------------------------------------------------------------
+    # -- the history ---------------------------------------------------------------------------------------------
     def history(self, after: Position = START) -> list[Entry]:
-        """Archive and stream as one."""
+        """Archive and stream as one history."""
         return list(entries(self.store, self.node_archive, after))
 
     def in_stream(self) -> list[Entry]:
@@ -164,8 +164,8 @@ class Desk:
 
 @contextmanager
 def desk(url: str, folder: Path) -> Iterator[Desk]:
-    made = Desk(url, folder)
+    desk = Desk(url, folder)
     try:
-        yield made
+        yield desk
     finally:
-        made.store.close()
+        desk.store.close()

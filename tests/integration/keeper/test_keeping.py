@@ -1,4 +1,4 @@
-"""The keeper's workers on a real Redis: nothing leaves the stream that somebody needs or that cannot be read back."""
+"""The keeper's workers on a real Redis: no entry is trimmed that a shard needs or that cannot be read back."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ OTHERS = (POD, PLEG, KEEPER)
 
 @pytest.fixture
 def at_desk(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Desk]:
-    with desk(redis_server.url, tmp_path) as made:
-        yield made
+    with desk(redis_server.url, tmp_path) as opened:
+        yield opened
 
 
 @pytest.fixture
 def archived(at_desk: Desk) -> tuple[Desk, Position]:
-    """Two chunks in the archive and a third in the stream only, nothing trimmed; and the first chunk's end."""
+    """A log with two chunks in the archive and a third only in the stream, untrimmed; and the end of the first."""
     first = at_desk.write(CHUNK)
     at_desk.archive_upto(first)
     at_desk.archive_upto(at_desk.write(CHUNK))
@@ -48,7 +48,7 @@ def removed(answer: Signal) -> int:
 
 
 # -- measuring -----------------------------------------------------------------------------------------------------
-def test_what_is_measured(at_desk: Desk) -> None:
+def test_the_measurement_has_the_logs_state(at_desk: Desk) -> None:
     middle = at_desk.write(50)
     at_desk.keep_up(POD, PLEG)
     at_desk.archive_upto(middle)
@@ -56,13 +56,13 @@ def test_what_is_measured(at_desk: Desk) -> None:
     found = at_desk.measured()
     assert (found.last, found.archived) == (str(last), str(middle))
     assert found.begun_at == at_desk.written[0].position.milliseconds
-    # Nobody ever owned prober/3, so it holds back nothing; the keeper has no snapshot yet, so it needs everything.
+    # prober/3 never had an owner, so it holds back nothing; the keeper has no snapshot yet, so it needs everything.
     assert found.needed == {"pod/0": str(middle), "pleg": str(middle), "keeper": "0-0"}
     assert found.unowned == {}
 
 
-def test_shards_without_an_owner_are_measured_killed_or_handed_over(at_desk: Desk) -> None:
-    at_desk.take(NEVER_OWNED, "killed")  # a process that never had a lease is as good as dead
+def test_shards_whose_owner_was_killed_or_handed_over_are_measured(at_desk: Desk) -> None:
+    at_desk.take(NEVER_OWNED, "killed")  # a process that never had a lease counts as dead
     at_desk.store.retire("p", [(PLEG, at_desk.tokens[PLEG])])
     at_desk.store.renew("p", "everything", 600_000)
     found = at_desk.measured()
@@ -74,7 +74,7 @@ def test_shards_without_an_owner_are_measured_killed_or_handed_over(at_desk: Des
 
 
 # -- archiving -----------------------------------------------------------------------------------------------------
-def test_archive_and_stream_are_one_history_all_the_way(at_desk: Desk) -> None:
+def test_archive_and_stream_are_one_history_at_every_stage(at_desk: Desk) -> None:
     rounds, ends = 4, [START]
     for _ in range(rounds):
         ends.append(at_desk.write(CHUNK))
@@ -86,7 +86,7 @@ def test_archive_and_stream_are_one_history_all_the_way(at_desk: Desk) -> None:
     assert len(at_desk.files()) == rounds
     assert CHUNK <= len(at_desk.in_stream()) < 2 * CHUNK
     assert len(list(at_desk.archive.read())) == rounds * CHUNK + 1
-    # From the middle of each part on as well.
+    # Also from the middle of each part.
     for start in at_desk.written[:: CHUNK // 3]:
         assert at_desk.history(start.position) == at_desk.written[start.position.n :]
 
@@ -95,12 +95,12 @@ ARCHIVE_POINTS = ("1 before archive.write", "2 after archive.write", "3 before a
 
 
 @pytest.mark.parametrize("point", ARCHIVE_POINTS)
-def test_an_archive_that_died_is_written_again_by_the_same_name(at_desk: Desk, point: str) -> None:
+def test_an_interrupted_archive_file_is_written_again_under_the_same_name(at_desk: Desk, point: str) -> None:
     first = at_desk.write(CHUNK)
     with pytest.raises(Crash):
         at_desk.archive_part("0-0", first, point)
     before = {path: path.read_bytes() for path in at_desk.files()}
-    at_desk.write(50)  # the log has moved on when the next process tries
+    at_desk.write(50)  # the log has grown when the next process repeats it
     answer = at_desk.archive_part("0-0", first)
     assert isinstance(answer, signals.ArchiveDone)
     assert (answer.events, answer.first, answer.last) == (CHUNK + 1, str(at_desk.written[0].position), str(first))
@@ -114,7 +114,7 @@ def test_an_archive_that_died_is_written_again_by_the_same_name(at_desk: Desk, p
     assert at_desk.history() == at_desk.written
 
 
-def test_half_a_file_is_no_file(at_desk: Desk) -> None:
+def test_an_incomplete_file_does_not_count(at_desk: Desk) -> None:
     first = at_desk.write(CHUNK)
     at_desk.archive.folder.mkdir(parents=True)
     at_desk.archive.folder.joinpath("1-1..2-2.new").write_bytes(b"torn")
@@ -122,7 +122,7 @@ def test_half_a_file_is_no_file(at_desk: Desk) -> None:
     assert list(at_desk.archive.read()) == at_desk.written
 
 
-def test_a_keeper_with_a_successor_marks_and_trims_nothing(archived: tuple[Desk, Position]) -> None:
+def test_a_keeper_that_lost_its_shard_marks_and_trims_nothing(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     stale = at_desk.tokens[KEEPER]
     at_desk.take(KEEPER)
@@ -134,17 +134,17 @@ def test_a_keeper_with_a_successor_marks_and_trims_nothing(archived: tuple[Desk,
     assert at_desk.in_stream() == at_desk.written
 
 
-def test_a_folder_that_cannot_be_written_is_a_refusal(at_desk: Desk) -> None:
+def test_an_unwritable_folder_is_reported(at_desk: Desk) -> None:
     (at_desk.folder / "archive").write_text("a file where the folder should be")
     assert "archive" in refused(at_desk.archive_upto(at_desk.write(CHUNK)))
     assert at_desk.store.archived() == (START, START)
 
 
 # -- trimming ------------------------------------------------------------------------------------------------------
-def test_what_is_archived_and_needed_by_nobody_goes(archived: tuple[Desk, Position]) -> None:
+def test_archived_entries_that_no_shard_needs_are_trimmed(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     answer = at_desk.trim(first)
-    # Whole nodes of the stream only, so not quite all.
+    # Only whole nodes of the stream, so not quite all.
     assert CHUNK - 100 < removed(answer) <= CHUNK + 1
     assert len(at_desk.in_stream()) == len(at_desk.written) - removed(answer)
     assert isinstance(answer, signals.TrimDone)
@@ -152,7 +152,7 @@ def test_what_is_archived_and_needed_by_nobody_goes(archived: tuple[Desk, Positi
     assert at_desk.history() == at_desk.written
 
 
-def test_nothing_goes_past_the_archive(at_desk: Desk) -> None:
+def test_nothing_is_trimmed_beyond_the_archive(at_desk: Desk) -> None:
     first = at_desk.write(CHUNK)
     at_desk.archive_upto(first)
     last = at_desk.write(CHUNK)
@@ -162,7 +162,7 @@ def test_nothing_goes_past_the_archive(at_desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("snapshots", [True, False])
-def test_nothing_goes_past_a_cursor_or_a_snapshot(at_desk: Desk, snapshots: bool) -> None:
+def test_nothing_is_trimmed_beyond_a_cursor_or_a_snapshot(at_desk: Desk, snapshots: bool) -> None:
     at_desk.keep_up(*OTHERS)
     at_desk.write(CHUNK // 2)
     at_desk.keep_up(PLEG, snapshots=snapshots)
@@ -177,7 +177,7 @@ def test_nothing_goes_past_a_cursor_or_a_snapshot(at_desk: Desk, snapshots: bool
     assert removed(at_desk.trim(first)) > CHUNK // 2
 
 
-def test_a_shard_that_was_let_go_holds_back_nothing_until_it_has_an_owner(archived: tuple[Desk, Position]) -> None:
+def test_a_released_shard_holds_back_no_trimming_until_it_has_an_owner(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     at_desk.take(NEVER_OWNED, "killed")
     assert removed(at_desk.trim(first)) == 0
@@ -189,7 +189,7 @@ def test_a_shard_that_was_let_go_holds_back_nothing_until_it_has_an_owner(archiv
 
 
 @pytest.mark.parametrize("point", ["1 before log.trim", "2 before log.trim", "3 after log.trim"])
-def test_a_trim_that_died_is_done_again(archived: tuple[Desk, Position], point: str) -> None:
+def test_an_interrupted_trim_is_repeated(archived: tuple[Desk, Position], point: str) -> None:
     at_desk, first = archived
     with pytest.raises(Crash):
         at_desk.trim(first, point)
@@ -233,19 +233,19 @@ def test_a_damaged_file_is_named_and_nothing_is_trimmed(archived: tuple[Desk, Po
     assert at_desk.history() == at_desk.written
 
 
-def test_a_missing_file_keeps_everything(archived: tuple[Desk, Position]) -> None:
+def test_a_missing_file_prevents_trimming(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     at_desk.files()[0].unlink()
     assert f"ends where the log has {at_desk.written[0].position}" in refused(at_desk.trim(first))
     assert at_desk.in_stream() == at_desk.written
 
 
-def test_a_sound_file_that_says_something_else_keeps_everything(archived: tuple[Desk, Position]) -> None:
+def test_a_valid_file_with_other_content_prevents_trimming(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
-    told = at_desk.written[: first.n]
-    forged = [*told[:100], told[100]._replace(subject="container/other"), *told[101:]]
+    entries = at_desk.written[: first.n]
+    forged = [*entries[:100], entries[100]._replace(subject="container/other"), *entries[101:]]
     assert at_desk.archive.write(forged, START).path == at_desk.files()[0]
-    assert f"where the log has {told[100].position}" in refused(at_desk.trim(first))
+    assert f"where the log has {entries[100].position}" in refused(at_desk.trim(first))
     assert at_desk.in_stream() == at_desk.written
 
 
@@ -258,11 +258,11 @@ def test_a_file_damaged_after_the_trim_is_named_to_readers(archived: tuple[Desk,
     with pytest.raises(HistoryMissing) as missing:
         at_desk.history()
     assert str(at_desk.files()[0]) in str(missing.value)
-    # What lies behind the damage can still be read.
+    # Entries after the damage can still be read.
     assert at_desk.history(first) == at_desk.written[first.n :]
 
 
-def test_another_nodes_archive_is_not_taken_for_ours(archived: tuple[Desk, Position]) -> None:
+def test_the_archive_of_another_node_is_not_used(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     Archive(at_desk.folder, "other", "run-1").write(at_desk.written[: first.n], START)
     assert "header has node 'other', expected 'n'" in refused(at_desk.trim(first))

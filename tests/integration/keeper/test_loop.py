@@ -1,4 +1,4 @@
-"""The keeper at work in a whole agent, killed again and again, under a stream of commands: nothing is forgotten."""
+"""The keeper in a whole agent under repeated kills and a stream of commands: no entry is lost."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ WEEK = 7 * 24 * 3600 * 1000
 
 @pytest.fixture
 def here() -> Iterator[Place]:
-    with place() as made:
-        yield made
+    with place() as opened:
+        yield opened
 
 
 class Witness:
-    """Reads the log as it is written, into a list of its own."""
+    """Reads the log as it is written, into a list."""
 
     def __init__(self, store: RedisStore) -> None:
         self.seen: list[Entry] = []
@@ -68,13 +68,13 @@ def send(store: RedisStore, first: int, count: int) -> None:
         assert store.send(MANIFESTS, *command(f"request-{number}")) == "sent"
 
 
-def cli(here: Place, *words: str) -> subprocess.CompletedProcess[str]:
+def cli(here: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
     flags = ["--root-dir", str(here.root), "--hostname-override", NODE]
-    argv = [sys.executable, "-m", "chronolet.cli", *words, *flags]
+    argv = [sys.executable, "-m", "chronolet.cli", *arguments, *flags]
     return subprocess.run(argv, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
 
 
-def test_killed_again_and_again_the_whole_history_is_there(here: Place) -> None:
+def test_the_history_is_complete_after_repeated_kills(here: Place) -> None:
     agent = here.start(**TUNING)
     agent.wait_for_line("own redis-server")
     store = here.store()
@@ -90,7 +90,7 @@ def test_killed_again_and_again_the_whole_history_is_there(here: Place) -> None:
         answered = f"request-{COMMANDS - 1}"
         here.wait_until(lambda: any(one.cause == answered for one in witness.seen[-2000:]), answered, 60)
         sent = COMMANDS
-        # How many parts there are by now depends on what waited when an agent came back: go on until they are many.
+        # The number of parts depends on the backlog at each start of an agent: continue until there are many.
         while len(here.events(store, LogTrimmed)) < 4 or store.archived()[1].n <= COMMANDS // 2:
             before = store.archived()
             send(store, sent, 700)
@@ -111,12 +111,12 @@ def _judge(here: Place, store: RedisStore, seen: list[Entry], sent: int) -> None
     assert causes == [f"request-{number}" for number in range(sent)]
     archive = NodeArchive(here.root, NODE, store).current()
     assert len(archive.files()) >= 5
-    # The agent may have been told to end between a file and its mark: the next one writes that file anew.
+    # The agent may have been stopped between a file and its mark: the next one writes that file again.
     assert len(list(archive.read())) == archive.files()[-1][1].n >= store.archived()[0].n
     assert len(here.events(store, LogTrimmed)) >= 4
     in_stream = list(store.scan(START))
     assert in_stream[0].position.n > COMMANDS // 2
-    # As many as one archive file holds stay in the stream.
+    # The entries of one archive file stay in the stream.
     assert len(in_stream) >= TUNING["chunk"]
 
 
@@ -131,7 +131,7 @@ def _recovers_without_snapshots(here: Place, store: RedisStore, sent: int) -> No
     send(store, sent, 1)
     request = f"request-{sent}"
     here.wait_until(lambda: any(entry.cause == request for entry in here.history(store)[-20:]), "an answer")
-    # The keeper may have begun another job meanwhile.
+    # The keeper may have started another job meanwhile.
     after = state_at(store, archive, kinds)
     assert after.states["manifests"] == before.states["manifests"]
     assert len(here.events(store, PodRefused)) == sent + 1
@@ -139,14 +139,14 @@ def _recovers_without_snapshots(here: Place, store: RedisStore, sent: int) -> No
 
 
 def _damage_is_named(here: Place, store: RedisStore) -> None:
-    path = NodeArchive(here.root, NODE, store).current().files()[0][2]  # trimmed: nothing else has it
+    path = NodeArchive(here.root, NODE, store).current().files()[0][2]  # trimmed, so only the file has the entries
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    for words in (("get", "pods"), ("log",)):
-        said = cli(here, *words)
-        assert (said.returncode, str(path) in said.stderr) == (1, True), said
-        assert len(said.stderr.splitlines()) == 1
-    # The agent, too, says so in one clear line for each shard, and does not act on half a history.
+    for arguments in (("get", "pods"), ("log",)):
+        result = cli(here, *arguments)
+        assert (result.returncode, str(path) in result.stderr) == (1, True), result
+        assert len(result.stderr.splitlines()) == 1
+    # The agent also logs one clear line for each shard, and does not act on an incomplete history.
     version = store.heads([MANIFESTS])[MANIFESTS].version
     agent = here.start(measure=600, port=free_port())
     here.wait_until(lambda: agent.log.count("shard quarantined") == 2, "both shards")
@@ -161,7 +161,7 @@ def _damage_is_named(here: Place, store: RedisStore) -> None:
     assert here.start(measure=600).wait_for_line("own redis-server")
 
 
-def test_a_shard_without_owner_for_a_week_is_let_go_and_trimming_goes_on(here: Place) -> None:
+def test_a_shard_without_owner_for_a_week_is_released_and_trimming_continues(here: Place) -> None:
     agent = here.start(**TUNING)
     agent.wait_for_line("own redis-server")
     store = here.store()
@@ -170,7 +170,7 @@ def test_a_shard_without_owner_for_a_week_is_let_go_and_trimming_goes_on(here: P
     assert isinstance(store.acquire(gone, "", "long-dead", 1, proven_dead=False), Acquired)
     send(store, 0, 2_000)
     here.wait_until(lambda: store.archived()[0].n > 1_000, "archives")
-    here.wait_until(lambda: store.heads([gone])[gone].unowned_since > 0, "a look at who is there")
+    here.wait_until(lambda: store.heads([gone])[gone].unowned_since > 0, "the detection of the missing owner")
     assert (store.archived()[1], here.events(store, ShardLetGo)) == (START, [])
     since = store.heads([gone])[gone].unowned_since - WEEK
     store._queries.call("HSET", Keys(NODE).shard(gone), "unowned_since", str(since))
@@ -178,7 +178,7 @@ def test_a_shard_without_owner_for_a_week_is_let_go_and_trimming_goes_on(here: P
     (event,) = here.events(store, ShardLetGo)
     assert isinstance(event, ShardLetGo)
     assert (event.shard, abs(event.unowned_since - since) < 5_000) == ("prober/2", True)
-    # Somebody hosts it again.
+    # It has an owner again.
     store.renew("alive", "prober", 600_000)
     token = store.heads([gone])[gone].token
     assert isinstance(store.acquire(gone, token, "alive", 1, proven_dead=True), Acquired)

@@ -11,10 +11,10 @@ import pytest
 from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes import Probing
 from chronolet.ports.pods.probes import Reading
-from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.worker import ProbeWorker, begin
+from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.probe_worker import ProbeWorker, begin
 from chronolet.rules.probes.judgement import Delay
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Shortage

@@ -20,10 +20,10 @@ from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.ports.pods.probes import Result
 from chronolet.ports.runtime.runtime import Refusal
-from chronolet.prober.outside import Outside
 from chronolet.prober.signals import ProbeLate, ProbeOutcome
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.worker import GIVEN_UP, ProbeWorker, begin
+from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.probe_worker import GIVEN_UP, ProbeWorker, begin
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import ExecAction, HTTPGetAction, Probe
 from chronolet_schemas.prober import RawResult

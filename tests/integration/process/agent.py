@@ -1,10 +1,10 @@
-"""`chronolet run` with numbers that suit a test: a process of its own, the product's own main.
+"""`chronolet run` with the times and sizes of a test, in its own process, with the product's main function.
 
     python -m tests.integration.process.agent ROOT [FLAG=VALUE...]
 
-Input: a state folder; settings by field name, and tuning: `chunk`, `measure`, `ballast`, `rest`, `snapshot`,
-`pause`; `lease`, how many milliseconds a lease lasts; how many seconds `end`, a clean end, and `call`,
-one to where KubeEvents go, may take.
+Input: a state folder; settings by field name, and tuning: `chunk`, `measure`, `reserve`, `rest`, `snapshot`, `pause`;
+`lease`: duration of a lease in milliseconds; `end`: time-out of a clean shutdown, `call`: of a call to a sink of
+KubeEvents, both in seconds.
 Output: the exit status. Next: `support`, which starts it.
 """
 
@@ -24,8 +24,8 @@ from chronolet.node.tuning import DEFAULTS
 
 def run(arguments: list[str]) -> int:
     root, *more = arguments
-    given = dict(word.split("=", 1) for word in more)
-    # A host's snapshots are due by number of events; a test has no time for ten thousand.
+    given = dict(option.split("=", 1) for option in more)
+    # Snapshots are due after a number of events; ten thousand take too long in a test.
     timing = Timing(snapshot_events=int(given.pop("snapshot", Timing().snapshot_events)))
     lease = int(given.pop("lease", TTL_MILLISECONDS))
     wiring.Setup = partial(wiring.Setup, lease_milliseconds=lease, timing=timing)  # type: ignore[misc, assignment]
@@ -34,7 +34,7 @@ def run(arguments: list[str]) -> int:
     tuning = DEFAULTS._replace(
         policy=Policy(chunk_entries=int(given.pop("chunk", 20_000))),
         measure_seconds=float(given.pop("measure", DEFAULTS.measure_seconds)),
-        disk_reserve_bytes=int(given.pop("ballast", DEFAULTS.disk_reserve_bytes)),
+        disk_reserve_bytes=int(given.pop("reserve", DEFAULTS.disk_reserve_bytes)),
         disk_reserve_rest_seconds=float(given.pop("rest", DEFAULTS.disk_reserve_rest_seconds)),
         event_pause=int(given.pop("pause", DEFAULTS.event_pause)),
     )

@@ -1,6 +1,7 @@
-"""Whole agents in processes of their own, on a state folder that is gone at the end, with every process it had.
+"""Whole agents in their own processes on a temporary state folder.
 
-Input: settings and tuning by name (see `agent`). Output: `Place`, on which agents are started, killed, asked and read.
+Input: settings and tuning by name (see `agent`). Output: `Place`, which starts, kills and reads agents, and ends every
+process at the end.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ from tests.support import scratch
 NODE = "n"
 MANIFESTS = Shard("manifests")
 PATIENT: Mapping[str, object] = {"lease": 90_000, "end": scratch.HANG_SECONDS}
-"""Settings of an agent whose lease does not lapse, and whose end is no unclean one, while the machine stands still."""
+"""Settings of an agent whose lease does not expire, and whose shutdown stays clean, during a stall of the machine."""
 
 
 class Agent:
-    """One process. Its log is kept as text."""
+    """One process and the text of its log."""
 
     def __init__(self, root: Path, log: Path, settings: Mapping[str, object], environ: Mapping[str, str]) -> None:
         self.port = int(str(settings.get("port", 0)))
         self._log = log
-        words = [f"{name}={value}" for name, value in settings.items()]
-        command = [sys.executable, "-m", "tests.integration.process.agent", str(root), *words]
+        options = [f"{name}={value}" for name, value in settings.items()]
+        command = [sys.executable, "-m", "tests.integration.process.agent", str(root), *options]
         with log.open("wb") as file:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=os.environ | environ
@@ -61,7 +62,7 @@ class Agent:
         self.process.wait()
 
     def end(self) -> int:
-        """SIGTERM; the exit status."""
+        """Send SIGTERM; returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=scratch.HANG_SECONDS)
 
@@ -93,7 +94,7 @@ class Agent:
 
 
 class Place:
-    """A state folder with the agents on it. `root` may be a file system of its own."""
+    """A state folder and its agents. `root` may be its own file system."""
 
     def __init__(self, disk: Path, folder: Path) -> None:
         self.disk = disk
@@ -104,14 +105,14 @@ class Place:
 
     # -- agents --------------------------------------------------------------------------------------------------
     def start(self, *, environ: Mapping[str, str] | None = None, **settings: object) -> Agent:
-        """Without Docker unless told otherwise: nothing listens there."""
+        """Start an agent, by default without Docker: nothing listens at its address."""
         given = {"docker": f"unix://{self._folder}/no-docker.sock", "actors": "manifests,keeper"} | settings
         log = self._folder / f"agent-{len(self._agents)}.log"
         self._agents.append(Agent(self.root, log, given, environ or {}))
         return self._agents[-1]
 
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
-        """As `scratch.wait_until`; where it never happens, with what the agents said and how far the shards are."""
+        """As `scratch.wait_until`; a failure shows the logs of the agents and the state of the shards."""
         try:
             scratch.wait_until(condition, what, seconds)
         except TimeoutError as error:
@@ -128,7 +129,7 @@ class Place:
         return f"unix://{self.root}/redis/redis.sock"
 
     def redis_pid(self) -> int:
-        """The living server's; 0 if there is none."""
+        """The pid of the running server; 0 if there is none."""
         try:
             pid = int((self.root / "redis" / "redis.pid").read_text())
         except (FileNotFoundError, ValueError):
@@ -147,7 +148,7 @@ class Place:
 
     # -- its disk ------------------------------------------------------------------------------------------------
     def fill_disk(self) -> Path:
-        """Take all that is left of it; the file that comes back frees it."""
+        """Fill the disk; removing the returned file frees it."""
         filler = self.disk / "filler"
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
@@ -159,14 +160,14 @@ class Place:
         return list(entries(store, NodeArchive(self.root, NODE, store)))
 
     def events(self, store: RedisStore, kind: type[Event]) -> list[Event]:
-        """All of a class, from archive and stream; none while the server is away."""
+        """All events of a class, from archive and stream; none while the server is unavailable."""
         name = registry.type_of(kind)
         try:
             return [codec.decode(entry.type, entry.data, Event) for entry in self.history(store) if entry.type == name]
         except StoreUnreachable:
             return []
 
-    # -- the end of it -------------------------------------------------------------------------------------------
+    # -- the end -------------------------------------------------------------------------------------------------
     def destroy(self) -> None:
         for store in self._stores:
             store.close()
@@ -175,25 +176,25 @@ class Place:
 
 
 def command(request: str) -> tuple[str, str, str, bytes]:
-    """A command that yields one event and changes nothing: what `send` takes after the shard."""
-    delete = DeletePods(request=request, pods=("default/nobody",))
+    """A command that yields one event and changes nothing: the arguments of `send` after the shard."""
+    delete = DeletePods(request=request, pods=("default/unknown",))
     return registry.type_of(DeletePods), "manifests/node", request, codec.encode(delete)
 
 
 @contextmanager
 def place(disk: int = 0) -> Iterator[Place]:
-    """A folder of its own below /tmp; on a file system of so many bytes, if that is asked for."""
+    """A new folder below /tmp; on a file system of `disk` bytes, if given."""
     scratch.sweep("agent", _remove)
     folder = scratch.create("agent")
     root = folder / "d"
     root.mkdir()
     if disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={disk}", "tmpfs", root], check=True)
-    made = Place(root, folder)
+    place = Place(root, folder)
     try:
-        yield made
+        yield place
     finally:
-        made.destroy()
+        place.destroy()
         _remove(folder)
 
 

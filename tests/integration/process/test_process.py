@@ -1,4 +1,4 @@
-"""One agent from outside: its pages, its end, its log, what it says when it cannot run."""
+"""One agent from outside: its pages, its shutdown, its log, and its errors when it cannot run."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ ALL = "manifests,pod,pleg,keeper"
 
 @pytest.fixture
 def here() -> Iterator[Place]:
-    with place() as made:
-        yield made
+    with place() as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def empty_engine(docker_engine: PrivateDocker) -> Iterator[PrivateDocker]:
 
 
 def checks(agent: Agent) -> dict[str, str]:
-    """What /readyz says is wrong, by check."""
+    """The failed checks of /readyz with their problems."""
     _, text = agent.get("/readyz?verbose")
     failed = (line.removeprefix("[-]").partition(" failed: ") for line in text.splitlines() if line.startswith("[-]"))
     return {name: wrong for name, _, wrong in failed}
@@ -64,12 +64,12 @@ def manifest(name: str, *containers: str) -> Pod:
 
 
 # -- pages ---------------------------------------------------------------------------------------------------------
-def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engine: PrivateDocker) -> None:
+def test_metrics_have_the_kubelets_names(here: Place, empty_engine: PrivateDocker) -> None:
     agent = here.start(
         docker=empty_engine.host,
         cgroup_root=empty_engine.cgroup_root("n"),
         actors=ALL,
-        admission="prober",  # nobody gives pods their share here, and none has a probe
+        admission="prober",  # no qos is hosted, and no pod has a probe
         port=free_port(),
         pleg_relist_period="200ms",
         **PATIENT,
@@ -86,7 +86,7 @@ def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engi
     )
     here.wait_until(lambda: len(here.events(store, ContainerStarted)) == 3, "three containers", 60)
     here.wait_until(lambda: samples(agent)["kubelet_running_containers running"] == 3, "a relist that sees them")
-    # A relist that is under way has its distance to the one before and not yet its duration.
+    # A relist in progress has its interval to the previous one, but no duration yet.
     relists, intervals = (f"kubelet_pleg_relist_{name}_seconds_count" for name in ("duration", "interval"))
     found: list[dict[str, float]] = []
 
@@ -109,7 +109,7 @@ def test_metrics_tell_what_runs_under_the_kubelets_names(here: Place, empty_engi
     assert agent.end() == 0
 
 
-def test_readyz_names_what_is_missing_and_healthz_does_not_mind(here: Place) -> None:
+def test_readyz_names_what_is_missing_and_healthz_stays_healthy(here: Place) -> None:
     agent = here.start(actors=ALL, port=free_port(), **PATIENT)
     agent.wait_for_line("own redis-server")
     here.wait_until(lambda: checks(agent) == {"pleg": "pleg has yet to be successful"}, "all but Docker")
@@ -117,8 +117,8 @@ def test_readyz_names_what_is_missing_and_healthz_does_not_mind(here: Place) -> 
     assert agent.get("/healthz") == (200, "ok")
 
 
-def test_readyz_names_the_shards_that_are_left_alone(here: Place) -> None:
-    """The others are hosted, and nothing else would tell that nobody decides for these."""
+def test_readyz_names_quarantined_shards(here: Place) -> None:
+    """The other shards are hosted; only /readyz shows that these are not."""
     with private_redis() as server:
         broken, client = Keys(NODE).shard(Shard("keeper")), server.client()
         client.set(broken, "no hash")
@@ -132,7 +132,7 @@ def test_readyz_names_the_shards_that_are_left_alone(here: Place) -> None:
         agent.wait_ready()
 
 
-def test_readyz_tells_when_redis_is_away_and_back(here: Place) -> None:
+def test_readyz_reports_loss_and_return_of_redis(here: Place) -> None:
     with private_redis() as server:
         agent = here.start(redis=server.url, port=free_port())
         agent.wait_ready()
@@ -144,7 +144,7 @@ def test_readyz_tells_when_redis_is_away_and_back(here: Place) -> None:
         here.wait_until(lambda: checks(agent) == {}, "its return")
 
 
-def test_a_process_that_stands_by_is_ready_and_says_so(here: Place) -> None:
+def test_a_process_on_standby_is_ready_and_reports_it(here: Place) -> None:
     first = here.start(port=free_port(), **PATIENT)
     first.wait_ready()
     second = here.start(port=free_port(), **PATIENT)
@@ -170,7 +170,7 @@ def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
 
 # -- the end -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_clean_end(here: Place, number: signal.Signals) -> None:
+def test_a_clean_shutdown(here: Place, number: signal.Signals) -> None:
     agent = here.start(actors=ALL, port=free_port(), **PATIENT)
     agent.wait_for_line("own redis-server")
     here.wait_until(lambda: set(checks(agent)) == {"pleg"}, "all but Docker")
@@ -180,7 +180,7 @@ def test_a_clean_end(here: Place, number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("line", ["starting", "own redis-server"])
-def test_a_clean_end_in_the_middle_of_the_start(here: Place, line: str) -> None:
+def test_a_clean_shutdown_during_the_start(here: Place, line: str) -> None:
     here.start(actors=ALL, **PATIENT).wait_for_line("own redis-server")
     store = here.store()
     here.wait_until(lambda: len(store.alive()) == 1, "its lease")
@@ -208,7 +208,7 @@ def hanging(server: PrivateRedis) -> None:
 
 
 @pytest.mark.parametrize("lost", [killed, hanging])
-def test_an_end_in_time_while_redis_is_away(here: Place, lost: object) -> None:
+def test_a_timely_shutdown_while_redis_is_unavailable(here: Place, lost: object) -> None:
     with private_redis() as server:
         agent = here.start(redis=server.url, actors=ALL, port=free_port())
         agent.wait_for_line("serving")
@@ -219,7 +219,7 @@ def test_an_end_in_time_while_redis_is_away(here: Place, lost: object) -> None:
         assert agent.end() == 0, agent.log
 
 
-def test_an_end_in_time_before_redis_was_ever_there(here: Place) -> None:
+def test_a_timely_shutdown_before_redis_was_ever_available(here: Place) -> None:
     agent = here.start(redis=f"unix://{here.disk}/nothing.sock")
     agent.wait_for_line("waiting for the server")
     assert agent.end() == 0, agent.log
@@ -227,12 +227,12 @@ def test_an_end_in_time_before_redis_was_ever_there(here: Place) -> None:
 
 # -- its log -------------------------------------------------------------------------------------------------------
 def lines_of(agent: Agent, since: datetime, seconds: float) -> list[str]:
-    """The lines of its log that bear a time in that stretch."""
+    """The lines of the log with a time in this interval."""
     until = since + timedelta(seconds=seconds)
     return [line for line in agent.lines if since <= datetime.fromisoformat(line.split()[0]) < until]
 
 
-def test_no_flood_of_lines_while_redis_and_docker_are_away(here: Place) -> None:
+def test_few_log_lines_while_redis_and_docker_are_unavailable(here: Place) -> None:
     with private_redis() as server:
         agent = here.start(redis=server.url, actors=ALL, port=free_port())
         here.wait_until(lambda: "serving" in agent.log and set(checks(agent)) == {"pleg"}, "all but Docker")
@@ -251,7 +251,7 @@ def test_no_flood_of_lines_while_redis_and_docker_are_away(here: Place) -> None:
 
 
 # -- what it cannot run with ---------------------------------------------------------------------------------------
-def test_a_taken_port_is_one_clear_line(here: Place) -> None:
+def test_a_port_in_use_is_reported_in_one_line(here: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         agent = here.start(port=port)
@@ -259,7 +259,7 @@ def test_a_taken_port_is_one_clear_line(here: Place) -> None:
     (line,) = [line for line in agent.lines if "[error" in line]
     assert f"--port {port}: cannot listen there: Address already in use; choose another port" in line
     assert "Traceback" not in agent.log
-    # It leaves nothing behind: no server was started for it.
+    # It leaves nothing: no server was started.
     assert here.redis_pid() == 0
     assert list((here.root / "locks").iterdir()) == []
 
@@ -271,7 +271,7 @@ def test_a_taken_port_is_one_clear_line(here: Place) -> None:
         ({"requirepass": "secret"}, "password"),
     ],
 )
-def test_a_server_that_cannot_serve_is_one_clear_line(here: Place, options: dict[str, object], finding: str) -> None:
+def test_an_unusable_server_is_reported_in_one_line(here: Place, options: dict[str, object], finding: str) -> None:
     with private_redis(**options) as server:
         agent = here.start(redis=f"unix://{server.socket}")
         assert agent.process.wait(timeout=HANG_SECONDS) == 1
@@ -280,7 +280,7 @@ def test_a_server_that_cannot_serve_is_one_clear_line(here: Place, options: dict
         assert "Traceback" not in agent.log
 
 
-def test_the_process_has_no_child_but_its_redis(here: Place) -> None:
+def test_redis_is_the_only_child_of_the_process(here: Place) -> None:
     agent = here.start(port=free_port())
     agent.wait_ready()
     with open(f"/proc/{agent.pid}/task/{agent.pid}/children") as file:  # noqa: PTH123 - /proc

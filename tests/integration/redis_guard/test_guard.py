@@ -1,4 +1,4 @@
-"""The agent's own redis-server through whole agents: it outlives them, comes back when it dies, and makes room."""
+"""The agent's own redis-server, with whole agents: it outlives them, is restarted, and gets space from the reserve."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ MODES = pytest.mark.parametrize("mode", ["always", "everysec"])
 
 @pytest.fixture
 def here() -> Iterator[Place]:
-    with place() as made:
-        yield made
+    with place() as opened:
+        yield opened
 
 
 def up(here: Place, **settings: object) -> tuple[Agent, RedisStore]:
-    """An agent that is running, and a store of this test's."""
+    """A running agent, and a store of the test."""
     agent = here.start(**settings)
     agent.wait_for_line("own redis-server")
     return agent, here.store()
 
 
-class Asker:
-    """Sends commands one after the other, and again where the answer was lost."""
+class Sender:
+    """Sends commands one by one, and again if the reply was lost."""
 
     def __init__(self, here: Place, store: RedisStore) -> None:
         self._here = here
         self._store = store
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
-    def ask(self, count: int, seconds: float = 20) -> None:
+    def send(self, count: int, seconds: float = 20) -> None:
         for _ in range(count):
-            request = f"request-{len(self.asked)}"
-            self.asked.append(request)
+            request = f"request-{len(self.requests)}"
+            self.requests.append(request)
             deadline = time.monotonic() + scratch.hang_limit(seconds)
             while not self._sent(request):
                 assert time.monotonic() < deadline, f"{request} could not be sent"
-        self._here.wait_until(lambda: self._answered() == self.asked, "all answers", seconds)
+        self._here.wait_until(lambda: self._answered() == self.requests, "all answers", seconds)
 
     def _sent(self, request: str) -> bool:
         try:
@@ -79,53 +79,53 @@ def errors(agent: Agent) -> list[str]:
 
 # -- its life ------------------------------------------------------------------------------------------------------
 @MODES
-def test_the_server_outlives_its_agent_and_is_adopted(here: Place, mode: str) -> None:
+def test_the_server_outlives_its_agent_and_the_next_one_uses_it(here: Place, mode: str) -> None:
     agent, store = up(here, redis_appendfsync=mode)
     pid = here.redis_pid()
     assert f"how=started pid={pid}" in agent.wait_for_line("own redis-server")
     assert store._queries.call("CONFIG", "GET", "appendfsync") == [b"appendfsync", mode.encode()]
-    asker = Asker(here, store)
-    asker.ask(3)
+    sender = Sender(here, store)
+    sender.send(3)
     assert agent.end() == 0
     assert here.redis_pid() == pid
     agent, _ = up(here, redis_appendfsync=mode)
     assert f"how=adopted pid={pid}" in agent.wait_for_line("own redis-server")
-    asker.ask(3)
+    sender.send(3)
     agent.kill9()
     agent, _ = up(here, redis_appendfsync=mode)
     assert f"how=adopted pid={pid}" in agent.wait_for_line("own redis-server")
-    asker.ask(3)
+    sender.send(3)
     assert no_gap(here, store)
 
 
 @MODES
-def test_a_killed_server_is_started_again_and_no_step_is_lost(here: Place, mode: str) -> None:
+def test_a_killed_server_is_restarted_and_no_step_is_lost(here: Place, mode: str) -> None:
     agent, store = up(here, redis_appendfsync=mode)
-    asker = Asker(here, store)
+    sender = Sender(here, store)
     kills = 4
     for _ in range(kills):
-        asker.ask(20)
+        sender.send(20)
         before = here.kill_redis()
         here.wait_until(lambda before=before: here.redis_pid() not in (0, before), "another server")
-        asker.ask(1)
-    asker.ask(20)
+        sender.send(1)
+    sender.send(20)
     assert agent.process.poll() is None
-    assert len(here.events(store, PodRefused)) == len(asker.asked) == 104
+    assert len(here.events(store, PodRefused)) == len(sender.requests) == 104
     assert no_gap(here, store)
     assert times_said(agent.lines) <= 2 * kills, agent.log
     assert len(agent.lines) < 30 * kills, agent.log
     assert "Traceback" not in agent.log
 
 
-def test_a_server_that_was_killed_with_its_agent_is_started_anew(here: Place) -> None:
+def test_a_server_killed_with_its_agent_is_started_by_the_next(here: Place) -> None:
     agent, store = up(here)
-    asker = Asker(here, store)
-    asker.ask(5)
+    sender = Sender(here, store)
+    sender.send(5)
     agent.kill9()
     here.kill_redis()
     agent, _ = up(here)
     assert "how=started" in agent.wait_for_line("own redis-server")
-    asker.ask(5)
+    sender.send(5)
     assert no_gap(here, store)
 
 
@@ -135,7 +135,7 @@ ODD = "#!/bin/sh\nexit 3\n"
 
 
 @pytest.mark.parametrize(("script", "finding"), [(OLD, "is version 6.0.16"), (ODD, "does not start")])
-def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, finding: str) -> None:
+def test_a_wrong_server_on_path_is_reported_in_one_line(here: Place, script: str, finding: str) -> None:
     programs = here.disk / "bin"
     programs.mkdir()
     program = programs / "redis-server"
@@ -149,7 +149,7 @@ def test_a_wrong_server_on_path_is_one_clear_line(here: Place, script: str, find
 
 
 # -- the state folder ----------------------------------------------------------------------------------------------
-def test_a_state_folder_that_cannot_be_made_is_one_clear_line(here: Place) -> None:
+def test_a_state_folder_that_cannot_be_created_is_reported_in_one_line(here: Place) -> None:
     here.root.write_text("a file")
     agent = here.start()
     assert agent.process.wait(timeout=HANG_SECONDS) == 1
@@ -157,7 +157,7 @@ def test_a_state_folder_that_cannot_be_made_is_one_clear_line(here: Place) -> No
     assert f"--root-dir {here.root}: cannot be written: " in line
 
 
-def test_a_redis_folder_that_cannot_be_used_is_one_clear_line(here: Place) -> None:
+def test_an_unusable_redis_folder_is_reported_in_one_line(here: Place) -> None:
     here.root.mkdir()
     (here.root / "redis").write_text("a file")
     agent = here.start()
@@ -169,64 +169,64 @@ def test_a_redis_folder_that_cannot_be_used_is_one_clear_line(here: Place) -> No
 # -- a full disk ---------------------------------------------------------------------------------------------------
 @pytest.fixture
 def small() -> Iterator[Place]:
-    with place(disk=64 * MEBIBYTE) as made:
-        yield made
+    with place(disk=64 * MEBIBYTE) as opened:
+        yield opened
 
 
 @MODES
-def test_a_full_disk_costs_the_ballast_not_the_log(small: Place, mode: str) -> None:
-    agent, store = up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE, rest=1.0)
-    ballast = small.root / "ballast"
-    small.wait_until(ballast.exists, "a ballast")
-    asker = Asker(small, store)
-    asker.ask(5)
+def test_a_full_disk_uses_the_disk_reserve_and_loses_no_log_entry(small: Place, mode: str) -> None:
+    agent, store = up(small, redis_appendfsync=mode, reserve=16 * MEBIBYTE, rest=1.0)
+    reserve = small.root / "ballast"
+    small.wait_until(reserve.exists, "a reserve")
+    sender = Sender(small, store)
+    sender.send(5)
     assert small.events(store, BallastRestored) == []
-    with stopped([agent.pid]):  # else it may make room in the middle of it, and that would be taken as well
+    with stopped([agent.pid]):  # else it may release its reserve meanwhile, which would be filled as well
         filler = small.fill_disk()
-    asker.ask(50, 30)
+    sender.send(50, 30)
     small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")
     (gone,) = small.events(store, BallastGivenUp)
     assert isinstance(gone, BallastGivenUp)
     assert gone.freed_bytes == 16 * MEBIBYTE
-    assert not ballast.exists()
-    asker.ask(5)
+    assert not reserve.exists()
+    sender.send(5)
     filler.unlink()
-    small.wait_until(lambda: bool(small.events(store, BallastRestored)), "the ballast's return")
-    assert ballast.stat().st_size == 16 * MEBIBYTE
-    asker.ask(5)
+    small.wait_until(lambda: bool(small.events(store, BallastRestored)), "the restored reserve")
+    assert reserve.stat().st_size == 16 * MEBIBYTE
+    sender.send(5)
     assert len(small.events(store, BallastGivenUp)) == len(small.events(store, BallastRestored)) == 1
-    assert len(small.events(store, PodRefused)) == len(asker.asked)
+    assert len(small.events(store, PodRefused)) == len(sender.requests)
     assert no_gap(small, store)
     assert agent.process.poll() is None
     assert "Traceback" not in agent.log
 
 
 @MODES
-def test_an_agent_that_starts_on_a_full_disk_makes_room(small: Place, mode: str) -> None:
-    agent, store = up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE)
-    small.wait_until((small.root / "ballast").exists, "a ballast")
-    asker = Asker(small, store)
-    asker.ask(5)
+def test_an_agent_that_starts_on_a_full_disk_releases_its_reserve(small: Place, mode: str) -> None:
+    agent, store = up(small, redis_appendfsync=mode, reserve=16 * MEBIBYTE)
+    small.wait_until((small.root / "ballast").exists, "a reserve")
+    sender = Sender(small, store)
+    sender.send(5)
     agent.kill9()
     small.kill_redis()
     small.fill_disk()
-    up(small, redis_appendfsync=mode, ballast=16 * MEBIBYTE)
-    asker.ask(50, 30)
+    up(small, redis_appendfsync=mode, reserve=16 * MEBIBYTE)
+    sender.send(50, 30)
     small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")
-    assert len(small.events(store, PodRefused)) == len(asker.asked)
+    assert len(small.events(store, PodRefused)) == len(sender.requests)
     assert no_gap(small, store)
 
 
-def test_a_ballast_that_was_lost_with_the_agent_is_told_by_the_next_one(small: Place) -> None:
-    agent, store = up(small, ballast=16 * MEBIBYTE, rest=1.0)
-    ballast = small.root / "ballast"
-    small.wait_until(ballast.exists, "a ballast")
+def test_a_reserve_released_before_a_crash_is_reported_by_the_next_agent(small: Place) -> None:
+    agent, store = up(small, reserve=16 * MEBIBYTE, rest=1.0)
+    reserve = small.root / "ballast"
+    small.wait_until(reserve.exists, "a reserve")
     agent.kill9()
-    ballast.unlink()
+    reserve.unlink()
     filler = small.disk / "half"
     with filler.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, 40 * MEBIBYTE)
-    agent, _ = up(small, ballast=16 * MEBIBYTE, rest=1.0)
+    agent, _ = up(small, reserve=16 * MEBIBYTE, rest=1.0)
     small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")
     filler.unlink()
     small.wait_until(lambda: bool(small.events(store, BallastRestored)), "its return")
@@ -237,29 +237,29 @@ def owners(store: RedisStore) -> set[str]:
     return {store.heads([MANIFESTS])[MANIFESTS].token.partition(":")[2]}
 
 
-def test_a_second_agent_stands_by_and_takes_over_at_once(here: Place) -> None:
+def test_a_second_agent_is_on_standby_and_takes_over_immediately(here: Place) -> None:
     first, store = up(here, **PATIENT)
-    asker = Asker(here, store)
-    asker.ask(3)
+    sender = Sender(here, store)
+    sender.send(3)
     owner = owners(store)
     second, _ = up(here, **PATIENT)
     assert f"how=adopted pid={here.redis_pid()}" in second.wait_for_line("own redis-server")
     here.wait_until(lambda: len(store.alive()) == 2, "two leases")
-    asker.ask(10)
+    sender.send(10)
     assert owners(store) == owner
     assert here.events(store, ShardTakenOver) == []
     first.kill9()
     here.wait_until(lambda: owners(store) != owner, "a take-over")
-    asker.ask(3)
-    # Each shard is taken over by itself: the answers come from one of them, and the other may still be under way.
+    sender.send(3)
+    # Each shard is taken over separately: one may reply while the other is still being taken over.
     here.wait_until(lambda: len(here.events(store, ShardTakenOver)) >= 2, "a take-over of each shard")
     taken = here.events(store, ShardTakenOver)
     assert {event.proof for event in taken if isinstance(event, ShardTakenOver)} == {"lock"}
     assert len(taken) == 2
-    # The server that the first one had started is guarded by the second.
+    # The second agent guards the server that the first one started.
     before = here.kill_redis()
     here.wait_until(lambda: here.redis_pid() not in (0, before), "another server")
-    asker.ask(3)
+    sender.send(3)
     assert no_gap(here, store)
 
 
@@ -269,7 +269,7 @@ def test_two_guards_start_one_server(here: Place) -> None:
     for _ in range(5):
         before = here.kill_redis()
         here.wait_until(lambda before=before: here.redis_pid() not in (0, before), "another server")
-        Asker(here, store)
+        Sender(here, store)
         here.wait_until(lambda: bool(_alive(store)), "leases")
     servers = [pid for pid in scratch.pids_naming(str(here.root)) if _comm(pid).startswith("redis-server")]
     assert servers == [here.redis_pid()]
@@ -284,7 +284,7 @@ def _alive(store: RedisStore) -> object:
 
 
 def _comm(pid: int) -> str:
-    """Empty for a process that has gone."""
+    """Empty for a process that has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):

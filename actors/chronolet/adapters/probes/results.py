@@ -40,7 +40,7 @@ _READ_AT_ONCE = 1_000
 
 
 class RedisResults:
-    """`prober.outside.Results`. Its thread starts with the first outcome."""
+    """`prober.workers.outside.Results`. Its thread starts with the first outcome."""
 
     def __init__(
         self,

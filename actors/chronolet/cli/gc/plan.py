@@ -22,16 +22,16 @@ from chronolet.cli.printing.plain import dump
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.session import Session, session
 from chronolet.container_gc import decider as containers
-from chronolet.container_gc import plan as container_plan
 from chronolet.container_gc import policy as container_policy
 from chronolet.container_gc.inventory import Inventory as ContainerInventory
+from chronolet.container_gc.planning import plan as container_plan
+from chronolet.container_gc.planning.verdicts import Verdict
 from chronolet.container_gc.state import State as ContainerState
-from chronolet.container_gc.verdicts import Verdict
 from chronolet.image_gc import decider as images
-from chronolet.image_gc import outcome
-from chronolet.image_gc import plan as image_plan
 from chronolet.image_gc import policy as image_policy
 from chronolet.image_gc.inventory import Inventory as ImageInventory
+from chronolet.image_gc.planning import outcome
+from chronolet.image_gc.planning import plan as image_plan
 from chronolet.image_gc.state import Run
 from chronolet.image_gc.state import State as ImageState
 from chronolet.node.settings.table import Settings

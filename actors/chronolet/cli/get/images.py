@@ -11,7 +11,7 @@ from typing import Any
 from chronolet.cli.get import pods
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
-from chronolet.image_gc.ages import last_used
+from chronolet.image_gc.planning.ages import last_used
 from chronolet.image_gc.state import Record, State
 
 Object = dict[str, Any]

@@ -34,7 +34,7 @@ _RESULT_LABELS: dict[Outcome, str] = {
 
 
 class ProbeMetrics:
-    """Implements `prober.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
+    """Implements `prober.workers.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """`registry`: the one of /metrics; the page has its own series."""

@@ -34,7 +34,7 @@ from chronolet.node.settings.values import (
     text,
     url,
 )
-from chronolet.pleg.holding_back import Policy as ProbeKillPolicy
+from chronolet.pleg.probe_kills.holding_back import Policy as ProbeKillPolicy
 from chronolet.pod.admission.admission import NEEDS
 from chronolet.pod.planning.probing import KIND as PROBER
 from chronolet_schemas import container_gc, image_gc

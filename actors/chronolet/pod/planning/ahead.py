@@ -26,7 +26,7 @@ from chronolet_schemas.podspec import Container as Definition
 
 LONGEST_GRACE_SECONDS = 60
 """The longest grace period with a successor created ahead. The collector removes a container that was created and never
-started after five minutes (container_gc/verdicts.py)."""
+started after five minutes (container_gc/planning/verdicts.py)."""
 
 _ADDRESSES = frozenset(("status.podIP", "status.podIPs"))
 

@@ -2,8 +2,8 @@
 
 Input: State, a container, now; an effect's result. Output: `pod.HookRequested`, `pod.HookPrepared`, `pod.HookEnded`;
 the effects PrepareHook and RunHook. Next: `plan` and `termination` take a hook's next step, `outstanding` its effect,
-`answers` the facts from a result. Source: pkg/kubelet/lifecycle/handlers.go, kuberuntime_container.go (startContainer,
-executePreStopHook).
+`effect_results` the facts from a result. Source: pkg/kubelet/lifecycle/handlers.go, kuberuntime_container.go
+(startContainer, executePreStopHook).
 
 An exec is created first, then recorded by HookPrepared, and only then started: it never starts twice, whichever process
 is killed. A request may be repeated. A sleep is a wait of the decider itself. A hook ends with its container, and a

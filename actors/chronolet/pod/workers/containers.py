@@ -17,11 +17,11 @@ from chronolet.pod.specs import mounting, rights, specs
 from chronolet.pod.specs.devices import device_additions
 from chronolet.pod.specs.rights import ConfigRefusal
 from chronolet.pod.state import STATUS_UNKNOWN
-from chronolet.pod.workers.creation import find_or_create, just_created, start_if_needed, start_once
 from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.pod.workers.outside import Outside
-from chronolet.pod.workers.runtime_restart import retry_after_restart
-from chronolet.pod.workers.stopping import stop_container
+from chronolet.pod.workers.starts.creation import find_or_create, just_created, start_if_needed, start_once
+from chronolet.pod.workers.starts.runtime_restart import retry_after_restart
+from chronolet.pod.workers.stops.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
 from chronolet.ports.pods.volumes import VolumeRefusal
 from chronolet.ports.runtime import labels
@@ -79,7 +79,8 @@ class ContainerWorker:
             )
 
         try:
-            found = retry_after_restart(runtime, context, create, create)
+            patience = self._outside.timing.restart_patience_seconds
+            found = retry_after_restart(runtime, context, create, create, patience)
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
         return self._run(runtime, context, effect, spec, found)
@@ -151,6 +152,7 @@ class ContainerWorker:
                 context,
                 lambda: start_once(runtime, created, started),
                 lambda: start_if_needed(runtime, created.id, started),
+                self._outside.timing.restart_patience_seconds,
             )
         except Refusal as refusal:
             if refusal.kind == "not_found" and created.id == effect.made_id:
@@ -205,6 +207,7 @@ class ContainerWorker:
                 known=self._outside.main_processes.take(effect.id),
                 deadline=effect.deadline,
                 longest_seconds=effect.grace_period_seconds,
+                timing=self._outside.timing,
                 watched=watched if effect.with_pod else lambda _: nullcontext(),
             )
         except Refusal as refusal:

@@ -13,8 +13,9 @@ from msgspec import Struct, field
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import wanted
-from chronolet.pod.workers.images import Pulls
+from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.pod.workers.known_containers import KnownContainers, MainProcess
+from chronolet.pod.workers.timing import Timing
 from chronolet.ports.devices.cdi import Cdi
 from chronolet.ports.machine.cgroups import CgroupRefusal, ContainerCgroups
 from chronolet.ports.machine.host import Host
@@ -58,6 +59,7 @@ class Outside(Struct, frozen=True):
     run: Callable[[], str] = lambda: ""
     spans: Spans = field(default_factory=NoSpans)
     processes: Processes = field(default_factory=NoProcesses)
+    timing: Timing = Timing()
     created: KnownContainers[str] = field(default_factory=KnownContainers)
     """Digests of containers that were created ahead of their start."""
     main_processes: KnownContainers[MainProcess] = field(default_factory=KnownContainers)

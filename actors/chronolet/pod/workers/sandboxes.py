@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
-from chronolet.pod.workers import images
-from chronolet.pod.workers.creation import find_or_create, start_once
+from chronolet.pod.workers.images import ensure
 from chronolet.pod.workers.known_containers import MainProcess
 from chronolet.pod.workers.outside import Outside, milliseconds_now
-from chronolet.pod.workers.runtime_restart import retry_after_restart
-from chronolet.pod.workers.stopping import stop_container
+from chronolet.pod.workers.starts.creation import find_or_create, start_once
+from chronolet.pod.workers.starts.runtime_restart import retry_after_restart
+from chronolet.pod.workers.stops.stopping import stop_container
 from chronolet.ports.pods.specs import SpecRefusal
 from chronolet.ports.pods.volumes import VolumeRefusal
 from chronolet.ports.runtime import labels
@@ -71,7 +71,9 @@ class SandboxWorker:
             return start_once(runtime, created)
 
         try:
-            found = retry_after_restart(runtime, context, create_and_start, create_and_start)
+            found = retry_after_restart(
+                runtime, context, create_and_start, create_and_start, outside.timing.restart_patience_seconds
+            )
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
             return _refused(effect, str(refusal))
@@ -98,7 +100,7 @@ class SandboxWorker:
         reference = self._outside.pause_image
         built = self._outside.builtin(reference)
         if built is None:
-            images.fetch(runtime, self._outside.pulls.keyring, reference)
+            ensure.fetch(runtime, self._outside.pulls.keyring, reference)
         else:
             runtime.import_image(reference, built)
 
@@ -127,6 +129,7 @@ class SandboxWorker:
                 known=self._outside.main_processes.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
+                timing=self._outside.timing,
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

@@ -1,7 +1,7 @@
 """Decides whether a probe's time-out may be caused by a stalled machine or agent instead of the container. Pure.
 
 Input: an attempt's time-out, the delays measured while it ran. Output: the resources whose shortage explains the
-time-out. Next: `prober.worker` (attempts), `adapters.probes.delays` (the whole machine). The kubelet has nothing
+time-out. Next: `prober.workers` (attempts), `adapters.probes.delays` (the whole machine). The kubelet has nothing
 similar. Times are in milliseconds.
 
 Only a time-out can be explained by a stall. A refused connection, an HTTP status or an exit code comes from the program

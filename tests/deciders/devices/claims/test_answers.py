@@ -56,7 +56,7 @@ def test_of_answers_for_several_containers_the_first_counts() -> None:
         f"Device plugin of {GPU} answered Allocate for 2 containers, expected 1: "
         "the first response is used for container app of default/u1"
     )
-    assert scene.told == (("DeviceAllocationTrimmed", message),)
+    assert scene.reasons_and_texts == (("DeviceAllocationTrimmed", message),)
     assert scene.recorded[0].severity == "Warning"
 
 

@@ -27,11 +27,11 @@ def test_plugins_are_notified_before_each_start() -> None:
     effect = scene.effects["start/u1/app"]
     assert isinstance(effect, wanted.PreStart)
     assert effect.calls == (wanted.PreStartCall(resource=GPU, socket=f"{FOLDER}/gpu.sock", devices=("a",)),)
-    assert scene.starts(0).said == ()
+    assert scene.starts(0).events == ()
     assert answers_pre_start(scene).kinds == ["PreStartDone"]
     assert scene.now.open == ()
     assert scene.starts(1).kinds == ["PreStartAsked"]
-    assert scene.when(signals.PreStartAnswered(subject=effect.subject, intent=effect.intent)).said == ()
+    assert scene.when(signals.PreStartAnswered(subject=effect.subject, intent=effect.intent)).events == ()
     answers_pre_start(scene, "no")
     assert scene.only(devices.PreStartFailed).message == "device plugin PreStartContainer rpc failed with err: no"
     assert scene.now.open == ()
@@ -40,7 +40,7 @@ def test_plugins_are_notified_before_each_start() -> None:
 def test_a_start_without_notifications_may_begin_immediately() -> None:
     scene = Devices().plugged("a").asks({GPU: 1}).allocates()
     assert scene.starts(0).kinds == ["PreStartDone"]
-    assert scene.starts(0, "u9").said == ()
+    assert scene.starts(0, "u9").events == ()
 
 
 def test_a_start_fails_while_the_plugin_is_away() -> None:
@@ -59,4 +59,4 @@ def test_a_failed_notification_fails_the_start() -> None:
     wrong = signals.PreStartAnswered(subject="start/u1/other", intent=effect.intent)
     scene.starts(1).asks({NIC: 1}, uid="u2")
     intent = scene.effects["start/u1/app"].intent
-    assert scene.when(signals.PreStartAnswered(subject=wrong.subject, intent=intent)).said == ()
+    assert scene.when(signals.PreStartAnswered(subject=wrong.subject, intent=intent)).events == ()

@@ -12,17 +12,17 @@ def test_a_release_overrides_an_allocation_in_progress() -> None:
     scene.then(devices.DevicesFreed(pod="default/u1", uid="u1", devices={"app": {GPU: ("a",)}}, reason="PodEnded"))
     assert "claim/u1/app" not in scene.effects
     late = signals.AllocateAnswered(**answer, answers=(devices.Answer(),))  # type: ignore[arg-type]
-    assert scene.when(late).said == ()
+    assert scene.when(late).events == ()
     # The late answer does not count for the next question of the same container either.
     scene.asks({GPU: 1})
-    assert scene.when(late).said == ()
+    assert scene.when(late).events == ()
     assert scene.allocates().kinds == ["DevicesAllocated"]
 
 
 def test_a_release_without_a_claim_changes_nothing() -> None:
     scene = Devices()
-    assert scene.ends().said == ()
-    assert scene.releases("app").said == ()
+    assert scene.ends().events == ()
+    assert scene.releases("app").events == ()
 
 
 def test_released_devices_go_to_a_waiting_claim() -> None:
@@ -36,8 +36,8 @@ def test_released_devices_go_to_a_waiting_claim() -> None:
 def test_claims_of_pods_that_do_not_exist_are_freed() -> None:
     scene = Devices().plugged("a", "b").asks({GPU: 1}).allocates().asks({GPU: 1}, uid="u2")
     assert isinstance(scene.effects["pods"], wanted.ListPods)
-    assert scene.when(signals.PodsListed(as_of=2_000, uids=("u1", "u2"))).said == ()
-    assert scene.when(signals.PodsListed(as_of=1_000, uids=())).said == ()  # they are not older than the reading
+    assert scene.when(signals.PodsListed(as_of=2_000, uids=("u1", "u2"))).events == ()
+    assert scene.when(signals.PodsListed(as_of=1_000, uids=())).events == ()  # they are not older than the reading
     scene.when(signals.PodsListed(as_of=2_000, uids=("u2",)))
     freed = scene.only(devices.DevicesFreed)
     assert (freed.uid, freed.reason, freed.devices) == ("u1", "PodGone", {"app": {GPU: ("a",)}})

@@ -40,7 +40,7 @@ def test_resources_are_allocated_one_after_the_other() -> None:
 
 def test_a_repeated_request_gets_the_same_answer() -> None:
     scene = Devices().plugged("a").asks({GPU: 1})
-    assert scene.asks({GPU: 1}).said == ()  # it is being allocated
+    assert scene.asks({GPU: 1}).events == ()  # it is being allocated
     held = scene.allocates().only(devices.DevicesAllocated).allocations()
     again = scene.asks({GPU: 1}).only(devices.DevicesAllocated)
     assert (again.allocation, again.allocations()) == (None, held)

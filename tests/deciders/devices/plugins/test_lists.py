@@ -44,7 +44,7 @@ def test_an_id_listed_twice_is_one_device_and_its_last_entry_counts() -> None:
     scene = Devices().registers()
     scene.lists("a", "b", ill=["b"])
     message = "listed more than once: b; the last entry of each counts"
-    assert scene.told == (("DeviceListCorrected", f"Device plugin of {GPU}: {message}"),)
+    assert scene.reasons_and_texts == (("DeviceListCorrected", f"Device plugin of {GPU}: {message}"),)
     assert scene.recorded[0].name == "n1"
     corrected = scene.only(devices.ListingCorrected)
     assert (corrected.twice, corrected.unnamed, corrected.message) == (("b",), 0, message)
@@ -55,9 +55,9 @@ def test_an_id_listed_twice_is_one_device_and_its_last_entry_counts() -> None:
 def test_a_finding_in_a_list_is_reported_once_per_registration() -> None:
     scene = Devices().registers().lists("a", "a")
     assert scene.kinds == ["ListingCorrected", "DevicesListed"]
-    assert scene.lists("a", "a").said == ()
-    assert scene.lists("a").said == ()
-    assert scene.lists("a", "a").said == (), "a correct list in between does not make it news again"
+    assert scene.lists("a", "a").events == ()
+    assert scene.lists("a").events == ()
+    assert scene.lists("a", "a").events == (), "a correct list in between does not make it news again"
     assert scene.lists("a", "a", "b", "b").only(devices.ListingCorrected).twice == ("b",)
     assert scene.registers().lists("a", "a").only(devices.ListingCorrected).twice == ("a",)
 
@@ -67,7 +67,7 @@ def test_entries_without_an_id_are_dropped_and_the_others_count() -> None:
     corrected = scene.only(devices.ListingCorrected)
     assert (corrected.unnamed, corrected.message) == (2, "entries without an id: 2; they are ignored")
     assert allocatable(scene.now) == {GPU: ("a",)}
-    assert scene.lists("", "a").said == ()
+    assert scene.lists("", "a").events == ()
     assert scene.registers().lists("", "a", "a").only(devices.ListingCorrected).message == (
         "listed more than once: a; the last entry of each counts; entries without an id: 1; they are ignored"
     )
@@ -79,7 +79,7 @@ def test_findings_in_lists_are_bounded() -> None:
     corrected = scene.only(devices.ListingCorrected)
     assert corrected.twice == tuple(many[:MAX_CORRECTED])
     assert "000, 001, 002, 003, 004 and 95 more" in corrected.message
-    assert scene.lists(*many, *many).said == ()
+    assert scene.lists(*many, *many).events == ()
     assert len(allocatable(scene.now)[GPU]) == 100
 
 
@@ -98,9 +98,9 @@ def test_skipped_lists_are_counted_and_reported_once() -> None:
     message = f"Device plugin of {GPU} sends lists too fast: only the last list of each second counts"
     for reported in ((("DeviceListsSkipped", message),), ()):
         scene.when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=7))
-        assert (scene.only(devices.DevicesListed).skipped, scene.told) == (7, reported)
+        assert (scene.only(devices.DevicesListed).skipped, scene.reasons_and_texts) == (7, reported)
     scene.lists("b").when(signals.DevicesListing(resource=GPU, generation=1, devices=same, skipped=1))
-    assert scene.told == (("DeviceListsSkipped", message),)
+    assert scene.reasons_and_texts == (("DeviceListsSkipped", message),)
 
 
 def test_a_plugin_that_lists_nothing_is_reported_and_waited_for() -> None:
@@ -109,7 +109,7 @@ def test_a_plugin_that_lists_nothing_is_reported_and_waited_for() -> None:
     scene.wake()
     assert scene.only(devices.PluginSilent).generation == 1
     message = f"Device plugin of {GPU} has listed no devices 30 seconds after its registration"
-    assert scene.told == (("DevicePluginSilent", message),)
+    assert scene.reasons_and_texts == (("DevicePluginSilent", message),)
     assert (scene.due, scene.lists("a").kinds) == (None, ["DevicesListed"])
     assert scene.decider.evolve(Devices().state, devices.PluginSilent(resource=GPU, generation=1, said_at=1))
 
@@ -119,9 +119,9 @@ def test_lists_of_earlier_or_unknown_plugins_are_ignored() -> None:
     stale = signals.DevicesListing(resource=GPU, generation=7, devices=())
     unknown = signals.DevicesListing(resource=NIC, generation=1, devices=())
     for signal in (stale, unknown):
-        assert scene.when(signal).said == ()
+        assert scene.when(signal).events == ()
     scene.stops()
-    assert scene.lists("a").said == ()
+    assert scene.lists("a").events == ()
 
 
 def test_a_device_that_is_not_listed_is_unhealthy() -> None:

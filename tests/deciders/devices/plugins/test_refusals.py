@@ -13,7 +13,7 @@ def test_invalid_registrations_are_refused() -> None:
     scene = Devices().registers(versions=("v1alpha",))
     refused = scene.only(devices.RegistrationRefused)
     assert (refused.reason, refused.version) == ("unsupported_version", "v1alpha")
-    assert scene.told[0][0] == "DevicePluginRefused"
+    assert scene.reasons_and_texts[0][0] == "DevicePluginRefused"
     assert scene.registers("cpu").only(devices.RegistrationRefused).reason == "invalid_resource_name"
     assert scene.registers(endpoint="../x").only(devices.RegistrationRefused).reason == "invalid_endpoint"
     assert not scene.now.resources
@@ -22,17 +22,17 @@ def test_invalid_registrations_are_refused() -> None:
 def test_a_registration_above_the_limit_is_refused() -> None:
     scene = Devices().registers(limit=2)
     assert scene.only(devices.RegistrationRefused).reason == "too_many_plugins"
-    assert scene.told[0][0] == "DevicePluginRefused"
-    assert "--max-device-plugins" in scene.told[0][1]
+    assert scene.reasons_and_texts[0][0] == "DevicePluginRefused"
+    assert "--max-device-plugins" in scene.reasons_and_texts[0][1]
     assert not scene.now.resources
 
 
 def recorded_refusal(scene: Devices, times: int, resource: str = GPU, **fields: Any) -> tuple[int, int] | None:
     """One more refusal: `times` and `calls` of its event, None if it is not recorded."""
     scene.registers(resource, **({"versions": ("v0",)} | fields), times=times)
-    if not scene.said:
+    if not scene.events:
         return None
-    assert [reason for reason, _ in scene.told] == ["DevicePluginRefused"]
+    assert [reason for reason, _ in scene.reasons_and_texts] == ["DevicePluginRefused"]
     event = scene.only(devices.RegistrationRefused)
     return event.times, event.calls
 
@@ -71,7 +71,7 @@ def test_texts_of_refused_plugins_are_shortened() -> None:
         for times in (1, 2, 3):
             found = recorded_refusal(scene, times, resource=long, versions=(version, long), endpoint=long)
             assert found == {1: (1, 1), 2: (2, 1)}.get(times)
-            assert sum(len(over_the_wire(event).message) for event in scene.said) < 5_000
+            assert sum(len(over_the_wire(event).message) for event in scene.events) < 5_000
         assert len(scene.now.refused) == number
     assert scene.now.refused.get(counter_of(long, "invalid_resource_name", scene.now.refused)) is not None
 

@@ -19,14 +19,14 @@ def test_skipped_registrations_are_reported() -> None:
         f"Device plugin of {GPU} registered 42 times since its last registration that counted: "
         "at this rate only the newest counts, every 30 seconds"
     )
-    assert scene.told == (("DevicePluginRegistersTooOften", message),)
-    assert scene.registers().told == ()
+    assert scene.reasons_and_texts == (("DevicePluginRegistersTooOften", message),)
+    assert scene.registers().reasons_and_texts == ()
 
 
 def test_the_newest_plugin_of_a_resource_counts() -> None:
     scene = Devices().plugged("a")
     scene.registers(endpoint="other.sock")
-    assert scene.told == (
+    assert scene.reasons_and_texts == (
         (
             "DevicePluginReplaced",
             f"Device plugin of {GPU} at {FOLDER}/gpu.sock is replaced by the one at {FOLDER}/other.sock",
@@ -36,7 +36,7 @@ def test_the_newest_plugin_of_a_resource_counts() -> None:
     assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 1}, {GPU: ()})
     scene.lists("b")
     assert allocatable(scene.now) == {GPU: ("b",)}
-    assert scene.registers(endpoint="other.sock").told == ()
+    assert scene.registers(endpoint="other.sock").reasons_and_texts == ()
 
 
 def test_a_restart_awaits_every_plugin() -> None:
@@ -64,12 +64,12 @@ def test_a_plugin_discovered_by_its_socket_is_asked_for_its_options() -> None:
     assert scene.when(signals.OptionsAnswered(**ref, options=options)).kinds == ["PluginOptionsKnown"]  # type: ignore[arg-type]
     assert scene.now.resources[GPU].options == options
     assert f"options/{GPU}" not in scene.effects
-    assert scene.when(signals.OptionsAnswered(**ref)).said == ()  # type: ignore[arg-type]
-    assert scene.when(signals.OptionsAnswered(subject=asked.subject, intent="options/9")).said == ()
+    assert scene.when(signals.OptionsAnswered(**ref)).events == ()  # type: ignore[arg-type]
+    assert scene.when(signals.OptionsAnswered(subject=asked.subject, intent="options/9")).events == ()
     # A new registration socket does not concern it; the loss of its own socket does.
     scene.when(signals.RegistryOpened())
     assert f"watch/{GPU}" in scene.effects
-    assert scene.when(signals.PluginLeft(socket="/else")).said == ()
+    assert scene.when(signals.PluginLeft(socket="/else")).events == ()
     scene.when(signals.PluginLeft(socket=f"{FOLDER}/gpu.sock"))
     assert scene.only(devices.PluginStopped).error == "its socket is gone"
 

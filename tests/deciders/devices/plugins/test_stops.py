@@ -8,10 +8,10 @@ from tests.deciders.devices.scene import GPU, NIC, Devices
 def test_a_resource_is_removed_after_the_grace_period_of_its_stopped_plugin() -> None:
     scene = Devices().plugged("a")
     scene.stops(error="EOF")
-    assert scene.told == (("DevicePluginStopped", f"Device plugin of {GPU} stopped: EOF"),)
+    assert scene.reasons_and_texts == (("DevicePluginStopped", f"Device plugin of {GPU} stopped: EOF"),)
     assert (capacity(scene.now), allocatable(scene.now)) == ({GPU: 1}, {GPU: ()})
     assert f"watch/{GPU}" not in scene.effects
-    assert scene.stops().said == ()
+    assert scene.stops().events == ()
     assert scene.due == 1_000 + 300_001
     scene.wake()
     assert scene.kinds == ["ResourceRemoved"]
@@ -22,7 +22,7 @@ def test_a_resource_is_removed_after_the_grace_period_of_its_stopped_plugin() ->
 def test_the_grace_period_runs_for_each_resource() -> None:
     scene = Devices().plugged("a").plugged("n", resource=NIC)
     scene.stops()
-    assert scene.told[0][1].endswith("stopped: its stream ended")
+    assert scene.reasons_and_texts[0][1].endswith("stopped: its stream ended")
     scene.at = 5_000
     scene.stops(NIC)
     scene.wake()

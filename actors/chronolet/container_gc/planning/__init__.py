@@ -1,0 +1,1 @@
+"""Decides which dead objects to remove. Pure."""

@@ -1,0 +1,87 @@
+"""Everything that a run would do: one verdict per object of the node. Pure.
+
+Input: a look, the pods, the policy, the current time. Output: the stages in order. Next: `decider`, which carries the
+plan out, and `gc plan`, which shows it. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (GarbageCollect): a failed
+stage does not prevent the next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from chronolet.container_gc.planning import containers, logs, sandboxes
+from chronolet.container_gc.planning.verdicts import Pods, Verdict
+from chronolet.container_gc.signals import Looked, Stage
+from chronolet_schemas.container_gc import Policy, Victim
+
+
+class Judged(NamedTuple):
+    """One stage of a run: its verdicts, or why its objects could not be listed."""
+
+    stage: Stage
+    verdicts: Sequence[Verdict] = ()
+    error: str = ""
+
+
+def judged(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judged]:
+    """The stages of a normal run."""
+    first = _stage("containers", look, lambda: containers.judged(look.containers, pods, policy, now))
+    occupied = _occupied(look, first.verdicts)
+    second = _stage("sandboxes", look, lambda: sandboxes.judged(look.sandboxes, occupied, pods, now))
+    third = _stage(
+        "pod_log_directories", look, lambda: (*logs.folders(look.log_folders, pods, now), *logs.links(look.log_links))
+    )
+    return (first, second, third)
+
+
+def left_alone(look: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[Judged]:
+    """The stages of a run that removes only dead objects of a lost log (rule `left_alone`).
+
+    Objects of this log are not considered. A sandbox stays while any container in it stays.
+    """
+    first = _stage("containers", look, lambda: _lost(look, containers.judged(look.containers, pods, policy, now), pods))
+    going = {one.id for one in first.verdicts if one.remove}
+    if "containers" in look.errors:
+        occupied = frozenset(one.id for one in look.sandboxes)
+    else:
+        occupied = frozenset(one.sandbox_id for one in look.containers if one.id not in going)
+    second = _stage("sandboxes", look, lambda: _lost(look, sandboxes.judged(look.sandboxes, occupied, pods, now), pods))
+    return (first, second)
+
+
+def _lost(look: Looked, verdicts: Iterable[Verdict], pods: Pods) -> Sequence[Verdict]:
+    """Verdicts on objects of a lost log. Until all sources were read their pods may still be adopted."""
+    lost = {one.id for one in (*look.containers, *look.sandboxes) if not one.of_this_log}
+    found = [replace(one, remove=one.rule == "left_alone" and pods.sources_ready) for one in verdicts if one.id in lost]
+    return sorted(found, key=lambda one: not one.remove)
+
+
+def _stage(name: Stage, look: Looked, judge: Callable[[], Sequence[Verdict]]) -> Judged:
+    error = look.errors.get(name, "")
+    return Judged(name, error=error) if error else Judged(name, judge())
+
+
+def _occupied(look: Looked, verdicts: Iterable[Verdict]) -> frozenset[str]:
+    """The sandboxes that keep a container after the first stage; all of them if containers could not be listed."""
+    if "containers" in look.errors:
+        return frozenset(one.id for one in look.sandboxes)
+    return frozenset(verdict.sandbox_id for verdict in verdicts if not verdict.remove)
+
+
+def victims(stages: Iterable[Judged]) -> tuple[Victim, ...]:
+    """The objects to remove, in order."""
+    return tuple(verdict.victim() for stage in stages for verdict in stage.verdicts if verdict.remove)
+
+
+def kept(stages: Iterable[Judged]) -> Mapping[str, int]:
+    """Number of objects kept, by rule."""
+    return Counter[str](verdict.rule for stage in stages for verdict in stage.verdicts if not verdict.remove)
+
+
+def errors(stages: Iterable[Judged]) -> Sequence[str]:
+    """Errors of the stages that could not be listed."""
+    return [stage.error for stage in stages if stage.error]

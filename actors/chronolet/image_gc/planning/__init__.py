@@ -1,0 +1,1 @@
+"""Decides which images to remove, and reports what a run achieved. Pure."""

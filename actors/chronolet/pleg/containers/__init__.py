@@ -1,0 +1,1 @@
+"""From what the runtime shows of containers to pleg's events. Pure."""

@@ -1,0 +1,66 @@
+"""Converts what the runtime shows of a container to the one form that the decider handles. Pure.
+
+Input: a line of the event stream, or an inspect's result, and the container's owner. Output:
+`signals.ContainerObserved`, or `signals.OomKilled` for an OOM kill. Next: the workers send it; `changes` turns it into
+events.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from chronolet.pleg import signals
+from chronolet.ports.runtime.labels import Owner
+from chronolet.ports.runtime.runtime import ContainerState, Notice
+from chronolet.rules.refs import ContainerRef
+
+NOBODY = Owner(pod="", uid="", container="", attempt=0)
+"""Owner of a container that only the log knows; `changes` takes its owner from the log."""
+
+
+def noticed(notice: Notice, owner: Owner) -> signals.ContainerObserved | signals.OomKilled | None:
+    """The signal for a line of the event stream, None for a creation.
+
+    A created container is about to start, and its start is the news. The listing finds one that never starts.
+    """
+    ref = _ref(notice.id, owner)
+    match notice.action:
+        case "start":
+            return signals.ContainerObserved(state="running", started_at=notice.at, detailed=False, **ref)
+        case "die":
+            return signals.ContainerObserved(state="exited", exit_code=notice.exit_code, finished_at=notice.at, **ref)
+        case "destroy":
+            return signals.ContainerObserved(state="removed", **ref)
+        case "oom":
+            return signals.OomKilled(**ref)
+        case "create":
+            return None
+        case _:
+            assert_never(notice.action)
+
+
+def inspected(container_id: str, found: ContainerState | None, owner: Owner) -> signals.ContainerObserved:
+    """The signal for an inspect's result. None confirms that the container is gone."""
+    ref = _ref(container_id, owner)
+    if found is None:
+        return signals.ContainerObserved(state="removed", **ref)
+    if found.state != "exited":
+        return signals.ContainerObserved(state=found.state, started_at=found.started_at, **ref)
+    return signals.ContainerObserved(
+        state="exited",
+        exit_code=found.exit_code,
+        reason=_reason(found),
+        started_at=found.started_at,
+        finished_at=found.finished_at,
+        **ref,
+    )
+
+
+def _reason(found: ContainerState) -> str:
+    if found.oom_killed:
+        return "OOMKilled"
+    return "Error" if found.exit_code else "Completed"
+
+
+def _ref(container_id: str, owner: Owner) -> ContainerRef:
+    return ContainerRef(pod=owner.pod, uid=owner.uid, container=owner.container, attempt=owner.attempt, id=container_id)

@@ -1,0 +1,1 @@
+"""The hold-back of liveness and startup kills. Pure."""

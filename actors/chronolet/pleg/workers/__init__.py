@@ -1,0 +1,1 @@
+"""The workers of pleg's two standing effects, which call the runtime."""

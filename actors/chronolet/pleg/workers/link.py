@@ -1,0 +1,27 @@
+"""What the two workers of pleg share.
+
+Input: notices, openings and ends of the stream. Output: `Link`. Next: `follow`, `relist`.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from msgspec import Struct, field
+
+
+class Link(Struct):
+    """State shared by the two workers. `standing`: the stream is open; `opened`: how often it was opened; `relist_now`:
+    wakes the listing.
+
+    `destroyed`: ids whose removal was noticed while a listing may have been running, so what that listing saw of them
+    is outdated. `noticed`: ids that started or died since the last listing, without a notice of their removal, which
+    may be lost with the engine. `sending` serializes the signals of the two workers.
+    """
+
+    standing: bool = False
+    opened: int = 0
+    relist_now: threading.Event = field(default_factory=threading.Event)
+    destroyed: set[str] = field(default_factory=set)
+    noticed: set[str] = field(default_factory=set)
+    sending: threading.Lock = field(default_factory=threading.Lock)

@@ -1,0 +1,1 @@
+"""Folds a pod's events into its state. Pure."""

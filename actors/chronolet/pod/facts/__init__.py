@@ -1,0 +1,1 @@
+"""The facts that follow from effect results and from observations. Pure."""

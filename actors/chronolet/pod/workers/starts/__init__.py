@@ -1,0 +1,1 @@
+"""What the starts of containers and sandboxes share."""

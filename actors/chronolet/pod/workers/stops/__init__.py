@@ -1,0 +1,1 @@
+"""Stops containers and sandboxes, and orders the stops of all pods."""

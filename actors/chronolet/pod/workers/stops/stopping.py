@@ -1,0 +1,80 @@
+"""Stops one container: its stop signal, the grace period, then KILL.
+
+Input: an id and a deadline. Output: the dead container's state. Next: `containers`, `sandboxes`. Source:
+pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from chronolet.kernel.kind import EffectContext
+from chronolet.pod.workers.known_containers import MainProcess
+from chronolet.pod.workers.timing import Timing
+from chronolet.ports.runtime.fenced import FencedRuntime
+from chronolet.ports.runtime.runtime import ContainerState, Refusal
+
+_SLICE_SECONDS = 1.0
+"""How often a wait checks for cancellation."""
+
+
+def stop_container(
+    runtime: FencedRuntime,
+    context: EffectContext,
+    container_id: str,
+    *,
+    known: MainProcess | None,
+    deadline: int,
+    longest_seconds: float,
+    timing: Timing,
+    watched: Callable[[MainProcess], AbstractContextManager[None]] = lambda _: nullcontext(),
+) -> ContainerState | None:
+    """Stop the container; returns its state when dead, None if it does not exist or never ran.
+
+    `deadline`: milliseconds since the epoch. The wall clock may have jumped since, so no wait is longer than
+    `longest_seconds`; with 0 seconds KILL is sent immediately. A repeated stop sends the signal again, even after the
+    deadline, because a killed process may not have sent it. Raises `Refusal` if the container survives KILL.
+
+    `known`: the main process as recorded at the start; if None, the container is inspected. The stop runs within
+    `watched`.
+    """
+    if known is None:
+        found = runtime.inspect(container_id)
+        if found is None or found.state in ("exited", "created"):
+            return found if found is not None and found.state == "exited" else None
+        known = MainProcess.of(found)
+    left = min(max(deadline / 1000 - time.time(), timing.minimum_grace_seconds), longest_seconds)
+    with watched(known):
+        _end(runtime, context, container_id, known.stop_signal, left, after_kill_seconds=timing.after_kill_seconds)
+    return runtime.inspect(container_id)
+
+
+def _end(
+    runtime: FencedRuntime,
+    context: EffectContext,
+    container_id: str,
+    stop_signal: str,
+    grace: float,
+    *,
+    after_kill_seconds: float,
+) -> None:
+    if grace > 0:
+        runtime.kill(container_id, stop_signal)
+        if _died(runtime, context, container_id, grace):
+            return
+    runtime.kill(container_id, "KILL")
+    if not _died(runtime, context, container_id, after_kill_seconds):
+        raise Refusal("failed", f"container {container_id} still runs {after_kill_seconds:.0f} s after KILL")
+
+
+def _died(runtime: FencedRuntime, context: EffectContext, container_id: str, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if runtime.wait(container_id, min(left, _SLICE_SECONDS)):
+            return True
+        if context.cancelled.is_set():
+            # The fence raises, which ends this effect without a result.
+            context.fence("docker.kill")
+    return False

@@ -1,0 +1,69 @@
+"""What the outcome of a probe counts as, whether to retry the attempt, and whether to send the outcome. Pure.
+
+Input: outcomes. Output: a bool. Next: `workers.probe_worker`, which sends a ProbeOutcome or drops it, since most
+outcomes repeat the last one. The decider does not rely on this filter: it ignores outcomes that change nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+from chronolet_schemas.podspec import Probe
+from chronolet_schemas.prober import Outcome
+
+MOST_ATTEMPTS = 3
+REMINDER_MS = 300_000
+"""Interval at which an outcome without news is sent anyway (the refill interval of client-go's spam filter)."""
+
+
+def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjudged"]:
+    """What an outcome counts as: `success`, `failure`, or neither of them (`error`, `unjudged`)."""
+    match outcome:
+        case "success" | "warning":
+            return "success"
+        case "failure" | "unknown":
+            return "failure"
+        case "error" | "unjudged":
+            return outcome
+        case _:
+            assert_never(outcome)
+
+
+def should_retry(outcome: Outcome, attempt: int) -> bool:
+    """Whether another attempt immediately follows attempt number `attempt`, counted from 1. Only an error of the probe
+    itself is retried, never a failure. Source: pkg/kubelet/prober/prober.go (runProbeWithRetries).
+    """
+    return outcome == "error" and attempt < MOST_ATTEMPTS
+
+
+class Streak:
+    """The outcomes that a worker has sent so far. One instance per worker."""
+
+    def __init__(self, definition: Probe) -> None:
+        self._thresholds = {
+            "success": definition.success_threshold,
+            "failure": definition.failure_threshold,
+            "error": 1,
+            "unjudged": 1,
+        }
+        self._short = False
+        self._last = ""
+        self._sent = 0
+        self._sent_at = 0
+
+    def is_news(self, outcome: Outcome, at: int, *, short: bool = False) -> bool:
+        """Whether to send an outcome. Beyond a threshold that is already reached, only once per REMINDER_MS.
+
+        A failure during a shortage (`short`) may have delayed consequences, so the first one without a shortage is
+        news. `at` in milliseconds.
+        """
+        counted = counts_as(outcome)
+        self._sent = self._sent if counted == self._last else 0
+        self._last = counted
+        relieved = counted == "failure" and self._short and not short
+        if self._sent >= self._thresholds[counted] and 0 <= at - self._sent_at < REMINDER_MS and not relieved:
+            return False
+        self._short = short
+        self._sent += 1
+        self._sent_at = at
+        return True

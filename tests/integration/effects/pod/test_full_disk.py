@@ -1,0 +1,62 @@
+"""An engine whose disk is full: pods report its message, and start once there is space again."""
+
+from collections.abc import Iterator
+from io import RawIOBase
+from pathlib import Path
+
+import pytest
+
+from chronolet.pod import signals
+from tests.integration.effects.manifests import app, pod, start_in
+from tests.integration.effects.support import PatientRuntime, World, be_patient, cleanup, start_sandbox
+from tests.support.docker import private_docker
+
+
+@pytest.fixture
+def small_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Path]]:
+    """A node on an engine with 64 MB of disk, and the folder of that disk."""
+    be_patient(monkeypatch)
+    with private_docker(disk_megabytes=64) as engine:
+        runtime = PatientRuntime(engine.host)
+        yield World(runtime, tmp_path), engine.data
+        runtime.close()
+
+
+def write_on_and_on(file: RawIOBase, piece: bytes) -> None:
+    while file.write(piece):
+        pass
+
+
+def fill(disk: Path) -> Path:
+    """A file that fills the disk."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096, 1):
+            with pytest.raises(OSError, match="No space left"):
+                write_on_and_on(file, bytes(size))
+    return filler
+
+
+def test_a_container_waits_for_disk_space(small_engine: tuple[World, Path]) -> None:
+    world, disk = small_engine
+    manifest = pod()
+    sandbox = world.sandbox(manifest)
+    assert isinstance(sandbox, signals.SandboxUp)
+    filler = fill(disk)
+    refused = start_in(world, manifest, sandbox, "app")
+    assert refused.reason in ("CreateContainerError", "RunContainerError")
+    assert "no space left on device" in refused.message
+    filler.unlink()
+    assert isinstance(start_in(world, manifest, sandbox, "app"), signals.ContainerUp)
+    assert isinstance(world.run(cleanup()), signals.CleanedUp)
+
+
+def test_a_sandbox_waits_for_disk_space(small_engine: tuple[World, Path]) -> None:
+    world, disk = small_engine
+    manifest = pod(app())
+    filler = fill(disk)
+    refused = world.run(start_sandbox(manifest))
+    assert isinstance(refused, signals.SandboxRefused)
+    assert "no space left on device" in refused.message
+    filler.unlink()
+    assert isinstance(world.run(start_sandbox(manifest)), signals.SandboxUp)
