@@ -28,7 +28,10 @@ def test_a_plugin_that_dies_twice_when_asked_is_not_asked_a_third_time() -> None
     scene.registers(options=None)
     answer = options_answer(scene, error="gone")
     assert scene.stops().only(devices.PluginStopped).deaths == 2, "the end of its stream arrived before the answer"
-    assert scene.reasons_and_texts[1] == ("DevicePluginDiedOfOptions", f"{ENDED}its stream ended; it is not asked again")
+    assert scene.reasons_and_texts[1] == (
+        "DevicePluginDiedOfOptions",
+        f"{ENDED}its stream ended; it is not asked again",
+    )
     assert scene.when(answer).events == ()
     assert scene.registers(options=None).only(devices.PluginRegistered).options == devices.PluginOptions()
     assert f"options/{GPU}" not in scene.effects
