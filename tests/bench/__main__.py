@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.bench import (
-    beside,
     cli,
     collecting,
     compare,
     devices,
-    engine,
     events,
     memory,
+    other_agents,
     overload,
     pods,
     probes,
@@ -30,6 +29,7 @@ from tests.bench import (
     steady,
 )
 from tests.bench.figures import UNMEASURED, Figure, as_json, table
+from tests.bench.kernel import engine
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "engine": engine.figures,
@@ -45,7 +45,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "memory": memory.figures,
     "cli": cli.figures,
     "soak": soak.figures,
-    "beside": beside.figures,
+    "beside": other_agents.figures,
     "compare": compare.figures,
 }
 BY_NAME_ONLY = ("soak", "beside", "compare")

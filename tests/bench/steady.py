@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tests.bench.figures import Figure
-from tests.bench.idle import per_minute
+from tests.bench.kernel.idle import per_minute
 from tests.bench.pods import serving
 from tests.bench.pods.agent import Agent, running
 

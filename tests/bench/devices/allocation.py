@@ -18,9 +18,9 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, devices, pod, registry
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard
-from tests.bench.child import Writer
 from tests.bench.devices import node
 from tests.bench.figures import Figure
+from tests.bench.kernel.child import Writer
 from tests.support.redis import PrivateRedis
 
 NODE = "devices"

@@ -24,9 +24,9 @@ from chronolet.kernel.storage.store import Head, Snapshot
 from chronolet_schemas import codec, pod
 from chronolet_schemas.envelope import START, Entry, Event, Position, Record
 from chronolet_schemas.keys import Shard
-from tests.bench.child import Writer
 from tests.bench.devices import node
 from tests.bench.figures import Figure
+from tests.bench.kernel.child import Writer
 from tests.support.redis import PrivateRedis
 
 NODE = "replayed"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench.child import REPOSITORY
+from tests.bench.kernel.child import REPOSITORY
 from tests.support import scratch
 from tests.support.docker import PrivateDocker, private_docker
 from tests.support.images import BUSYBOX

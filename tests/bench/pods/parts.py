@@ -17,8 +17,8 @@ from chronolet_schemas import codec, pleg, registry
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import shard_for, shards_of
 from tests.bench.bare_docker import MANY_WORKERS, WORKERS, Bare
-from tests.bench.child import Writer
 from tests.bench.figures import Figure
+from tests.bench.kernel.child import Writer
 from tests.bench.pods.agent import NODE, Agent
 from tests.support import scratch
 

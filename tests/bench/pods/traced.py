@@ -12,7 +12,7 @@ import sys
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import pod, registry
 from chronolet_schemas.envelope import Position
-from tests.bench.child import REPOSITORY
+from tests.bench.kernel.child import REPOSITORY
 from tests.bench.pods.agent import NODE, Agent
 
 _STARTED = registry.type_of(pod.ContainerStarted)

@@ -18,7 +18,7 @@ import redis
 from chronolet.rules.probes.periods import ANNOTATION
 from chronolet_schemas.keys import Keys
 from tests.bench.figures import Figure
-from tests.bench.idle import cpu_seconds
+from tests.bench.kernel.idle import cpu_seconds
 from tests.bench.pods.agent import NODE, Agent
 from tests.bench.pods.churn import containers
 from tests.support import scratch

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import hop, idle, replay, writing
 from tests.bench.figures import Figure
+from tests.bench.kernel import hop, idle, replay, writing
 from tests.support.redis import PrivateRedis, private_redis
 
 Part = Callable[[PrivateRedis, Path, bool], list[Figure]]

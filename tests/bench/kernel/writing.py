@@ -16,9 +16,9 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import FIELDS
 from chronolet_schemas.keys import Shard
-from tests.bench import gauge
-from tests.bench.child import Child, Writer, begin, hosting
 from tests.bench.figures import Figure, interleaved
+from tests.bench.kernel import gauge
+from tests.bench.kernel.child import Child, Writer, begin, hosting
 
 NODE = "writing"
 BATCH = 100

@@ -18,16 +18,16 @@ from chronolet.kernel.storage.store import Acquired, Committed, Step
 from chronolet_schemas import codec, kernel, registry
 from chronolet_schemas.envelope import Position, Record
 from chronolet_schemas.keys import Shard
-from tests.bench import gauge
+from tests.bench.kernel import gauge
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class Child:
     """One kernel process. `lines` are read as they come."""
 
     def __init__(self, url: str, node: str, kinds: Sequence[str], locks: Path) -> None:
-        command = [sys.executable, "-m", "tests.bench.kernel_process", url, node, ",".join(kinds), str(locks)]
+        command = [sys.executable, "-m", "tests.bench.kernel.process", url, node, ",".join(kinds), str(locks)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY)
 
     @property

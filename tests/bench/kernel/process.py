@@ -1,6 +1,6 @@
 """A process of its own with the real kernel in it: the guinea pigs of `gauge`, as the agent hosts its kinds.
 
-    python -m tests.bench.kernel_process URL NODE KINDS LOCKS
+    python -m tests.bench.kernel.process URL NODE KINDS LOCKS
 
 Input: its arguments. Output: `running <monotonic ns>`, then what the jobs' effects write. SIGTERM is a clean stop.
 Next: `child`, which starts it.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.storage.redis.store import RedisStore
-from tests.bench import gauge
+from tests.bench.kernel import gauge
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chronolet.kernel.storage.redis.store import RedisStore
-from tests.bench.child import begin, hosting
 from tests.bench.figures import Figure
+from tests.bench.kernel.child import begin, hosting
 
 NODE = "idle"
 _TICKS = os.sysconf("SC_CLK_TCK")

@@ -1,6 +1,6 @@
 """Any other agent: whatever a command starts.
 
-Input: a command, an engine. Output: an agent that can be measured as chronolet is. Next: `beside`.
+Input: a command, an engine. Output: an agent that can be measured as chronolet is. Next: `other_agents`.
 
 The command is run by bash in the engine's network. In it stand
 

@@ -16,9 +16,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 
-from tests.bench.beside import rows
-from tests.bench.beside.other import NAME, SECOND, Other
 from tests.bench.figures import Figure
+from tests.bench.other_agents import rows
+from tests.bench.other_agents.other import NAME, SECOND, Other
 from tests.bench.pods import attempted
 from tests.bench.pods.agent import AnyAgent, on
 from tests.support.docker import private_docker

@@ -21,9 +21,9 @@ from chronolet.kernel.storage.store import Head
 from chronolet_schemas import codec, registry
 from chronolet_schemas.envelope import START, Entry, Position
 from chronolet_schemas.keys import Keys, Shard
-from tests.bench import gauge
-from tests.bench.child import Child, Writer, begin
 from tests.bench.figures import Figure, interleaved
+from tests.bench.kernel import gauge
+from tests.bench.kernel.child import Child, Writer, begin
 from tests.support import scratch
 
 NODE = "replay"

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from chronolet_schemas.envelope import Entry, Position
-from tests.bench.child import REPOSITORY
+from tests.bench.kernel.child import REPOSITORY
 from tests.bench.pods import profile
 
 BUSY = """

@@ -17,9 +17,9 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard
-from tests.bench import gauge
-from tests.bench.child import Writer, begin, hosting
 from tests.bench.figures import Figure
+from tests.bench.kernel import gauge
+from tests.bench.kernel.child import Writer, begin, hosting
 
 NODE = "hop"
 HOPS = 50

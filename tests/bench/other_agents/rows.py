@@ -1,6 +1,6 @@
 """The table's rows: what each is taken from, and what it may be in relation to the other agent's.
 
-Input: what `agent_bench` found in some turns of each agent. Output: figures. Next: `beside`.
+Input: what `agent_bench` found in some turns of each agent. Output: figures. Next: `other_agents`.
 
 A row is a percentile of all samples of all turns together, for a single turn proves little.
 """

@@ -4,8 +4,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from tests.bench.beside import named, rows
-from tests.bench.beside.other import Other
+from tests.bench.other_agents import named, rows
+from tests.bench.other_agents.other import Other
 from tests.support.docker import PrivateDocker
 
 
