@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.rules.test_validation import of
+from tests.rules.validation.test_validation import of
 
 
 def of_one(spec: dict[str, Any] | None = None, **fields: Any) -> list[str]:
