@@ -32,6 +32,7 @@ LEFT_OUT = ("tests/deciders", "tests/rules")
 BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
 """Folders whose files are units; elsewhere a folder is one."""
 LONGEST_FIRST = (
+    "tests/corpus/extra",
     "tests/corpus",
     "tests/e2e/chaos",
     "tests/e2e/test_probe_soak.py",

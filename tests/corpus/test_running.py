@@ -17,10 +17,10 @@ from chronolet.pod.status.status import plain_status
 from chronolet.ports.runtime import labels
 from tests.corpus import images
 from tests.corpus.expected import CONFIG_ERROR, EXPECTED, Taken
+from tests.corpus.extra.pods import hooks, probes
 from tests.corpus.looks import Look
 from tests.corpus.manifests import batches, content, paths, rewritten
 from tests.corpus.manifests import images as images_of
-from tests.corpus.own import hooks, probes
 from tests.corpus.seen import differences
 from tests.corpus.standing import stands_as
 from tests.e2e.node import Node, running_node

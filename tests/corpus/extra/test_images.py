@@ -2,20 +2,20 @@
 
 import pytest
 
+from tests.corpus.extra.pods import AppliedPods, add_container, add_pod
 from tests.corpus.images import UNREACHABLE
-from tests.corpus.own import Ran, joins, own
 
 pytestmark = pytest.mark.docker
 
 
-IMAGES = own("images")
+IMAGES = add_pod("images")
 
 
 def stays(name: str, image: str, policy: str = "") -> tuple[str, str]:
     """A container of that image."""
     given = {"imagePullPolicy": policy} if policy else {}
     command = ["/bin/sh", "-c", "echo end; sleep 3600"]
-    return joins(IMAGES, {"name": name, "image": image, "command": command, **given})
+    return add_container(IMAGES, {"name": name, "image": image, "command": command, **given})
 
 
 IS_THERE = [
@@ -35,19 +35,19 @@ NO_NAME = stays("no-image-name", "No/Such:Name:1")
 
 
 @pytest.mark.parametrize("place", IS_THERE)
-def test_an_image_that_is_there_is_taken(ran: Ran, place: tuple[str, str]) -> None:
-    assert ran.output(*place) == ""
+def test_an_image_that_is_there_is_taken(pods: AppliedPods, place: tuple[str, str]) -> None:
+    assert pods.output(*place) == ""
 
 
 @pytest.mark.parametrize("place", IS_PULLED)
-def test_an_image_that_is_to_be_pulled_is_asked_for(ran: Ran, place: tuple[str, str]) -> None:
-    assert "Pulling image" in ran.told("Pulling", *place)
-    assert 'Back-off pulling image "localhost:1/corpus/shell' in ran.waits("ImagePullBackOff", *place)
+def test_an_image_that_is_to_be_pulled_is_asked_for(pods: AppliedPods, place: tuple[str, str]) -> None:
+    assert "Pulling image" in pods.event_message("Pulling", *place)
+    assert 'Back-off pulling image "localhost:1/corpus/shell' in pods.waits("ImagePullBackOff", *place)
 
 
-def test_an_image_that_is_never_to_be_pulled(ran: Ran) -> None:
-    assert "is not present with pull policy of Never" in ran.waits("ErrImageNeverPull", *NEVER)
+def test_an_image_that_is_never_to_be_pulled(pods: AppliedPods) -> None:
+    assert "is not present with pull policy of Never" in pods.waits("ErrImageNeverPull", *NEVER)
 
 
-def test_a_name_that_no_image_can_have(ran: Ran) -> None:
-    assert "couldn't parse image" in ran.waits("InvalidImageName", *NO_NAME)
+def test_a_name_that_no_image_can_have(pods: AppliedPods) -> None:
+    assert "couldn't parse image" in pods.waits("InvalidImageName", *NO_NAME)

@@ -5,24 +5,24 @@ from typing import Final
 
 import pytest
 
-from tests.corpus.own import Ran, own, says
+from tests.corpus.extra.pods import AppliedPods, add_pod, script
 
 pytestmark = pytest.mark.docker
 
 MIB: Final = 1 << 20
 CGROUPS: Final = Path("/sys/fs/cgroup")
 
-WHOLE = own(
+WHOLE = add_pod(
     "whole",
-    says("app", "true"),
+    script("app", "true"),
     resources={"requests": {"cpu": "250m", "memory": "16Mi"}, "limits": {"cpu": "500m", "memory": "32Mi"}},
     overhead={"cpu": "100m", "memory": "8Mi"},
 )
 
 
-def test_what_a_whole_pod_may_use_is_its_cgroups(ran: Ran) -> None:
-    assert ran.output(WHOLE) == ""
-    parent = ran.inspected(WHOLE)["app"]["HostConfig"]["CgroupParent"].lstrip("/")
+def test_what_a_whole_pod_may_use_is_its_cgroups(pods: AppliedPods) -> None:
+    assert pods.output(WHOLE) == ""
+    parent = pods.inspected(WHOLE)["app"]["HostConfig"]["CgroupParent"].lstrip("/")
     memory, cpu = CGROUPS / "memory" / parent, CGROUPS / "cpu" / parent
     assert int((memory / "memory.limit_in_bytes").read_text()) == (32 + 8) * MIB
     assert int((cpu / "cpu.cfs_quota_us").read_text()) == 60_000

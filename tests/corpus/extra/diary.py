@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.corpus.own import Ran, on_host
+from tests.corpus.extra.pods import AppliedPods, host_volume
 from tests.e2e.node import shell
 
 DIARY: Final = [{"name": "diary", "mountPath": "/diary"}]
-DIARY_VOLUME: Final = [on_host("diary")]
+DIARY_VOLUME: Final = [host_volume("diary")]
 
 
-def writes(name: str, then: str = "sleep 3600 & wait", **more: Any) -> dict[str, Any]:
+def diary_container(name: str, then: str = "sleep 3600 & wait", **more: Any) -> dict[str, Any]:
     """A container that notes its start in the pod's diary, and its end when it is asked to end."""
     script = f"trap 'echo -{name} >> /diary/lines; exit 0' TERM; echo +{name} >> /diary/lines; {then}"
     return shell(name, script, volumeMounts=DIARY, **more)
 
 
-def diary(ran: Ran, name: str) -> list[str]:
+def diary(pods: AppliedPods, name: str) -> list[str]:
     """The lines so far, in the order in which they were written."""
-    path = ran.place(name) / "lines"
+    path = pods.place(name) / "lines"
     return path.read_text().split() if path.exists() else []
 
 
-def deleted(ran: Ran, name: str) -> None:
+def delete_pod(pods: AppliedPods, name: str) -> None:
     """Delete the pod and wait for its end."""
-    said = ran.node.chronolet("delete", "pod", name)
+    said = pods.node.chronolet("delete", "pod", name)
     assert said.status == 0, said

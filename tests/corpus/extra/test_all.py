@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.corpus.expected import EXPECTED, Taken
+from tests.corpus.extra.pods import PODS
 from tests.corpus.fields import fields
 from tests.corpus.manifests import content, paths
-from tests.corpus.own import PODS
 
 pytestmark = pytest.mark.corpus
 
@@ -38,7 +38,7 @@ ELSEWHERE = {
     "containers.resources.requests.*/*",
     # A machine that has some: tests/setup/cgroup2_checks.py.
     *(f"{whose}resources.{side}.hugepages-*" for whose in ("", "containers.") for side in ("limits", "requests")),
-    # Put into a pod that runs already: test_own_lives.
+    # Put into a pod that runs already: test_lives.
     "containers.targetContainerName",
     # The worker is the one of preStop; before its start is over nothing here answers for sure.
     "containers.lifecycle.postStart.httpGet",
@@ -58,8 +58,8 @@ def test_every_honoured_field_is_in_a_pod_that_runs() -> None:
 
 
 def _manifests() -> Iterator[Any]:
-    for module in Path(__file__).parent.glob("test_own_*.py"):
-        importlib.import_module(f"tests.corpus.{module.stem}")
+    for module in Path(__file__).parent.glob("test_*.py"):
+        importlib.import_module(f"tests.corpus.extra.{module.stem}")
     yield from (one.manifest for one in PODS.values())
     for file, expected in EXPECTED.items():
         if isinstance(expected, Taken) and not expected.blocks:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus.own import Ran, joins, on_host, own, says
+from tests.corpus.extra.pods import AppliedPods, add_container, add_pod, host_volume, script
 
 pytestmark = pytest.mark.docker
 
@@ -43,13 +43,13 @@ KINDS = {
 }
 """hostPath's types: what fits, and how a shell tests for it."""
 
-FITTING = own(
-    "fits", volumes=[on_host(kind.lower(), kind, f"/{what}") for kind, (what, _) in KINDS.items()], prepare=furnish
+FITTING = add_pod(
+    "fits", volumes=[host_volume(kind.lower(), kind, f"/{what}") for kind, (what, _) in KINDS.items()], prepare=furnish
 )
 FITS = {
-    kind: joins(
+    kind: add_container(
         FITTING,
-        says(
+        script(
             kind.lower(),
             f"test {test} /v && echo yes",
             volumeMounts=[{"name": kind.lower(), "mountPath": "/v"}],
@@ -58,78 +58,78 @@ FITS = {
     for kind, (_, test) in KINDS.items()
 }
 UNFIT = {
-    kind: own(
+    kind: add_pod(
         f"unfit-{kind.lower()}",
-        says("app", "true", volumeMounts=AT),
-        volumes=[on_host("v", kind, "/folder" if test != "-d" else "/file")],
+        script("app", "true", volumeMounts=AT),
+        volumes=[host_volume("v", kind, "/folder" if test != "-d" else "/file")],
         prepare=furnish,
     )
     for kind, (_, test) in KINDS.items()
 }
 ABSENT = {
-    kind: own(
+    kind: add_pod(
         f"absent-{kind.lower()}",
-        says("app", "true", volumeMounts=AT),
-        volumes=[on_host("v", kind, "/nothing")],
+        script("app", "true", volumeMounts=AT),
+        volumes=[host_volume("v", kind, "/nothing")],
     )
     for kind in KINDS
     if not kind.endswith("OrCreate")
 }
 MADE = {
-    kind: own(
+    kind: add_pod(
         f"made-{kind.lower()}",
-        says("app", f"test {test} /v && stat -c %a /v", volumeMounts=AT),
-        volumes=[on_host("v", kind, "/nothing")],
+        script("app", f"test {test} /v && stat -c %a /v", volumeMounts=AT),
+        volumes=[host_volume("v", kind, "/nothing")],
     )
     for kind, test in (("DirectoryOrCreate", "-d"), ("FileOrCreate", "-f"))
 }
-READ_ONLY = own(
+READ_ONLY = add_pod(
     "read-only-mount",
-    says("app", "cat /v/word; touch /v/new && echo written", volumeMounts=[{**AT[0], "readOnly": True}]),
-    volumes=[on_host("v", path="/folder")],
+    script("app", "cat /v/word; touch /v/new && echo written", volumeMounts=[{**AT[0], "readOnly": True}]),
+    volumes=[host_volume("v", path="/folder")],
     prepare=furnish,
 )
-EMPTY = own(
+EMPTY = add_pod(
     "empty",
-    says("app", "ls -A /v; stat -c %a /v; touch /v/new; until test -e /v/other; do sleep 0.1; done", volumeMounts=AT),
-    says("beside", "until test -e /v/new; do sleep 0.1; done; touch /v/other; ls /v", volumeMounts=AT),
+    script("app", "ls -A /v; stat -c %a /v; touch /v/new; until test -e /v/other; do sleep 0.1; done", volumeMounts=AT),
+    script("beside", "until test -e /v/new; do sleep 0.1; done; touch /v/other; ls /v", volumeMounts=AT),
     volumes=[{"name": "v", "emptyDir": {}}],
 )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_path_of_the_host_that_is_what_it_should_be(ran: Ran, kind: str) -> None:
-    assert ran.output(*FITS[kind]) == "yes\n"
+def test_a_path_of_the_host_that_is_what_it_should_be(pods: AppliedPods, kind: str) -> None:
+    assert pods.output(*FITS[kind]) == "yes\n"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_path_of_the_host_that_is_something_else(ran: Ran, kind: str) -> None:
-    told = ran.told("FailedMount", UNFIT[kind])
+def test_a_path_of_the_host_that_is_something_else(pods: AppliedPods, kind: str) -> None:
+    told = pods.event_message("FailedMount", UNFIT[kind])
     assert 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: ' in told
-    assert ran.waits("ContainerCreating", UNFIT[kind]) == ""
-    assert "app" not in ran.inspected(UNFIT[kind])
+    assert pods.waits("ContainerCreating", UNFIT[kind]) == ""
+    assert "app" not in pods.inspected(UNFIT[kind])
 
 
 @pytest.mark.parametrize("kind", ABSENT)
-def test_a_path_of_the_host_that_is_not_there(ran: Ran, kind: str) -> None:
-    told = ran.told("FailedMount", ABSENT[kind])
+def test_a_path_of_the_host_that_is_not_there(pods: AppliedPods, kind: str) -> None:
+    told = pods.event_message("FailedMount", ABSENT[kind])
     assert 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: ' in told
-    assert not (ran.place(ABSENT[kind]) / "nothing").exists()
+    assert not (pods.place(ABSENT[kind]) / "nothing").exists()
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("DirectoryOrCreate", "755"), ("FileOrCreate", "644")])
-def test_a_path_of_the_host_that_is_made(ran: Ran, kind: str, mode: str) -> None:
-    assert ran.output(MADE[kind]) == f"{mode}\n"
-    assert (ran.place(MADE[kind]) / "nothing").exists()
+def test_a_path_of_the_host_that_is_made(pods: AppliedPods, kind: str, mode: str) -> None:
+    assert pods.output(MADE[kind]) == f"{mode}\n"
+    assert (pods.place(MADE[kind]) / "nothing").exists()
 
 
-def test_a_mount_that_is_only_read(ran: Ran) -> None:
-    assert "written" not in ran.output(READ_ONLY)
-    assert "found" in ran.output(READ_ONLY)
-    assert ran.differences(READ_ONLY) == ran.differences(FITTING) == []
+def test_a_mount_that_is_only_read(pods: AppliedPods) -> None:
+    assert "written" not in pods.output(READ_ONLY)
+    assert "found" in pods.output(READ_ONLY)
+    assert pods.differences(READ_ONLY) == pods.differences(FITTING) == []
 
 
-def test_an_empty_folder_that_two_containers_share(ran: Ran) -> None:
-    assert ran.output(EMPTY) == "777\n"
-    assert ran.output(EMPTY, "beside") == "new\nother\n"
-    assert ran.differences(EMPTY) == []
+def test_an_empty_folder_that_two_containers_share(pods: AppliedPods) -> None:
+    assert pods.output(EMPTY) == "777\n"
+    assert pods.output(EMPTY, "beside") == "new\nother\n"
+    assert pods.differences(EMPTY) == []

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.corpus import images
-from tests.corpus.own import Ran, joins, own, says
+from tests.corpus.extra.pods import AppliedPods, add_container, add_pod, script
 from tests.support.scratch import HANG_SECONDS
 
 pytestmark = pytest.mark.docker
 
-COMMANDS = own("commands", enableServiceLinks=False)
-EXPANDED = joins(
+COMMANDS = add_pod("commands", enableServiceLinks=False)
+EXPANDED = add_container(
     COMMANDS,
     {
         "name": "expanded",
@@ -19,7 +19,7 @@ EXPANDED = joins(
         "env": [{"name": "FIRST", "value": "one"}, {"name": "LATER", "value": "$(FIRST) and $(BEHIND), $$(FIRST)"}],
     },
 )
-EXPANDED_COMMAND = joins(
+EXPANDED_COMMAND = add_container(
     COMMANDS,
     {
         "name": "expanded-command",
@@ -28,15 +28,15 @@ EXPANDED_COMMAND = joins(
         "env": [{"name": "SHELL", "value": "/bin/sh"}, {"name": "WORD", "value": "said"}],
     },
 )
-ELSEWHERE = joins(COMMANDS, says("elsewhere", "pwd", workingDir="/tmp/made/for/it"))
-NAMED = own("named-as-its-pod", says("app", "hostname; cat /proc/sys/kernel/hostname"))
-SAME_VARIABLE = joins(
+ELSEWHERE = add_container(COMMANDS, script("elsewhere", "pwd", workingDir="/tmp/made/for/it"))
+NAMED = add_pod("named-as-its-pod", script("app", "hostname; cat /proc/sys/kernel/hostname"))
+SAME_VARIABLE = add_container(
     COMMANDS,
-    says("variable-twice", "echo $WORD", env=[{"name": "WORD", "value": "first"}, {"name": "WORD", "value": "last"}]),
+    script("variable-twice", "echo $WORD", env=[{"name": "WORD", "value": "first"}, {"name": "WORD", "value": "last"}]),
 )
-TELLS = own(
+TELLS = add_pod(
     "tells-of-itself",
-    says(
+    script(
         "app",
         "cat /info/name; echo; cat /info/labels; echo; cat /info/limit; echo; stat -L -c %a /info/name /info/limit;"
         "echo $SIZE $WHERE",
@@ -66,9 +66,9 @@ TELLS = own(
         }
     ],
 )
-PORTS = own(
+PORTS = add_pod(
     "ports",
-    says(
+    script(
         "app",
         "mkdir /page; echo published > /page/index.html; httpd -p 8000 -h /page",
         ports=[
@@ -79,35 +79,35 @@ PORTS = own(
 )
 
 
-def test_references_to_variables_in_arguments_and_values(ran: Ran) -> None:
+def test_references_to_variables_in_arguments_and_values(pods: AppliedPods) -> None:
     # The first argument is the shell's own name; a shell shows what it was given and expands no reference of these.
-    said = ran.output(*EXPANDED).splitlines()
+    said = pods.output(*EXPANDED).splitlines()
     assert said[:6] == ["oneone", "$(FIRST)", "$(NOBODY)", "one and $(BEHIND), $(FIRST)", "a $(FIRST", "$FIRST"]
     assert said[6:] == ["one and $(BEHIND), $(FIRST)"]
 
 
-def test_references_to_variables_in_a_command(ran: Ran) -> None:
-    assert ran.output(*EXPANDED_COMMAND) == "said\n"
+def test_references_to_variables_in_a_command(pods: AppliedPods) -> None:
+    assert pods.output(*EXPANDED_COMMAND) == "said\n"
 
 
-def test_the_folder_that_it_begins_in_is_made(ran: Ran) -> None:
-    assert ran.output(*ELSEWHERE) == "/tmp/made/for/it\n"
+def test_the_folder_that_it_begins_in_is_made(pods: AppliedPods) -> None:
+    assert pods.output(*ELSEWHERE) == "/tmp/made/for/it\n"
 
 
-def test_the_last_of_two_variables_of_one_name_counts(ran: Ran) -> None:
-    assert ran.output(*SAME_VARIABLE) == "last\n"
+def test_the_last_of_two_variables_of_one_name_counts(pods: AppliedPods) -> None:
+    assert pods.output(*SAME_VARIABLE) == "last\n"
 
 
-def test_a_pod_is_its_own_host(ran: Ran) -> None:
-    assert ran.output(NAMED) == "named-as-its-pod\nnamed-as-its-pod\n"
+def test_a_pod_is_its_own_host(pods: AppliedPods) -> None:
+    assert pods.output(NAMED) == "named-as-its-pod\nnamed-as-its-pod\n"
 
 
-def test_what_a_container_is_told_of_its_pod(ran: Ran) -> None:
-    assert ran.output(TELLS) == 'tells-of-itself\none="two"\n64\n440\n400\n64 default\n'
-    assert ran.differences(TELLS) == []
+def test_what_a_container_is_told_of_its_pod(pods: AppliedPods) -> None:
+    assert pods.output(TELLS) == 'tells-of-itself\none="two"\n64\n440\n400\n64 default\n'
+    assert pods.differences(TELLS) == []
 
 
-def test_ports_of_the_node(ran: Ran) -> None:
-    assert ran.output(PORTS) == ""
-    assert ran.node.engine.namespace.http(18082, timeout=HANG_SECONDS).body == b"published\n"
-    assert ran.differences(PORTS) == []
+def test_ports_of_the_node(pods: AppliedPods) -> None:
+    assert pods.output(PORTS) == ""
+    assert pods.node.engine.namespace.http(18082, timeout=HANG_SECONDS).body == b"published\n"
+    assert pods.differences(PORTS) == []

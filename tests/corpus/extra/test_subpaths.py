@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus.own import Ran, joins, on_host, own, says
+from tests.corpus.extra.pods import AppliedPods, add_container, add_pod, host_volume, script
 
 pytestmark = pytest.mark.docker
 
@@ -24,12 +24,12 @@ def furnish(place: Path) -> None:
     (volume / "stays").symlink_to("kept")
 
 
-PARTS = own("parts", volumes=[on_host("v", path="/in"), {"name": "e", "emptyDir": {}}], prepare=furnish)
+PARTS = add_pod("parts", volumes=[host_volume("v", path="/in"), {"name": "e", "emptyDir": {}}], prepare=furnish)
 
 
-def mounts(name: str, script: str, *parts: dict[str, Any], **more: Any) -> tuple[str, str]:
+def mounts(name: str, lines: str, *parts: dict[str, Any], **more: Any) -> tuple[str, str]:
     """A container that mounts these parts of the volume `v`, or of another."""
-    return joins(PARTS, says(name, script, volumeMounts=[{"name": "v", **part} for part in parts], **more))
+    return add_container(PARTS, script(name, lines, volumeMounts=[{"name": "v", **part} for part in parts], **more))
 
 
 PART = mounts(
@@ -51,15 +51,15 @@ ESCAPES = {
     part: mounts(f"escape-{number}", "cat /part /part/secret", {"mountPath": "/part", "subPath": part})
     for number, part in enumerate(("absolute", "relative", "file", "kept/up", "relative/made/below"))
 }
-MEMORY = own(
+MEMORY = add_pod(
     "memory",
-    says(
+    script(
         "app",
         "grep ' /m ' /proc/mounts | cut -d ' ' -f 1,3; stat -c %a /m; touch /m/new;"
         "until test -e /m/other; do sleep 0.1; done",
         volumeMounts=[{"name": "m", "mountPath": "/m"}],
     ),
-    says(
+    script(
         "beside",
         "until test -e /m/new; do sleep 0.1; done; touch /m/other; df -k /small | tail -1 | awk '{print $2}'",
         volumeMounts=[{"name": "m", "mountPath": "/m"}, {"name": "small", "mountPath": "/small"}],
@@ -71,32 +71,32 @@ MEMORY = own(
 )
 
 
-def test_a_part_of_a_volume(ran: Ran) -> None:
-    assert ran.output(*PART) == "kept\nkept\nup\nword\n"
+def test_a_part_of_a_volume(pods: AppliedPods) -> None:
+    assert pods.output(*PART) == "kept\nkept\nup\nword\n"
 
 
-def test_a_part_that_is_not_there_is_made(ran: Ran) -> None:
-    assert ran.output(*MADE) == ""
-    assert ran.output(*BESIDE) == ""
+def test_a_part_that_is_not_there_is_made(pods: AppliedPods) -> None:
+    assert pods.output(*MADE) == ""
+    assert pods.output(*BESIDE) == ""
 
 
-def test_a_part_named_by_a_variable(ran: Ran) -> None:
-    assert ran.output(*EXPANDED) == "kept\n"
+def test_a_part_named_by_a_variable(pods: AppliedPods) -> None:
+    assert pods.output(*EXPANDED) == "kept\n"
 
 
-def test_a_part_by_a_link_that_stays_in_the_volume(ran: Ran) -> None:
-    assert ran.output(*LINK_INSIDE) == "kept\n"
+def test_a_part_by_a_link_that_stays_in_the_volume(pods: AppliedPods) -> None:
+    assert pods.output(*LINK_INSIDE) == "kept\n"
 
 
 @pytest.mark.parametrize("part", ESCAPES)
-def test_a_part_by_a_link_that_leads_out_of_the_volume(ran: Ran, part: str) -> None:
+def test_a_part_by_a_link_that_leads_out_of_the_volume(pods: AppliedPods, part: str) -> None:
     pod, container = ESCAPES[part]
-    message = ran.waits("CreateContainerConfigError", pod, container)
+    message = pods.waits("CreateContainerConfigError", pod, container)
     assert f'failed to prepare subPath for volumeMount "v" of container "{container}"' in message
-    assert container not in ran.inspected(pod)
-    assert not (ran.place(pod) / "outside" / "made").exists()
+    assert container not in pods.inspected(pod)
+    assert not (pods.place(pod) / "outside" / "made").exists()
 
 
-def test_memory_as_a_volume(ran: Ran) -> None:
-    assert ran.output(MEMORY) == "tmpfs tmpfs\n777\n"
-    assert ran.output(MEMORY, "beside") == "1024\n"
+def test_memory_as_a_volume(pods: AppliedPods) -> None:
+    assert pods.output(MEMORY) == "tmpfs tmpfs\n777\n"
+    assert pods.output(MEMORY, "beside") == "1024\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus.own import Ran, joins, own, says
+from tests.corpus.extra.pods import AppliedPods, add_container, add_pod, script
 
 pytestmark = pytest.mark.docker
 
@@ -20,24 +20,24 @@ def status_of(*names: str) -> str:
     return f"grep -E '^({'|'.join(names)}):' /proc/self/status | tr -d '\\t'"
 
 
-RIGHTS = own("rights", volumes=[{"name": "v", "emptyDir": {}}])
+RIGHTS = add_pod("rights", volumes=[{"name": "v", "emptyDir": {}}])
 
 
-def has(name: str, script: str, **context: Any) -> tuple[str, str]:
+def has(name: str, lines: str, **context: Any) -> tuple[str, str]:
     """A container that has this security context, in a pod that has none."""
-    return joins(RIGHTS, says(name, script, volumeMounts=AT, securityContext=context))
+    return add_container(RIGHTS, script(name, lines, volumeMounts=AT, securityContext=context))
 
 
-def pod_has(name: str, script: str, pod: Any, **context: Any) -> tuple[str, str]:
+def pod_has(name: str, lines: str, pod: Any, **context: Any) -> tuple[str, str]:
     """A pod that has a security context, with one container."""
-    return joins(own(name, securityContext=pod), says("app", script, securityContext=context))
+    return add_container(add_pod(name, securityContext=pod), script("app", lines, securityContext=context))
 
 
 USER = has("user", "id -u; id -g", runAsUser=1000, runAsGroup=2000)
-POD_USER = own(
+POD_USER = add_pod(
     "pod-user",
-    says("app", "id -u; id -g; id -G"),
-    says("other", "id -u; id -g", securityContext={"runAsUser": 1001}),
+    script("app", "id -u; id -g; id -G"),
+    script("other", "id -u; id -g", securityContext={"runAsUser": 1001}),
     securityContext={
         "runAsUser": 1000,
         "runAsGroup": 2000,
@@ -45,9 +45,9 @@ POD_USER = own(
         "seLinuxOptions": {"user": "system_u", "role": "system_r", "type": "spc_t", "level": "s0"},
     },
 )
-GROUP_OF_FILES = own(
+GROUP_OF_FILES = add_pod(
     "group-of-files",
-    says("app", "id -G; stat -c '%g %A' /v; touch /v/new && stat -c '%u %g' /v/new", volumeMounts=AT),
+    script("app", "id -G; stat -c '%g %A' /v; touch /v/new && stat -c '%u %g' /v/new", volumeMounts=AT),
     securityContext={"runAsUser": 1000, "runAsGroup": 2000, "fsGroup": 4000, "fsGroupChangePolicy": "OnRootMismatch"},
     volumes=[{"name": "v", "emptyDir": {}}],
 )
@@ -92,96 +92,96 @@ def may_have_all_capabilities() -> bool:
     return bool(int(bounding.split()[1], 16) >> _SYS_RESOURCE & 1)
 
 
-def test_a_user_and_a_group(ran: Ran) -> None:
-    assert ran.output(*USER) == "1000\n2000\n"
+def test_a_user_and_a_group(pods: AppliedPods) -> None:
+    assert pods.output(*USER) == "1000\n2000\n"
 
 
-def test_the_pods_user_and_a_containers_own(ran: Ran) -> None:
-    user, group, groups = ran.output(POD_USER).splitlines()
+def test_the_pods_user_and_a_containers_own(pods: AppliedPods) -> None:
+    user, group, groups = pods.output(POD_USER).splitlines()
     assert (user, group, sorted(groups.split())) == ("1000", "2000", ["2000", "3000", "3001"])
-    assert ran.output(POD_USER, "other") == "1001\n2000\n"
+    assert pods.output(POD_USER, "other") == "1001\n2000\n"
 
 
-def test_the_group_that_a_volumes_files_have(ran: Ran) -> None:
-    groups, folder, file = ran.output(GROUP_OF_FILES).splitlines()
+def test_the_group_that_a_volumes_files_have(pods: AppliedPods) -> None:
+    groups, folder, file = pods.output(GROUP_OF_FILES).splitlines()
     assert "4000" in groups.split()
     assert folder == "4000 drwxrwsrwx"
     assert file == "1000 4000"
 
 
-def test_a_user_that_is_not_root(ran: Ran) -> None:
-    assert ran.output(*NON_ROOT) == "1000\n"
+def test_a_user_that_is_not_root(pods: AppliedPods) -> None:
+    assert pods.output(*NON_ROOT) == "1000\n"
 
 
-def test_an_image_that_would_run_as_root(ran: Ran) -> None:
-    message = ran.waits("CreateContainerConfigError", *ROOT_BY_IMAGE)
+def test_an_image_that_would_run_as_root(pods: AppliedPods) -> None:
+    message = pods.waits("CreateContainerConfigError", *ROOT_BY_IMAGE)
     assert "container has runAsNonRoot and image will run as root" in message
 
 
-def test_root_by_name_where_root_may_not_be(ran: Ran) -> None:
-    message = ran.waits("CreateContainerConfigError", *ROOT_BY_USER)
+def test_root_by_name_where_root_may_not_be(pods: AppliedPods) -> None:
+    message = pods.waits("CreateContainerConfigError", *ROOT_BY_USER)
     assert "container's runAsUser breaks non-root policy" in message
 
 
-def test_a_root_that_is_only_read(ran: Ran) -> None:
-    assert ran.output(*READ_ONLY_ROOT).splitlines()[-1] == "kept"
-    assert "Read-only file system" in ran.output(*READ_ONLY_ROOT)
+def test_a_root_that_is_only_read(pods: AppliedPods) -> None:
+    assert pods.output(*READ_ONLY_ROOT).splitlines()[-1] == "kept"
+    assert "Read-only file system" in pods.output(*READ_ONLY_ROOT)
 
 
-def test_capabilities(ran: Ran) -> None:
+def test_capabilities(pods: AppliedPods) -> None:
     nothing = "0" * 16
-    assert ran.output(*NO_CAPABILITIES) == f"CapEff:{nothing}\nCapBnd:{nothing}\n"
-    assert ran.output(*ONE_CAPABILITY) == f"CapEff:{1 << _NET_ADMIN:016x}\n"
+    assert pods.output(*NO_CAPABILITIES) == f"CapEff:{nothing}\nCapBnd:{nothing}\n"
+    assert pods.output(*ONE_CAPABILITY) == f"CapEff:{1 << _NET_ADMIN:016x}\n"
 
 
-def test_whether_rights_may_grow(ran: Ran) -> None:
-    assert ran.output(*NO_MORE_RIGHTS) == "NoNewPrivs:1\n"
-    assert ran.output(*MORE_RIGHTS) == "NoNewPrivs:0\n"
+def test_whether_rights_may_grow(pods: AppliedPods) -> None:
+    assert pods.output(*NO_MORE_RIGHTS) == "NoNewPrivs:1\n"
+    assert pods.output(*MORE_RIGHTS) == "NoNewPrivs:0\n"
 
 
-def test_a_filter_of_system_calls(ran: Ran) -> None:
-    assert ran.output(*UNCONFINED) == "Seccomp:0\n"
-    assert ran.output(*CONFINED) == "Seccomp:2\n"
+def test_a_filter_of_system_calls(pods: AppliedPods) -> None:
+    assert pods.output(*UNCONFINED) == "Seccomp:0\n"
+    assert pods.output(*CONFINED) == "Seccomp:2\n"
     # Docker's own filter, as under a kubelet with seccompDefault.
-    assert ran.output(*UNSAID) == "Seccomp:2\n"
+    assert pods.output(*UNSAID) == "Seccomp:2\n"
 
 
-def test_a_filter_of_system_calls_of_the_nodes_own(ran: Ran) -> None:
+def test_a_filter_of_system_calls_of_the_nodes_own(pods: AppliedPods) -> None:
     """The profile was not there when the pod came: the container waits, and is tried again."""
-    assert "none.json" in ran.waits("CreateContainerError", *NO_PROFILE)
-    profile = ran.node.root / "seccomp" / "profiles" / "forbids.json"
+    assert "none.json" in pods.waits("CreateContainerError", *NO_PROFILE)
+    profile = pods.node.root / "seccomp" / "profiles" / "forbids.json"
     profile.parent.mkdir(parents=True)
     profile.write_text(json.dumps(FORBIDS))
-    assert ran.output(*PROFILE) == "touched\nmkdir: can't create directory '/tmp/folder': Operation not permitted\n"
+    assert pods.output(*PROFILE) == "touched\nmkdir: can't create directory '/tmp/folder': Operation not permitted\n"
 
 
-def test_a_profile_of_app_armor(ran: Ran) -> None:
+def test_a_profile_of_app_armor(pods: AppliedPods) -> None:
     enabled = Path("/sys/module/apparmor/parameters/enabled")
     if enabled.exists() and enabled.read_text().startswith("Y"):
-        assert ran.output(*APP_ARMOR) == ""
+        assert pods.output(*APP_ARMOR) == ""
     else:
-        message = ran.waits("CreateContainerConfigError", *APP_ARMOR)
+        message = pods.waits("CreateContainerConfigError", *APP_ARMOR)
         assert message == "Cannot enforce AppArmor: AppArmor is not enabled on the host"
 
 
-def test_a_parameter_of_the_kernel(ran: Ran) -> None:
-    assert ran.output(*SYSCTL).split() == ["20000", "30000"]
+def test_a_parameter_of_the_kernel(pods: AppliedPods) -> None:
+    assert pods.output(*SYSCTL).split() == ["20000", "30000"]
 
 
-def test_a_privileged_container_is_asked_for_and_says_where_the_machine_cannot(ran: Ran) -> None:
+def test_a_privileged_container_is_asked_for_and_says_where_the_machine_cannot(pods: AppliedPods) -> None:
     """Without CAP_SYS_RESOURCE of its own this machine cannot give it to a container: Docker's words are shown."""
     if may_have_all_capabilities():
-        assert ran.output(*PRIVILEGED) == "Seccomp:0\n"
+        assert pods.output(*PRIVILEGED) == "Seccomp:0\n"
     else:
-        ran.waits("CrashLoopBackOff", *PRIVILEGED)
-        ended = ran.container(*PRIVILEGED)["lastState"]["terminated"]
+        pods.waits("CrashLoopBackOff", *PRIVILEGED)
+        ended = pods.container(*PRIVILEGED)["lastState"]["terminated"]
         assert "unable to apply caps" in ended["message"], ended
         assert ended["message"].endswith(
             "; a privileged container needs every capability, and this node cannot give CAP_SYS_RESOURCE"
         ), ended
 
 
-def test_all_of_it_is_seen_in_docker(ran: Ran) -> None:
+def test_all_of_it_is_seen_in_docker(pods: AppliedPods) -> None:
     for pod in (RIGHTS, POD_USER, CONFINED[0]):
-        assert ran.differences(pod) == []
-    assert ran.inspected(RIGHTS)["privileged"]["HostConfig"]["Privileged"] is True
+        assert pods.differences(pod) == []
+    assert pods.inspected(RIGHTS)["privileged"]["HostConfig"]["Privileged"] is True
