@@ -1,7 +1,8 @@
-"""Cases of probes.json that are about asking once: what is asked, and what comes of the answer.
+"""Cases of probes.json about a single attempt: the request sent, and the reading of its answer.
 
-HTTP, TCP and gRPC are asked of real servers on this machine, whose address stands for the pod's; commands run on the
-shipped fake of the runtime. Time-outs are made shorter, and what comes after one does not come before the outcome.
+HTTP, TCP and gRPC probes go to real servers on this machine, whose address stands for the pod's; commands run on the
+shipped fake of the runtime. Time-outs are shortened; an answer that is later than its time-out is held until the
+reading is there.
 """
 
 from __future__ import annotations
@@ -34,16 +35,14 @@ from chronolet.prober.attempts import MOST_ATTEMPTS
 from chronolet.prober.targets import target
 from chronolet_schemas import kube_events
 from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, Probe
-from tests.conformance.drivers.probes import Ticks
-from tests.conformance.drivers.scripted_prober import ScriptedProber
+from tests.conformance.drivers.probes.decisions import Ticks
+from tests.conformance.drivers.probes.scripted_prober import ScriptedProber
 from tests.conformance.outcome import Case, differences
 from tests.support.probing import Server, running
 from tests.support.scratch import HANG_SECONDS
 
 _HERE = "127.0.0.1"
 _SHORTER = 10
-PATIENCE_SECONDS = HANG_SECONDS
-"""The time-out of a case that has none."""
 _REASON = b"HTTP/1.1 %d Word\r\n"
 
 
@@ -56,17 +55,19 @@ def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
         prober.stop()
 
 
-def _asked(asked: Target, given: Case, runtime: FakeRuntime | None = None) -> Reading:
-    """The outcome within the case's time-out."""
-    seconds = given["timeout_seconds"] / _SHORTER if "timeout_seconds" in given else PATIENCE_SECONDS
+def _probed(probed: Target, case: Case, runtime: FakeRuntime | None = None) -> Reading:
+    """The reading within the case's time-out; a case without one may set `patience_seconds`."""
+    given = case["given"]
+    patience = case.get("patience_seconds", HANG_SECONDS)
+    seconds = given["timeout_seconds"] / _SHORTER if "timeout_seconds" in given else patience
     found: queue.Queue[Reading] = queue.Queue()
     with _prober(runtime) as prober:
-        prober.soon(lambda: prober.begin(asked, seconds, found.put, lambda: True))
+        prober.soon(lambda: prober.begin(probed, seconds, found.put, lambda: True))
         return found.get(timeout=2 * HANG_SECONDS)
 
 
-def _told(reading: Reading) -> dict[str, Any]:
-    """As the vectors write it: an error stands next to a result. The decider says what is published, and the events."""
+def _shown(reading: Reading) -> dict[str, Any]:
+    """A reading in the form of the vectors, with the published result and the events from the decider."""
     decided = _decided(reading.result, reading.output)
     return {
         "result": "unknown" if reading.result == "error" else reading.result,
@@ -85,14 +86,14 @@ def _told(reading: Reading) -> dict[str, Any]:
 def _http_probe(case: Case) -> Iterable[str]:
     given, answers = case["given"], _answers(case["given"])
     assert given.get("answer_after_seconds", 1) > given.get("timeout_seconds", 0), (
-        "an answer that is in time is at once"
+        "an answer that is in time comes immediately"
     )
-    asked: list[bytes] = []
+    requests: list[bytes] = []
     over = threading.Event()
 
     def script(connection: socket.socket, request: bytes) -> None:
-        answer = answers[min(len(asked), len(answers) - 1)]
-        asked.append(request)
+        answer = answers[min(len(requests), len(answers) - 1)]
+        requests.append(request)
         if "answer_after_seconds" in given:
             over.wait(HANG_SECONDS)
         connection.sendall(answer.replace(b"10.0.0.5:9090", f"{_HERE}:{other.port}".encode()))
@@ -106,9 +107,9 @@ def _http_probe(case: Case) -> Iterable[str]:
         wanted = target(Probe(http_get=action), container_id="c", ip=_HERE)
         assert isinstance(wanted, HttpTarget)
         stack.callback(over.set)
-        reading = _asked(wanted, given)
-    hosts = [_fields(request)["Host"][0] for request in asked]
-    found = _told(reading) | {"requests": len(asked), "host_header_on_each_request": hosts}
+        reading = _probed(wanted, case)
+    hosts = [_fields(request)["Host"][0] for request in requests]
+    found = _shown(reading) | {"requests": len(requests), "host_header_on_each_request": hosts}
     return differences(case["expect"], found)
 
 
@@ -126,7 +127,7 @@ def _answer(one: Case) -> bytes:
 
 
 def _certificate() -> ssl.SSLContext:
-    """Signed by itself."""
+    """A server context with a self-signed certificate."""
     with tempfile.TemporaryDirectory() as folder:
         key, cert = Path(folder, "key"), Path(folder, "cert")
         words = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=x")
@@ -157,19 +158,19 @@ def _http_request_headers(case: Case) -> Iterable[str]:
 
 
 def _tcp_probe(case: Case) -> Iterable[str]:
-    # A port that nobody else can have, also where nobody listens.
+    # Bind the port even where nothing listens, so that no other process can take it.
     with socket.socket() as listener:
         listener.bind((_HERE, 0))
         port = listener.getsockname()[1]
         if case["given"]["connects"]:
             listener.listen()
         with mock.patch.object(dial, "socket", _Sockets(fail_to_close=case["given"].get("close_error", False))):
-            reading = _asked(TcpTarget(host=_HERE, port=port), case["given"])
-    return differences(case["expect"], _told(reading))
+            reading = _probed(TcpTarget(host=_HERE, port=port), case)
+    return differences(case["expect"], _shown(reading))
 
 
 class _ClosesWithAnError(socket.socket):
-    """Closed all the same: Linux frees the descriptor before it reports an error of `close`."""
+    """A socket whose `close` fails; like Linux, it frees the descriptor before it reports the error."""
 
     def close(self) -> None:
         was_open = self.fileno() >= 0
@@ -179,7 +180,7 @@ class _ClosesWithAnError(socket.socket):
 
 
 class _Sockets:
-    """The module `socket` as the product's dialling sees it."""
+    """Stands in for the module `socket` in the product's `dial`."""
 
     def __init__(self, *, fail_to_close: bool) -> None:
         self.socket = _ClosesWithAnError if fail_to_close else socket.socket
@@ -192,23 +193,23 @@ def _grpc_probe(case: Case) -> Iterable[str]:
     given = case["given"]
     with contextlib.ExitStack() as stack:
         if given.get("dial") == "timeout":
-            listener = stack.enter_context(socket.create_server((_HERE, 0)))  # takes connections, and is silent
+            listener = stack.enter_context(socket.create_server((_HERE, 0)))  # accepts connections and never answers
             port = listener.getsockname()[1]
         else:
             port = stack.enter_context(_health_server(given))
-        reading = _asked(GrpcTarget(host=_HERE, port=port), given)
-    return differences(case["expect"], _told(reading))
+        reading = _probed(GrpcTarget(host=_HERE, port=port), case)
+    return differences(case["expect"], _shown(reading))
 
 
 class _Failing(health_pb2_grpc.HealthServicer):  # type: ignore[misc] # generated without types
-    """Answers every call with an error of this name."""
+    """Answers every call with this status code."""
 
     def __init__(self, code: str) -> None:
         self._code = grpc.StatusCode[code]
 
     def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - the service's name
         del request
-        context.abort(self._code, "as the case says")
+        context.abort(self._code, "the code of the case")
 
 
 @contextlib.contextmanager
@@ -238,35 +239,35 @@ def _exec_probe(case: Case) -> Iterable[str]:
     runtime = FakeRuntime(programs={("probe",): program}, images=("image",))
     container = running(runtime)
     if given.get("other_error"):
-        runtime.refuse("create_exec", Refusal("failed", "the runtime is ill"))
-    reading = _asked(ExecTarget(container_id=container, command=("probe",)), given, runtime)
-    return differences(case["expect"], _told(reading))
+        runtime.refuse("create_exec", Refusal("failed", "the runtime is broken"))
+    reading = _probed(ExecTarget(container_id=container, command=("probe",)), case, runtime)
+    return differences(case["expect"], _shown(reading))
 
 
-# -- tries -------------------------------------------------------------------------------------------------------------
+# -- attempts ----------------------------------------------------------------------------------------------------------
 
 
 def _handler_retries(case: Case) -> Iterable[str]:
-    """What a ProbeWorker does with its attempts, and what the decider makes of the outcome that it sends."""
+    """The attempts of a ProbeWorker, and the decision about the outcome that it sends."""
     given = case["given"]
     assert given["max_attempts"] == MOST_ATTEMPTS, "the product has one limit"
     found: list[str] = []
     for protects in (False, True):
         scripted = ScriptedProber(given["attempt_outcomes"], protects=protects)
         outcome = scripted.outcome()
-        told = {"attempts": scripted.attempts, **_decided(outcome.outcome, outcome.output)}
-        found += differences(case["expect"], told)
+        result = {"attempts": scripted.attempts, **_decided(outcome.outcome, outcome.output)}
+        found += differences(case["expect"], result)
     return found
 
 
 def _decided(outcome: str, output: str = "") -> dict[str, Any]:
-    """What the decider makes of an outcome of a readiness probe each of whose outcomes counts."""
+    """The decision about an outcome of a readiness probe whose thresholds are 1."""
     numbers = {"initial_delay_seconds": 0, "period_seconds": 1, "success_threshold": 1, "failure_threshold": 1}
     ticks = Ticks({"probe_type": "readiness", "pod_restart_policy": "Always", **numbers})
     container = {"id": "c-1", "state": "running", "started": True, "started_at_seconds": 0}
     step = {"t_seconds": 1, "pod_phase": "Running", "container": container, "handler_result": outcome}
     published = ticks.tick(step | {"output": output})["published"]
-    recorded = [event.reason for event in ticks.said if isinstance(event, kube_events.Recorded)]
+    recorded = [event.reason for event in ticks.events if isinstance(event, kube_events.Recorded)]
     return {"result": published, "error": outcome == "error", "events": recorded}
 
 

@@ -1,7 +1,8 @@
-"""Cases of probes.json that the prober's decider and its helpers answer, and the pod's flags.
+"""Cases of probes.json for the prober's decider and its helpers, and for the pod's flags.
 
-A tick of the kubelet's worker is what the pod and the ProbeWorker say at that time: the pod that a container is to be
-probed, was found started, exited, waits, is to go; the worker an outcome, if it is at work and its first time has come.
+A tick of the kubelet's worker becomes the messages of pod and ProbeWorker at that time. The pod reports that a
+container is to be probed, was found started, exited, waits, or is to be stopped; the worker reports an outcome if it
+is running and its first attempt is due.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from chronolet_schemas.podspec import (
     Probe,
     RestartPolicy,
 )
-from tests.conformance.drivers.probed_pods import ProbedPod
+from tests.conformance.drivers.probes.probed_pods import ProbedPod
 from tests.conformance.outcome import Case, as_sets, differences
 
 _NAMES: dict[str, prober.ProbeName] = {"liveness": "Liveness", "readiness": "Readiness", "startup": "Startup"}
@@ -40,22 +41,22 @@ _POD = "default/web"
 
 
 class Ticks:
-    """One probe, and what it has come to."""
+    """One probe and its state."""
 
     def __init__(self, given: Case) -> None:
         self.state: State | None = DECIDER.initial
         self._given = given
         self._probe = _NAMES[given["probe_type"]]
         self._known = ""
-        self.said: Sequence[Event] = ()
+        self.events: Sequence[Event] = ()
         """The events of the last tick."""
         self._thresholds = (given["success_threshold"], given["failure_threshold"])
 
     def tick(self, step: Case) -> dict[str, Any]:
-        """What is expected of one step."""
-        now, said = step["t_seconds"] * 1000, list[Event]()
+        """One step's values, in the form of its expectation."""
+        now, events = step["t_seconds"] * 1000, list[Event]()
         for message in self._of_pod(step):
-            said += self._told(message, now)
+            events += self._decided(message, now)
         at_work = [one for one in _at_work(self.state) if one.from_at <= now]
         for effect in at_work:
             outcome = signals.ProbeOutcome(
@@ -65,42 +66,46 @@ class Ticks:
                 milliseconds=1,
                 output=step.get("output", ""),
             )
-            said += self._told(outcome, now)
-        self.said = said
+            events += self._decided(outcome, now)
+        self.events = events
         state = self.state or State()
-        ended = any(isinstance(event, prober.ProbingEnded) for event in said)
+        ended = any(isinstance(event, prober.ProbingEnded) for event in events)
         return {
             "keep_going": self.state is not None and not ended,
             "handler_called": bool(at_work),
             "published": state.result or None,
-            "updates": [event.result for event in said if isinstance(event, prober.ResultChanged)],
+            "updates": [event.result for event in events if isinstance(event, prober.ResultChanged)],
             "on_hold": state.held,
             "run_count": state.consecutive,
         }
 
     def as_expected(self, expect: Case) -> Case:
-        """Counting beyond the threshold changes nothing."""
+        """The expectation, with `run_count` cut at the threshold: the decider counts no further."""
         word = 1 if self.state and self.state.last == "failure" else 0
         return expect | {"run_count": min(expect["run_count"], self._thresholds[word])}
 
-    def _told(self, message: Message, now: int) -> Sequence[Event]:
+    def _decided(self, message: Message, now: int) -> Sequence[Event]:
         if self.state is None:
             return ()
-        said = DECIDER.decide(self.state, message, now)
-        for event in said:
+        events = DECIDER.decide(self.state, message, now)
+        for event in events:
             self.state = DECIDER.evolve(self.state or DECIDER.initial, event)
-        return said
+        return events
 
     def _of_pod(self, step: Case) -> Iterator[Message]:
-        """What the pod says of what the kubelet would find. Of a container it knows no status of, it says nothing."""
+        """The pod's messages about a step; none for a container without a status."""
         container, phase = step["container"], step["pod_phase"]
         if phase in ("Failed", "Succeeded"):
-            yield pod.ProbingWithdrawn(probe=self._probe, **_who(container))
+            yield pod.ProbingWithdrawn(probe=self._probe, **_container_fields(container))
         elif phase is not None and container is not None:
             yield from self._of_container(container)
             if step.get("deletion_requested"):
                 yield pod.ContainerStopRequested(
-                    id=container["id"], grace_period_seconds=30, deadline=0, reason="Deleted", **_who(container)
+                    id=container["id"],
+                    grace_period_seconds=30,
+                    deadline=0,
+                    reason="Deleted",
+                    **_container_fields(container),
                 )
 
     def _of_container(self, container: Case) -> Iterator[Message]:
@@ -108,7 +113,9 @@ class Ticks:
             self._known = container["id"]
             yield self._request(container)
         if container["state"] == "waiting":
-            yield pod.RestartScheduled(at=0, back_off_seconds=0, next_back_off_seconds=0, **_who(container))
+            yield pod.RestartScheduled(
+                at=0, back_off_seconds=0, next_back_off_seconds=0, **_container_fields(container)
+            )
         elif container["state"] == "terminated":
             yield pod.ContainerExited(
                 id=container["id"],
@@ -116,16 +123,20 @@ class Ticks:
                 reason="Completed",
                 started_at=0,
                 finished_at=0,
-                **_who(container),
+                **_container_fields(container),
             )
         elif container["started"]:
             started_at = container["started_at_seconds"] * 1000
             yield pod.ContainerProbed(
-                id=container["id"], started_at=started_at, probe="Startup", result="success", **_who(container)
+                id=container["id"],
+                started_at=started_at,
+                probe="Startup",
+                result="success",
+                **_container_fields(container),
             )
 
     def _request(self, container: Case) -> pod.ProbingRequested:
-        """What the pod asks for once this container runs."""
+        """The pod's request once this container runs."""
         given = self._given
         mine = Probe(
             initial_delay_seconds=given["initial_delay_seconds"],
@@ -135,7 +146,7 @@ class Ticks:
         )
         probes = {given["probe_type"]: mine}
         if not container["started"]:
-            probes.setdefault("startup", Probe())  # what else would it wait for?
+            probes.setdefault("startup", Probe())  # a container that is not started waits for its startup probe
         run: dict[str, Any] = {"id": container["id"], "started_at": container["started_at_seconds"] * 1000}
         passed = (Probing(probe="Startup", digest="old", result="success", **run),) if container["started"] else ()
         state = _pod_of(
@@ -144,14 +155,14 @@ class Ticks:
             policy=given["pod_restart_policy"],
             phase="running",
             probing=passed,
-            attempt=_who(container)["attempt"],
+            attempt=_container_fields(container)["attempt"],
             **run,
         )
-        asked = [one for one in probing.steps(state, (probing.KIND,)) if isinstance(one, pod.ProbingRequested)]
-        return next(one for one in asked if one.probe == self._probe)
+        requests = [one for one in probing.steps(state, (probing.KIND,)) if isinstance(one, pod.ProbingRequested)]
+        return next(one for one in requests if one.probe == self._probe)
 
 
-def _who(container: Case | None) -> dict[str, Any]:
+def _container_fields(container: Case | None) -> dict[str, Any]:
     attempt = int(container["id"].rpartition("-")[2]) - 1 if container else 0
     return {"pod": _POD, "uid": "u1", "container": "app", "attempt": attempt}
 
@@ -172,12 +183,13 @@ def _start_jitter(case: Case) -> Iterable[str]:
     period = given["period_seconds"] * 1000
     agent_began = now - given["kubelet_age_seconds"] * 1000
     for ran, began in (("long", agent_began - 10 * period), ("a moment", agent_began - period // 2)):
-        asked = (
-            _requested(id=f"k{n}", started_at=began, period_milliseconds=period, **_who(None)) for n in range(1_000)
+        requests = (
+            _requested(id=f"k{n}", started_at=began, period_milliseconds=period, **_container_fields(None))
+            for n in range(1_000)
         )
         age = given["kubelet_age_seconds"] * 1000
         sleeps = [
-            schedule.begins_at(worker, now, process_age=age) - now for one in asked for worker in _begun(one, now)
+            schedule.begins_at(worker, now, process_age=age) - now for one in requests for worker in _begun(one, now)
         ]
         found = {
             "random_sleep": len(sleeps) == 1_000 and len(set(sleeps)) > len(sleeps) // 2,
@@ -231,17 +243,17 @@ def _pod_of(probes: Mapping[str, Probe], *, role: str, policy: RestartPolicy = "
 def _probed_at_once(state: PodState) -> bool:
     workers = [
         worker
-        for asked in probing.steps(state, (probing.KIND,))
-        if isinstance(asked, pod.ProbingRequested) and asked.probe == "Readiness"
-        for worker in _begun(asked, _NOW)
+        for request in probing.steps(state, (probing.KIND,))
+        if isinstance(request, pod.ProbingRequested) and request.probe == "Readiness"
+        for worker in _begun(request, _NOW)
     ]
     return any(schedule.begins_at(worker, _NOW) == _NOW for worker in workers)
 
 
-def _begun(asked: pod.ProbingRequested, now: int) -> Sequence[wanted.RunProbe]:
+def _begun(request: pod.ProbingRequested, now: int) -> Sequence[wanted.RunProbe]:
     """The workers that follow from the pod's request."""
     state: State | None = DECIDER.initial
-    for event in DECIDER.decide(DECIDER.initial, asked, now):
+    for event in DECIDER.decide(DECIDER.initial, request, now):
         state = DECIDER.evolve(state or DECIDER.initial, event)
     return _at_work(state)
 
@@ -293,9 +305,9 @@ def _worker_set(case: Case) -> Iterable[str]:
 def _probe_spec(case: Case) -> Iterable[str]:
     """Without a probe there is nothing to ask for, and its container counts as if it had succeeded."""
     assert case["given"]["probe"] is None
-    asked = probing.probes_of(Container(name="app"))
-    good = all(probing.flags(asked, {}, runs=True))
-    return differences(case["expect"], {"result": "success" if good else "failure", "error": bool(asked)})
+    probes = probing.probes_of(Container(name="app"))
+    good = all(probing.flags(probes, {}, runs=True))
+    return differences(case["expect"], {"result": "success" if good else "failure", "error": bool(probes)})
 
 
 def _target(given: Case, action: HTTPGetAction) -> Target | str:
@@ -306,14 +318,14 @@ def _target(given: Case, action: HTTPGetAction) -> Target | str:
 
 
 def _port_resolution(case: Case) -> Iterable[str]:
-    asked = _target(case["given"], HTTPGetAction(port=case["given"]["port"]))
-    found = {"port": asked.request.port} if isinstance(asked, HttpTarget) else {"error": True}
+    probed = _target(case["given"], HTTPGetAction(port=case["given"]["port"]))
+    found = {"port": probed.request.port} if isinstance(probed, HttpTarget) else {"error": True}
     return differences(case["expect"], found)
 
 
 def _http_url(case: Case) -> Iterable[str]:
-    asked = _target(case["given"], HTTPGetAction(**case["given"]["http_get"]))
-    return differences(case["expect"], {"url": url(asked.request)} if isinstance(asked, HttpTarget) else {})
+    probed = _target(case["given"], HTTPGetAction(**case["given"]["http_get"]))
+    return differences(case["expect"], {"url": url(probed.request)} if isinstance(probed, HttpTarget) else {})
 
 
 KINDS = {
