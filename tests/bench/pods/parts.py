@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from chronolet.kernel.storage.redis.store import RedisStore
-from chronolet.node.kinds import SHARDS
+from chronolet.node.composition.kinds import SHARDS
 from chronolet_schemas import codec, pleg, registry
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import shard_for, shards_of

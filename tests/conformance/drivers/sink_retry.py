@@ -29,7 +29,7 @@ from chronolet.kube_events.actor import NODE, kind
 from chronolet.kube_events.effects import jobs
 from chronolet.kube_events.policy import RETRY_PAUSE
 from chronolet.kube_events.state import State
-from chronolet.node import event_sinks
+from chronolet.node.composition import event_sinks
 from chronolet.node.settings.table import Settings
 from chronolet_schemas import kube_events, registry
 from chronolet_schemas.envelope import START, Event, Message, Position

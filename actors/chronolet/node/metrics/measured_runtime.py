@@ -1,6 +1,6 @@
 """A runtime wrapper that counts and times calls.
 
-Input: a runtime, the metrics. Output: a runtime. Next: `parts` builds it, `kinds` passes it to the actors. Operation
+Input: a runtime, the metrics. Output: a runtime. Next: `composition.parts` builds it, `composition.kinds` passes it to the actors. Operation
 names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 """
 

@@ -22,11 +22,11 @@ from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.history.archives import NodeArchive
 from chronolet.keeper.disk import DiskReports
 from chronolet.kernel.storage.redis.store import RedisStore
+from chronolet.node.composition.shares import check, sharing
 from chronolet.node.metrics.measured_images import MeasuredImages
 from chronolet.node.metrics.measured_runtime import MeasuredRuntime, RelistedRuntime
 from chronolet.node.metrics.metrics import Metrics
 from chronolet.node.settings.table import Settings
-from chronolet.node.shares import check, sharing
 from chronolet.node.stats.running import Running
 from chronolet.ports.machine.kernel_log import Kills
 from chronolet.qos import effects as qos_effects

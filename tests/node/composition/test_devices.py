@@ -9,8 +9,8 @@ import pytest
 
 from chronolet.devices.state import Claim, Device, Resource, State
 from chronolet.history.state import Moment
+from chronolet.node.composition.devices import node_resources
 from chronolet.node.metrics.metrics import Metrics
-from chronolet.node.node_devices import node_resources
 from chronolet.pod.state import Container, ContainerPhase, Exit, Failure
 from chronolet.pod.state import State as PodState
 from chronolet.ports.devices.pod_resources import ContainerResources, NodeResources, PodResources, ResourceDevice

@@ -31,10 +31,11 @@ from chronolet.kube_events import actor as kube_events
 from chronolet.kube_events import effects as kube_events_effects
 from chronolet.manifests import actor as manifests
 from chronolet.manifests import effects as manifests_effects
-from chronolet.node import collecting, event_sinks, node_devices
-from chronolet.node.parts import Parts, agent_version
+from chronolet.node.composition import collectors, event_sinks
+from chronolet.node.composition import devices as node_devices
+from chronolet.node.composition.parts import Parts, agent_version
+from chronolet.node.composition.shares import holding, policy
 from chronolet.node.settings.table import Settings
-from chronolet.node.shares import holding, policy
 from chronolet.node.tuning import Tuning
 from chronolet.pleg import actor as pleg
 from chronolet.pleg import effects as pleg_effects
@@ -90,8 +91,8 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
                 )
             )
         ),
-        "container_gc": lambda: collecting.container_gc(settings, runtime, run),
-        "image_gc": lambda: collecting.image_gc(settings, runtime, parts.images),
+        "container_gc": lambda: collectors.container_gc(settings, runtime, run),
+        "image_gc": lambda: collectors.image_gc(settings, runtime, parts.images),
         "devices": lambda: node_devices.kind(settings, parts.store, parts.archive, parts.metrics.devices),
         "qos": lambda: qos.kind(qos_effects.jobs(parts.shares)),
         "kube_events": lambda: _kube_events(settings, tuning.event_pause),

@@ -1,7 +1,7 @@
 """The kinds that a new log fixes for ever: all that a node will ever have, hosted by this release or not."""
 
-from chronolet.node.collecting import uncollected
-from chronolet.node.kinds import SHARDS
+from chronolet.node.composition.collectors import uncollected
+from chronolet.node.composition.kinds import SHARDS
 from chronolet.node.settings.table import ALL_ACTORS
 
 

@@ -18,11 +18,11 @@ from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import Kind
 from chronolet.manifests import actor as manifests
 from chronolet.node.adoption import Adoption, can_adopt
+from chronolet.node.composition.kinds import SHARDS, kinds
+from chronolet.node.composition.parts import Parts, parts
 from chronolet.node.health import Health
 from chronolet.node.http.pages import configz, pod_pages, runtime_pages, usage_pages
 from chronolet.node.http.server import Show
-from chronolet.node.kinds import SHARDS, kinds
-from chronolet.node.parts import Parts, parts
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.assembly import Stats
 from chronolet.node.tuning import DEFAULTS, Tuning
