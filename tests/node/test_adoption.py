@@ -13,7 +13,7 @@ from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.memory_data import MemoryServer
-from chronolet.kernel.storage.memory_store import MAILBOX_FULL, MemoryStore
+from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import Acquired, Step
 from chronolet.manifests import actor as manifests_actor
 from chronolet.manifests import state as manifests_state
@@ -43,7 +43,8 @@ class World:
         self.secrets.prepare()
         self.pods: dict[str, State] = {}
         self.wanted: dict[str, manifests_state.Wanted] = {}
-        self.store = MemoryStore(MemoryServer())
+        self.server = MemoryServer()
+        self.store = MemoryStore(self.server)
         self.store.begin("r", SHARDS, STARTED)
         self.router = Router({"manifests": manifests_actor.kind(), "pod": pod_actor.kind()}, SHARDS)
 
@@ -268,12 +269,11 @@ def test_a_log_that_has_decided_something_is_told_nothing(world: World) -> None:
     assert world.commands == []
 
 
-def test_a_full_mailbox_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chronolet.kernel.storage.memory_store.MAILBOX_FULL", 0)
-    assert MAILBOX_FULL
+def test_adoption_waits_while_a_mailbox_is_full(world: World) -> None:
+    world.store = MemoryStore(world.server, mailbox_full=0)
     world.keep("web", "u1")
     assert world.adopt() == "the mailbox of pleg is full"
-    monkeypatch.undo()
+    world.store = MemoryStore(world.server)
     assert world.adopt() == ""
     assert list(world.found) == ["default/web"]
 

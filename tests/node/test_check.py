@@ -118,13 +118,12 @@ def test_cgroups(tmp_path: Path) -> None:
     assert check.cgroup(filesystems, mounts).text == "version 1"
 
 
-def test_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk(tmp_path: Path) -> None:
     assert check.disk(settings(tmp_path / "not" / "yet")).verdict == "ok"
     file = tmp_path / "file"
     file.write_text("")
     assert check.disk(settings(file)).text == f"{file}: not writable"
-    monkeypatch.setattr(check, "_LEAST_DISK", 2**60)
-    assert check.disk(settings(tmp_path)).verdict == "missing"
+    assert check.disk(settings(tmp_path), least_bytes=2**60).verdict == "missing"
 
 
 def test_manifests(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.machine.usage import Machine
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
-from chronolet.node.stats.sampler import Outside, Sampler
+from chronolet.node.stats.sampler import WAITS, Outside, Sampler, Waits
 from chronolet.node.stats.tracked import Sources
 from chronolet.ports.machine.usage import Limits, Usage
 from chronolet.ports.runtime import labels
@@ -27,7 +27,7 @@ UNLISTED = Refusal("unavailable", "nobody there")
 class Sampled:
     """`asked` are the ids of containers whose process the runtime was asked for, `lists` counts its listings."""
 
-    def __init__(self, folder: Path, kind: Kind = "v1", period: float = 3600) -> None:
+    def __init__(self, folder: Path, kind: Kind = "v1", period: float = 3600, waits: Waits = WAITS) -> None:
         self.trees = CgroupTrees(folder, kind)
         self.running, self.files = Running(), Files()
         self.logs = folder / "logs"
@@ -39,13 +39,13 @@ class Sampled:
         self.disk = Disk(self.logs, self.trees.proc)
         finder = Finder(Hierarchies(self.trees.proc), ("kubepods",), self._pid, self.trees.proc)
         self._sources = Sources(self.files, finder, str(self.trees.proc))
-        self._period = period
+        self._period, self._waits = period, waits
         self.sampler = self.new_sampler()
 
     def new_sampler(self) -> Sampler:
         """Another one of the same node."""
         outside = Outside(self.running, self._sources, lambda: self.machine(), self._list, self.disk)  # noqa: PLW0108
-        return Sampler(outside, self._period)
+        return Sampler(outside, self._period, self._waits)
 
     def machine(self) -> Machine:
         """A second later each time, with one processor busy."""

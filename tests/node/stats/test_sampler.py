@@ -7,6 +7,7 @@ import pytest
 
 from chronolet.adapters.machine.usage import Machine
 from chronolet.node.http.fresh import BusyError
+from chronolet.node.stats.sampler import Waits
 from chronolet.node.stats.samples import PodSample
 from chronolet.node.stats.tracked import _ALL_ROUNDS
 from chronolet.ports.runtime.runtime import SandboxSpec
@@ -259,8 +260,8 @@ def test_an_engine_that_is_gone_does_not_stop_the_samples(node: Sampled) -> None
     assert node.lists == 2, "it is not asked at every round"
 
 
-def test_a_page_waits_a_limited_time_for_the_first_sample(node: Sampled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chronolet.node.stats.sampler._FIRST_SECONDS", 0.01)
+def test_a_page_waits_a_limited_time_for_the_first_sample(tmp_path: Path) -> None:
+    node = Sampled(tmp_path, waits=Waits(first=0.01))
     with node.sampler._lock, pytest.raises(BusyError):
         node.sampler.latest()
 
@@ -275,9 +276,8 @@ def test_a_page_does_not_wait_for_a_round(node: Sampled) -> None:
     assert len(node.sampler.latest().pods) == 2
 
 
-def test_the_thread_samples_at_once_and_every_period(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chronolet.node.stats.sampler._END_SECONDS", HANG_SECONDS)
-    node = Sampled(tmp_path, period=0.01)
+def test_the_thread_samples_immediately_and_then_periodically(tmp_path: Path) -> None:
+    node = Sampled(tmp_path, period=0.01, waits=Waits(end=HANG_SECONDS))
     node.pod()
     node.sampler.start()
     try:

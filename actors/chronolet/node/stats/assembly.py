@@ -1,6 +1,7 @@
 """Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `composition.wiring` passes its samples to the pages, `main` runs it.
+Input: settings, the runtime. Output: `Stats`. Next: `composition.wiring` passes its samples to the pages, `main` runs
+it.
 """
 
 from __future__ import annotations
