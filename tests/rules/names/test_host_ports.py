@@ -1,4 +1,4 @@
-"""Which ports of the node a pod takes, and when two pods cannot have theirs both."""
+"""The host ports of a pod, and conflicts between the ports of two pods."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_ports_of_apps_and_sidecars_count() -> None:
         (HostPort(port=80, ip="192.0.2.1"), HostPort(port=80, ip="192.0.2.2"), True),
     ],
 )
-def test_who_can_have_theirs_both(one: HostPort, other: HostPort, *, both: bool) -> None:
+def test_which_ports_conflict(one: HostPort, other: HostPort, *, both: bool) -> None:
     assert conflict(one, other) is not both
 
 
-def test_the_first_port_that_is_taken_and_its_holder() -> None:
+def test_the_first_conflict_names_the_port_and_its_holder() -> None:
     http, https = HostPort(port=80), HostPort(port=443)
     found = taken((http, https), [("a/x", ()), ("a/y", (https,)), ("a/z", (http,))])
     assert found is not None

@@ -1,4 +1,4 @@
-"""What a pod is called on its network, and what its files about it say."""
+"""Host names of pods, and their files /etc/hosts and /etc/resolv.conf."""
 
 from typing import Any
 
@@ -29,13 +29,13 @@ def pod(name: str = "web", **spec: Any) -> Pod:
         (pod(hostnameOverride="other.name"), "web", "", "other.name"),
     ],
 )
-def test_names(manifest: Pod, short: str, domain: str, kernel: str) -> None:
+def test_host_names(manifest: Pod, short: str, domain: str, kernel: str) -> None:
     assert hostnames.host_name(manifest) == short
     assert hostnames.domain(manifest) == domain
     assert hostnames.kernel_name(manifest) == kernel
 
 
-def test_a_full_name_that_is_too_long() -> None:
+def test_a_full_name_that_is_too_long_is_refused() -> None:
     long = pod("a" * 60, subdomain="s", setHostnameAsFQDN=True)
     with pytest.raises(HostnameError, match=r"FQDN a+\.s\.shop\.svc is too long \(64 characters is the max, 71 char"):
         hostnames.kernel_name(long)
@@ -56,7 +56,7 @@ def test_the_hosts_file_with_a_domain_and_aliases() -> None:
     )
 
 
-def test_the_hosts_file_with_another_name() -> None:
+def test_the_hosts_file_with_another_host_name() -> None:
     written = hostnames.hosts_file(pod(subdomain="s", hostnameOverride="o"), "10.1.2.3", "ignored")
     assert written.endswith("10.1.2.3\to\n")
 
@@ -79,17 +79,17 @@ def test_the_hosts_file_on_the_nodes_network() -> None:
         ({"dnsConfig": {"searches": ["x"]}}, True),
     ],
 )
-def test_who_has_a_resolver_of_its_own(spec: dict[str, Any], own: bool) -> None:
+def test_which_pods_need_a_resolver_file_of_their_own(spec: dict[str, Any], own: bool) -> None:
     assert hostnames.own_resolver(pod(**spec)) is own
 
 
-def test_a_resolver_is_read() -> None:
+def test_a_resolver_file_is_read() -> None:
     assert hostnames.parsed(NODE_RESOLVER) == Resolver(
         nameservers=["10.0.0.1"], searches=["a.test", "b.test"], options=["ndots:2", "rotate"]
     )
 
 
-def test_a_resolver_that_adds_to_the_nodes() -> None:
+def test_options_of_a_pod_extend_the_nodes_resolver() -> None:
     added = {
         "nameservers": ["10.0.0.2", "10.0.0.1", "10.0.0.3", "10.0.0.4"],
         "searches": ["b.test", "c.test"],
@@ -101,7 +101,7 @@ def test_a_resolver_that_adds_to_the_nodes() -> None:
     )
 
 
-def test_a_resolver_all_of_its_own() -> None:
+def test_a_pod_may_have_a_resolver_without_the_nodes() -> None:
     only = {"nameservers": ["1.1.1.1"]}
     assert hostnames.resolv_conf(pod(dnsPolicy="None", dnsConfig=only), NODE_RESOLVER) == "nameserver 1.1.1.1\n"
     assert hostnames.resolv_conf(pod(dnsPolicy="None"), NODE_RESOLVER) == ""

@@ -1,4 +1,4 @@
-"""What a manifest may call an image, and what Docker understands by it."""
+"""Image names in manifests, and their normal form for Docker."""
 
 import pytest
 
@@ -23,7 +23,7 @@ DIGEST = "sha256:" + "0a" * 32
         (f"reg.example/app:2@{DIGEST}", "reg.example", "app", "2", DIGEST),
     ],
 )
-def test_names(text: str, domain: str, path: str, tag: str, digest: str) -> None:
+def test_valid_names_are_normalized(text: str, domain: str, path: str, tag: str, digest: str) -> None:
     found = parsed(text)
     assert found == ImageName(domain=domain, path=path, tag=tag, digest=digest)
     assert found.repository == f"{domain}/{path}"
@@ -48,7 +48,7 @@ def test_names(text: str, domain: str, path: str, tag: str, digest: str) -> None
         ("reg.example/" + "a" * 256, "more than 255 characters"),
     ],
 )
-def test_no_names(text: str, words: str) -> None:
+def test_invalid_names_are_refused(text: str, words: str) -> None:
     with pytest.raises(BadImageName) as refusal:
         parsed(text)
     assert words in str(refusal.value)

@@ -1,4 +1,4 @@
-"""Which names Kubernetes takes, and the names of our containers."""
+"""Names that Kubernetes accepts, and the names of our containers."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ BAD: list[tuple[Check, list[str]]] = [
 
 
 @pytest.mark.parametrize(("check", "good"), [(check, name) for check, all_of in GOOD for name in all_of])
-def test_a_name_that_kubernetes_takes(check: Check, good: str) -> None:
+def test_a_name_that_kubernetes_accepts(check: Check, good: str) -> None:
     assert check(good) is None
 
 
@@ -40,7 +40,7 @@ def test_a_name_that_kubernetes_refuses(check: Check, bad: str) -> None:
     assert "expected" in problem
 
 
-def test_an_endless_name_is_cut_in_the_message() -> None:
+def test_a_very_long_name_is_truncated_in_the_message() -> None:
     problem = names.env_problem("\u00e9" * 100_000)
     assert problem is not None
     assert len(problem) < 500

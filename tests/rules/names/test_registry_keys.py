@@ -1,4 +1,4 @@
-"""Which credentials an image's registry is given, by the keys of Docker configurations."""
+"""Registry credentials for an image, selected by the keys of Docker configurations."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ def config(**entries: Any) -> bytes:
 
 
 def names(image: str, *configs: dict[str, str]) -> list[str]:
-    """Of the credentials for an image; configurations are given as key -> user name."""
+    """User names of the credentials for an image; configurations map keys to user names."""
     keys = [{key: Credential(username=user, password="p") for key, user in one.items()} for one in configs]
     return [one.username for one in matching(keys, parsed(image))]
 
@@ -78,14 +78,14 @@ def test_a_configuration_is_read_in_all_its_forms() -> None:
         (b'{"auths": {"\xff": {}}}', "not UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_told_without_a_value(content: bytes, words: str) -> None:
+def test_an_unreadable_configuration_is_reported_without_its_values(content: bytes, words: str) -> None:
     with pytest.raises(BadDockerConfig) as refusal:
         docker_config(content)
     assert words in str(refusal.value)
     assert "s3cret" not in str(refusal.value)
 
 
-def test_the_older_form_is_told_by_its_own_paths() -> None:
+def test_errors_in_the_older_form_name_its_own_paths() -> None:
     with pytest.raises(BadDockerConfig, match=r"^\['a'\]\.auth: is not base64$"):
         dockercfg(b'{"a": {"auth": "?"}}')
     with pytest.raises(BadDockerConfig, match="Expected `object`"):
@@ -112,15 +112,15 @@ def test_no_repr_shows_a_value() -> None:
         ("localhost/app", {"localhost": "a"}, ["a"]),
     ],
 )
-def test_keys(image: str, keys: dict[str, str], users: list[str]) -> None:
+def test_keys_match_images(image: str, keys: dict[str, str], users: list[str]) -> None:
     assert names(image, keys) == users
 
 
-def test_configurations_are_tried_in_turn_and_each_credential_once() -> None:
+def test_configurations_are_searched_in_order_and_each_credential_is_used_once() -> None:
     assert names("r.example/a", {"r.example": "one"}, {"r.example/a": "two", "r.example": "one"}) == ["one", "two"]
 
 
-def test_helpers_are_asked_for_the_host_or_for_dockers_own_address() -> None:
+def test_credential_helpers_get_the_host_or_dockers_own_address() -> None:
     assert server_of(parsed("busybox")) == "https://index.docker.io/v1/"
     assert server_of(parsed("reg.example:5000/app")) == "reg.example:5000"
 

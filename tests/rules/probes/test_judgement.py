@@ -1,4 +1,4 @@
-"""Which time-outs a delay explains, and when a machine is short of something."""
+"""Time-outs that a delay explains, and shortages of the machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_agents_own_delay_is_its_lateness_and_the_longest_stall() -> None:
     assert stalled(delay) == 400
 
 
-def test_a_machine_is_short_of_what_much_of_the_time_was_lost_to() -> None:
+def test_a_machine_is_short_of_the_resource_that_cost_much_of_the_time() -> None:
     assert short_of(Shares()) == ()
     assert short_of(Shares(agent=0.19, cpu=0.59, memory=0.09, io=0.39)) == ()
     assert short_of(Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)) == ("agent", "cpu", "memory", "io")

@@ -56,13 +56,13 @@ def test_the_period(annotation: str | None, liveness: int, readiness: int) -> No
         ),
     ],
 )
-def test_what_cannot_be(annotation: str, problem: str) -> None:
+def test_invalid_periods_are_reported(annotation: str, problem: str) -> None:
     (found,) = periods.problems(pod(annotation))
     assert found.path == "metadata.annotations.chronolet/period-milliseconds"
     assert problem in found.message
 
 
-def test_good_ones() -> None:
+def test_valid_periods_are_accepted() -> None:
     for annotation in (None, "10", "app/liveness=10,proxy/startup=86400000"):
         assert list(periods.problems(pod(annotation))) == []
 

@@ -33,7 +33,7 @@ def test_nothing_by_default() -> None:
         assert held(one, Holding()) == Values()
 
 
-def test_what_is_asked_for_is_protected_by_class() -> None:
+def test_requested_memory_is_protected_by_qos_class() -> None:
     holding = Holding(reservation="TieredReservation")
     assert held(GUARANTEED, holding) == Values(memory_min_bytes=64 * MIB)
     assert held(BURSTABLE, holding) == Values(memory_low_bytes=64 * MIB)
@@ -49,26 +49,26 @@ def test_what_is_asked_for_is_protected_by_class() -> None:
         (container(memory="100Mi"), 910 * MIB),
         (container(), 900 * MIB),
         (container(limits={"memory": "10Mi"}), 9 * MIB),
-        # A brake at what is asked for, or below, would be none.
+        # Throttling at the request or below it would throttle all the time.
         (container(memory="2000Mi"), None),
         (container(limits={"memory": "64Mi"}, memory="67108863"), None),
     ],
 )
-def test_the_brake_lies_between_request_and_limit(one: Container, high: int | None) -> None:
+def test_the_throttling_limit_lies_between_request_and_limit(one: Container, high: int | None) -> None:
     assert held(one, Holding(throttling=Fraction("0.9"), unlimited_bytes=1000 * MIB)).memory_high_bytes == high
 
 
-def test_without_memory_to_reckon_with_there_is_no_brake() -> None:
+def test_without_a_known_amount_of_memory_nothing_is_throttled() -> None:
     assert held(container(), Holding(throttling=Fraction(1))).memory_high_bytes is None
 
 
-def test_huge_pages_are_held_where_the_pod_has_some() -> None:
+def test_huge_pages_are_limited_if_the_pod_has_some() -> None:
     one, other = container(limits={"hugepages-2Mi": "4Mi"}), container("b", limits={"hugepages-1Gi": "1Gi"})
     assert held(one, Holding(), other).huge_pages == ((1 << 30, 0), (2 * MIB, 4 * MIB))
     assert held(other, Holding(), one).huge_pages == ((1 << 30, 1 << 30), (2 * MIB, 0))
 
 
 @pytest.mark.parametrize(("cpu", "milli"), [(True, 1500), (False, 0)])
-def test_processor_time_is_limited_unless_the_node_does_not(cpu: bool, milli: Literal[0, 1500]) -> None:
+def test_cpu_time_is_limited_unless_the_node_enforces_no_limits(cpu: bool, milli: Literal[0, 1500]) -> None:
     assert cpu_milli(container(limits={"cpu": "1500m"}), Holding(cpu=cpu)) == milli
     assert cpu_milli(container(), Holding()) == 0

@@ -1,4 +1,4 @@
-"""QoS classes, requests, needs, the kernel's numbers, names of cgroups: what the vectors leave out."""
+"""QoS classes, requests, needs, OOM scores and names of cgroups, where the conformance vectors have no cases."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ GIB = 1 << 30
 
 
 def container(
-    name: str = "app", *, sidecar: bool = False, limits: dict[str, str] | None = None, **asked: str
+    name: str = "app", *, sidecar: bool = False, limits: dict[str, str] | None = None, **requests: str
 ) -> Container:
-    resources = ResourceRequirements(requests={**(limits or {}), **asked}, limits=limits or {})
+    resources = ResourceRequirements(requests={**(limits or {}), **requests}, limits=limits or {})
     return Container(name=name, resources=resources, restart_policy="Always" if sidecar else None)
 
 
@@ -41,24 +41,24 @@ def test_classes() -> None:
     assert qos_class(spec(container(cpu="1m"), resources=ResourceRequirements())) == "Burstable"
 
 
-def test_what_the_kernel_is_told_of_whom_to_kill() -> None:
+def test_oom_scores() -> None:
     assert oom_score_adj(spec(container()), container(), GIB) == 1000
     assert oom_score_adj(spec(GUARANTEED), GUARANTEED, GIB) == -997
     half = container(memory="512Mi")
     assert oom_score_adj(spec(half), half, GIB) == 500
     assert oom_score_adj(spec(half, priority_class_name="system-node-critical"), half, GIB) == -997
-    assert oom_score_adj(spec(half), half, 0) == 3, "a machine whose memory is not known"
+    assert oom_score_adj(spec(half), half, 0) == 3, "the machine's memory is unknown"
     sidecar, init = container("s", sidecar=True), container("i")
     assert oom_score_adj(spec(half, init=(sidecar, init)), sidecar, GIB) == 500
     assert oom_score_adj(spec(half, init=(sidecar, init)), init, GIB) == 999
     assert oom_score_adj(PodSpec(init_containers=(sidecar, half)), sidecar, GIB) == 999
 
 
-def test_how_far_the_machine_lets_us_go() -> None:
+def test_values_are_bounded_by_what_the_machine_allows() -> None:
     assert (least_oom_score_adj(["SYS_RESOURCE"]), least_oom_score_adj(["SYS_TIME"])) == (0, -1000)
 
 
-def test_what_a_pod_needs() -> None:
+def test_needs_of_a_pod() -> None:
     one = container(limits={"cpu": "1", "memory": "1Gi", "hugepages-2Mi": "4Mi"})
     assert needs(spec(one)) == PodNeeds(
         qos_class="Guaranteed",
@@ -77,7 +77,7 @@ def test_what_a_pod_needs() -> None:
     assert needs(PodSpec()) == PodNeeds(qos_class="BestEffort")
 
 
-def test_what_is_set_for_the_whole_pod_stands_for_its_containers() -> None:
+def test_resources_of_the_pod_replace_those_of_its_containers() -> None:
     of_pod = ResourceRequirements(
         limits={"cpu": "2", "ephemeral-storage": "1Gi", "hugepages-2Mi": "2Mi"}, requests={"cpu": "1500m"}
     )
@@ -87,15 +87,15 @@ def test_what_is_set_for_the_whole_pod_stands_for_its_containers() -> None:
     assert (needs(found).cpu_limit_milli, needs(found).memory_limit_bytes) == (2010, None)
 
 
-def test_init_containers_need_what_they_need_while_they_run() -> None:
-    before, beside, after = (
+def test_init_containers_need_their_resources_while_they_run() -> None:
+    before, restartable, after = (
         container("i", cpu="300m"),
         container("s", sidecar=True, cpu="50m"),
         container("j", cpu="200m"),
     )
-    assert pod_requests(spec(container(cpu="100m"), init=(before, beside, after))) == {"cpu": 300}
-    assert pod_requests(spec(container(cpu="200m"), init=(beside, after))) == {"cpu": 250}
-    assert pod_requests(spec(container(cpu="400m"), init=(before, beside))) == {"cpu": 450}
+    assert pod_requests(spec(container(cpu="100m"), init=(before, restartable, after))) == {"cpu": 300}
+    assert pod_requests(spec(container(cpu="200m"), init=(restartable, after))) == {"cpu": 250}
+    assert pod_requests(spec(container(cpu="400m"), init=(before, restartable))) == {"cpu": 450}
 
 
 def test_page_sizes() -> None:
@@ -107,7 +107,7 @@ def test_weights_grow_with_shares(shares: int) -> None:
     weight = cgroups.weight(shares)
     assert 1 <= weight <= 10_000
     assert weight <= cgroups.weight(min(shares + 1, 262_144))
-    assert cgroups.shares_of_weight(weight) <= shares, "what is lost by rounding is never given"
+    assert cgroups.shares_of_weight(weight) <= shares, "rounding never gives more than was requested"
 
 
 @given(st.integers(0, 10**7), st.integers(1_000, 10**6))
@@ -149,5 +149,5 @@ def test_names_of_both_drivers(path: tuple[str, ...], plain: str, slices: str) -
         ("0123abc", None),
     ],
 )
-def test_whose_a_cgroup_is(name: str, uid: str | None) -> None:
+def test_the_uid_of_a_cgroup_path(name: str, uid: str | None) -> None:
     assert cgroups.uid_of(name) == uid

@@ -60,7 +60,7 @@ def test_the_value_is_exact(text: str, value: Fraction | int) -> None:
     "text",
     REFUSED,
 )
-def test_anything_else_is_refused_by_its_text(text: str) -> None:
+def test_any_other_text_is_refused_and_quoted(text: str) -> None:
     with pytest.raises(QuantityError) as refused:
         parse(text)
     assert repr(text[:64])[:-1] in str(refused.value)
@@ -81,7 +81,7 @@ def test_bytes_are_rounded_up(text: str, size: int) -> None:
     assert memory_bytes(text) == size
 
 
-def test_what_redis_could_not_count_is_out_of_range() -> None:
+def test_values_above_what_redis_can_count_are_out_of_range() -> None:
     assert whole("8Pi") == 2**53
     for text in ("9007199254740993", "8Ei", "-8Ei"):
         with pytest.raises(QuantityError, match="out of range"):

@@ -1,4 +1,4 @@
-"""How many of a thing one pod may have."""
+"""Limits for the number of items in a pod."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def container(**fields: Any) -> dict[str, Any]:
         {"containers": [container(env=[{}] * 10_000, ports=[{}] * 1024)], "volumes": [{}] * 1024},
     ],
 )
-def test_what_a_pod_may_have(spec: object) -> None:
+def test_counts_up_to_the_limit_are_accepted(spec: object) -> None:
     assert not list(problems({"spec": spec}))
 
 
@@ -47,5 +47,5 @@ def test_what_a_pod_may_have(spec: object) -> None:
         ),
     ],
 )
-def test_what_is_too_many(spec: dict[str, Any], path: str, message: str) -> None:
+def test_counts_above_the_limit_are_refused(spec: dict[str, Any], path: str, message: str) -> None:
     assert [tuple(one) for one in problems({"spec": spec})] == [(path, message)]

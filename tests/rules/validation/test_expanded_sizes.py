@@ -1,4 +1,4 @@
-"""Sizes known before anything is built, and what is refused by them."""
+"""Sizes of expanded texts, computed before anything is built, and refusals based on them."""
 
 import sys
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def reference(path: str) -> EnvVarSource:
 
 
 def bomb(count: int, start: str = "aaaaaaaaaa") -> tuple[EnvVar, ...]:
-    """Variables of which each is twice as long as the one before it."""
+    """Variables, each twice as long as the one before."""
     doubling = (EnvVar(name=f"A{number}", value=f"$(A{number - 1})" * 2) for number in range(1, count))
     return (EnvVar(name="A0", value=start), *doubling)
 
@@ -75,7 +75,7 @@ def test_a_size_is_that_of_the_text_that_is_built(text: str, variables: dict[str
 
 
 @given(VARIABLES, st.dictionaries(NAMES, VALUES), VALUES, st.lists(VALUES, max_size=3))
-def test_sizes_of_an_environment_and_words_are_those_that_are_built(
+def test_sizes_of_an_environment_and_of_words_are_those_of_the_built_texts(
     variables: list[EnvVar], outside: dict[str, str], path: str, words: list[str]
 ) -> None:
     variables.append(EnvVar(name="B", value_from=reference(path)))
@@ -105,7 +105,7 @@ def test_a_bomb_is_refused_at_its_first_large_variable_with_little_work() -> Non
     assert 0 < calls < 1000
 
 
-def test_a_string_may_have_exactly_what_linux_takes() -> None:
+def test_a_string_may_be_as_long_as_linux_allows() -> None:
     exact = EnvVar(name="NAME", value="v" * (MAX_STRING_BYTES - len("NAME=") - 1))
     assert environment_sizes((exact,), resolved) == {"NAME": len(exact.value)}
     with pytest.raises(TooLargeError, match=r"env\[0\]: variable NAME has 131073 bytes"):
@@ -115,7 +115,7 @@ def test_a_string_may_have_exactly_what_linux_takes() -> None:
         words_bytes("args", ("", "w" * MAX_STRING_BYTES), {})
 
 
-def test_a_reference_and_a_plugins_variable_are_bounded_too() -> None:
+def test_references_and_variables_of_plugins_are_bounded_too() -> None:
     variable = EnvVar(name="F", value_from=reference("x" * MAX_STRING_BYTES))
     with pytest.raises(TooLargeError, match=r"env\[0\]: variable F has 131075 bytes"):
         environment_sizes((variable,), resolved)
@@ -175,7 +175,7 @@ def test_findings_of_paths_and_probes() -> None:
     ]
 
 
-def test_what_the_downward_api_gives_counts_as_far_as_the_manifest_shows_it() -> None:
+def test_values_of_the_downward_api_count_as_far_as_the_manifest_shows_them() -> None:
     annotated = EnvVar(name="F", value_from=reference("metadata.annotations['a']"))
     unknown = EnvVar(name="U", value_from=reference("metadata.nothing"))
     no_amount = EnvVar(
@@ -197,7 +197,7 @@ def files(count: int, path: str, *, containers: tuple[Container, ...] = (Contain
     )
 
 
-def test_files_of_downward_volumes_are_bounded_without_being_held_together() -> None:
+def test_each_file_of_a_downward_volume_is_bounded_by_itself() -> None:
     found = list(findings(files(50_000, "metadata.annotations")))
     assert [one.path for one in found] == ["spec.volumes[1].downwardAPI.items[5]"]
     assert "hold 1200024 bytes, above the pod's limit 1048576" in found[0].message

@@ -1,4 +1,4 @@
-"""What is reported as not honoured: by which path, how severe, and never for what Kubernetes does anyway."""
+"""Findings about fields that are not honoured: path and severity, and none where Kubernetes behaves the same."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ from tests.schemas.podspec_strategy import pods
 
 
 def of(spec: dict[str, Any], **metadata: Any) -> list[tuple[str, str]]:
-    """Severity and path of each finding of a pod with this spec, after defaulting, as readers hand it on."""
+    """Severity and path of each finding for a pod with this spec, after defaulting as manifest readers do it."""
     content = {
         "metadata": {"name": "web", **metadata},
         "spec": {"containers": [{"name": "app", "image": "i:1"}], **spec},
@@ -40,7 +40,7 @@ def of(spec: dict[str, Any], **metadata: Any) -> list[tuple[str, str]]:
 
 
 def of_container(**fields: Any) -> list[tuple[str, str]]:
-    """The same for a pod whose second container has these fields, paths from the container on."""
+    """The same for a pod whose second container has these fields; paths start at the container."""
     containers = [{"name": "first", "image": "i:1"}, {"name": "app", "image": "i:1", **fields}]
     found = of({"containers": containers})
     assert all(path.startswith("spec.containers[1].") for _, path in found)
@@ -82,7 +82,7 @@ HONOURED_SPECS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("spec", HONOURED_SPECS)
-def test_nothing_is_said_about_what_is_honoured_or_happens_anyway(spec: dict[str, Any]) -> None:
+def test_honoured_fields_and_defaults_have_no_findings(spec: dict[str, Any]) -> None:
     assert of(spec) == []
 
 
@@ -189,7 +189,7 @@ HONOURED_FIELDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("field", HONOURED_FIELDS)
-def test_nothing_is_said_about_a_containers_honoured_field(field: str) -> None:
+def test_a_containers_honoured_fields_have_no_findings(field: str) -> None:
     assert of_container(**{field: HONOURED_FIELDS[field]}) == []
 
 
@@ -223,7 +223,7 @@ def test_a_field_of_a_container(severity: str, path: str, fields: dict[str, Any]
     assert of_container(**fields) == [(severity, path)]
 
 
-def test_a_finding_says_what_was_found_and_what_is_missed() -> None:
+def test_a_finding_names_the_value_and_its_missing_effect() -> None:
     pod = defaulted(
         from_plain(
             {
@@ -232,14 +232,14 @@ def test_a_finding_says_what_was_found_and_what_is_missed() -> None:
             }
         )
     )
-    told = {finding.path: finding.message for finding in findings(pod)}
-    assert told["spec.hostUsers"] == "false is not honoured: containers do not get their own user namespace yet"
-    assert told["spec.runtimeClassName"].startswith("'h' is not honoured: only Docker's default runtime")
-    assert told["spec.affinity.podAffinity"].startswith("not honoured: only a scheduler reads this")
+    messages = {finding.path: finding.message for finding in findings(pod)}
+    assert messages["spec.hostUsers"] == "false is not honoured: containers do not get their own user namespace yet"
+    assert messages["spec.runtimeClassName"].startswith("'h' is not honoured: only Docker's default runtime")
+    assert messages["spec.affinity.podAffinity"].startswith("not honoured: only a scheduler reads this")
     assert {finding.pod for finding in findings(pod)} == {"default/web"}
 
 
-def test_what_keeps_a_container_from_starting() -> None:
+def test_findings_that_block_the_start_of_a_container() -> None:
     names = [f"c{index}" for index in range(11)]
     pod = from_plain({"spec": {"initContainers": [{"name": "init"}], "containers": [{"name": one} for one in names]}})
     own = Finding(path="spec.containers[1].tty", severity=BLOCKING, message="m")
@@ -264,7 +264,7 @@ def test_what_keeps_a_container_from_starting() -> None:
         ({"ephemeralContainers": [{"name": "debug", "targetContainerName": "app"}]}, []),
     ],
 )
-def test_containers_of_other_sorts_are_looked_into(spec: Any, blocked: list[str]) -> None:
+def test_init_and_ephemeral_containers_are_checked_too(spec: Any, blocked: list[str]) -> None:
     assert [one.path for one in findings(from_plain({"spec": spec})) if one.severity == BLOCKING] == blocked
 
 
@@ -285,7 +285,7 @@ def test_containers_of_other_sorts_are_looked_into(spec: Any, blocked: list[str]
     ],
 )
 def test_no_field_is_without_a_verdict(prefix: str, part: type[Part]) -> None:
-    """A field that Kubernetes adds fails here until somebody has decided about it. What is honoured is named."""
+    """A field that Kubernetes adds fails here until it has a verdict in the table."""
     honoured = {
         "spec.volumes": {"volumes"},
         "spec.containers.volumeMounts": {"name", "readOnly", "mountPath"},

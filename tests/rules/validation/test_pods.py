@@ -1,4 +1,4 @@
-"""What Kubernetes refuses about rights, names, mounts, references and hooks, each by its path."""
+"""Problems that Kubernetes reports about rights, names, mounts, references and hooks, each with its path."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.rules.validation.test_validation import of
 
 
 def of_one(spec: dict[str, Any] | None = None, **fields: Any) -> list[str]:
-    """Each problem of a pod with one container of these fields."""
+    """The problems of a pod with one container that has these fields."""
     container = {"name": "app", "image": "i:1", **fields}
     volumes = [{"name": "v", "emptyDir": {}}]
     found = of({"volumes": volumes, "containers": [container], **(spec or {})})
@@ -48,12 +48,12 @@ GOOD_CONTAINERS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("spec", GOOD_PODS)
-def test_what_kubernetes_takes_of_a_pod(spec: dict[str, Any]) -> None:
+def test_pods_that_kubernetes_accepts(spec: dict[str, Any]) -> None:
     assert of_one(spec) == []
 
 
 @pytest.mark.parametrize("fields", GOOD_CONTAINERS)
-def test_what_kubernetes_takes_of_a_container(fields: dict[str, Any]) -> None:
+def test_containers_that_kubernetes_accepts(fields: dict[str, Any]) -> None:
     assert of_one(**fields) == []
 
 
@@ -67,7 +67,7 @@ def numbered(count: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "problem"),
     [
         ({"hostPID": True, "shareProcessNamespace": True}, "shareProcessNamespace: ShareProcessNamespace and HostPID"),
         ({"hostnameOverride": "a", "hostNetwork": True}, "hostnameOverride: cannot be set together with hostNetwork"),
@@ -98,9 +98,9 @@ def numbered(count: int) -> list[str]:
         ),
     ],
 )
-def test_what_it_refuses_of_a_pod(spec: dict[str, Any], said: str) -> None:
+def test_pods_that_kubernetes_refuses(spec: dict[str, Any], problem: str) -> None:
     (line,) = of_one(spec)
-    assert line.startswith(said)
+    assert line.startswith(problem)
 
 
 def context(**fields: Any) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def mount(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "problem"),
     [
         (context(runAsUser=-1), "securityContext.runAsUser: -1 is below 0"),
         (context(procMount="Unmasked"), "securityContext.procMount: `hostUsers` must be false to use `Unmasked`"),
@@ -161,30 +161,30 @@ def mount(**fields: Any) -> dict[str, Any]:
         ({"lifecycle": {"stopSignal": "SIGTERM"}}, "lifecycle.stopSignal: may not be set while `spec.os.name` is not"),
     ],
 )
-def test_what_it_refuses_of_a_container(fields: dict[str, Any], said: str) -> None:
+def test_containers_that_kubernetes_refuses(fields: dict[str, Any], problem: str) -> None:
     (line,) = of_one(**fields)
-    assert line.startswith(said)
+    assert line.startswith(problem)
 
 
 @pytest.mark.parametrize("signal", ["TERM", "SIGNOTHING", "SIGRTMIN+16", "15"])
-def test_what_is_no_signal(signal: str) -> None:
+def test_unknown_signals_are_refused(signal: str) -> None:
     (line,) = of_one({"os": {"name": "linux"}}, lifecycle={"stopSignal": signal})
     assert line == f"lifecycle.stopSignal: {signal!r} is not a signal, expected a name such as SIGTERM"
 
 
-def test_an_os_without_a_name_is_none() -> None:
+def test_an_os_without_a_name_is_ignored() -> None:
     (line,) = of_one({"os": {}}, lifecycle={"stopSignal": "SIGTERM"})
     assert "spec.os.name" in line
 
 
-def test_ports_on_the_nodes_network_are_the_nodes() -> None:
+def test_container_ports_on_the_nodes_network_are_host_ports() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}, {"containerPort": 82, "hostPort": 90}]
     assert of_one({"hostNetwork": True}, ports=ports) == [
         "ports[2].hostPort: 90 must match `containerPort` when `hostNetwork` is true"
     ]
 
 
-def test_files_of_the_pods_own_fields() -> None:
+def test_files_with_the_pods_own_fields() -> None:
     def of_item(**item: Any) -> list[str]:
         lines = of_one({"volumes": [{"name": "v", "downwardAPI": {"items": [item]}}]})
         return [line.removeprefix("volumes[0].downwardAPI.items[0].") for line in lines]

@@ -1,4 +1,4 @@
-"""The small checks under validation, at their borders."""
+"""The basic checks of validation, at their bounds."""
 
 from chronolet.rules.validation.problems import Problem, at_least, repeated, required, within
 
@@ -9,7 +9,7 @@ def test_bounds_belong_to_the_range() -> None:
     assert list(within("p", 0, 1, 2)) == [Problem("p", "0 is below 1")]
 
 
-def test_a_missing_text_is_told_once() -> None:
+def test_a_missing_text_is_reported_once() -> None:
     assert list(required("p", "x", "a name")) == []
     assert list(required("p", "", "a name")) == [Problem("p", "missing, expected a name")]
 

@@ -1,4 +1,4 @@
-"""What Kubernetes refuses in a Pod, each by its path."""
+"""Problems that Kubernetes reports about a Pod, each with its path."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from tests.schemas.podspec_strategy import pods
 
 
 def of(spec: dict[str, Any] | None = None, **metadata: Any) -> list[str]:
-    """Each problem of a pod that is fine but for these fields, as `path: message`."""
+    """The problems of an otherwise valid pod with these fields, as `path: message`."""
     containers = [{"name": "app", "image": "nginx:1"}]
     content = {"metadata": {"name": "web", **metadata}, "spec": {"containers": containers, **(spec or {})}}
     return [f"{path}: {message}" for path, message in problems(defaulted(from_plain(content)))]
 
 
 def of_container(**fields: Any) -> list[str]:
-    """The same for its one container; paths from the container on. Its pod has the volumes v and w."""
+    """The same for its one container; paths start at the container. The pod has the volumes v and w."""
     spec = {
         "volumes": [{"name": "v"}, {"name": "w"}],
         "containers": [{"name": "app", "image": "nginx:1", **fields}],
@@ -54,7 +54,7 @@ GOOD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("spec", GOOD)
-def test_what_kubernetes_takes(spec: dict[str, Any]) -> None:
+def test_pods_that_kubernetes_accepts(spec: dict[str, Any]) -> None:
     assert of(spec) == []
 
 
@@ -79,7 +79,7 @@ def test_metadata(metadata: dict[str, Any], expected: str) -> None:
     assert problem.startswith(expected)
 
 
-def test_the_key_of_an_annotation_may_have_capitals() -> None:
+def test_the_key_of_an_annotation_may_have_capital_letters() -> None:
     assert of({}, annotations={"Example.com/Some_Key": "x" * 262000}) == []
 
 
@@ -168,7 +168,7 @@ GOOD_CONTAINERS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", GOOD_CONTAINERS)
-def test_a_container_that_kubernetes_takes(fields: dict[str, Any]) -> None:
+def test_containers_that_kubernetes_accepts(fields: dict[str, Any]) -> None:
     assert of_container(**fields) == []
 
 
@@ -288,7 +288,7 @@ def test_a_container(fields: dict[str, Any], expected: str) -> None:
     assert problem.startswith(expected)
 
 
-def test_an_unreadable_limit_is_told_once() -> None:
+def test_an_unreadable_limit_is_reported_once() -> None:
     resources = {"limits": {"cpu": "x"}, "requests": {"cpu": "1"}}
     assert len(of_container(resources=resources)) == 1
 
@@ -306,7 +306,7 @@ def test_a_long_list_of_volumes_is_not_repeated_for_every_mount() -> None:
     assert of(spec)[0].endswith("volumes (it has none)")
 
 
-def test_all_problems_are_found_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     bad = {"name": "A", "image": "", "ports": [{"containerPort": 0}, {"containerPort": 70000}]}
     paths = [line.partition(": ")[0] for line in of({"containers": [bad, {"name": "b"}]}, name="")]
     assert paths == [
@@ -321,7 +321,7 @@ def test_all_problems_are_found_at_once() -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(pods())
-def test_any_pod_is_judged(drawn: Pod) -> None:
+def test_validation_handles_any_pod(drawn: Pod) -> None:
     for path, message in problems(defaulted(drawn)):
         assert path.startswith(("metadata", "spec"))
         assert message
