@@ -1,4 +1,4 @@
-"""The agent's own log: what pods and engines say cannot steer the terminal of whoever reads it."""
+"""Formats of the agent's log: texts from pods and engines cannot control the reader's terminal."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ def as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-def told(form: str, messages: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The lines of the agent's log of KubeEvents with these messages."""
+def logged(form: str, messages: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines that the agent logs for KubeEvents with these messages."""
     formats.configure(form)
     assert LogSink().deliver(warnings(messages)).delivered == len(messages)
     return capsys.readouterr().err.rstrip("\n").split("\n")
 
 
-def test_a_line_each_and_nothing_that_a_terminal_takes_for_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told("text", STRANGE, capsys)
+def test_each_event_is_one_line_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = logged("text", STRANGE, capsys)
     assert len(lines) == len(STRANGE)
     assert all(line.isprintable() for line in lines)
     assert "message='a\\x1b[2Jb'" in lines[0]
     assert "message='two\\nlines'" in lines[2]
 
 
-def test_what_is_harmless_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    (line,) = told("text", ("caf\u00e9",), capsys)
+def test_printable_text_is_shown_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = logged("text", ("caf\u00e9",), capsys)
     assert "message=caf\u00e9 object=pod/web" in line
 
 
-def test_json_has_the_very_text(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tuple(json.loads(line)["message"] for line in told("json", STRANGE, capsys)) == STRANGE
+def test_json_has_the_exact_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(json.loads(line)["message"] for line in logged("json", STRANGE, capsys)) == STRANGE
 
 
 def test_a_failure_is_shown_with_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,6 +51,6 @@ def test_a_failure_is_shown_with_its_traceback(capsys: pytest.CaptureFixture[str
         int("boom")
     except ValueError:
         structlog.get_logger("test").exception("it failed", of="a\x1bb")
-    said = capsys.readouterr().err
-    assert "of='a\\x1bb'" in said
-    assert said.rstrip().endswith("ValueError: invalid literal for int() with base 10: 'boom'")
+    output = capsys.readouterr().err
+    assert "of='a\\x1bb'" in output
+    assert output.rstrip().endswith("ValueError: invalid literal for int() with base 10: 'boom'")

@@ -1,4 +1,4 @@
-"""Lines of the agent's own log that cannot be written: nothing fails, and how many were lost is in the log."""
+"""Log lines that cannot be written: nothing fails, and the log states how many were lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def notice(lost: int) -> str:
 
 @contextmanager
 def pointed_at(stream: TextIO, descriptor: int) -> Iterator[None]:
-    """What is written to the stream meanwhile goes to the other descriptor."""
+    """Redirect what is written to the stream to the other descriptor."""
     before = os.dup(stream.fileno())
     os.dup2(descriptor, stream.fileno())
     try:
@@ -64,7 +64,7 @@ def without_reader() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("refusing", [without_room, without_reader])
-def test_what_cannot_be_written_is_counted_and_the_next_line_says_how_much(
+def test_lost_lines_are_counted_and_reported_by_the_next_line(
     refusing: Callable[[], AbstractContextManager[int]], tmp_path: Path
 ) -> None:
     with (tmp_path / "log").open("w") as stream, refusing() as descriptor:
@@ -78,8 +78,8 @@ def test_what_cannot_be_written_is_counted_and_the_next_line_says_how_much(
     assert (tmp_path / "log").read_text() == "first\n2 were lost\nfourth\nfifth\n"
 
 
-def test_a_line_that_was_cut_is_ended_before_the_next_one(tmp_path: Path) -> None:
-    """A pipe that takes no more has room for the beginning of a line; so has a disk that fills up."""
+def test_a_truncated_line_is_ended_before_the_next_one(tmp_path: Path) -> None:
+    """A full pipe may take the beginning of a line; so may a disk that fills up."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with os.fdopen(writer, "w") as stream, os.fdopen(reader, "rb", buffering=0) as read:
@@ -91,21 +91,21 @@ def test_a_line_that_was_cut_is_ended_before_the_next_one(tmp_path: Path) -> Non
         assert read.read(1 << 20) == b"\n1 were lost\nnext\n"
 
 
-def test_a_stream_that_is_no_file_of_the_machine_is_written_as_it_is() -> None:
+def test_a_stream_without_a_descriptor_is_written_directly() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     assert not LogLines(stream, notice).info("one")
     stream.seek(0)
     assert stream.read() == "one\n"
 
 
-def test_text_that_has_no_bytes_is_spelled_out(tmp_path: Path) -> None:
+def test_text_that_cannot_be_encoded_is_escaped(tmp_path: Path) -> None:
     with (tmp_path / "log").open("w", encoding="utf-8") as stream:
         assert not LogLines(stream, notice).info("a\udc80b")
     assert (tmp_path / "log").read_text() == "a\\udc80b\n"
 
 
-def test_kubeevents_whose_line_was_refused_are_not_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sink keeps them and tries again later, as with any other sink; those before them are not sent twice."""
+def test_kubeevents_whose_line_was_lost_are_not_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are retried later, like those of any other sink; earlier ones are not sent twice."""
     with (tmp_path / "log").open("w") as stream, without_room() as full:
         monkeypatch.setattr(sys, "stderr", stream)
         formats.configure("json")
@@ -114,6 +114,6 @@ def test_kubeevents_whose_line_was_refused_are_not_delivered(tmp_path: Path, mon
             outcome = LogSink().deliver(POSTS[1:])
         assert (outcome.delivered, outcome.failure) == (0, "standard error: No space left on device")
         assert LogSink().deliver(POSTS[1:]).delivered == 2
-    said = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    assert [line.get("message") for line in said] == ["number 0", None, "number 1", "number 2"]
-    assert said[1]["event"] == "log lines lost because they could not be written: 1"
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line.get("message") for line in lines] == ["number 0", None, "number 1", "number 2"]
+    assert lines[1]["event"] == "log lines lost because they could not be written: 1"

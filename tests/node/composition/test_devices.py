@@ -1,4 +1,4 @@
-"""What PodResources and the metrics tell of devices."""
+"""Devices in PodResources and in the metrics."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ GPU = "a.test/gpu"
 
 
 def a_pod(*, uid: str = "u", phase: ContainerPhase = "running", **more: Any) -> PodState:
-    """A pod with a container of each kind, all of them in this phase."""
+    """A pod with a container of each kind, all in this phase."""
     spec = PodSpec(
-        init_containers=(Definition(name="begins"), Definition(name="beside", restart_policy="Always")),
+        init_containers=(Definition(name="init"), Definition(name="sidecar", restart_policy="Always")),
         containers=(Definition(name="app"),),
         restart_policy="Never",
     )
     over = Exit(attempt=0, id="c", exit_code=0, reason="Completed") if phase == "dead" else None
-    kinds: tuple[tuple[str, Any], ...] = (("begins", "init"), ("beside", "sidecar"), ("app", "app"))
+    kinds: tuple[tuple[str, Any], ...] = (("init", "init"), ("sidecar", "sidecar"), ("app", "app"))
     containers = tuple(Container(name=name, kind=kind, phase=phase, exit=over) for name, kind in kinds)
     return PodState(uid=uid, manifest=Pod(spec=spec), containers=containers, **more)
 
@@ -62,22 +62,20 @@ def held(container: str, *ids: str, resource: str = GPU) -> Claim:
     )
 
 
-def test_pods_are_listed_with_what_their_containers_hold() -> None:
+def test_pods_are_listed_with_the_devices_of_their_containers() -> None:
     pods = {
         "default/web": a_pod(),
         "shop/idle": PodState(pod="shop/idle", uid="i"),
         "default/next": PodState(pod="default/next"),
     }
-    found = node_resources(
-        moment(pods, held("begins", "g1"), held("app", "g1", "g0"), held("old", "x", resource="b/c"))
-    )
+    found = node_resources(moment(pods, held("init", "g1"), held("app", "g1", "g0"), held("old", "x", resource="b/c")))
     assert found == NodeResources(
         pods=(
             PodResources(
                 name="web",
                 namespace="default",
                 containers=(
-                    ContainerResources(name="beside"),
+                    ContainerResources(name="sidecar"),
                     ContainerResources(
                         name="app",
                         devices=(
@@ -93,20 +91,20 @@ def test_pods_are_listed_with_what_their_containers_hold() -> None:
     )
 
 
-def test_devices_of_a_resource_that_is_gone_are_still_told() -> None:
+def test_allocated_devices_of_a_removed_resource_are_still_listed() -> None:
     pods = {"default/web": a_pod()}
     found = node_resources(moment(pods, held("app", "x1", resource="gone.test/x")))
     assert found.pods[0].containers[1].devices == (ResourceDevice(resource="gone.test/x", id="x1"),)
 
 
-def test_what_a_container_brought_into_a_new_log_is_told() -> None:
+def test_devices_of_an_adopted_container_are_listed() -> None:
     pods = {"default/web": a_pod()}
     adopted = Claim(pod="default/web", uid="u", container="app", role="app", wants={GPU: 1}, adopted={GPU: ("g0",)})
     found = node_resources(moment(pods, adopted))
     assert found.pods[0].containers[1].devices == (ResourceDevice(resource=GPU, id="g0", nodes=(1,)),)
 
 
-def test_a_pod_is_active_while_something_of_it_runs_or_may_yet() -> None:
+def test_a_pod_is_active_while_a_container_runs_or_may_run() -> None:
     failed = Failure(reason="UnexpectedAdmissionError", message="no")
     pods = {
         "a/waits": a_pod(phase="waiting"),

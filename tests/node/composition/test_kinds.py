@@ -1,4 +1,4 @@
-"""The kinds that a new log fixes for ever: all that a node will ever have, hosted by this release or not."""
+"""The kinds and shard counts that a new log fixes permanently, hosted by this release or not."""
 
 from chronolet.node.composition.collectors import uncollected
 from chronolet.node.composition.kinds import SHARDS
@@ -13,7 +13,7 @@ def test_a_new_log_knows_all_ten_kinds() -> None:
     assert several == {"pod": 4, "prober": 4}
 
 
-def test_what_nobody_collects_is_said_where_pods_run() -> None:
+def test_a_process_that_runs_pods_warns_of_missing_collectors() -> None:
     assert uncollected(ALL_ACTORS) == uncollected(("prober", "keeper")) == ""
     assert uncollected(("pod", "container_gc")) == "images are never removed, unless another process hosts image_gc"
     assert uncollected(("pod",)) == (

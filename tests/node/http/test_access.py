@@ -1,4 +1,4 @@
-"""Who may read the pages: names, sites, tokens, certificates, and which addresses are refused without them."""
+"""Access to the pages: host names, origins, tokens, certificates, and addresses that are refused without them."""
 
 import http.client
 import ssl
@@ -55,13 +55,13 @@ def test_names_of_this_node(host: str) -> None:
         *["localhost@evil.example", "localhost evil", "[::1", "localhost:x", "[localhost]", "127.0.0.1.evil.example"],
     ],
 )
-def test_names_of_others(host: str) -> None:
+def test_names_of_other_hosts(host: str) -> None:
     assert status(GUARD, "/pods", ("Host", host)) == 421
     assert status(GUARD, "/healthz", ("Host", "localhost"), ("Origin", f"http://{host}")) == 403
     assert status(Guard(names=frozenset("*")), "/pods", ("Host", host)) == 200
 
 
-def test_a_refusal_says_what_was_found_and_what_to_do() -> None:
+def test_a_refusal_names_the_found_value_and_the_remedy() -> None:
     assert judged(GUARD, "/pods", ("Host", "evil.example")) == Rejected(
         421,
         "Host 'evil.example' is not one of this node's names (10.0.0.7, localhost, node1, node1.example.org); "
@@ -73,12 +73,12 @@ def test_a_refusal_says_what_was_found_and_what_to_do() -> None:
 
 
 @given(st.text(), st.text(st.characters(max_codepoint=255)), st.text(st.characters(max_codepoint=255)))
-def test_any_request_is_judged(target: str, host: str, origin: str) -> None:
+def test_any_request_gets_a_verdict(target: str, host: str, origin: str) -> None:
     assert status(GUARD, target, ("Host", host.replace("\n", "").replace("\r", ""))) in (200, 400, 421)
     assert status(GUARD, target, ("Origin", origin.replace("\n", "").replace("\r", ""))) in (200, 400, 403, 421)
 
 
-def test_a_token_or_a_certificate_opens_everything_and_health_is_open() -> None:
+def test_a_token_or_a_certificate_gives_access_and_health_needs_none() -> None:
     guard = Guard(token="s3cret", certificates=True)
     assert status(guard, "/healthz") == status(guard, "/healthz/?verbose") == 200
     assert judged(guard, "/pods") == Rejected(
@@ -95,7 +95,7 @@ def test_a_token_or_a_certificate_opens_everything_and_health_is_open() -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1", "node1"])
-def test_an_address_that_others_reach_is_refused_without_protection(address: str) -> None:
+def test_a_reachable_address_is_refused_without_protection(address: str) -> None:
     certificate = {"tls_cert_file": "c", "tls_private_key_file": "k"}
     for flags in ({}, certificate, {"http_token_file": "t"}):
         with pytest.raises(SettingsError, match=r"other machines could read every pod there, expected --tls"):
@@ -105,7 +105,7 @@ def test_an_address_that_others_reach_is_refused_without_protection(address: str
     assert resolve({"address": address, "port": "0"}, {})[0].http_address == ""
 
 
-def test_settings_that_do_not_go_together() -> None:
+def test_contradictory_settings_are_refused() -> None:
     with pytest.raises(SettingsError, match="found one of them, expected both or neither"):
         resolve({"tls_cert_file": "c"}, {})
     with pytest.raises(SettingsError, match="client certificates need TLS"):
@@ -119,7 +119,7 @@ def test_settings_that_do_not_go_together() -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority `ca`, and `server` and `client` that it signed; `other` signed itself."""
+    """An authority `ca`, certificates `server` and `client` signed by it, and a self-signed `other`."""
     folder = tmp_path_factory.mktemp("certificates")
 
     def made(name: str, *more: str) -> None:
@@ -167,7 +167,7 @@ def get(server: HttpServer, ca: Path, path: str, client: str = "", **headers: st
         connection.close()
 
 
-def test_over_tls_a_token_or_a_good_certificate_is_needed(server: HttpServer, certificates: Path) -> None:
+def test_over_tls_a_token_or_a_valid_certificate_is_needed(server: HttpServer, certificates: Path) -> None:
     assert get(server, certificates, "/healthz") == (200, b"ok")
     assert get(server, certificates, "/pods")[0] == 401
     assert get(server, certificates, "/pods", Authorization="Bearer wrong")[0] == 401
@@ -177,7 +177,7 @@ def test_over_tls_a_token_or_a_good_certificate_is_needed(server: HttpServer, ce
         get(server, certificates, "/pods", "other")
 
 
-def test_a_client_that_never_shakes_hands_holds_nobody_up(server: HttpServer, certificates: Path) -> None:
+def test_a_client_without_a_tls_handshake_delays_no_other(server: HttpServer, certificates: Path) -> None:
     silent = [http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_SECONDS) for _ in range(40)]
     for one in silent:
         one.connect()
@@ -194,7 +194,7 @@ def test_a_client_that_never_shakes_hands_holds_nobody_up(server: HttpServer, ce
         ({"client_ca_file": "ca.key"}, "--client-ca-file"),
     ],
 )
-def test_files_that_cannot_be_used_are_named(certificates: Path, change: dict[str, str], named: str) -> None:
+def test_unusable_files_are_named(certificates: Path, change: dict[str, str], named: str) -> None:
     files: dict[str, Any] = {"tls_cert_file": "server.crt", "tls_private_key_file": "server.key"}
     settings, _ = resolve({name: str(certificates / file) for name, file in (files | change).items()}, {})
     with pytest.raises(SettingsError, match=named) as error:

@@ -1,4 +1,4 @@
-"""Pods as objects of the API, moment after moment: what is written is what the moment says, and little is written."""
+"""Pods as API objects: the page shows the current states, and only changed pods are encoded again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def moment(number: int, states: dict[str, State], devices: Devices | None = None
     return Moment(Position(1_000, number), found if devices is None else found | {"devices": {NODE: devices}})
 
 
-def test_only_pods_that_have_changed_are_written_again() -> None:
+def test_only_changed_pods_are_encoded_again() -> None:
     web, db = running().state, replace(running().state, uid="db")
     objects = PodObjects("n")
     first = moment(1, {"default/web": web, "default/db": db})
@@ -34,10 +34,10 @@ def test_only_pods_that_have_changed_are_written_again() -> None:
     assert after[0]["status"] is before[0]["status"], "it has not changed"
     assert after[1]["metadata"]["creationTimestamp"] != before[1]["metadata"]["creationTimestamp"]
     assert {one["metadata"]["resourceVersion"] for one in after} == {"1000-2"}
-    assert {one["metadata"]["resourceVersion"] for one in before} == {"1000-1"}, "an old page stays as it was"
+    assert {one["metadata"]["resourceVersion"] for one in before} == {"1000-1"}, "an old page does not change"
 
 
-def test_a_change_of_a_device_is_one_of_every_pod_and_what_is_gone_is_not_kept() -> None:
+def test_a_changed_device_changes_every_pod_and_removed_pods_are_dropped() -> None:
     web, objects = running().state, PodObjects("n")
     (before,) = objects.of(moment(1, {"default/web": web}, Devices()))
     changed = moment(2, {"default/web": web}, Devices())

@@ -1,4 +1,4 @@
-"""The node's pages: what they are made of, how often, and what they say when that is not to be had."""
+"""The node's pages: their sources, how often these are read, and the answers when a source is unavailable."""
 
 import json
 import threading
@@ -32,7 +32,7 @@ def owner(container: str, pod: str = "default/web") -> dict[str, str]:
 
 @pytest.fixture
 def runtime() -> FakeRuntime:
-    """A pod with one container that runs and one that does not."""
+    """A pod with one running and one exited container."""
     fake = FakeRuntime(images=[IMAGE], now=lambda: 1_000)
     box = fake.create_sandbox(SandboxSpec(name="box", labels=owner("POD"), image=IMAGE, hostname="web"))
     fake.start(box)
@@ -54,7 +54,7 @@ def body(answer: Response) -> dict[str, object]:
     return found
 
 
-def test_running_pods_are_what_the_runtime_runs(runtime: FakeRuntime, tmp_path: Path) -> None:
+def test_running_pods_are_those_of_the_runtime(runtime: FakeRuntime, tmp_path: Path) -> None:
     shown = body(runtime_pages(settings(tmp_path), runtime)["/runningpods"]({}))
     assert shown == {
         "kind": "PodList",
@@ -75,12 +75,12 @@ def test_running_pods_are_what_the_runtime_runs(runtime: FakeRuntime, tmp_path: 
     }
 
 
-def test_a_runtime_that_is_away_is_said(runtime: FakeRuntime, tmp_path: Path) -> None:
+def test_an_unavailable_runtime_is_reported(runtime: FakeRuntime, tmp_path: Path) -> None:
     pages = runtime_pages(settings(tmp_path), runtime)
     runtime.go_down()
     assert pages["/runningpods"]({}) == Response(503, b"the fake runtime is down\n")
     runtime.come_up()
-    assert pages["/runningpods"]({}).status == 200, "it is asked again at once"
+    assert pages["/runningpods"]({}).status == 200, "the runtime is called again immediately"
 
 
 def test_an_empty_log_has_no_pods(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ def test_configz_has_the_kubelets_names_and_no_password(tmp_path: Path) -> None:
     hook = "https://me:secret@hooks.example:8443/T0/secret?token=secret"
     redis = "redis://:secret@localhost:6379?password=secret"
     docker = "ssh://me:secret@host"
-    told = replace(
+    configured = replace(
         settings(tmp_path), event_webhook_url=hook, redis=redis, docker=docker, redis_password=Secret("secret")
     )
-    page = configz(told)({})
+    page = configz(configured)({})
     shown = body(page)
     kubelet, own = shown["kubeletconfig"], shown["chronolet"]
     assert isinstance(kubelet, dict)
@@ -108,7 +108,7 @@ def test_configz_has_the_kubelets_names_and_no_password(tmp_path: Path) -> None:
     assert (own["redis"], own["node"], own["pleg-relist-threshold"]) == ("redis://localhost:6379", "n", "3m0s")
 
 
-def test_nobody_waits_for_ever_for_a_value_that_another_makes() -> None:
+def test_waiting_for_a_value_that_another_thread_computes_is_limited() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def make() -> int:
@@ -127,7 +127,7 @@ def test_nobody_waits_for_ever_for_a_value_that_another_makes() -> None:
     assert value.get() == 7
 
 
-def test_what_is_written_of_a_value_is_written_once() -> None:
+def test_a_value_is_encoded_once() -> None:
     values: list[object] = ["a"]
     count = iter(range(9))
     page = Rendered(lambda: values[-1], lambda one: (one, next(count)))
@@ -136,7 +136,7 @@ def test_what_is_written_of_a_value_is_written_once() -> None:
     assert page.get() == ("b", 1)
 
 
-def test_a_value_that_could_not_be_made_is_tried_again() -> None:
+def test_a_value_that_could_not_be_computed_is_computed_again() -> None:
     answers: Iterator[int | Exception] = iter([ZeroDivisionError(), 1, 2])
 
     def make() -> int:
@@ -148,10 +148,10 @@ def test_a_value_that_could_not_be_made_is_tried_again() -> None:
     value = Cached(make, seconds=-1, patience=1)
     with pytest.raises(ZeroDivisionError):
         value.get()
-    assert (value.get(), value.get()) == (1, 2), "none is young enough"
+    assert (value.get(), value.get()) == (1, 2), "no value is recent enough"
 
 
-def test_this_machine_uses_something(tmp_path: Path) -> None:
+def test_the_usage_of_this_machine_is_measured(tmp_path: Path) -> None:
     now = look(tmp_path)
     assert now.usage.cpu_nanoseconds > 0
     assert 0 < now.usage.working_set_bytes <= now.usage.memory_bytes < now.usage.limits.memory_bytes

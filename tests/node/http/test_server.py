@@ -1,4 +1,4 @@
-"""The HTTP server: pages, health whatever clients do, and that it costs nothing while nobody asks."""
+"""The HTTP server: pages, health checks whatever clients do, and no work without requests."""
 
 import contextlib
 import http.client
@@ -52,14 +52,14 @@ def get(server: HttpServer, path: str, method: str = "GET") -> tuple[int, str]:
         connection.close()
 
 
-def test_healthz_says_ok_while_all_checks_do(server: HttpServer, health: Health) -> None:
+def test_healthz_is_ok_while_all_checks_pass(server: HttpServer, health: Health) -> None:
     health.add("syncloop", lambda: "")
     assert get(server, "/healthz") == (200, "ok")
     assert get(server, "/healthz/syncloop") == (200, "ok")
     assert get(server, "/healthz?verbose") == (200, "[+]ping ok\n[+]syncloop ok\nhealthz check passed\n")
 
 
-def test_a_check_that_passed_may_have_more_to_say(server: HttpServer, health: Health) -> None:
+def test_a_passing_check_may_have_a_message(server: HttpServer, health: Health) -> None:
     health.add("phase", lambda: "", ready_only=True, remark=lambda: "standing by")
     assert get(server, "/readyz") == (200, "ok")
     assert get(server, "/readyz?verbose") == (200, "[+]ping ok\n[+]phase ok: standing by\nreadyz check passed\n")
@@ -74,7 +74,9 @@ def test_a_failing_check_is_named_with_its_reason(server: HttpServer, health: He
     assert get(server, "/healthz") == (200, "ok")
 
 
-def test_what_is_not_there_yet_makes_unready_but_not_unhealthy(server: HttpServer, health: Health) -> None:
+def test_a_part_that_has_not_started_makes_the_process_unready_and_not_unhealthy(
+    server: HttpServer, health: Health
+) -> None:
     health.add("recovered", lambda: "recovering", ready_only=True)
     assert get(server, "/healthz")[0] == 200
     assert get(server, "/readyz")[0] == 500
@@ -88,13 +90,13 @@ def test_unknown_pages_name_the_known_ones(server: HttpServer) -> None:
 
 
 @pytest.mark.parametrize("path", ["/fails", "/unreadable"])
-def test_a_page_that_fails_is_an_answer_and_a_line_in_the_log(server: HttpServer, path: str) -> None:
+def test_a_failing_page_is_answered_and_logged(server: HttpServer, path: str) -> None:
     with capture_logs() as lines:
         assert get(server, path) == (500, f"{path} failed: see the error in the agent's log\n")
     assert [(one["event"], one["path"], one["log_level"]) for one in lines] == [("a page failed", path, "error")]
 
 
-def test_a_failing_page_and_a_rude_client_leave_the_server_serving(server: HttpServer) -> None:
+def test_the_server_survives_failing_pages_and_misbehaving_clients(server: HttpServer) -> None:
     assert get(server, "/fails")[0] == 500
     with socket.create_connection(("127.0.0.1", server.port)) as rude:
         rude.sendall(b"\x00\xff\r\n\r\n")
@@ -102,22 +104,22 @@ def test_a_failing_page_and_a_rude_client_leave_the_server_serving(server: HttpS
 
 
 def raw(server: HttpServer, request: bytes) -> bytes:
-    """All that the server sends until it closes the connection."""
+    """The server's whole answer until it closes the connection."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-def test_idle_connections_never_keep_health_from_an_answer(server: HttpServer) -> None:
+def test_idle_connections_do_not_block_health_checks(server: HttpServer) -> None:
     idle = [socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) for _ in range(CONNECTIONS + 72)]
     for _ in range(5):
         assert get(server, "/healthz") == (200, "ok")
-    assert idle[0].recv(1) == b""  # the oldest had to go
+    assert idle[0].recv(1) == b""  # the oldest was closed
     for one in idle:
         one.close()
 
 
-def test_pages_that_take_long_never_keep_health_from_an_answer() -> None:
+def test_slow_pages_do_not_block_health_checks() -> None:
     made, go_on = threading.Semaphore(0), threading.Event()
 
     def slow(_query: Query) -> Response:
@@ -137,7 +139,7 @@ def test_pages_that_take_long_never_keep_health_from_an_answer() -> None:
         idle = [socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) for _ in range(CONNECTIONS)]
         assert get(server, "/healthz") == (200, "ok")
         go_on.set()
-        assert all(one.recv(65536).startswith(b"HTTP/1.1 200 ") for one in waiting)  # none was ended for the idle ones
+        assert all(one.recv(65536).startswith(b"HTTP/1.1 200 ") for one in waiting)  # no slow page was cut off
         for one in (*waiting, *idle):
             one.close()
     finally:
@@ -145,13 +147,13 @@ def test_pages_that_take_long_never_keep_health_from_an_answer() -> None:
         server.stop()
 
 
-def test_a_head_has_one_deadline_however_often_a_byte_comes() -> None:
+def test_a_request_head_has_one_deadline_however_often_a_byte_arrives() -> None:
     server = HttpServer("127.0.0.1", 0, health_pages(Health()), head_seconds=0.5)
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) as dripping:
             hang = time.monotonic() + HANG_SECONDS
-            with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # it has ended before a byte was sent
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # ended before a byte was sent
                 while not select.select([dripping], [], [], 0.05)[0]:
                     assert time.monotonic() < hang
                     dripping.sendall(b"G")
@@ -174,7 +176,7 @@ def test_a_head_has_one_deadline_however_often_a_byte_comes() -> None:
         (b"GET /healthz HTTP/1.1\r\nContent-Length: 20\r\n\r\nGET /fails HTTP/1.1\r\n", 200),
     ],
 )
-def test_requests_that_are_refused_are_answered_and_not_logged(
+def test_refused_requests_are_answered_and_not_logged(
     server: HttpServer, capfd: pytest.CaptureFixture[str], request_head: bytes, status: int
 ) -> None:
     answer = raw(server, request_head)
@@ -183,7 +185,7 @@ def test_requests_that_are_refused_are_answered_and_not_logged(
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-def test_a_connection_serves_one_request_after_the_other(server: HttpServer) -> None:
+def test_a_connection_serves_several_requests(server: HttpServer) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=HANG_SECONDS)
     connection.connect()
     first = connection.sock
@@ -194,7 +196,7 @@ def test_a_connection_serves_one_request_after_the_other(server: HttpServer) -> 
     connection.close()
 
 
-def test_a_taken_port_is_one_clear_line(server: HttpServer) -> None:
+def test_a_port_in_use_is_reported_in_one_line(server: HttpServer) -> None:
     with pytest.raises(SettingsError) as error:
         HttpServer("127.0.0.1", server.port, {})
     assert str(error.value) == (
@@ -203,12 +205,12 @@ def test_a_taken_port_is_one_clear_line(server: HttpServer) -> None:
     )
 
 
-def test_the_waiting_thread_sleeps_and_stops_at_once() -> None:
+def test_the_waiting_thread_sleeps_and_stops_immediately() -> None:
     server = HttpServer("127.0.0.1", 0, {})
     server.start()
     thread = next(one for one in threading.enumerate() if one.name == "http" and one.is_alive())
     call = Path(f"/proc/self/task/{thread.native_id}/syscall")
-    # epoll_wait's fourth argument is how long it sleeps at most: without end.
+    # epoll_wait's fourth argument is its time-out: -1 for none.
     scratch.wait_until(lambda: (call.read_text().split()[4:5] or [""])[0].endswith("ffffffff"), "an endless sleep")
     server.stop()
     assert not thread.is_alive()
@@ -216,7 +218,7 @@ def test_the_waiting_thread_sleeps_and_stops_at_once() -> None:
         socket.create_connection(("127.0.0.1", server.port))
 
 
-def test_it_listens_on_ipv6_too() -> None:
+def test_the_server_listens_on_ipv6_too() -> None:
     server = HttpServer("::1", 0, health_pages(Health()))
     server.start()
     try:
@@ -229,14 +231,14 @@ def test_it_listens_on_ipv6_too() -> None:
 
 
 @pytest.mark.parametrize("address", ["no.such.host.invalid", "203.0.113.1", "not an address"])
-def test_an_address_that_is_not_here_is_one_clear_line(address: str) -> None:
+def test_an_unusable_address_is_reported_in_one_line(address: str) -> None:
     with pytest.raises(SettingsError) as error:
         HttpServer(address, 0, {})
     assert str(error.value).startswith(f"--address {address} --port 0: cannot listen there: ")
     assert "\n" not in str(error.value)
 
 
-def test_no_name_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_server_resolves_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(_: str) -> str:
         raise AssertionError
 

@@ -1,4 +1,4 @@
-"""Metrics: the kubelet's names, moved by what the kernel and the runtime do."""
+"""Metrics with the kubelet's names, changed by steps and runtime calls."""
 
 import itertools
 
@@ -35,7 +35,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
     return samples(metrics)[name, tuple(sorted(labels.items()))]
 
 
-def test_the_dashboards_names_are_there_before_anything_happened(metrics: Metrics) -> None:
+def test_the_metrics_of_dashboards_exist_from_the_start(metrics: Metrics) -> None:
     metrics.running(2, {"running": 3, "exited": 1})
     assert value(metrics, "kubelet_node_name", node="node-1") == 1
     assert value(metrics, "kubelet_running_pods") == 2
@@ -60,7 +60,7 @@ def _exited(reason: str) -> pod.ContainerExited:
     )
 
 
-def test_a_step_counts_its_events_and_what_the_kubelet_counts(metrics: Metrics) -> None:
+def test_a_step_changes_its_own_metrics_and_those_of_the_kubelet(metrics: Metrics) -> None:
     events = (
         pod.SandboxStarted(**ABOUT, id="s", started_at=1),
         pod.ContainerStarted(**ABOUT, container="app", id="c", started_at=1),
@@ -83,7 +83,7 @@ def test_a_step_counts_its_events_and_what_the_kubelet_counts(metrics: Metrics) 
     assert errors == 1
 
 
-def test_the_observer_port_is_kept(metrics: Metrics) -> None:
+def test_metrics_fulfil_the_observer_port(metrics: Metrics) -> None:
     observer: Observer = metrics
     observer.effect_started("pod", "StartContainer")
     assert value(metrics, "chronolet_effects_running", kind="pod", effect="StartContainer") == 1
@@ -104,7 +104,7 @@ def test_the_observer_port_is_kept(metrics: Metrics) -> None:
     assert value(metrics, "chronolet_steps_refused_total", shard="pleg", reason="fenced") == 1
 
 
-def test_calls_to_the_runtime_are_counted_and_refusals_are_errors(metrics: Metrics) -> None:
+def test_runtime_calls_are_counted_and_refusals_are_errors(metrics: Metrics) -> None:
     fake = FakeRuntime()
     runtime = MeasuredRuntime(fake, metrics)
     runtime.list({})
@@ -121,7 +121,7 @@ def labelled(name: str) -> dict[str, str]:
     return {"io.kubernetes.container.name": name, "chronolet/node": "node-1"}
 
 
-def test_a_relist_tells_what_runs(metrics: Metrics) -> None:
+def test_a_relist_updates_the_running_pods_and_containers(metrics: Metrics) -> None:
     fake = FakeRuntime(images=["box"])
     sandbox = SandboxSpec(name="s", labels=labelled("POD"), image="box", hostname="h")
     ids = [fake.create_sandbox(sandbox)]
@@ -155,11 +155,11 @@ def test_relists_are_measured_by_duration_interval_and_age(metrics: Metrics) -> 
         runtime.list({})
     assert value(metrics, "kubelet_pleg_relist_duration_seconds_count") == 2
     assert value(metrics, "kubelet_pleg_relist_interval_seconds_count") == 1
-    assert value(metrics, "kubelet_pleg_last_seen_seconds") == seen, "a relist that failed is no sign of life"
+    assert value(metrics, "kubelet_pleg_last_seen_seconds") == seen, "a failed relist does not count as seen"
     assert runtime.unhealthy() == "pleg was last seen active 0s ago; threshold is 0s"
 
 
-def test_what_runs_is_noted_by_what_the_runtime_answers(metrics: Metrics) -> None:
+def test_running_containers_follow_the_answers_of_the_runtime(metrics: Metrics) -> None:
     running, fake = Running(), FakeRuntime(images=["box"])
     runtime, relisted = MeasuredRuntime(fake, metrics, running), RelistedRuntime(fake, metrics, 60_000, running)
     box = runtime.create_sandbox(SandboxSpec(name="s", labels=labelled("POD"), image="box", hostname="h"))
@@ -178,7 +178,7 @@ def test_what_runs_is_noted_by_what_the_runtime_answers(metrics: Metrics) -> Non
     assert running.now() == {}
 
 
-def test_kube_events_are_counted_on_their_way(metrics: Metrics) -> None:
+def test_kube_events_are_counted_at_each_stage(metrics: Metrics) -> None:
     post = kube_events.Post(
         at="1-1", name="n", first=1, object_kind="Pod", object_name="o", severity="Normal", reason="R", message="m"
     )
@@ -202,7 +202,7 @@ def test_kube_events_are_counted_on_their_way(metrics: Metrics) -> None:
     assert value(metrics, deliveries, sink="webhook", outcome="given_up_tries") == 2
 
 
-def test_what_the_collectors_did(metrics: Metrics) -> None:
+def test_the_work_of_the_collectors_is_counted(metrics: Metrics) -> None:
     started = image_gc.RunStarted(run=1, operation="collect", trigger="period", at=1, candidates=())
     one = {"run": 1, "name": "a:1", "size_bytes": 5, "reason": "space"}
     finished = image_gc.RunFinished(

@@ -1,4 +1,4 @@
-"""How long pods take to start, by their events."""
+"""Start durations of pods, measured by their events."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def test_a_start_is_counted_once_when_the_last_container_has_started(
     assert seen(registry) == (1, 3)
 
 
-def test_a_clock_that_went_back_counts_as_nothing(registry: CollectorRegistry, figures: PodMetrics) -> None:
+def test_a_clock_set_back_counts_as_zero(registry: CollectorRegistry, figures: PodMetrics) -> None:
     for event in (accepted(), started("app", 1), started("side", 2)):
         figures.count(event)
     assert seen(registry) == (1, 0)
@@ -65,7 +65,9 @@ def test_a_clock_that_went_back_counts_as_nothing(registry: CollectorRegistry, f
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_a_pod_that_ends_before_has_not_started(registry: CollectorRegistry, figures: PodMetrics, end: Any) -> None:
+def test_a_pod_that_ends_before_it_runs_has_not_started(
+    registry: CollectorRegistry, figures: PodMetrics, end: Any
+) -> None:
     for event in (accepted(), started("app", 2_000), end, started("side", 3_000)):
         figures.count(event)
     assert seen(registry) == (0, 0)

@@ -1,4 +1,4 @@
-"""/metrics/probes: the kubelet's names and labels, and no series of what is gone."""
+"""/metrics/probes: the kubelet's names and labels, and no series of removed probes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def samples(page: bytes, prefix: str) -> list[tuple[str, dict[str, str], float]]
     ]
 
 
-def test_outcomes_are_counted_and_the_durations_of_successes_kept() -> None:
+def test_outcomes_are_counted_and_durations_of_successes_recorded() -> None:
     metrics = Metrics("n")
     metrics.probes.begins(PROBE)
     for result in ("success", "warning", "failure", "error", "failure"):
@@ -54,8 +54,8 @@ def test_outcomes_are_counted_and_the_durations_of_successes_kept() -> None:
     assert durations["prober_probe_duration_seconds_sum"] == (NAMES, 1.0)
 
 
-def test_the_page_is_what_prometheus_client_writes_of_the_same() -> None:
-    """The writer is our own, for speed: its samples are those of the library, bucket by bucket."""
+def test_the_page_equals_the_output_of_prometheus_client() -> None:
+    """Our own writer is faster; its samples equal those of the library, bucket by bucket."""
     metrics, registry = Metrics("n"), CollectorRegistry()
     total = Counter("prober_probe_total", "x", ["result", "pod_uid", *NAMES], registry=registry)
     duration = Histogram("prober_probe_duration_seconds", "x", list(NAMES), registry=registry)
@@ -80,11 +80,11 @@ def test_the_page_is_what_prometheus_client_writes_of_the_same() -> None:
 
 
 def shown(metrics: Metrics) -> list[float]:
-    """What is counted of probes, and of their durations."""
+    """The outcome counters and duration histograms on the page."""
     return [value for _, _, value in samples(metrics.probes.page({}).body, "prober_")]
 
 
-def test_what_is_gone_is_not_shown() -> None:
+def test_removed_probes_are_not_shown() -> None:
     metrics = Metrics("n")
     metrics.probes.begins(PROBE)
     metrics.probes.probed(PROBE, "success", 0.5)
@@ -93,14 +93,14 @@ def test_what_is_gone_is_not_shown() -> None:
     metrics.step_done(Shard("prober", 1), (gone, gone), 0.001)
     assert shown(metrics) == []
     metrics.probes.probed(PROBE, "failure", 0.5)
-    assert shown(metrics) == [], "its worker had a probe under way when it was ended"
+    assert shown(metrics) == [], "a probe was in progress when its worker ended"
     metrics.probes.begins(PROBE)
     metrics.probes.probed(PROBE, "failure", 0.5)
     assert [value for *_, value in samples(metrics.probes.page({}).body, "prober_probe_total")] == [1]
 
 
-def test_what_another_process_has_is_not_shown_here() -> None:
-    """The shard was taken over: whoever has it now is told when its probes are gone, and this process never."""
+def test_probes_of_another_process_are_not_shown() -> None:
+    """After a takeover only the new owner learns that probes are removed; this process never does."""
     metrics, other = Metrics("n"), replace(PROBE, pod="default/other", uid="v")
     for probe in (PROBE, other):
         metrics.probes.begins(probe)
@@ -113,7 +113,7 @@ def test_what_another_process_has_is_not_shown_here() -> None:
     assert samples(metrics.probes.page({}).body, "prober_probe_total") == totals
 
 
-def test_how_late_probes_begin() -> None:
+def test_the_lateness_of_probes_is_measured() -> None:
     metrics = Metrics("n")
     metrics.probes.began(PROBE, 0.01)
     metrics.probes.began(PROBE, 1.0)
@@ -126,7 +126,7 @@ def test_how_late_probes_begin() -> None:
     ] == 2
 
 
-def test_unjudged_probes_and_kills_that_wait_are_counted() -> None:
+def test_unjudged_probes_and_held_kills_are_counted() -> None:
     metrics = Metrics("n")
     metrics.probes.begins(PROBE)
     metrics.probes.probed(PROBE, "unjudged", 1.0)
