@@ -19,8 +19,8 @@ from docker.errors import NotFound
 from chronolet.pod.status.status import plain_status
 from chronolet.ports.runtime import labels
 from chronolet_schemas import kube_events, pod, prober
-from tests.corpus.looks import Look
-from tests.corpus.seen import differences
+from tests.corpus.comparison import differences
+from tests.corpus.docker_checks import PodView
 from tests.e2e.node import BUSYBOX, Node
 
 PLACE: Final = "/PLACE"
@@ -195,7 +195,7 @@ class AppliedPods:
     def differences(self, name: str) -> list[str]:
         """The honoured fields that have no effect in Docker."""
         hooked, probed = hooks(self.node, name), probes(self.node, name)
-        return differences(Look(self.manifest(name), self.pod(name), self.inspected(name), hooked, probed))
+        return differences(PodView(self.manifest(name), self.pod(name), self.inspected(name), hooked, probed))
 
     def event_message(self, reason: str, name: str, container: str = "") -> str:
         """The message of the first KubeEvent with `reason` about the pod, or about one of its containers."""

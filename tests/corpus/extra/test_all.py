@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.corpus.expected import EXPECTED, Taken
+from tests.corpus.expected import EXPECTED, Accepted
 from tests.corpus.extra.pods import PODS
 from tests.corpus.fields import fields
 from tests.corpus.manifests import content, paths
@@ -62,7 +62,7 @@ def _manifests() -> Iterator[Any]:
         importlib.import_module(f"tests.corpus.extra.{module.stem}")
     yield from (one.manifest for one in PODS.values())
     for file, expected in EXPECTED.items():
-        if isinstance(expected, Taken) and not expected.blocks:
+        if isinstance(expected, Accepted) and not expected.blocks:
             yield content(paths()[file].read_text())
 
 

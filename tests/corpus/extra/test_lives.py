@@ -75,8 +75,8 @@ def test_a_container_that_is_put_into_a_running_pod(pods: AppliedPods) -> None:
     assert pods.output(EPHEMERAL) == ""
     before = pods.inspected(EPHEMERAL)["app"]["State"]
     manifest = pods.manifest(EPHEMERAL)
-    looks = script("debug", "hostname; tr '\\0' ' ' < /proc/1/cmdline | grep -o marke[d]", stays=False)
-    manifest["spec"]["ephemeralContainers"] = [{**looks, "targetContainerName": "app"}]
+    debug = script("debug", "hostname; tr '\\0' ' ' < /proc/1/cmdline | grep -o marke[d]", stays=False)
+    manifest["spec"]["ephemeralContainers"] = [{**debug, "targetContainerName": "app"}]
     said = pods.node.chronolet("apply", "-f", pods.node.aside("looked-at.yaml", manifest))
     assert said.status == 0, said
     assert pods.output(EPHEMERAL, "debug") == "looked-at\nmarked\n"
