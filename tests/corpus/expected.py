@@ -15,7 +15,7 @@ CONFIG_ERROR = "CreateContainerConfigError"
 
 
 class ContainerOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a container once its pod has settled, with the terms of its status: the reason why it waits or ended,
+    """The state of a container once its pod has settled, in terms of its status: the reason why it waits or ended,
     and a part of the message. `exit_code` is that of the last run that ended, None if none did.
     """
 
@@ -105,7 +105,7 @@ _SECCOMP: Final = Accepted(
 )
 _PROBED: Final = Accepted()
 _FORGETS: Final = Accepted(else_=RESTARTED, note="its command begins to fail after 30 s")
-_LITTLE_CPU: Final = "on a node of fewer processors than it asks for: `OutOfcpu`; the test's has a thousand"
+_LITTLE_CPU: Final = "on a node with fewer processors than it requests: `OutOfcpu`; the test's has a thousand"
 
 EXPECTED: Final[dict[str, Expectation]] = {
     # -- refused -------------------------------------------------------------------------------------------------------

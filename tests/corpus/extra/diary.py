@@ -1,4 +1,4 @@
-"""Containers that write a diary: who began and who ended, in which order.
+"""Containers that record their starts and ends in a file of their pod, in order.
 
 Input: names. Output: containers, the lines. Next: the tests of a pod's life.
 """
@@ -15,7 +15,7 @@ DIARY_VOLUME: Final = [host_volume("diary")]
 
 
 def diary_container(name: str, then: str = "sleep 3600 & wait", **more: Any) -> dict[str, Any]:
-    """A container that notes its start in the pod's diary, and its end when it is asked to end."""
+    """A container that writes its start to the pod's diary, and its end when it gets SIGTERM."""
     script = f"trap 'echo -{name} >> /diary/lines; exit 0' TERM; echo +{name} >> /diary/lines; {then}"
     return shell(name, script, volumeMounts=DIARY, **more)
 
@@ -28,5 +28,5 @@ def diary(pods: AppliedPods, name: str) -> list[str]:
 
 def delete_pod(pods: AppliedPods, name: str) -> None:
     """Delete the pod and wait for its end."""
-    said = pods.node.chronolet("delete", "pod", name)
-    assert said.status == 0, said
+    result = pods.node.chronolet("delete", "pod", name)
+    assert result.status == 0, result

@@ -1,4 +1,4 @@
-"""What is said to be honoured is in some pod that a real node runs in these tests."""
+"""Each honoured field is in some pod that a real node runs in these tests."""
 
 import importlib
 from collections.abc import Iterator
@@ -26,33 +26,33 @@ BY_SERVERS = {
     "ownerReferences",
     "managedFields",
 }
-"""Fields of metadata that an API server writes: nothing here acts on them."""
+"""Fields of metadata that an API server writes; they have no effect here."""
 
 ELSEWHERE = {
-    # Whatever a probe can say: tests/e2e/test_probes*.py and tests/integration/probes.
+    # All fields of probes: tests/e2e/test_probes*.py and tests/integration/probes.
     "containers.livenessProbe",
     "containers.readinessProbe",
     "containers.startupProbe",
-    # Asked of a device plugin: tests/e2e/test_devices.py.
+    # Served by a device plugin: tests/e2e/test_devices.py.
     "containers.resources.limits.*/*",
     "containers.resources.requests.*/*",
-    # A machine that has some: tests/setup/cgroup2_checks.py.
+    # Needs a machine with huge pages: tests/setup/cgroup2_checks.py.
     *(f"{whose}resources.{side}.hugepages-*" for whose in ("", "containers.") for side in ("limits", "requests")),
-    # Put into a pod that runs already: test_lives.
+    # Added to a running pod: test_lives.
     "containers.targetContainerName",
-    # The worker is the one of preStop; before its start is over nothing here answers for sure.
+    # The worker is the one of preStop; during the start it is not certain that anything answers here.
     "containers.lifecycle.postStart.httpGet",
     "containers.lifecycle.preStop.httpGet.host",
-    # Needs a kernel with AppArmor: the words of refusal are asked for.
+    # Needs a kernel with AppArmor: here only the refusal is tested.
     "containers.securityContext.appArmorProfile.localhostProfile",
     "securityContext.appArmorProfile",
 }
-"""What is below these is looked at elsewhere, mostly in tests/integration/effects."""
+"""Fields below these are tested elsewhere, mostly in tests/integration/effects."""
 
 
 def test_every_honoured_field_is_in_a_pod_that_runs() -> None:
-    used = {_one_sort(path) for manifest in _manifests() for path in _paths(manifest, "")}
-    honoured = {_one_sort(one.path) for one in fields() if one.verdict.severity is None}
+    used = {_one_type(path) for manifest in _manifests() for path in _paths(manifest, "")}
+    honoured = {_one_type(one.path) for one in fields() if one.verdict.severity is None}
     left = {path for path in honoured if path.removesuffix(".*") not in used and not _is_elsewhere(path)}
     assert left == set()
 
@@ -67,7 +67,7 @@ def _manifests() -> Iterator[Any]:
 
 
 def _paths(value: Any, path: str) -> Iterator[str]:
-    """Of everything in a manifest, without indices."""
+    """The paths of all values in a manifest, without indices."""
     yield path
     if isinstance(value, dict):
         for key, held in value.items():
@@ -77,8 +77,8 @@ def _paths(value: Any, path: str) -> Iterator[str]:
             yield from _paths(held, path)
 
 
-def _one_sort(path: str) -> str:
-    """All sorts of containers as one."""
+def _one_type(path: str) -> str:
+    """The path with one name for all types of containers."""
     plain = path.replace("[]", "")
     return plain.replace("spec.initContainers", "spec.containers").replace(
         "spec.ephemeralContainers", "spec.containers"

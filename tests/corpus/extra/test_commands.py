@@ -1,4 +1,4 @@
-"""What a container is told to run, and what it finds around itself."""
+"""Commands, arguments, environment and host names, seen from inside the container."""
 
 import pytest
 
@@ -25,7 +25,7 @@ EXPANDED_COMMAND = add_container(
         "name": "expanded-command",
         "image": images.SHELL,
         "command": ["$(SHELL)", "-c", "echo $(WORD); echo end; sleep 3600"],
-        "env": [{"name": "SHELL", "value": "/bin/sh"}, {"name": "WORD", "value": "said"}],
+        "env": [{"name": "SHELL", "value": "/bin/sh"}, {"name": "WORD", "value": "value"}],
     },
 )
 ELSEWHERE = add_container(COMMANDS, script("elsewhere", "pwd", workingDir="/tmp/made/for/it"))
@@ -34,8 +34,8 @@ SAME_VARIABLE = add_container(
     COMMANDS,
     script("variable-twice", "echo $WORD", env=[{"name": "WORD", "value": "first"}, {"name": "WORD", "value": "last"}]),
 )
-TELLS = add_pod(
-    "tells-of-itself",
+DOWNWARD = add_pod(
+    "downward",
     script(
         "app",
         "cat /info/name; echo; cat /info/labels; echo; cat /info/limit; echo; stat -L -c %a /info/name /info/limit;"
@@ -80,21 +80,21 @@ PORTS = add_pod(
 
 
 def test_references_to_variables_in_arguments_and_values(pods: AppliedPods) -> None:
-    # The first argument is the shell's own name; a shell shows what it was given and expands no reference of these.
-    said = pods.output(*EXPANDED).splitlines()
-    assert said[:6] == ["oneone", "$(FIRST)", "$(NOBODY)", "one and $(BEHIND), $(FIRST)", "a $(FIRST", "$FIRST"]
-    assert said[6:] == ["one and $(BEHIND), $(FIRST)"]
+    # The first argument is the shell's own name; the shell prints its arguments and expands none of these references.
+    lines = pods.output(*EXPANDED).splitlines()
+    assert lines[:6] == ["oneone", "$(FIRST)", "$(NOBODY)", "one and $(BEHIND), $(FIRST)", "a $(FIRST", "$FIRST"]
+    assert lines[6:] == ["one and $(BEHIND), $(FIRST)"]
 
 
 def test_references_to_variables_in_a_command(pods: AppliedPods) -> None:
-    assert pods.output(*EXPANDED_COMMAND) == "said\n"
+    assert pods.output(*EXPANDED_COMMAND) == "value\n"
 
 
-def test_the_folder_that_it_begins_in_is_made(pods: AppliedPods) -> None:
+def test_the_working_folder_is_created(pods: AppliedPods) -> None:
     assert pods.output(*ELSEWHERE) == "/tmp/made/for/it\n"
 
 
-def test_the_last_of_two_variables_of_one_name_counts(pods: AppliedPods) -> None:
+def test_the_last_of_two_variables_of_a_name_wins(pods: AppliedPods) -> None:
     assert pods.output(*SAME_VARIABLE) == "last\n"
 
 
@@ -102,9 +102,9 @@ def test_a_pod_is_its_own_host(pods: AppliedPods) -> None:
     assert pods.output(NAMED) == "named-as-its-pod\nnamed-as-its-pod\n"
 
 
-def test_what_a_container_is_told_of_its_pod(pods: AppliedPods) -> None:
-    assert pods.output(TELLS) == 'tells-of-itself\none="two"\n64\n440\n400\n64 default\n'
-    assert pods.differences(TELLS) == []
+def test_a_container_gets_fields_of_its_pod(pods: AppliedPods) -> None:
+    assert pods.output(DOWNWARD) == 'downward\none="two"\n64\n440\n400\n64 default\n'
+    assert pods.differences(DOWNWARD) == []
 
 
 def test_ports_of_the_node(pods: AppliedPods) -> None:

@@ -1,4 +1,4 @@
-"""What a container does after its start and before its end, its last words, and a pod that has had its time."""
+"""Hooks, termination messages, stop signals, and a pod whose deadline has passed."""
 
 import pytest
 
@@ -15,7 +15,7 @@ HOOKS = add_pod(
         "app",
         lifecycle={
             "postStart": {"exec": {"command": ["/bin/sh", "-c", "sleep 0.5; echo hooked >> /diary/lines"]}},
-            "preStop": {"exec": {"command": ["/bin/sh", "-c", "echo asked >> /diary/lines; sleep 0.5"]}},
+            "preStop": {"exec": {"command": ["/bin/sh", "-c", "echo hook >> /diary/lines; sleep 0.5"]}},
         },
     ),
     diary_container("later"),
@@ -37,7 +37,7 @@ HTTP_HOOK = add_pod(
                     "path": "/hook",
                     "port": "web",
                     "scheme": "HTTP",
-                    "httpHeaders": [{"name": "X-Word", "value": "said"}],
+                    "httpHeaders": [{"name": "X-Word", "value": "value"}],
                 }
             }
         },
@@ -77,30 +77,30 @@ def test_hooks_run_after_the_start_and_before_the_end(pods: AppliedPods) -> None
     assert diary(pods, HOOKS) == ["+app", "hooked", "+later"]
     delete_pod(pods, HOOKS)
     ended = diary(pods, HOOKS)[3:]
-    assert sorted(ended) == ["-app", "-later", "asked"]
-    assert ended.index("asked") < ended.index("-app")
+    assert sorted(ended) == ["-app", "-later", "hook"]
+    assert ended.index("hook") < ended.index("-app")
 
 
-def test_a_hook_after_the_start_that_fails(pods: AppliedPods) -> None:
-    # What it printed stays out of the event, as the kubelet has it: it may be a secret.
+def test_a_post_start_hook_that_fails(pods: AppliedPods) -> None:
+    # As with the kubelet, the event omits the output, which may be secret.
     assert pods.event_message("FailedPostStartHook", FAILED_HOOK) == "PostStartHook failed"
     pods.wait("its restart", lambda: pods.container(FAILED_HOOK, "app").get("restartCount"))
 
 
-def test_a_hook_that_asks_a_page(pods: AppliedPods) -> None:
+def test_a_hook_that_requests_a_page(pods: AppliedPods) -> None:
     assert pods.output(HTTP_HOOK) == ""
     container = pods.inspected(HTTP_HOOK)["app"]["Id"]
     stream = pods.node.docker.logs(container, stream=True, follow=True)
     delete_pod(pods, HTTP_HOOK)
-    said = b"".join(stream).decode()
-    assert "GET /hook HTTP/1.1" in said
-    assert "x-word: said" in said.lower()
+    request = b"".join(stream).decode()
+    assert "GET /hook HTTP/1.1" in request
+    assert "x-word: value" in request.lower()
     hook = pods.node.journal.wait_for_event(pod.HookEnded, pod=f"default/{HTTP_HOOK}")
     assert hook.outcome == "Succeeded"
 
 
 def slept(pods: AppliedPods, hook: str) -> int:
-    """Waits for the end of the hook that sleeps; when it was asked for."""
+    """Wait for the end of the sleeping hook; returns when it was requested."""
     journal, where = pods.node.journal, f"default/{SLEEPING_HOOK}"
     assert journal.wait_for_event(pod.HookEnded, pod=where, hook=hook).outcome == "Succeeded"
     return journal.wait_for_event(pod.HookRequested, pod=where, hook=hook).requested_at
@@ -115,7 +115,7 @@ def test_hooks_that_sleep(pods: AppliedPods) -> None:
     assert exited.finished_at - slept(pods, "PreStop") >= 1000
 
 
-def test_a_pod_that_has_had_its_time(pods: AppliedPods) -> None:
+def test_a_pod_whose_deadline_has_passed(pods: AppliedPods) -> None:
     pods.wait("its end", lambda: pods.status(DEADLINE).get("phase") == "Failed")
     status = pods.pod(DEADLINE)["status"]
     assert status["reason"] == "DeadlineExceeded"
@@ -125,7 +125,7 @@ def test_a_pod_that_has_had_its_time(pods: AppliedPods) -> None:
 @pytest.mark.parametrize(
     ("kind", "words"), [("file", "spoken"), ("elsewhere", "spoken"), ("logs", "logged\n"), ("none", "")]
 )
-def test_a_containers_last_words(pods: AppliedPods, kind: str, words: str) -> None:
+def test_termination_messages(pods: AppliedPods, kind: str, words: str) -> None:
     pods.ended(*LAST_WORDS[kind])
     pods.wait(
         f"{words!r}; now {pods.container(*LAST_WORDS[kind])}",
@@ -133,7 +133,7 @@ def test_a_containers_last_words(pods: AppliedPods, kind: str, words: str) -> No
     )
 
 
-def test_the_signal_that_asks_a_container_to_end(pods: AppliedPods) -> None:
+def test_the_stop_signal_of_a_container(pods: AppliedPods) -> None:
     pods.wait("its trap", lambda: pods.written(STOPPED_BY) == "ready\n")
     stream = pods.node.docker.logs(pods.inspected(STOPPED_BY)["app"]["Id"], stream=True, follow=True)
     delete_pod(pods, STOPPED_BY)

@@ -1,4 +1,4 @@
-"""When an image is pulled, by policy and by tag: from a registry that nobody can reach, for an image that is there."""
+"""When an image is pulled, by policy and tag: an image that is present, of an unreachable registry."""
 
 import pytest
 
@@ -12,7 +12,7 @@ IMAGES = add_pod("images")
 
 
 def stays(name: str, image: str, policy: str = "") -> tuple[str, str]:
-    """A container of that image."""
+    """A container of the image with this tag."""
     given = {"imagePullPolicy": policy} if policy else {}
     command = ["/bin/sh", "-c", "echo end; sleep 3600"]
     return add_container(IMAGES, {"name": name, "image": image, "command": command, **given})
@@ -35,19 +35,19 @@ NO_NAME = stays("no-image-name", "No/Such:Name:1")
 
 
 @pytest.mark.parametrize("place", IS_THERE)
-def test_an_image_that_is_there_is_taken(pods: AppliedPods, place: tuple[str, str]) -> None:
+def test_a_present_image_is_used(pods: AppliedPods, place: tuple[str, str]) -> None:
     assert pods.output(*place) == ""
 
 
 @pytest.mark.parametrize("place", IS_PULLED)
-def test_an_image_that_is_to_be_pulled_is_asked_for(pods: AppliedPods, place: tuple[str, str]) -> None:
+def test_an_image_with_policy_always_is_pulled(pods: AppliedPods, place: tuple[str, str]) -> None:
     assert "Pulling image" in pods.event_message("Pulling", *place)
     assert 'Back-off pulling image "localhost:1/corpus/shell' in pods.waits("ImagePullBackOff", *place)
 
 
-def test_an_image_that_is_never_to_be_pulled(pods: AppliedPods) -> None:
+def test_an_absent_image_with_policy_never_is_not_pulled(pods: AppliedPods) -> None:
     assert "is not present with pull policy of Never" in pods.waits("ErrImageNeverPull", *NEVER)
 
 
-def test_a_name_that_no_image_can_have(pods: AppliedPods) -> None:
+def test_an_invalid_image_name(pods: AppliedPods) -> None:
     assert "couldn't parse image" in pods.waits("InvalidImageName", *NO_NAME)

@@ -1,4 +1,4 @@
-"""What begins and ends in a pod, and in which order: init containers, sidecars, containers put in later."""
+"""The order of starts and ends in a pod: init containers, sidecars, ephemeral containers."""
 
 import pytest
 
@@ -35,7 +35,7 @@ RETRIED_INIT = add_pod(
 EPHEMERAL = add_pod("looked-at", script("app", ": marked"))
 
 
-def test_init_containers_come_one_after_the_other_and_sidecars_stay(pods: AppliedPods) -> None:
+def test_init_containers_run_in_order_and_sidecars_stay(pods: AppliedPods) -> None:
     begun = ["+first-init", "+sidecar", "+later-sidecar", "+last-init"]
     pods.wait("all to begin", lambda: len(diary(pods, ORDER)) == 6)
     assert diary(pods, ORDER)[:4] == begun
@@ -51,7 +51,7 @@ def test_init_containers_come_one_after_the_other_and_sidecars_stay(pods: Applie
     assert pods.differences(ORDER) == []
 
 
-def test_sidecars_end_after_the_containers_and_in_the_other_order(pods: AppliedPods) -> None:
+def test_sidecars_end_after_the_containers_in_reverse_order(pods: AppliedPods) -> None:
     pods.wait("all to begin", lambda: len(diary(pods, ORDER)) == 6)
     delete_pod(pods, ORDER)
     ended = diary(pods, ORDER)[6:]
@@ -59,26 +59,26 @@ def test_sidecars_end_after_the_containers_and_in_the_other_order(pods: AppliedP
     assert ended[2:] == ["-later-sidecar", "-sidecar"]
 
 
-def test_an_init_container_that_fails_for_good(pods: AppliedPods) -> None:
+def test_an_init_container_that_fails_permanently(pods: AppliedPods) -> None:
     assert pods.ended(FAILED_INIT, "init")["exitCode"] == 3
     pods.wait("its end", lambda: pods.status(FAILED_INIT)["phase"] == "Failed")
     assert "app" not in pods.inspected(FAILED_INIT)
 
 
-def test_an_init_container_is_tried_again(pods: AppliedPods) -> None:
+def test_an_init_container_is_retried(pods: AppliedPods) -> None:
     pods.wait("the container after it", lambda: pods.container(RETRIED_INIT, "app").get("ready"))
     assert pods.container(RETRIED_INIT, "init")["restartCount"] == 1
     assert diary(pods, RETRIED_INIT) == ["+next"]
 
 
-def test_a_container_that_is_put_into_a_running_pod(pods: AppliedPods) -> None:
+def test_an_ephemeral_container_is_added_to_a_running_pod(pods: AppliedPods) -> None:
     assert pods.output(EPHEMERAL) == ""
     before = pods.inspected(EPHEMERAL)["app"]["State"]
     manifest = pods.manifest(EPHEMERAL)
     debug = script("debug", "hostname; tr '\\0' ' ' < /proc/1/cmdline | grep -o marke[d]", stays=False)
     manifest["spec"]["ephemeralContainers"] = [{**debug, "targetContainerName": "app"}]
-    said = pods.node.chronolet("apply", "-f", pods.node.aside("looked-at.yaml", manifest))
-    assert said.status == 0, said
+    result = pods.node.chronolet("apply", "-f", pods.node.aside("looked-at.yaml", manifest))
+    assert result.status == 0, result
     assert pods.output(EPHEMERAL, "debug") == "looked-at\nmarked\n"
     assert pods.ended(EPHEMERAL, "debug")["exitCode"] == 0
     assert pods.container(EPHEMERAL, "debug")["restartCount"] == 0

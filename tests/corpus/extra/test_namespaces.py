@@ -1,4 +1,4 @@
-"""Which namespaces a pod's containers share with each other and with the node, and what the pod is called in them."""
+"""Namespaces that a pod's containers share with each other and with the node, and the pod's host names."""
 
 import os
 import socket
@@ -11,13 +11,13 @@ from tests.support.scratch import HANG_SECONDS
 
 pytestmark = pytest.mark.docker
 
-# `[e]`, so that neither the script nor grep itself holds the word that is looked for.
+# `[e]`, so that neither the script nor grep itself matches.
 _FINDS_BESIDE = "until grep -l marked-besid[e] /proc/[0-9]*/cmdline; do sleep 0.1; done > /dev/null; echo found"
 
 SHARED = add_pod(
     "shares-processes",
     script("app", f"readlink /proc/self/ns/pid; {_FINDS_BESIDE}"),
-    script("beside", ": marked-beside"),
+    script("other", ": marked-other"),
     shareProcessNamespace=True,
 )
 ALONE = add_pod(
@@ -71,11 +71,11 @@ def test_containers_that_share_their_processes(pods: AppliedPods) -> None:
     shared, found = pods.output(SHARED).splitlines()
     assert found == "found"
     assert shared == namespace(pods.inspected(SHARED)["POD"]["State"]["Pid"], "pid")
-    assert shared == namespace(pods.inspected(SHARED)["beside"]["State"]["Pid"], "pid")
+    assert shared == namespace(pods.inspected(SHARED)["other"]["State"]["Pid"], "pid")
     assert shared != namespace("self", "pid")
 
 
-def test_containers_that_share_only_what_all_of_a_pod_share(pods: AppliedPods) -> None:
+def test_containers_that_share_only_the_usual_namespaces(pods: AppliedPods) -> None:
     pid, ipc, net = pods.output(ALONE).splitlines()
     sandbox = pods.inspected(ALONE)["POD"]["State"]["Pid"]
     assert (pid, ipc, net) == ("1", namespace(sandbox, "ipc"), namespace(sandbox, "net"))
@@ -121,9 +121,9 @@ def test_a_host_name_that_overrides_all_others(pods: AppliedPods) -> None:
 
 
 def test_other_names_in_the_hosts_file(pods: AppliedPods) -> None:
-    said = pods.output(ALIASES)
-    assert "127.1.2.3\tfirst\tsecond\n127.1.2.4\tthird\n" in said
-    assert said.splitlines()[-1].startswith("PING first (127.1.2.3)")
+    text = pods.output(ALIASES)
+    assert "127.1.2.3\tfirst\tsecond\n127.1.2.4\tthird\n" in text
+    assert text.splitlines()[-1].startswith("PING first (127.1.2.3)")
 
 
 def test_another_resolver(pods: AppliedPods) -> None:
@@ -134,7 +134,7 @@ def test_another_resolver(pods: AppliedPods) -> None:
     assert {line[0] for line in lines} == {"nameserver", "search", "options"}
 
 
-def test_that_this_looks_from_the_nodes_own_namespaces() -> None:
-    """What the tests above compare with: they run where dockerd does, apart from the network."""
+def test_this_process_is_in_the_nodes_namespaces() -> None:
+    """The tests above compare with this process: it shares all namespaces but the network with dockerd."""
     assert Path("/proc/1").exists()
     assert namespace("self", "pid") == namespace(os.getppid(), "pid")

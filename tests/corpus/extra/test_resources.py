@@ -1,4 +1,4 @@
-"""What a whole pod asks for and may use, with its overhead: seen in its cgroup on the machine."""
+"""Requests, limits and overhead of a whole pod, seen in its cgroup."""
 
 from pathlib import Path
 from typing import Final
@@ -20,7 +20,7 @@ WHOLE = add_pod(
 )
 
 
-def test_what_a_whole_pod_may_use_is_its_cgroups(pods: AppliedPods) -> None:
+def test_the_limits_of_a_whole_pod_are_those_of_its_cgroup(pods: AppliedPods) -> None:
     assert pods.output(WHOLE) == ""
     parent = pods.inspected(WHOLE)["app"]["HostConfig"]["CgroupParent"].lstrip("/")
     memory, cpu = CGROUPS / "memory" / parent, CGROUPS / "cpu" / parent

@@ -1,4 +1,4 @@
-"""What a container may do, and as whom, by its security context and its pod's: asked of the container itself."""
+"""Security contexts of container and pod, seen from inside the container."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ _NET_ADMIN = 12
 
 
 def status_of(*names: str) -> str:
-    """A script that shows these lines of its process's status."""
+    """A script that prints these lines of its process's status."""
     return f"grep -E '^({'|'.join(names)}):' /proc/self/status | tr -d '\\t'"
 
 
@@ -24,12 +24,12 @@ RIGHTS = add_pod("rights", volumes=[{"name": "v", "emptyDir": {}}])
 
 
 def has(name: str, lines: str, **context: Any) -> tuple[str, str]:
-    """A container that has this security context, in a pod that has none."""
+    """A container with this security context, in a pod without one."""
     return add_container(RIGHTS, script(name, lines, volumeMounts=AT, securityContext=context))
 
 
 def pod_has(name: str, lines: str, pod: Any, **context: Any) -> tuple[str, str]:
-    """A pod that has a security context, with one container."""
+    """A pod with a security context, and one container."""
     return add_container(add_pod(name, securityContext=pod), script("app", lines, securityContext=context))
 
 
@@ -63,7 +63,7 @@ NO_MORE_RIGHTS = has("no-more-rights", status_of("NoNewPrivs"), allowPrivilegeEs
 MORE_RIGHTS = has("more-rights", status_of("NoNewPrivs"), allowPrivilegeEscalation=True)
 UNCONFINED = has("unconfined", status_of("Seccomp"), seccompProfile={"type": "Unconfined"})
 CONFINED = pod_has("confined", status_of("Seccomp"), {"seccompProfile": {"type": "RuntimeDefault"}})
-UNSAID = has("no-word-of-seccomp", status_of("Seccomp"))
+NO_SECCOMP = has("without-seccomp", status_of("Seccomp"))
 FORBIDS = {
     "defaultAction": "SCMP_ACT_ALLOW",
     "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}],
@@ -86,7 +86,7 @@ PRIVILEGED = has("privileged", status_of("Seccomp"), privileged=True)
 
 
 def may_have_all_capabilities() -> bool:
-    """Whether this machine can start a privileged container: it must have every capability itself."""
+    """Whether this machine can start a privileged container, for which it needs every capability itself."""
     lines = Path("/proc/self/status").read_text().splitlines()
     bounding = next(line for line in lines if line.startswith("CapBnd:"))
     return bool(int(bounding.split()[1], 16) >> _SYS_RESOURCE & 1)
@@ -102,7 +102,7 @@ def test_the_pods_user_and_a_containers_own(pods: AppliedPods) -> None:
     assert pods.output(POD_USER, "other") == "1001\n2000\n"
 
 
-def test_the_group_that_a_volumes_files_have(pods: AppliedPods) -> None:
+def test_the_group_of_a_volumes_files(pods: AppliedPods) -> None:
     groups, folder, file = pods.output(GROUP_OF_FILES).splitlines()
     assert "4000" in groups.split()
     assert folder == "4000 drwxrwsrwx"
@@ -118,12 +118,12 @@ def test_an_image_that_would_run_as_root(pods: AppliedPods) -> None:
     assert "container has runAsNonRoot and image will run as root" in message
 
 
-def test_root_by_name_where_root_may_not_be(pods: AppliedPods) -> None:
+def test_root_by_name_is_refused_by_run_as_non_root(pods: AppliedPods) -> None:
     message = pods.waits("CreateContainerConfigError", *ROOT_BY_USER)
     assert "container's runAsUser breaks non-root policy" in message
 
 
-def test_a_root_that_is_only_read(pods: AppliedPods) -> None:
+def test_a_read_only_root(pods: AppliedPods) -> None:
     assert pods.output(*READ_ONLY_ROOT).splitlines()[-1] == "kept"
     assert "Read-only file system" in pods.output(*READ_ONLY_ROOT)
 
@@ -134,20 +134,20 @@ def test_capabilities(pods: AppliedPods) -> None:
     assert pods.output(*ONE_CAPABILITY) == f"CapEff:{1 << _NET_ADMIN:016x}\n"
 
 
-def test_whether_rights_may_grow(pods: AppliedPods) -> None:
+def test_privilege_escalation(pods: AppliedPods) -> None:
     assert pods.output(*NO_MORE_RIGHTS) == "NoNewPrivs:1\n"
     assert pods.output(*MORE_RIGHTS) == "NoNewPrivs:0\n"
 
 
-def test_a_filter_of_system_calls(pods: AppliedPods) -> None:
+def test_a_seccomp_profile(pods: AppliedPods) -> None:
     assert pods.output(*UNCONFINED) == "Seccomp:0\n"
     assert pods.output(*CONFINED) == "Seccomp:2\n"
-    # Docker's own filter, as under a kubelet with seccompDefault.
-    assert pods.output(*UNSAID) == "Seccomp:2\n"
+    # Docker's default filter, as under a kubelet with seccompDefault.
+    assert pods.output(*NO_SECCOMP) == "Seccomp:2\n"
 
 
-def test_a_filter_of_system_calls_of_the_nodes_own(pods: AppliedPods) -> None:
-    """The profile was not there when the pod came: the container waits, and is tried again."""
+def test_a_seccomp_profile_of_the_node(pods: AppliedPods) -> None:
+    """The profile is created after the pod: the container waits and is retried."""
     assert "none.json" in pods.waits("CreateContainerError", *NO_PROFILE)
     profile = pods.node.root / "seccomp" / "profiles" / "forbids.json"
     profile.parent.mkdir(parents=True)
@@ -164,12 +164,12 @@ def test_a_profile_of_app_armor(pods: AppliedPods) -> None:
         assert message == "Cannot enforce AppArmor: AppArmor is not enabled on the host"
 
 
-def test_a_parameter_of_the_kernel(pods: AppliedPods) -> None:
+def test_a_kernel_parameter(pods: AppliedPods) -> None:
     assert pods.output(*SYSCTL).split() == ["20000", "30000"]
 
 
-def test_a_privileged_container_is_asked_for_and_says_where_the_machine_cannot(pods: AppliedPods) -> None:
-    """Without CAP_SYS_RESOURCE of its own this machine cannot give it to a container: Docker's words are shown."""
+def test_a_privileged_container_starts_or_names_the_missing_capability(pods: AppliedPods) -> None:
+    """A machine without CAP_SYS_RESOURCE cannot grant it to a container: Docker's message is shown."""
     if may_have_all_capabilities():
         assert pods.output(*PRIVILEGED) == "Seccomp:0\n"
     else:
@@ -181,7 +181,7 @@ def test_a_privileged_container_is_asked_for_and_says_where_the_machine_cannot(p
         ), ended
 
 
-def test_all_of_it_is_seen_in_docker(pods: AppliedPods) -> None:
+def test_all_fields_have_their_effect_in_docker(pods: AppliedPods) -> None:
     for pod in (RIGHTS, POD_USER, CONFINED[0]):
         assert pods.differences(pod) == []
     assert pods.inspected(RIGHTS)["privileged"]["HostConfig"]["Privileged"] is True

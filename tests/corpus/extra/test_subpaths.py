@@ -1,4 +1,4 @@
-"""Parts of volumes, and what a container may not reach by asking for a part; memory as a volume."""
+"""subPath mounts, including attempts to leave the volume; memory as a volume."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.docker
 
 
 def furnish(place: Path) -> None:
-    """A folder with links that lead out of the volume `in`, and one that stays in it."""
+    """Create a folder with links that leave the volume `in`, and one that stays in it."""
     volume = place / "in"
     (volume / "kept").mkdir(parents=True)
     (volume / "kept" / "word").write_text("kept\n")
@@ -28,7 +28,7 @@ PARTS = add_pod("parts", volumes=[host_volume("v", path="/in"), {"name": "e", "e
 
 
 def mounts(name: str, lines: str, *parts: dict[str, Any], **more: Any) -> tuple[str, str]:
-    """A container that mounts these parts of the volume `v`, or of another."""
+    """A container that mounts these subPaths of the volume `v`, or of another."""
     return add_container(PARTS, script(name, lines, volumeMounts=[{"name": "v", **part} for part in parts], **more))
 
 
@@ -39,7 +39,7 @@ PART = mounts(
     {"mountPath": "/file", "subPath": "kept/word", "readOnly": True},
 )
 MADE = mounts("made", "ls -A /part; touch /part/new", {"name": "e", "mountPath": "/part", "subPath": "a/b"})
-BESIDE = mounts("beside", "until test -e /e/a/b/new; do sleep 0.1; done", {"name": "e", "mountPath": "/e"})
+OTHER = mounts("other", "until test -e /e/a/b/new; do sleep 0.1; done", {"name": "e", "mountPath": "/e"})
 EXPANDED = mounts(
     "expanded",
     "cat /part/word",
@@ -60,7 +60,7 @@ MEMORY = add_pod(
         volumeMounts=[{"name": "m", "mountPath": "/m"}],
     ),
     script(
-        "beside",
+        "other",
         "until test -e /m/new; do sleep 0.1; done; touch /m/other; df -k /small | tail -1 | awk '{print $2}'",
         volumeMounts=[{"name": "m", "mountPath": "/m"}, {"name": "small", "mountPath": "/small"}],
     ),
@@ -71,25 +71,25 @@ MEMORY = add_pod(
 )
 
 
-def test_a_part_of_a_volume(pods: AppliedPods) -> None:
+def test_a_subpath_of_a_volume(pods: AppliedPods) -> None:
     assert pods.output(*PART) == "kept\nkept\nup\nword\n"
 
 
-def test_a_part_that_is_not_there_is_made(pods: AppliedPods) -> None:
+def test_a_missing_subpath_is_created(pods: AppliedPods) -> None:
     assert pods.output(*MADE) == ""
-    assert pods.output(*BESIDE) == ""
+    assert pods.output(*OTHER) == ""
 
 
-def test_a_part_named_by_a_variable(pods: AppliedPods) -> None:
+def test_a_subpath_with_a_variable(pods: AppliedPods) -> None:
     assert pods.output(*EXPANDED) == "kept\n"
 
 
-def test_a_part_by_a_link_that_stays_in_the_volume(pods: AppliedPods) -> None:
+def test_a_link_that_stays_in_the_volume(pods: AppliedPods) -> None:
     assert pods.output(*LINK_INSIDE) == "kept\n"
 
 
 @pytest.mark.parametrize("part", ESCAPES)
-def test_a_part_by_a_link_that_leads_out_of_the_volume(pods: AppliedPods, part: str) -> None:
+def test_a_link_that_leaves_the_volume_is_refused(pods: AppliedPods, part: str) -> None:
     pod, container = ESCAPES[part]
     message = pods.waits("CreateContainerConfigError", pod, container)
     assert f'failed to prepare subPath for volumeMount "v" of container "{container}"' in message
@@ -99,4 +99,4 @@ def test_a_part_by_a_link_that_leads_out_of_the_volume(pods: AppliedPods, part: 
 
 def test_memory_as_a_volume(pods: AppliedPods) -> None:
     assert pods.output(MEMORY) == "tmpfs tmpfs\n777\n"
-    assert pods.output(MEMORY, "beside") == "1024\n"
+    assert pods.output(MEMORY, "other") == "1024\n"

@@ -1,4 +1,4 @@
-"""Containers with a terminal, with an input, with both."""
+"""Containers with a terminal, with an input, and with both."""
 
 import pytest
 
@@ -18,7 +18,7 @@ NO_INPUT = add_pod("no-input", script("app", "cat; echo over"))
 
 
 def write(pods: AppliedPods, name: str, text: bytes) -> None:
-    """What a client that is attached writes before it goes."""
+    """Attach to the container, write, and detach."""
     stream = pods.node.docker.attach_socket(pods.inspected(name)["app"]["Id"], {"stdin": 1, "stream": 1})
     try:
         stream._sock.sendall(text)
@@ -36,20 +36,20 @@ def test_a_container_with_a_terminal(pods: AppliedPods) -> None:
 
 
 def test_an_input_that_stays_open_for_the_next_client(pods: AppliedPods) -> None:
-    pods.wait("its first word", lambda: pods.written(READS) == "ready\n")
+    pods.wait("its first output", lambda: pods.written(READS) == "ready\n")
     write(pods, READS, b"one\n")
-    pods.wait("the first client's word", lambda: pods.written(READS) == "ready\none\n")
+    pods.wait("the first client's output", lambda: pods.written(READS) == "ready\none\n")
     write(pods, READS, b"two\n")
     assert pods.output(READS) == "ready\none\ntwo\n"
     assert pods.differences(READS) == []
 
 
 def test_an_input_that_ends_with_its_first_client(pods: AppliedPods) -> None:
-    pods.wait("its first word", lambda: pods.written(READS_ONCE) == "ready\n")
+    pods.wait("its first output", lambda: pods.written(READS_ONCE) == "ready\n")
     write(pods, READS_ONCE, b"one\n")
     assert pods.output(READS_ONCE) == "ready\none\nover\n"
     assert pods.differences(READS_ONCE) == []
 
 
-def test_an_input_that_nobody_can_write_to_is_at_its_end(pods: AppliedPods) -> None:
+def test_a_container_without_an_input_reads_its_end(pods: AppliedPods) -> None:
     assert pods.output(NO_INPUT) == "over\n"

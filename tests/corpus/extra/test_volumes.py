@@ -15,19 +15,19 @@ AT = [{"name": "v", "mountPath": "/v"}]
 
 
 def furnish(place: Path) -> None:
-    """One of each kind that a hostPath may be asked to be."""
+    """Create a path of each type that a hostPath may have."""
     (place / "folder").mkdir()
     (place / "folder" / "word").write_text("found\n")
     (place / "file").write_text("found\n")
     with socket.socket(socket.AF_UNIX) as one:
-        # A socket's path may be no longer than 107 characters.
+        # A socket's path may have at most 107 characters.
         here = Path.cwd()
         os.chdir(place)
         try:
             one.bind("socket")
         finally:
             os.chdir(here)
-    # /dev/null's number, and that of a block device that nobody need have: neither is opened.
+    # The numbers of /dev/null, and of a block device that need not exist: neither is opened.
     os.mknod(place / "character", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     os.mknod(place / "block", stat.S_IFBLK | 0o666, os.makedev(7, 200))
 
@@ -41,7 +41,7 @@ KINDS = {
     "CharDevice": ("character", "-c"),
     "BlockDevice": ("block", "-b"),
 }
-"""hostPath's types: what fits, and how a shell tests for it."""
+"""hostPath's types: a matching path, and the shell's test for it."""
 
 FITTING = add_pod(
     "fits", volumes=[host_volume(kind.lower(), kind, f"/{what}") for kind, (what, _) in KINDS.items()], prepare=furnish
@@ -92,38 +92,38 @@ READ_ONLY = add_pod(
 EMPTY = add_pod(
     "empty",
     script("app", "ls -A /v; stat -c %a /v; touch /v/new; until test -e /v/other; do sleep 0.1; done", volumeMounts=AT),
-    script("beside", "until test -e /v/new; do sleep 0.1; done; touch /v/other; ls /v", volumeMounts=AT),
+    script("other", "until test -e /v/new; do sleep 0.1; done; touch /v/other; ls /v", volumeMounts=AT),
     volumes=[{"name": "v", "emptyDir": {}}],
 )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_path_of_the_host_that_is_what_it_should_be(pods: AppliedPods, kind: str) -> None:
+def test_a_host_path_of_the_requested_type(pods: AppliedPods, kind: str) -> None:
     assert pods.output(*FITS[kind]) == "yes\n"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_path_of_the_host_that_is_something_else(pods: AppliedPods, kind: str) -> None:
-    told = pods.event_message("FailedMount", UNFIT[kind])
-    assert 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: ' in told
+def test_a_host_path_of_another_type(pods: AppliedPods, kind: str) -> None:
+    message = pods.event_message("FailedMount", UNFIT[kind])
+    assert 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: ' in message
     assert pods.waits("ContainerCreating", UNFIT[kind]) == ""
     assert "app" not in pods.inspected(UNFIT[kind])
 
 
 @pytest.mark.parametrize("kind", ABSENT)
-def test_a_path_of_the_host_that_is_not_there(pods: AppliedPods, kind: str) -> None:
-    told = pods.event_message("FailedMount", ABSENT[kind])
-    assert 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: ' in told
+def test_a_missing_host_path(pods: AppliedPods, kind: str) -> None:
+    message = pods.event_message("FailedMount", ABSENT[kind])
+    assert 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: ' in message
     assert not (pods.place(ABSENT[kind]) / "nothing").exists()
 
 
 @pytest.mark.parametrize(("kind", "mode"), [("DirectoryOrCreate", "755"), ("FileOrCreate", "644")])
-def test_a_path_of_the_host_that_is_made(pods: AppliedPods, kind: str, mode: str) -> None:
+def test_a_host_path_that_is_created(pods: AppliedPods, kind: str, mode: str) -> None:
     assert pods.output(MADE[kind]) == f"{mode}\n"
     assert (pods.place(MADE[kind]) / "nothing").exists()
 
 
-def test_a_mount_that_is_only_read(pods: AppliedPods) -> None:
+def test_a_read_only_mount(pods: AppliedPods) -> None:
     assert "written" not in pods.output(READ_ONLY)
     assert "found" in pods.output(READ_ONLY)
     assert pods.differences(READ_ONLY) == pods.differences(FITTING) == []
@@ -131,5 +131,5 @@ def test_a_mount_that_is_only_read(pods: AppliedPods) -> None:
 
 def test_an_empty_folder_that_two_containers_share(pods: AppliedPods) -> None:
     assert pods.output(EMPTY) == "777\n"
-    assert pods.output(EMPTY, "beside") == "new\nother\n"
+    assert pods.output(EMPTY, "other") == "new\nother\n"
     assert pods.differences(EMPTY) == []
