@@ -23,7 +23,7 @@ def restarts(start: Started, seconds: int = 10) -> None:
     start.after(1, pod.RestartScheduled(**FIRST, **waits))
 
 
-def test_a_restart_is_traced_from_its_back_off_on_and_names_its_reason(start: Started) -> None:
+def test_a_restart_is_traced_from_its_back_off_and_names_its_reason(start: Started) -> None:
     start.whole()
     exits(start)
     restarts(start)
@@ -79,7 +79,7 @@ def image_fails(start: Started, reason: str, message: str) -> None:
     start.after(400, pod.ImageFailed(**FIRST, image=IMAGE, reason=reason, message=message, **failed))
 
 
-def test_an_image_that_waits_for_its_next_try(start: Started) -> None:
+def test_an_image_that_waits_for_its_retry(start: Started) -> None:
     start.sandbox()
     image_fails(start, "ErrImagePull", "pull access denied")
     start.after(100, pod.ImageBackOffBegan(**FIRST, image=IMAGE, retry_at=NOON))
@@ -90,7 +90,7 @@ def test_an_image_that_waits_for_its_next_try(start: Started) -> None:
     )
 
 
-def test_an_image_that_nobody_will_try_again(start: Started) -> None:
+def test_an_image_that_is_not_retried(start: Started) -> None:
     start.sandbox()
     image_fails(start, "ErrImageNeverPull", "it is not present")
     start.node.now += 60_000
@@ -100,7 +100,7 @@ def test_an_image_that_nobody_will_try_again(start: Started) -> None:
     )
 
 
-def test_a_start_that_failed_and_is_tried_again(start: Started) -> None:
+def test_a_failed_start_that_is_retried(start: Started) -> None:
     start.sandbox()
     start.image()
     start.after(1, pod.ContainerStartRequested(**FIRST, sandbox_id="b", spec_hash="", requested_at=NOON))
@@ -113,7 +113,7 @@ def test_a_start_that_failed_and_is_tried_again(start: Started) -> None:
     )
 
 
-def test_a_sandbox_that_failed_and_is_tried_again(start: Started) -> None:
+def test_a_failed_sandbox_that_is_retried(start: Started) -> None:
     start.after(4, pod.SandboxStartRequested(**SANDBOX, spec_hash="s", requested_at=NOON))
     start.after(100, pod.SandboxStartFailed(**SANDBOX, message="no network", retry_at=NOON))
     start.after(8_000, pod.SandboxStartRequested(**SANDBOX, spec_hash="s", requested_at=NOON))

@@ -11,7 +11,7 @@ from tests.cli.written import NOON
 from tests.history.culprits.lines import first_line
 
 
-def test_a_probe_that_a_stall_made_late(start: Started) -> None:
+def test_a_probe_delayed_by_a_stall(start: Started) -> None:
     start.whole()
     start.probing()
     start.node.results = [
@@ -25,7 +25,7 @@ def test_a_probe_that_a_stall_made_late(start: Started) -> None:
     )
 
 
-def test_a_probe_that_others_made_late(start: Started) -> None:
+def test_a_probe_delayed_by_others(start: Started) -> None:
     start.whole()
     start.probing()
     start.node.results = [
@@ -45,14 +45,14 @@ def test_a_probe_that_others_made_late(start: Started) -> None:
     ("agent", "why"),
     [(0, "other probes were running"), (6_000, "agent or machine stalled for 6.000 s")],
 )
-def test_a_late_probe_of_which_the_log_alone_knows(start: Started, agent: int, why: str) -> None:
+def test_a_late_probe_that_only_the_log_knows(start: Started, agent: int, why: str) -> None:
     start.whole()
     start.probing()
     start.delayed(7_000, agent)
     assert first_line(start) == f"default/web: the liveness probe of container app began 7.000 s late: {why}"
 
 
-def test_what_the_log_rounds_up_is_no_other_probe(start: Started) -> None:
+def test_rounding_in_the_log_does_not_count_the_probe_itself(start: Started) -> None:
     start.whole()
     start.probing()
     start.node.results = [
@@ -75,7 +75,7 @@ def test_a_slow_start_and_a_late_probe_are_both_named(start: Started) -> None:
 
 
 @pytest.mark.parametrize("garbage", ["", "soon"])
-def test_results_that_are_none_are_passed_over(start: Started, garbage: str) -> None:
+def test_unreadable_results_are_skipped(start: Started, garbage: str) -> None:
     start.whole()
     start.probing()
     bad = result(at=NOON + 1, late=5_000.0)

@@ -24,7 +24,7 @@ def test_a_slow_pull(start: Started) -> None:
 
 
 def other_pull(start: Started, *, ended_after: int, took: int) -> None:
-    """Another pod's, that is over so many milliseconds after noon."""
+    """Record another pod's pull, which ends `ended_after` milliseconds after noon."""
     about: dict[str, Any] = {"pod": "default/other", "uid": "o", "container": "app", "attempt": 0}
     ready = pod.ImageReady(**about, image=SLOW, image_id="i", pulled=True, milliseconds=took)
     start.node.now = NOON + ended_after
@@ -48,7 +48,7 @@ def test_a_pull_that_mostly_waited_by_the_log_alone(start: Started) -> None:
     start.node.spans[PROCESS] = []
     start.sandbox()
     start.asks_image()
-    other_pull(start, ended_after=150, took=100)  # over before
+    other_pull(start, ended_after=150, took=100)  # ended before
     other_pull(start, ended_after=9_204, took=20_000)
     ready: dict[str, Any] = {"image": IMAGE, "image_id": "i", "pulled": True}
     start.after(200, pod.ImageReady(**FIRST, **ready, milliseconds=200, waited_milliseconds=9_000))
@@ -59,7 +59,7 @@ def test_a_pull_that_mostly_waited_by_the_log_alone(start: Started) -> None:
     )
 
 
-def test_a_pull_that_waits_still(start: Started) -> None:
+def test_a_pull_that_is_still_waiting(start: Started) -> None:
     start.sandbox()
     asked = start.asks_image()
     start.waits(asked, PULL_TURN, at_work=1, allowed=1, ahead=2, holders=(SLOW,))
@@ -70,7 +70,7 @@ def test_a_pull_that_waits_still(start: Started) -> None:
     )
 
 
-def test_a_pull_that_goes_on_tells_how_far_it_is(start: Started) -> None:
+def test_a_running_pull_shows_its_progress(start: Started) -> None:
     start.sandbox()
     start.asks_image()
     start.after(5_000, pod.ImagePullProgress(**FIRST, image=IMAGE, done_bytes=2_500_000, total_bytes=40_000_000))
@@ -78,7 +78,7 @@ def test_a_pull_that_goes_on_tells_how_far_it_is(start: Started) -> None:
     assert first_line(start).endswith("getting image busybox:1 for container app: 2.5 of 40.0 MB pulled")
 
 
-def test_a_pull_that_goes_on_tells_for_how_long(start: Started) -> None:
+def test_a_running_pull_without_progress_shows_its_duration(start: Started) -> None:
     start.sandbox()
     start.waits(start.asks_image(), "docker.pull")
     start.node.now += 6_000

@@ -29,7 +29,7 @@ def test_a_queue_behind_the_first_of_a_batch(start: Started) -> None:
     )
 
 
-def test_a_full_queue_that_goes_on(start: Started) -> None:
+def test_a_start_that_is_still_queued(start: Started) -> None:
     asked = start.after(4, pod.SandboxStartRequested(**SANDBOX, spec_hash="s", requested_at=NOON))
     start.waits(asked, at_work=1, allowed=1, holders=("default/first",))
     start.node.now += 20_000
@@ -39,7 +39,7 @@ def test_a_full_queue_that_goes_on(start: Started) -> None:
     )
 
 
-def test_a_turn_of_which_nothing_more_is_known(start: Started) -> None:
+def test_a_wait_without_details(start: Started) -> None:
     start.called(start.sandbox(9_000), TURN, 4, 8_800.0)
     start.image()
     start.container()

@@ -11,7 +11,7 @@ from tests.cli.written import NOON, manifest
 from tests.history.culprits.lines import ABOUT, first_line
 
 
-def test_devices_that_nobody_has(start: Started) -> None:
+def test_devices_without_a_plugin(start: Started) -> None:
     start.after(2, pod.DevicesRequested(**DEVICES, role="app", resources={"a/b": 1}, requested_at=NOON))
     start.after(3, pod.DevicesAwaited(**DEVICES, reason="r", message="no plugin of a/b", said_at=NOON))
     start.node.now += 60_000
@@ -24,7 +24,7 @@ def test_devices_that_nobody_has(start: Started) -> None:
     ]
 
 
-def test_a_port_that_another_pod_has(start: Started) -> None:
+def test_a_host_port_of_another_pod(start: Started) -> None:
     start.after(2, pod.CgroupRequested(**ABOUT, needs=PodNeeds(qos_class="BestEffort"), requested_at=NOON))
     start.after(3, pod.HostPortsAwaited(**ABOUT, holder="default/old", message="port 80 is default/old's"))
     start.node.now += 60_000
@@ -45,12 +45,12 @@ def test_an_init_container_that_takes_long() -> None:
     )
 
 
-def test_nothing_begun(start: Started) -> None:
+def test_a_start_without_a_step(start: Started) -> None:
     start.node.now += 5_000
     assert start.traced() == ["default/web: no step of its start has begun for 5.000 s"]
 
 
-def test_nothing_under_way(start: Started) -> None:
+def test_a_start_without_progress(start: Started) -> None:
     start.sandbox()
     start.node.now += 50_000
     assert first_line(start) == (
@@ -58,7 +58,7 @@ def test_nothing_under_way(start: Started) -> None:
     )
 
 
-def test_no_agent_that_would_go_on() -> None:
+def test_a_start_without_an_agent() -> None:
     start = Started()
     start.node.store.renew("p", "manifests 127.0.0.1:10255", 24 * 3_600_000)
     start.node.spans = {"manifests 127.0.0.1:10255": []}
@@ -73,20 +73,20 @@ def applied(name: str = "later") -> manifests.PodApplied:
     return manifests.PodApplied(pod=f"default/{name}", uid="l", source="apply", digest="d", manifest=manifest(name))
 
 
-def test_a_pod_that_is_wanted_and_not_accepted(start: Started) -> None:
+def test_an_applied_pod_that_is_not_accepted_yet(start: Started) -> None:
     start.node.write("manifests/node-1", applied())
     start.node.now += 5_000
-    said = start.node.run("trace", "later")
-    assert said.out == "default/later: no step of its start has begun for 5.000 s\n"
+    result = start.node.run("trace", "later")
+    assert result.out == "default/later: no step of its start has begun for 5.000 s\n"
 
 
-def test_a_pod_that_was_wanted_for_a_while(start: Started) -> None:
+def test_an_applied_pod_that_was_withdrawn(start: Started) -> None:
     start.node.write("manifests/node-1", applied())
     start.node.now += 5_000
     start.node.write("manifests/node-1", manifests.PodWithdrawn(pod="default/later", uid="l", source="apply"))
-    said = start.node.run("trace", "later")
-    assert said.out == "default/later began to terminate before the first step of its start\n"
-    assert said.err.startswith("note: default/later was removed 0.000 s ago")
+    result = start.node.run("trace", "later")
+    assert result.out == "default/later began to terminate before the first step of its start\n"
+    assert result.err.startswith("note: default/later was removed 0.000 s ago")
 
 
 def terminated(reason: Any) -> pod.TerminationRequested:
@@ -100,7 +100,7 @@ def test_a_pod_whose_predecessor_ends_first(start: Started) -> None:
     assert first_line(start) == "default/web has waited 4.000 s for its predecessor to end"
 
 
-def test_a_pod_that_was_told_to_end_in_the_middle_of_its_start(start: Started) -> None:
+def test_a_pod_deleted_during_its_start(start: Started) -> None:
     start.sandbox()
     start.asks_image()
     start.after(3_000, terminated("Deleted"))
