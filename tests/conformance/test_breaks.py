@@ -1,6 +1,6 @@
-"""Breaks the product on purpose, once in each place that a driver used to stand in for: the vectors must notice.
+"""Breaks the product on purpose, once in each place that a driver once replaced: the vectors must fail.
 
-A break that no case notices means that a driver decides what the product should decide.
+If no case fails, a driver decides something that the product should decide.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.conformance.runner import VECTORS, problems
 
 
 class Break(NamedTuple):
-    """One place of the product, what stands there instead, and a case that has to fail for it."""
+    """A place in the product, its replacement, and a case that must fail with it."""
 
     module: Any
     name: str
@@ -82,7 +82,7 @@ BREAKS: dict[str, Break] = {
     "an error of closing ends the attempt": Break(
         tcp, "closed", _no_release, "probes", "tcp_close_error_after_connect_still_success"
     ),
-    "a restart loses who has which devices": Break(
+    "a restart loses allocations": Break(
         evolve,
         "_CHANGES",
         _FORGETFUL,
@@ -150,7 +150,7 @@ def _case(subsystem: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("what", BREAKS)
-def test_a_break_of_the_product_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_product_fails_its_case(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = BREAKS[what]
     case = _case(broken.subsystem, broken.case)
     assert not problems(broken.subsystem, case), "the case must pass while nothing is broken"

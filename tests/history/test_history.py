@@ -1,4 +1,4 @@
-"""History: entries of archive and stream as one sequence, states folded with or without snapshots, the last N entries."""
+"""History: entries of archive and stream as one sequence, states folded with or without snapshots, last entries."""
 
 from collections.abc import Iterator, Sequence
 

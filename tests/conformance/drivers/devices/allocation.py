@@ -39,7 +39,7 @@ def _allocate_sequence(case: Case) -> Iterable[str]:
                 )
             case "get_run_options":
                 found = _run_options(node, step, number)
-            case _:  # what is free was freed with its pod
+            case _:  # devices are freed with their pod
                 continue
         given_in += [{}] * (number - len(given_in))
         given_in.append({name: set(ids) for name, ids in found.get("device_ids", {}).items()})
@@ -97,7 +97,7 @@ def _compared(
     """The differences from the expectation of one step, including its relations to earlier steps."""
     plain = dict(expected)
     now = given_in[-1]
-    if "device_ids" in expected:  # only where forced
+    if "device_ids" in expected:  # only where the choice is forced
         found["device_ids"] = {name: now.get(name) and sorted(now[name]) for name in expected["device_ids"]}
     if (same := plain.pop("same_devices_as_step", None)) is not None and given_in[same] != now:
         yield f"{where}same_devices_as_step {same}: expected {given_in[same]!r}, found {now!r}"

@@ -57,8 +57,8 @@ class Ticks:
         now, events = step["t_seconds"] * 1000, list[Event]()
         for message in self._of_pod(step):
             events += self._decided(message, now)
-        at_work = [one for one in _at_work(self.state) if one.from_at <= now]
-        for effect in at_work:
+        workers = [one for one in _workers(self.state) if one.from_at <= now]
+        for effect in workers:
             outcome = signals.ProbeOutcome(
                 intent=effect.intent,
                 outcome=step["handler_result"],
@@ -72,7 +72,7 @@ class Ticks:
         ended = any(isinstance(event, prober.ProbingEnded) for event in events)
         return {
             "keep_going": self.state is not None and not ended,
-            "handler_called": bool(at_work),
+            "handler_called": bool(workers),
             "published": state.result or None,
             "updates": [event.result for event in events if isinstance(event, prober.ResultChanged)],
             "on_hold": state.held,
@@ -175,9 +175,8 @@ def _worker_sequence(case: Case) -> Iterable[str]:
 
 
 def _start_jitter(case: Case) -> Iterable[str]:
-    """Containers that ran before an agent of this age are first probed at times spread over a period, for any age of
-    theirs: some had run for ten periods when it began, some for a part of one. From the pod's request to the first time
-    of the worker.
+    """The delays from the pod's request to the worker's first attempt, for containers that ran before an agent of this
+    age started: they are spread over a period, whether a container had run for ten periods or for a part of one.
     """
     given, now = case["given"], _NOW
     period = given["period_seconds"] * 1000
@@ -205,16 +204,20 @@ _ROLES: dict[str, str] = {"init": "init_containers", "restartable_init": "init_c
 
 
 def _container_status_flags(case: Case) -> Iterable[str]:
-    """By the status of a pod whose container is so. At once: the pod asks for it, and its first time has come."""
+    """The flags in the status of a pod with this container, and whether it is probed immediately."""
     state = _pod_with(case["given"])
     status = pod_status(state)
     (one,) = (*status.init_container_statuses, *status.container_statuses)
-    found = {"started": one.started, "ready": one.ready, "triggers_immediate_readiness_probe": _probed_at_once(state)}
+    found = {
+        "started": one.started,
+        "ready": one.ready,
+        "triggers_immediate_readiness_probe": _probed_immediately(state),
+    }
     return differences(case["expect"], found)
 
 
 def _pod_with(given: Case) -> PodState:
-    """A pod of one container, of which the prober has reported what is `cached`."""
+    """A pod of one container, whose probes have the `cached` results."""
     run: dict[str, Any] = {"id": "k0", "started_at": _NOW - 5_000}
     exited = Exit(attempt=0, id="k0", exit_code=given.get("exit_code", 1), reason="Error")
     return _pod_of(
@@ -230,7 +233,7 @@ def _pod_with(given: Case) -> PodState:
 
 
 def _pod_of(probes: Mapping[str, Probe], *, role: str, policy: RestartPolicy = "Always", **fields: Any) -> PodState:
-    """A pod of one container with these probes; `fields` are what its state says of the container."""
+    """A pod of one container with these probes; `fields` are those of the container's state."""
     defined: dict[str, Any] = {f"{name}_probe": probe for name, probe in probes.items()}
     definition = Container(name="app", restart_policy="Always" if role == "restartable_init" else None, **defined)
     containers: dict[str, Any] = {_ROLES[role]: (definition,)}
@@ -240,7 +243,7 @@ def _pod_of(probes: Mapping[str, Probe], *, role: str, policy: RestartPolicy = "
     return PodState(pod=_POD, uid="u1", digest="d", manifest=manifest, containers=(one,))
 
 
-def _probed_at_once(state: PodState) -> bool:
+def _probed_immediately(state: PodState) -> bool:
     workers = [
         worker
         for request in probing.steps(state, (probing.KIND,))
@@ -251,20 +254,20 @@ def _probed_at_once(state: PodState) -> bool:
 
 
 def _begun(request: pod.ProbingRequested, now: int) -> Sequence[wanted.RunProbe]:
-    """The workers that follow from the pod's request."""
+    """The workers that result from the pod's request."""
     state: State | None = DECIDER.initial
     for event in DECIDER.decide(DECIDER.initial, request, now):
         state = DECIDER.evolve(state or DECIDER.initial, event)
-    return _at_work(state)
+    return _workers(state)
 
 
-def _at_work(state: State | None) -> Sequence[wanted.RunProbe]:
+def _workers(state: State | None) -> Sequence[wanted.RunProbe]:
     effects = DECIDER.outstanding(state) if state else ()
     return [one for one in effects if isinstance(one, wanted.RunProbe)]
 
 
 def _requested(**changes: Any) -> pod.ProbingRequested:
-    """A pod's request, with what does not matter filled in."""
+    """A pod's request, with default values for other fields."""
     fields: dict[str, Any] = {
         "digest": "d",
         "ip": "10.0.0.5",
@@ -278,7 +281,7 @@ def _requested(**changes: Any) -> pod.ProbingRequested:
 
 
 def _worker_set(case: Case) -> Iterable[str]:
-    """The probes that follow from pods whose containers all run."""
+    """The probes of pods whose containers all run."""
     pods: dict[str, ProbedPod] = {}
     for number, step in enumerate(case["steps"]):
         match step["op"]:
@@ -303,7 +306,7 @@ def _worker_set(case: Case) -> Iterable[str]:
 
 
 def _probe_spec(case: Case) -> Iterable[str]:
-    """Without a probe there is nothing to ask for, and its container counts as if it had succeeded."""
+    """A container without a probe counts as if its probe had succeeded, and no worker is requested."""
     assert case["given"]["probe"] is None
     probes = probing.probes_of(Container(name="app"))
     good = all(probing.flags(probes, {}, runs=True))
@@ -311,7 +314,7 @@ def _probe_spec(case: Case) -> Iterable[str]:
 
 
 def _target(given: Case, action: HTTPGetAction) -> Target | str:
-    """What the worker asks, after the pod has resolved what the spec says."""
+    """The worker's target, resolved by the pod from the spec."""
     ports = [ContainerPort(name=one["name"], container_port=one["container_port"]) for one in given["ports"]]
     probe = probing.resolved(Container(ports=tuple(ports)), Probe(http_get=action))
     return target(probe, container_id="k0", ip=given.get("pod_ip", "10.0.0.5"))

@@ -1,6 +1,6 @@
-"""Pods whose probes follow from the deciders of `pod` and `prober`.
+"""Pods whose probes result from the deciders of `pod` and `prober`.
 
-The pod's events reach its probes as the node routes them, and the workers of the pod's own effects answer at once.
+The pod's events reach its probes as the node routes them; the pod's effects are answered immediately.
 
 Input: a manifest's containers. Output: the probes that exist. Next: `probes`.
 """
@@ -31,7 +31,7 @@ class Probes:
         self.states: dict[str, State] = {}
 
     def hear(self, event: Event, now: int) -> None:
-        """One event of the pod, for each probe that subscribes to it."""
+        """Send an event of the pod to each probe that subscribes to it."""
         keys = _KIND.subscribes.get(type(event))
         for key in keys(event) if keys else ():
             if key not in self.states and type(event) not in _KIND.creates:
@@ -43,7 +43,7 @@ class Probes:
                 self.states[key] = state
 
     def workers(self) -> Iterator[State]:
-        """The probes that probe a container, or wait for its startup probe."""
+        """The probes that run, or wait for a startup probe."""
         return (state for state in self.states.values() if state.running)
 
 
@@ -58,29 +58,29 @@ class ProbedPod:
         self.add(described)
 
     def add(self, described: Case) -> None:
-        """The manifest is applied, and every container comes to run."""
+        """Apply the manifest, and start every container."""
         init = tuple(_container(one) for one in described.get("init_containers", ()))
         apps = tuple(_container(one) for one in described.get("containers", ()))
         self._life.apply(manifest(*apps, init_containers=init), uid=self.uid)
         self._settle()
 
     def stop(self) -> None:
-        """Its termination begins; nothing has stopped yet."""
+        """Begin the termination; nothing has stopped yet."""
         self._life.withdraw(self.uid)
         self._hear()
 
     def remove(self) -> None:
-        """Its termination runs to its end."""
+        """Complete the termination."""
         self.stop()
         self._settle()
-        assert self._life.state is None, "the pod is not gone"
+        assert self._life.state is None, "the pod has not ended"
 
     def workers(self) -> set[str]:
-        """As the cases name them."""
+        """The workers, with the names of the cases."""
         return {f"{self.uid}/{one.container}/{one.probe.lower()}" for one in self._probes.workers()}
 
     def _settle(self) -> None:
-        """Every effect of the pod is answered, until none is left."""
+        """Answer the pod's effects until none is outstanding."""
         self._hear()
         while effects := list(self._life.effects.values()):
             effect = effects[0]

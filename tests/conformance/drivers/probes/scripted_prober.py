@@ -1,7 +1,7 @@
-"""A prober whose attempts end at once, each as a case says, for the product's own ProbeWorker.
+"""A prober whose attempts end immediately, with the outcomes of a case, for the product's own ProbeWorker.
 
-Input: the outcomes of the attempts. Output: how many the worker made, and the outcome that it sent. Next:
-`probe_handlers`.
+Input: the outcomes of the attempts. Output: the number of attempts, and the outcome that the worker sent. Next:
+`handlers`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _PERIOD = 3_600_000
 
 
 class ScriptedProber(ScriptedAttempts):
-    """The prober's thread is the caller's."""
+    """A prober that runs in the caller's thread."""
 
     def __init__(self, outcomes: Sequence[Result], *, protects: bool = False) -> None:
-        """`protects`: with the protection from overload; nothing is ever late here, so it must change nothing."""
+        """`protects`: with overload protection, which must change nothing, because nothing is late here."""
         self._unjudged_limit = 60_000 if protects else None
         self._outcomes = list(outcomes)
         self._queue: deque[Callable[[], object]] = deque()
         self.attempts = 0
 
     def outcome(self) -> ProbeOutcome:
-        """What a worker sends after its first tick."""
+        """The outcome that a worker sends after its first tick."""
         context = Context()
         effect = RunProbe(
             subject="worker",
@@ -71,7 +71,7 @@ class ScriptedProber(ScriptedAttempts):
         self._queue.append(action)
 
     def at(self, when: float, action: Callable[[], None]) -> Over:
-        """Only the first tick comes; the next one is an hour away."""
+        """Run only the first tick; the next one is an hour away."""
         if when <= time.monotonic() + 1:
             self.soon(action)
         return Over()
@@ -93,7 +93,7 @@ class ScriptedProber(ScriptedAttempts):
 
     def stop(self) -> None: ...
 
-    # -- results and figures -----------------------------------------------------------------------------------------
+    # -- results and metrics -----------------------------------------------------------------------------------------
 
     def add(self, result: RawResult) -> None: ...
 
