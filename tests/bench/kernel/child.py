@@ -1,7 +1,7 @@
-"""Starting, hearing and ending the kernel's process; committing to a shard from the benchmark's own.
+"""Starts, reads and ends the kernel's process, and commits to a shard from this process.
 
-Input: a redis-server's url. Output: `Child`, whose lines are numbers and moments; `Writer`, a shard's owner that
-is no host.
+Input: a redis-server's url. Output: `Child`, whose lines are words and times; `Writer`, a shard's owner that is no
+host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class Child:
-    """One kernel process. `lines` are read as they come."""
+    """A kernel process, whose output is read line by line."""
 
     def __init__(self, url: str, node: str, kinds: Sequence[str], locks: Path) -> None:
         command = [sys.executable, "-m", "tests.bench.kernel.process", url, node, ",".join(kinds), str(locks)]
@@ -35,7 +35,7 @@ class Child:
         return self.process.pid
 
     def line(self) -> tuple[str, int]:
-        """The next word and the moment (monotonic, nanoseconds) it was written at. EOFError if the process is gone."""
+        """The next word and its time (monotonic, nanoseconds). Raises EOFError if the process has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -44,19 +44,19 @@ class Child:
         return word.decode(), int(at)
 
     def running(self) -> int:
-        """Wait until it hosts its shards; effects that ran before are passed over. The moment."""
+        """Wait until it hosts its shards; earlier lines of effects are skipped. Returns the time."""
         while True:
             word, at = self.line()
             if word == "running":
                 return at
 
     def kill(self) -> None:
-        """kill -9, waited for."""
+        """Kill the process with SIGKILL and wait for its end."""
         self.process.kill()
         self._reap()
 
     def stop(self) -> None:
-        """A clean stop."""
+        """Stop the process cleanly."""
         self.process.terminate()
         self._reap()
 
@@ -68,7 +68,7 @@ class Child:
 
 @contextmanager
 def hosting(url: str, node: str, kinds: Sequence[str], locks: Path) -> Iterator[Child]:
-    """A running kernel process, gone at the end."""
+    """Run a kernel process, which is ended afterwards."""
     child = Child(url, node, kinds, locks)
     try:
         child.running()
@@ -78,7 +78,7 @@ def hosting(url: str, node: str, kinds: Sequence[str], locks: Path) -> Iterator[
 
 
 class Writer:
-    """Owns one shard and commits what it is given, by the real step."""
+    """Owns one shard and commits records by the real step."""
 
     def __init__(self, store: RedisStore, shard: Shard) -> None:
         self._store = store
@@ -93,7 +93,7 @@ class Writer:
         self.token = answer.head.token
 
     def commit(self, records: Sequence[Record], cursor: Position | None = None) -> Committed:
-        """One step with these records, and with the log's cursor moved if one is given."""
+        """Commit one step with these records; moves the log's cursor if one is given."""
         new_cursor = cursor or self._cursor
         step = Step(
             shard=self._shard,

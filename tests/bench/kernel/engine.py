@@ -1,4 +1,4 @@
-"""The kernel's own speed and size, beside what redis-py alone does on the same server in the same run.
+"""The kernel's speed and size, in comparison with redis-py alone on the same server in the same run.
 
 Input: which parts, how thoroughly. Output: figures. Each part has a redis-server of its own, `appendfsync always`.
 """

@@ -1,7 +1,7 @@
-"""The benchmark's guinea pigs: events of a typical size, deciders so small that the kernel is what is measured.
+"""Kinds for the benchmark: events of a typical size, and deciders so small that the kernel dominates the measurement.
 
-`gauge` writes typical events, `ear` hears them in another process and notes when, `job` does one outside thing a
-command. A decider that looks at the clock is against the rules everywhere else; here that moment is the measurement.
+`gauge` writes typical events, `ear` receives them in another process and records the time, `job` runs one effect per
+command. Elsewhere a decider must not read the clock; here that time is the measurement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENTITIES = 330
 
 
 class Typical(Event, frozen=True, kw_only=True):
-    """Twelve fields, about as large as a container's event."""
+    """An event of twelve fields, about as large as a container's."""
 
     pod: str
     uid: str
@@ -40,7 +40,7 @@ class Typical(Event, frozen=True, kw_only=True):
 
 @registered
 class Measured(Typical, frozen=True, kw_only=True):
-    """What `gauge` writes."""
+    """The event that `gauge` writes."""
 
     def subject(self) -> str:
         return "container/app"
@@ -48,32 +48,32 @@ class Measured(Typical, frozen=True, kw_only=True):
 
 @registered
 class Started(Typical, frozen=True, kw_only=True):
-    """What `job` answers a command with: an intent."""
+    """The intent with which `job` answers a command."""
 
 
 @registered
 class Finished(Event, frozen=True, kw_only=True):
-    """The job's effect has run; its entity is gone."""
+    """The job's effect has run; its entity is removed."""
 
     number: int
 
 
 @registered
 class Heard(Event, frozen=True, kw_only=True):
-    """`ear` was told of an event, at this moment of the machine's monotonic clock."""
+    """`ear` received an event, at this time of the machine's monotonic clock."""
 
     at_microseconds: int
 
 
 @registered
 class Run(Command, frozen=True, kw_only=True):
-    """Do one job."""
+    """The command to run one job."""
 
     number: int
 
 
 def typical(number: int) -> dict[str, object]:
-    """The twelve fields of event number so."""
+    """The twelve fields of event N."""
     return {
         "pod": f"default/web-{number % ENTITIES}",
         "uid": f"{number:08x}-4b1c-4d7e-9a53-0242ac110002",
@@ -95,7 +95,7 @@ def measured(number: int) -> Measured:
 
 
 def record(event: Measured, number: int, actor: str) -> Record:
-    """The event on its way into the log, encoded."""
+    """The event as a record of the log."""
     return Record(
         registry.type_of(Measured),
         f"gauge/{event.pod}",
@@ -107,7 +107,7 @@ def record(event: Measured, number: int, actor: str) -> Record:
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """State of a gauge: four fields of its last event, as real states keep some."""
+    """State of a gauge: four fields of its last event."""
 
     attempt: int = 0
     id: str = ""
@@ -122,7 +122,7 @@ def _read(state: Reading, event: Event) -> Reading:
 
 
 class Ear(msgspec.Struct, frozen=True):
-    """`ear` remembers nothing."""
+    """The empty state of `ear`."""
 
 
 def _hear(_state: Ear, message: object, _now: int) -> Sequence[Event]:
@@ -131,7 +131,7 @@ def _hear(_state: Ear, message: object, _now: int) -> Sequence[Event]:
 
 
 class Work(msgspec.Struct, frozen=True):
-    """A job's number; none before it was started."""
+    """State of a job: its number, none before it was started."""
 
     number: int | None = None
 
@@ -165,7 +165,7 @@ def _outstanding(state: Work) -> Sequence[Effect]:
 
 
 def _do(effect: DoWork, context: EffectContext) -> Signal:
-    """The outside thing: one line with the job's number and the moment, on the process's standard output."""
+    """The effect: print the job's number and the time on standard output."""
     context.fence("work")
     os.write(1, f"{effect.number} {time.monotonic_ns()}\n".encode())
     context.done("work")
@@ -173,7 +173,7 @@ def _do(effect: DoWork, context: EffectContext) -> Signal:
 
 
 def kinds() -> dict[str, Kind[object]]:
-    """All three, by name."""
+    """All three kinds, by name."""
     gauge = Kind(
         name="gauge",
         shards=1,

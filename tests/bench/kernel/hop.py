@@ -1,7 +1,7 @@
 """A hop between processes: an event committed here, seen by a host there.
 
-Input: a redis-server. Output: medians, beside redis-py's PING on the same socket, one before each hop. The commit
-itself waits for the disk and is no part of the hop: it is told beside it.
+Input: a redis-server. Output: medians, next to those of redis-py's PING on the same socket, one before each hop. The
+commit waits for the disk and is not part of the hop: it is reported separately.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HOPS = 50
 
 
 class Times(NamedTuple):
-    """Microseconds, one for each hop or ping."""
+    """Microseconds of each hop and ping."""
 
     hops: list[float]
     whole: list[float]
@@ -34,7 +34,7 @@ class Times(NamedTuple):
 
 
 def figures(url: str, client: redis.Redis, locks: Path, rounds: int) -> list[Figure]:
-    """Hops and pings in turns, under both settings of appendfsync."""
+    """Alternating hops and pings, with both settings of appendfsync."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, Shard("gauge"))
@@ -85,17 +85,17 @@ def _hop(store: RedisStore, writer: Writer, client: redis.Redis, times: Times) -
         sent = time.monotonic_ns() / 1000
         committed = writer.commit([record])
         confirmed = time.monotonic_ns() / 1000
-        heard, after = _answer(store, committed.at, after)
-        times.hops.append(heard - confirmed)
-        times.whole.append(heard - sent)
+        received, after = _answer(store, committed.at, after)
+        times.hops.append(received - confirmed)
+        times.whole.append(received - sent)
 
 
 def _answer(store: RedisStore, to: Position, after: Position) -> tuple[int, Position]:
-    """When the ear heard the event at `to`, and where its answer stands. TimeoutError if it never does."""
+    """The time at which `ear` received the event at `to`, and the position of its answer. Raises TimeoutError."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         for entry in store.wait(after, {}, 10, 1000).log:
             after = entry.position
             if entry.cause == str(to):
                 return codec.decode(entry.type, entry.data, gauge.Heard).at_microseconds, after
-    raise TimeoutError(f"no host heard {to}")
+    raise TimeoutError(f"no host received {to}")

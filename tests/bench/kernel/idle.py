@@ -1,4 +1,4 @@
-"""What an idle agent and its Redis cost: CPU time of both processes, from /proc.
+"""The cost of an idle agent and its Redis: CPU time of both processes, from /proc.
 
 Input: a redis-server, or pids. Output: CPU seconds a minute.
 """
@@ -25,7 +25,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def per_minute(pids: Sequence[int], seconds: float) -> list[float]:
-    """CPU seconds a minute of each process, over so many seconds from now."""
+    """CPU seconds per minute of each process, over the next `seconds`."""
     started, before = time.monotonic(), [cpu_seconds(pid) for pid in pids]
     time.sleep(seconds)
     after, spent = [cpu_seconds(pid) for pid in pids], time.monotonic() - started
@@ -38,7 +38,7 @@ def figures(url: str, redis_pid: int, locks: Path, seconds: float) -> list[Figur
     begin(store, NODE)
     store.close()
     with hosting(url, NODE, ("gauge", "ear", "job"), locks) as child:
-        per_minute([child.pid], 2.0)  # what starting leaves to do
+        per_minute([child.pid], 2.0)  # work left by the start
         ours, redis = per_minute([child.pid, redis_pid], seconds)
     return [
         Figure(

@@ -1,8 +1,8 @@
-"""A process of its own with the real kernel in it: the guinea pigs of `gauge`, as the agent hosts its kinds.
+"""A process that hosts the kinds of `gauge` with the real kernel, as the agent hosts its own.
 
     python -m tests.bench.kernel.process URL NODE KINDS LOCKS
 
-Input: its arguments. Output: `running <monotonic ns>`, then what the jobs' effects write. SIGTERM is a clean stop.
+Input: its arguments. Output: `running <monotonic ns>`, then the lines of the jobs' effects. SIGTERM is a clean stop.
 Next: `child`, which starts it.
 """
 

@@ -1,7 +1,7 @@
-"""Replay, coming back, and size: a log of a million typical events.
+"""Replay, restart and size: a log of a million typical events.
 
-Input: a redis-server. Output: the speed of recovery beside redis-py's XRANGE of the same entries without decoding;
-the time from starting a process to its acting, with snapshots; and what an entry takes in Redis.
+Input: a redis-server. Output: the speed of recovery next to redis-py's XRANGE of the same entries without decoding; the
+time from the start of a process to its first effect, with snapshots; and the size of an entry in Redis.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ LOG = Keys(NODE).log
 BATCH = 500
 PAGE = 1000
 FOLDED = 50_000
-"""Events of one replay: short, so that what else the machine does meets both sides alike."""
+"""Events of one replay: few, so that other load of the machine affects both sides equally."""
 TAIL = 9_900
-"""Events behind the snapshot: almost as many as make the host take the next one."""
+"""Events behind the snapshot: slightly fewer than those after which the host takes the next one."""
 RESTARTS = 3
 Clock = Callable[[], float]
-"""Seconds, of the wall or of this thread's work."""
+"""A clock in seconds: wall-clock time, or this thread's CPU time."""
 GAUGE, JOB = Shard("gauge"), Shard("job")
 
 
 def figures(url: str, client: redis.Redis, locks: Path, events: int, rounds: int) -> list[Figure]:
-    """All of this page's figures, on one log."""
+    """All figures of this module, on one log."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, GAUGE)
@@ -55,7 +55,7 @@ def figures(url: str, client: redis.Redis, locks: Path, events: int, rounds: int
 
 
 def _fill(writer: Writer, start: int, stop: int) -> Position:
-    """Typical events by the real step; the last one's position."""
+    """Write typical events by the real step; returns the last position."""
     at = START
     for begun in range(start, stop, BATCH):
         numbers = range(begun, begun + BATCH)
@@ -150,11 +150,11 @@ def _page(client: redis.Redis, after: str, upto: str) -> Any:
     return client.xrange(LOG, after, upto, count=PAGE)
 
 
-# -- coming back -----------------------------------------------------------------------------------------------------
+# -- restart ---------------------------------------------------------------------------------------------------------
 
 
 def _comeback(store: RedisStore, url: str, locks: Path, events: int) -> list[Figure]:
-    """A job is in the log that no process has done yet: doing it is acting."""
+    """The time to the first effect: a job in the log that no process has run yet."""
     whole = _start(url, locks)
     whole[1].kill()
     last = store.last()
@@ -185,7 +185,7 @@ def _comeback(store: RedisStore, url: str, locks: Path, events: int) -> list[Fig
 
 
 def _start(url: str, locks: Path) -> tuple[float, Child]:
-    """Seconds from here to the first effect, and the process, which has come to rest."""
+    """Seconds from now to the first effect, and the process, once it is idle."""
     started = time.monotonic_ns()
     child = Child(url, NODE, ("gauge", "job"), locks)
     acted = None

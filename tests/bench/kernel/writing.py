@@ -1,4 +1,4 @@
-"""Writing: a hundred events a step, and one message at a time from the mailbox to its effect, beside redis-py's XADD.
+"""Writing: a hundred events a step, and one message at a time from the mailbox to its effect, next to redis-py's XADD.
 
 Input: a redis-server. Output: figures under both settings of appendfsync, the cases interleaved.
 """
@@ -31,7 +31,7 @@ _numbers = itertools.count()
 
 
 def figures(url: str, client: redis.Redis, locks: Path, rounds: int) -> list[Figure]:
-    """All of this page's figures."""
+    """All figures of this module."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, Shard("gauge"))
@@ -106,7 +106,7 @@ def _entry(writer: Writer) -> dict[str, str | bytes]:
 
 
 def steps(writer: Writer) -> float:
-    """Events a second: made, encoded and committed in steps of a hundred."""
+    """Events per second: created, encoded and committed in steps of a hundred."""
     started = time.perf_counter()
     for _ in range(BATCHES):
         numbers = [next(_numbers) for _ in range(BATCH)]
@@ -115,7 +115,7 @@ def steps(writer: Writer) -> float:
 
 
 def pipelined(client: redis.Redis, entry: dict[str, str | bytes]) -> float:
-    """XADDs a second in pipelines of a hundred, not in a transaction."""
+    """XADDs per second in pipelines of a hundred, without a transaction."""
     started = time.perf_counter()
     for _ in range(BATCHES):
         with client.pipeline(transaction=False) as pipeline:
@@ -126,7 +126,7 @@ def pipelined(client: redis.Redis, entry: dict[str, str | bytes]) -> float:
 
 
 def singly(client: redis.Redis, entry: dict[str, str | bytes]) -> float:
-    """XADDs a second, one after the other."""
+    """XADDs per second, one after the other."""
     started = time.perf_counter()
     for _ in range(MESSAGES):
         client.xadd("reference", entry)  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def _send(store: RedisStore) -> int:
 
 
 def flow(store: RedisStore, child: Child) -> float:
-    """Messages a second from the first send to the last effect."""
+    """Messages per second from the first send to the last effect."""
     started = time.monotonic_ns()
     sent = {str(_send(store)) for _ in range(MESSAGES)}
     lines = [child.line() for _ in range(MESSAGES)]
@@ -151,7 +151,7 @@ def flow(store: RedisStore, child: Child) -> float:
 
 
 def alone(store: RedisStore, child: Child) -> float:
-    """Messages a second when each waits for the effect of the one before."""
+    """Messages per second if each waits for the effect of the previous one."""
     spent = 0
     for _ in range(ALONE):
         started = time.monotonic_ns()

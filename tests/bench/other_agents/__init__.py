@@ -1,11 +1,10 @@
-"""`scripts/bench beside COMMAND...`: the same rows of chronolet and of other agents, taken by turns on one engine.
+"""`scripts/bench beside COMMAND...`: the same rows of chronolet and of other agents, measured in turns on one engine.
 
 Input: shell commands, each of which starts another agent in the background (`other`); without any, a second
-chronolet is the other agent, which shows how far two equal agents differ here. Output: figures, chronolet's next to
-each other's.
-Next: `other` (how it is started), `rows` (what is measured).
+chronolet is the other agent, which shows how far two equal agents differ. Output: figures of chronolet next to those of
+each other agent. Next: `other` (how it is started), `rows` (what is measured).
 
-One agent runs at a time. Between its turns it is killed by kill -9 and started again; its first pod is not measured.
+One agent runs at a time. Between its turns it is killed with kill -9 and restarted; its first pod is not measured.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ OURS = "chronolet"
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Every part's rows, or those of the parts asked for."""
+    """The rows of all or the selected parts."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     with private_docker() as docker, on(docker, docker.folder / "agent", in_network=True) as ours:
         ours.kill()
@@ -40,7 +39,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def named(commands: Sequence[str]) -> Mapping[str, str]:
-    """Each command by what its agent is called in the table."""
+    """Each command by its agent's name in the table."""
     return {NAME if len(commands) == 1 else f"{NAME} {number}": one for number, one in enumerate(commands, 1)}
 
 
@@ -55,7 +54,7 @@ def _measured(agents: Mapping[str, AnyAgent], options: argparse.Namespace) -> li
 
 
 def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> list[Figure]:
-    """Every second round begins with the last."""
+    """Run the rounds; every second one is in reverse order."""
     found: dict[str, list[rows.Found]] = {who: [] for who in agents}
     for number in range(part.rounds):
         for who in list(agents)[:: -1 if number % 2 else 1]:
@@ -66,7 +65,7 @@ def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> lis
 
 
 def _turn(agent: AnyAgent, name: str, part: rows.Part) -> rows.Found:
-    """Started, measured, killed; what it has left on the engine is gone afterwards."""
+    """Start, measure and kill the agent, and remove what it left on the engine."""
     agent.start()
     try:
         agent.measure("a", "--reps", "1")

@@ -1,17 +1,17 @@
-"""Any other agent: whatever a command starts.
+"""Any other agent, started by a shell command.
 
-Input: a command, an engine. Output: an agent that can be measured as chronolet is. Next: `other_agents`.
+Input: a command, an engine. Output: an agent that can be measured like chronolet. Next: `other_agents`.
 
-The command is run by bash in the engine's network. In it stand
+The command is run by bash in the engine's network. These placeholders are replaced:
 
-    {manifests}  the folder of Pod manifests that the agent has to watch
+    {manifests}  the folder of Pod manifests that the agent must watch
     {pidfile}    where the command writes the agent's pids; without it, the command is the agent: it is run in the
                  background, and its own pid is the agent's
     {docker}     the engine's socket, unix://...; also in DOCKER_HOST
-    {folder}     a folder of the agent's own
-    {cgroup}     a cgroup of its own
+    {folder}     a private folder for the agent
+    {cgroup}     a private cgroup
 
-As the agent count the pids of the file, their descendants, and every process that names the folder.
+The pids of the file, their descendants, and every process that names the folder count as the agent.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SECOND = (
     f"{sys.executable} -m chronolet.cli run --port 0 --hostname-override {NAME} --pod-manifest-path {{manifests}}"
     " --root-dir {folder}/state --docker {docker} --cgroup-root {cgroup}"
 )
-"""A second chronolet."""
+"""The command of a second chronolet."""
 
 
 class Other(AnyAgent):
-    """An agent of which only its command is known."""
+    """An agent known only by its command."""
 
     def __init__(self, folder: Path, docker: PrivateDocker, command: str) -> None:
         folder.mkdir()
@@ -41,7 +41,7 @@ class Other(AnyAgent):
         self.start_command = shlex.join(docker.namespace.command("bash", "-c", self._filled(command)))
 
     def start(self) -> None:
-        """Returns when its pids are known. CalledProcessError if its command fails."""
+        """Returns when its pids are known. Raises CalledProcessError if its command fails."""
         super().start()
         scratch.wait_until(lambda: bool(self.pids()), f"the agent's pids in {self.pidfile}; see {self.log}")
 
@@ -50,7 +50,7 @@ class Other(AnyAgent):
         return ["--agent-tree", *(word for pid in sorted(named) for word in ("--agent-pid", str(pid)))]
 
     def destroy(self) -> None:
-        """Its processes and what they have started, even if they do not name its folder."""
+        """Kill its processes and their descendants, even if they do not name its folder."""
         pids = self.pids()
         scratch.kill([*pids, *(child for pid in pids for child in scratch.children(pid))])
         super().destroy()
@@ -65,7 +65,7 @@ class Other(AnyAgent):
             "folder": self.folder,
             "cgroup": self.docker.cgroup_root(self.folder.name),
         }
-        # Not by `format`: braces may mean something to the shell, too.
+        # Not with `format`: the shell uses braces, too.
         for name, value in values.items():
             command = command.replace(f"{{{name}}}", shlex.quote(str(value)))
         return f"export DOCKER_HOST={self.docker.host}; {command}"

@@ -1,8 +1,8 @@
-"""The table's rows: what each is taken from, and what it may be in relation to the other agent's.
+"""The table's rows: the source of each, and its goal in relation to the other agent's.
 
 Input: what `agent_bench` found in some turns of each agent. Output: figures. Next: `other_agents`.
 
-A row is a percentile of all samples of all turns together, for a single turn proves little.
+A row is a percentile of the samples of all turns together, because a single turn proves little.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tests.bench.agent_bench import pct
 from tests.bench.figures import Figure
 
 Found = dict[str, Any]
-"""What one run of `agent_bench` wrote."""
+"""The output of one run of `agent_bench`."""
 
 ALONE_GOAL, STOP_GOAL, LAST_GOAL = 0.9, 0.9, 1.0
 
 
 class Part(NamedTuple):
-    """One test of `agent_bench`: so many turns of each agent, each with these options."""
+    """One test of `agent_bench`: the number of turns of each agent, and their options."""
 
     rounds: int
     options: Sequence[str]
@@ -63,7 +63,7 @@ QUICK: Mapping[str, Part] = {
     "e": _part(1, "--restart-reps", "1", "--restart-pods", "5"),
     "d": _part(1, *_STEADY, "--window", "8", "--settle", "3", steady=("0:none", "5:none", "5:http", "5:exec")),
 }
-"""By the harness's own names: `a` is f as well, `d` the memory as well."""
+"""The parts by the harness's names: `a` includes f, `d` includes the memory."""
 
 
 def of(name: str, part: Part) -> Iterator[Row]:
@@ -132,15 +132,15 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ),
     "e": (Row("e. agent killed, start to acting", _comeback), Row("e. other containers disturbed", _disturbed, "")),
 }
-"""Of the parts whose rows are always the same."""
+"""The rows of the parts that always have the same ones."""
 
 
 def compared(row: Row, ours: Sequence[Found], theirs: Sequence[Found], who: str) -> Figure:
-    """Chronolet's next to another's, which is called `who`; what never happened is infinite."""
+    """Chronolet's rows next to those of the agent named `who`; what never happened is infinite."""
     turns = {of: [list(row.samples(found)) for found in each] for of, each in (("ours", ours), (f"{who}'s", theirs))}
     mine, other = (_percentile(each, row.percent) for each in turns.values())
     medians = "; ".join(f"{of} {', '.join(map(_median, each))}" for of, each in turns.items())
-    # Nothing is so many times nothing.
+    # A ratio to zero means nothing.
     reference = {"reference": other, "reference_name": who} if other else {}
     return Figure(
         name=row.name,

@@ -1,4 +1,4 @@
-"""What the log says of a restart for a failed probe adds up to the time from the probe's start to the new one's."""
+"""The steps of a restart for a failed probe add up to the time from the probe's start to the new container's."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ PROBE: dict[str, Any] = {"pod": "default/an-1", "uid": "u", "container": "app", 
 
 
 class Log:
-    """A store that has been read."""
+    """A store with the entries of a log."""
 
     def __init__(self, *events: tuple[int, Event]) -> None:
         self._events = events
@@ -33,7 +33,7 @@ def probed(at: int, outcome: type[prober.ProbeFailed | prober.ProbeSucceeded], *
 
 
 def restarted(at: int) -> list[tuple[int, Event]]:
-    """Stopped after the probe of so many milliseconds, and started again."""
+    """A stop after a probe that took this number of milliseconds, and the next start."""
     about = {"pod": PROBE["pod"], "uid": "u", "container": "app", "attempt": 0}
     stop = pod.ContainerStopRequested(**about, id="c", grace_period_seconds=5, deadline=0, reason="LivenessFailed")
     end = pod.ContainerExited(**about, id="c", exit_code=0, reason="Completed", started_at=0, finished_at=at + 80)
@@ -58,22 +58,22 @@ def test_a_probe_that_succeeded_again_does_not_count() -> None:
     )
 
 
-def test_a_stop_that_was_held_back_does_not_count() -> None:
+def test_a_held_back_stop_does_not_count() -> None:
     held = pleg.ProbeKillHeld(
         **{name: PROBE[name] for name in ("pod", "uid", "container", "probe", "id")}, started_at=0, at=600
     )
     assert not restarts((500, probed(500, prober.ProbeFailed)), (600, held), *restarted(1_000))
 
 
-def test_figures_are_of_all_restarts_beside_bare_calls() -> None:
+def test_figures_cover_all_restarts_next_to_bare_calls() -> None:
     found = broken.Broken([0.4, 0.6, 0.8], [steps.Steps(20, 10, 50, 5, spent) for spent in (15, 105, 315)], 1)
-    median, slowest, from_break, _ = broken.told("http", found, [0.2, 0.2, 0.2], 4)
+    median, slowest, from_break, _ = broken.figures_of("http", found, [0.2, 0.2, 0.2], 4)
     assert (median.ours, median.reference, median.goal, median.met) == (0.19, 0.2, 0.15, False)
     assert slowest.ours == pytest.approx(0.4, rel=0.02)
     assert from_break.ours == 0.6
     assert from_break.note == "3 of 4 breaks ended within a minute, 1 other restarts"
 
 
-def test_no_restart_at_all_is_no_figure() -> None:
+def test_without_a_restart_there_is_an_error() -> None:
     with pytest.raises(AssertionError, match="no container"):
-        broken.told("exec", broken.Broken([], [], 0), [0.2], 4)
+        broken.figures_of("exec", broken.Broken([], [], 0), [0.2], 4)

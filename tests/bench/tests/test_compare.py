@@ -30,24 +30,24 @@ def test_a_fifth_worse_is_marked() -> None:
     assert [(figure.name, figure.met) for figure in found] == [("a", False), ("b", True), ("c", True)]
 
 
-def test_a_row_without_its_like_is_only_told() -> None:
+def test_a_row_without_an_earlier_value_has_no_goal() -> None:
     now = {"new": Row(value=1, unit="s"), "other": Row(value=1, unit="s"), "nothing": Row(value=1, unit="s")}
     last = {"other": Row(value=1, unit="x bare calls"), "nothing": Row(value=0, unit="s")}
     found = compare.compared(now, last, whole=True)
     assert [figure.met for figure in found] == [None, None, None]
 
 
-def test_a_row_that_never_happened_or_is_gone_could_not_be_measured() -> None:
+def test_a_row_that_never_happened_or_is_missing_is_unmeasured() -> None:
     found = compare.compared({"e": Row(value=math.inf, unit="s")}, {"gone": Row(value=1, unit="s")}, whole=True)
     assert [figure.name for figure in found] == [UNMEASURED, UNMEASURED]
     assert [figure.note.partition(":")[0] for figure in found] == ["e", "gone"]
 
 
-def test_rows_of_parts_that_were_left_out_are_not_missed() -> None:
+def test_rows_of_omitted_parts_are_not_missing() -> None:
     assert compare.compared({}, {"gone": Row(value=1, unit="s")}, whole=False) == []
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_written_rows_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "last.json"
     assert compare.read(path) == {}
     compare.write({"a": Row(value=1.2, unit="s")}, path)

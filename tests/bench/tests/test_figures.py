@@ -1,4 +1,4 @@
-"""What the tables say of goals: a benchmark that flatters is worse than none."""
+"""Goals in the tables: a missed goal must stay visible."""
 
 import math
 
@@ -11,19 +11,19 @@ def figure(**fields: object) -> Figure:
     return Figure(**({"name": "speed", "ours": 3.0, "unit": "/s"} | fields))  # type: ignore[arg-type]
 
 
-def test_a_goal_bounds_the_ratio_where_there_is_a_reference() -> None:
+def test_a_goal_bounds_the_ratio_to_a_reference() -> None:
     assert figure(reference=4.0, goal=0.7, bound="at least").met
     assert not figure(reference=4.0, goal=0.8, bound="at least").met
     assert figure(reference=4.0, goal=0.8).met
     assert not figure(reference=4.0, goal=0.7).met
 
 
-def test_a_goal_bounds_the_figure_itself_where_there_is_none() -> None:
+def test_a_goal_bounds_the_figure_itself_without_a_reference() -> None:
     assert figure(goal=3.0).met
     assert not figure(goal=2.9).met
 
 
-def test_a_figure_without_a_goal_is_only_told() -> None:
+def test_a_figure_without_a_goal_is_neither_met_nor_missed() -> None:
     assert figure().met is None
     assert "NO" not in table([figure()])
 
@@ -37,15 +37,15 @@ def test_a_missed_goal_stays_in_the_table_and_in_the_json() -> None:
     assert msgspec.json.decode(as_json({"engine": [missed]}))["engine"][0]["met"] is False
 
 
-def test_what_never_happened_is_missed() -> None:
+def test_a_figure_that_never_happened_misses_its_goal() -> None:
     never = figure(ours=math.inf, goal=1.0)
     assert never.row()[-1] == "NO"
-    told = msgspec.json.decode(as_json({"pods": [never]}))["pods"][0]
-    assert told["ours"] is None
-    assert told["met"] is False
+    decoded = msgspec.json.decode(as_json({"pods": [never]}))["pods"][0]
+    assert decoded["ours"] is None
+    assert decoded["met"] is False
 
 
-def test_cases_take_turns_and_give_their_medians() -> None:
+def test_interleaved_cases_give_their_medians() -> None:
     calls: list[str] = []
     values = {"a": iter([1.0, 9.0, 2.0]), "b": iter([5.0, 5.0, 6.0])}
 
@@ -57,7 +57,7 @@ def test_cases_take_turns_and_give_their_medians() -> None:
     assert sorted(calls[0:2]) == sorted(calls[2:4]) == sorted(calls[4:6]) == ["a", "b"]
 
 
-def test_an_absolute_goal_bounds_the_figure_beside_its_reference() -> None:
+def test_an_absolute_goal_bounds_the_figure_despite_its_reference() -> None:
     met = figure(reference=1.0, goal=3.0, absolute=True)
     assert met.met
     assert met.row()[3] == "3.00"

@@ -1,4 +1,4 @@
-"""What a process holds is told by kinds and packages that add up to all of it."""
+"""Memory of a process by kind and package adds up to the whole."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ Pss:                  32 kB
 """
 
 
-def test_each_mapping_is_of_one_kind() -> None:
+def test_each_mapping_has_one_kind() -> None:
     found = mappings.parsed(SMAPS.strip().splitlines())
     assert [one.path for one in found][4] == "/usr/lib/locale/a name with spaces"
     kinds = {kind: (held.rss_mib * 1024, held.pss_mib * 1024) for kind, held in mappings.by_kind(found).items()}
@@ -46,7 +46,7 @@ def test_each_mapping_is_of_one_kind() -> None:
     assert mappings.largest(found) == "a name with spaces 0.0, python3.11 0.0"
 
 
-def test_the_parts_of_a_living_process_are_the_whole_of_it() -> None:
+def test_the_parts_of_a_running_process_add_up_to_the_whole() -> None:
     with subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -72,11 +72,11 @@ def test_the_parts_of_a_living_process_are_the_whole_of_it() -> None:
         ("<string>", packages.GENERATED),
     ],
 )
-def test_a_file_is_of_one_package(name: str, package: str) -> None:
+def test_a_file_belongs_to_one_package(name: str, package: str) -> None:
     assert packages.package(name) == package
 
 
-def test_what_the_importer_holds_belongs_to_what_it_has_loaded() -> None:
+def test_memory_of_the_importer_belongs_to_the_loaded_files() -> None:
     mib = 1 << 20
     found = Snapshot(
         allocated={"<frozen importlib._bootstrap>": 3 * mib, "/x/actors/chronolet/pod/state.py": mib},
@@ -85,17 +85,17 @@ def test_what_the_importer_holds_belongs_to_what_it_has_loaded() -> None:
     assert packages.held(found) == {"chronolet.pod": 2, "grpc": 1, packages.IMPORTER: 1}
 
 
-def test_code_that_is_not_needed_any_more_is_not_held() -> None:
+def test_freed_code_is_not_counted() -> None:
     mib = 1 << 20
     found = Snapshot(allocated={"<frozen importlib._bootstrap>": mib}, code={"/v/site-packages/grpc/a.py": 4 * mib})
     assert packages.held(found) == {"grpc": 1, packages.IMPORTER: 0}
 
 
-def test_a_traced_program_answers_what_its_code_holds(tmp_path: Path) -> None:
-    """By the tracing thread itself, in a process of its own."""
+def test_a_traced_program_reports_the_memory_of_its_code(tmp_path: Path) -> None:
+    """Runs the tracing thread in a process of its own."""
     program = (
         "import sys, tracemalloc; from pathlib import Path; import traced;"
-        " tracemalloc.start(); traced.Asked(Path(sys.argv[1]), traced.measured()).start();"
+        " tracemalloc.start(); traced.SnapshotThread(Path(sys.argv[1]), traced.measured()).start();"
         " import chronolet.pod.decider; held = [bytes(1) * 5_000_000]; print(flush=True); input()"
     )
     path = tmp_path / "x"

@@ -1,4 +1,4 @@
-"""Rows of two agents are taken from all their turns, and a command is run as it stands."""
+"""Rows of two agents use the samples of all turns, and a command is run unchanged."""
 
 import math
 from pathlib import Path
@@ -13,7 +13,7 @@ def alone(*seconds: float) -> dict[str, Any]:
     return {"a_single_start": {"all": list(seconds)}, "f_single_remove_all_stopped": {"n": 0}}
 
 
-def test_a_row_is_a_percentile_of_all_turns_together() -> None:
+def test_a_row_is_a_percentile_of_all_turns() -> None:
     start, stop = rows.of("a", rows.FULL["a"])
     figure = rows.compared(start, [alone(1, 1, 1), alone(2, 2, 2, 2)], [alone(4), alone(4)], "other")
     assert (figure.ours, figure.reference, figure.ratio) == (2, 4, 0.5)
@@ -22,7 +22,7 @@ def test_a_row_is_a_percentile_of_all_turns_together() -> None:
     assert rows.compared(stop, [alone(1)], [alone(1)], "other").ours == math.inf
 
 
-def test_what_never_happened_makes_a_row_infinite() -> None:
+def test_a_row_that_never_happened_is_infinite() -> None:
     acting, disturbed = rows.of("e", rows.FULL["e"])
     back: dict[str, Any] = {"agent_start_to_container_start": 0.5, "disturbed": 0}
     never = {"agent_start_to_container_start": None, "disturbed": 0}
@@ -31,7 +31,7 @@ def test_what_never_happened_makes_a_row_infinite() -> None:
     assert rows.compared(disturbed, [ours], [theirs], "other").reference is None
 
 
-def test_every_part_has_rows_for_all_that_it_measures() -> None:
+def test_every_part_has_rows_for_all_its_measurements() -> None:
     names = [row.name for name, part in rows.FULL.items() for row in rows.of(name, part)]
     assert len(names) == len(set(names)) == 2 + 2 + 4 + 3 * 4 + 2 + 4 * 2
     assert "batch of 60, last start" in names

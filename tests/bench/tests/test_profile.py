@@ -1,4 +1,4 @@
-"""What a missed goal is explained by: samples of every run of a part, added up."""
+"""The profile that explains a missed goal adds up the samples of all runs of a part."""
 
 import subprocess
 import sys
@@ -34,8 +34,8 @@ def test_samples_of_all_runs_are_added_up(tmp_path: Path) -> None:
         Entry(Position(1080, 2), "pod.Started@1", "pod/a", "", "pod/0#1", "1000-1", b""),
         Entry(Position(1200, 3), "pod.Started@1", "pod/a", "", "pod/0#1", "1000-1", b""),
     ]
-    said = profile.summary(path, entries)
-    assert said == f"profile: {path}.txt: CPU 1.0 s: 70 % a:read, 30 % d:start"
+    line = profile.summary(path, entries)
+    assert line == f"profile: {path}.txt: CPU 1.0 s: 70 % a:read, 30 % d:start"
     tables = (tmp_path / "made" / "b.txt").read_text().split("\n\n")
     assert [line.split() for line in tables[0].splitlines()[1:]] == [
         ["0.700", "s", "reader"],
@@ -53,6 +53,6 @@ def test_samples_of_all_runs_are_added_up(tmp_path: Path) -> None:
 
 
 def test_a_busy_function_is_found(tmp_path: Path) -> None:
-    """By the sampler itself, in a process of its own."""
+    """Runs the sampler in a process of its own."""
     subprocess.run([sys.executable, "-c", BUSY, str(tmp_path / "x")], check=True, cwd=REPOSITORY)
     assert "% __main__:burn" in profile.summary(tmp_path / "x")

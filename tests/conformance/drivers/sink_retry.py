@@ -1,4 +1,4 @@
-"""Cases of events.json on deliveries: the kind as the node builds it, with the kernel's steps and a scripted connection.
+"""Cases of events.json on deliveries: the kind as the node builds it, with the kernel's steps, on a fake connection.
 
 Sinks and rules from the settings, the HTTP request, the worker, the decider and its timer are the product's. Only the
 clock, which jumps to the due time, and the socket are replaced.
