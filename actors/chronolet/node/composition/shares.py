@@ -62,7 +62,7 @@ def labels(settings: Settings) -> Mapping[str, str]:
 
 
 def policy(settings: Settings) -> Policy:
-    """The node's own admission rules, applied to a pod before any other kind is asked."""
+    """The node's own admission rules, applied to a pod before any other kind decides."""
     return Policy(
         name=settings.node,
         labels=labels(settings),

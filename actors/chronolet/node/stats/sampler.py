@@ -70,7 +70,7 @@ class Sampler:
         self._pods: dict[str, TrackedPod] = {}
         self._known: frozenset[str] = frozenset()
         self._last: Snapshot | None = None
-        self._asked_at = float("-inf")
+        self._listed_at = float("-inf")
         self._thread = threading.Thread(target=self._run, name="stats", daemon=True)
 
     def start(self) -> None:
@@ -150,9 +150,9 @@ class Sampler:
     def _relist(self) -> None:
         """List the containers if pleg of this process does not: before its first relist, or in a standby process."""
         running, now = self._outside.running, time.monotonic()
-        if min(running.age_seconds(), now - self._asked_at) <= self._relist_seconds:
+        if min(running.age_seconds(), now - self._listed_at) <= self._relist_seconds:
             return
-        self._asked_at = now if self._last is not None else self._asked_at
+        self._listed_at = now if self._last is not None else self._listed_at
         try:
             running.listed(self._outside.list_all(), now)
         except Refusal:
