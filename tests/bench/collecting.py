@@ -159,13 +159,13 @@ def _compared(what: str, case: _Containers | _Images, rounds: int, each: int, *,
         ours=statistics.median(ours),
         unit="s",
         reference=statistics.median(bare),
-        reference_name=f"s bare, {case.at_once} at a time",
+        reference_name=f"s bare, {case.concurrent} at a time",
         goal=goal,
     )
 
 
 class _Containers:
-    at_once = 8
+    concurrent = 8
     """The default of `--container-gc-parallel`."""
 
     def __init__(self, engine: PrivateDocker, node: Node) -> None:
@@ -186,8 +186,8 @@ class _Containers:
             return made
 
     def bare(self, made: Sequence[str]) -> float:
-        shares = [made[number :: self.at_once] for number in range(self.at_once)]
-        with ThreadPoolExecutor(self.at_once) as pool, ExitStack() as stack:
+        shares = [made[number :: self.concurrent] for number in range(self.concurrent)]
+        with ThreadPoolExecutor(self.concurrent) as pool, ExitStack() as stack:
             connections = [stack.enter_context(closing(self._engine.api())) for _ in shares]
             list(pool.map(lambda api: api.ping(), connections))
             began = time.perf_counter()
@@ -204,7 +204,7 @@ def _removed(api: docker.APIClient, made: Sequence[str]) -> None:
 
 
 class _Images:
-    at_once = 1
+    concurrent = 1
 
     def __init__(self, engine: PrivateDocker, node: Node) -> None:
         self._engine = engine

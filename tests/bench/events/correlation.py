@@ -32,9 +32,9 @@ def figures(quick: bool) -> list[Figure]:
     rounds = 1 if quick else 5
     processor: dict[str, list[float]] = {name: [] for name in CASES}
 
-    def rate(name: str, at_once: int) -> float:
-        wall, own = _rate(CASES[name], at_once)
-        if at_once > 1:
+    def rate(name: str, batch_size: int) -> float:
+        wall, own = _rate(CASES[name], batch_size)
+        if batch_size > 1:
             processor[name].append(own)
         return wall
 
@@ -55,10 +55,10 @@ def figures(quick: bool) -> list[Figure]:
     ]
 
 
-def _rate(case: Callable[[int], tuple[str, str]], at_once: int) -> tuple[float, float]:
+def _rate(case: Callable[[int], tuple[str, str]], batch_size: int) -> tuple[float, float]:
     """Events per second, decided and folded: by wall-clock time and by CPU time."""
     events = [(Position(1_700_000_000_000 + number, number + 1), _recorded(*case(number))) for number in range(EVENTS)]
-    batches = [signals.batch(events[begin : begin + at_once]) for begin in range(0, EVENTS, at_once)]
+    batches = [signals.batch(events[begin : begin + batch_size]) for begin in range(0, EVENTS, batch_size)]
     one = decider(Policy(sinks={"redis": Rules(backlog=10_000, batch=100)}))
     state = one.initial
     began, spent = time.perf_counter(), time.process_time()

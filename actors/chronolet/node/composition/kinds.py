@@ -127,7 +127,7 @@ def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
         builtin=builtin,
         pulls=Pulls(
             keyring=HostKeyring(docker_folder(os.environ), parts.secrets),
-            concurrency=settings.pulls_at_once,
+            concurrency=settings.max_concurrent_pulls,
             patience_seconds=settings.image_pull_progress_deadline / 1000,
         ),
         specs=parts.specs,

@@ -26,7 +26,7 @@ from chronolet.ports.runtime.runtime import ContainerState, Refusal
 
 log = structlog.get_logger("chronolet.stats")
 
-_PODS_AT_ONCE = 16
+_BATCH_PODS = 16
 _BREATH_SECONDS = 0.01
 """Pause between batches of pods: a round is spread out so that it delays no probe."""
 _RELIST_SECONDS = 60.0
@@ -163,7 +163,7 @@ class Sampler:
         for number, (uid, containers) in enumerate(by_pod.items(), 1):
             found = self._pods[uid].sample(containers, self._outside.sources)
             yield None if found is None else self._outside.disk.added(found, self._pods[uid].pids())
-            if breath and not number % _PODS_AT_ONCE and self._over.wait(breath):
+            if breath and not number % _BATCH_PODS and self._over.wait(breath):
                 return
 
     def _with_new(self, last: Snapshot, new: set[str]) -> Snapshot:
