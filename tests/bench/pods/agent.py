@@ -139,7 +139,7 @@ class Agent(AnyAgent):
         return self.docker.namespace.command(*command) if self._in_network else command
 
     def _start_command(self, program: Sequence[str]) -> str:
-        """Starts it in the background, in a session of its own, with its pid in the file; `agent_bench` uses it, too."""
+        """Starts it in the background, in its own session, with its pid in the file; `agent_bench` uses it, too."""
         words = [
             *(sys.executable, *program, "run", "--port", str(self.port), "--hostname-override", NODE),
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),

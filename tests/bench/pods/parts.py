@@ -279,7 +279,7 @@ ENDINGS = {
 
 
 def termination(agent: Agent) -> list[Figure]:
-    """The difference between each container's end and the time that its grace period allows. The harness's own cases."""
+    """The difference of each container's end from the time that its grace period allows; the harness has the cases."""
     found = agent.measure("g")["g_termination"]
     return [_ended(case, found[case], ending) for case, ending in ENDINGS.items()]
 

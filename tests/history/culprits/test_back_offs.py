@@ -38,7 +38,7 @@ def test_a_restart_is_traced_from_its_back_off_and_names_its_reason(start: Start
     assert len(lines) == 4
 
 
-def test_a_back_off_that_goes_on(start: Started) -> None:
+def test_a_back_off_that_is_not_over(start: Started) -> None:
     start.whole()
     exits(start)
     restarts(start)

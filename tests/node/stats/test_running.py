@@ -28,7 +28,7 @@ def test_a_started_container_runs_until_it_is_removed() -> None:
     assert running.now().keys() == {BOX.id}
 
 
-def test_a_listing_replaces_all_but_what_started_after_it_began() -> None:
+def test_a_listing_replaces_all_but_later_starts() -> None:
     running = Running()
     running.created(BOX.id, BOX_SPEC)
     running.started(BOX.id)
