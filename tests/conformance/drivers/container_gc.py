@@ -224,8 +224,8 @@ def _gone(look: signals.Looked, pods: Pods) -> list[str]:
 
 
 def _stages(case: Case) -> Iterable[str]:
-    """Look at a node with a dead object for each stage, and carry out the run that follows. A stage was run if its error
-    is reported, or if its object was removed or is counted among those that stay.
+    """Look at a node with a dead object for each stage, and carry out the run that follows. A stage was run if its
+    error is reported, or if its object was removed or is counted among those that stay.
     """
     failing = case["given"]["failing_stages"]
     listed = [
