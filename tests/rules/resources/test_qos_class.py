@@ -54,7 +54,7 @@ def test_oom_scores() -> None:
     assert oom_score_adj(PodSpec(init_containers=(sidecar, half)), sidecar, GIB) == 999
 
 
-def test_values_are_bounded_by_what_the_machine_allows() -> None:
+def test_the_least_oom_score_adj_depends_on_capabilities() -> None:
     assert (least_oom_score_adj(["SYS_RESOURCE"]), least_oom_score_adj(["SYS_TIME"])) == (0, -1000)
 
 
