@@ -75,8 +75,8 @@ BREAKS: dict[str, Break] = {
     "a warning is not reported": Break(
         reporting, "kube_events_for", lambda *_: (), "probes", "http_redirect_other_host_not_followed"
     ),
-    "errors are not tried again": Break(worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
-    "an error of the health service is taken for one of the asking": Break(
+    "errors are not retried": Break(worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
+    "an error of the health service counts as an error of the probe": Break(
         health, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
     ),
     "an error of closing ends the attempt": Break(
@@ -109,34 +109,34 @@ BREAKS: dict[str, Break] = {
     "the end of a pod does not end its probes": Break(
         decider, "_stopping", lambda *_: (), "probes", "stop_liveness_and_startup_only"
     ),
-    "what is in an unknown state is removed without a stop": Break(
+    "a container in an unknown state is removed without a stop": Break(
         collecting, "_stop", lambda *_: None, "container_gc", "unknown_state_is_stopped_first"
     ),
-    "what a probe finds is not in the published status": Break(
+    "the result of a probe is not in the published status": Break(
         probing,
         "flags",
         lambda *_, **__: probing.Flags(started=True, ready=True),
         "pod_lifecycle",
         "conditions_second_unready",
     ),
-    "a container without a status is taken for one that is complete": Break(
+    "a container without a status counts as complete": Break(
         status, "_names", _known_names, "pod_lifecycle", "initialized_missing"
     ),
     "a readiness gate is not read": Break(status, "stated", lambda _: {}, "pod_lifecycle", "conditions_gate_false"),
-    "a delivery that failed is not tried again": Break(
-        event_effects, "_handed", lambda *_: Outcome(delivered=1), "events", "transport_error_once"
+    "a failed delivery is not retried": Break(
+        event_effects, "_delivered", lambda *_: Outcome(delivered=1), "events", "transport_error_once"
     ),
-    "a sink waits as long before each try": Break(
+    "a sink waits equally long before each retry": Break(
         event_policy.Rules, "retry_at", lambda _, now, **__: now + 5_000, "events", "transport_error_forever"
     ),
-    "a listing that fails is taken for an empty one": Break(
+    "a failed listing counts as empty": Break(
         plan, "errors", lambda _: (), "container_gc", "stages_run_even_if_an_earlier_one_fails"
     ),
-    "one stage that fails ends the run": Break(
+    "a failed stage ends the run": Break(
         plan, "_stage", _first_failure_ends, "container_gc", "stages_run_even_if_an_earlier_one_fails"
     ),
-    "no listing is cut off": Break(pleg_decider, "_listing_news", _uncut, "pleg", "full_channel_drops_events"),
-    "young containers are probed at once": Break(
+    "no listing is truncated": Break(pleg_decider, "_listing_news", _uncut, "pleg", "full_channel_drops_events"),
+    "young containers are probed immediately": Break(
         schedule, "spread", lambda *_: 0, "probes", "first_probe_jitter_on_young_kubelet"
     ),
 }

@@ -86,7 +86,8 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if "@" in recorded.type:
             cls = registry.class_of(codec.split_type(recorded.type)[0])
             base: Any = Command if cls is not None and issubclass(cls, Command) else Event
-            return codec.decode(recorded.type, _packed(recorded), base)
+            command_or_event: Message = codec.decode(recorded.type, _packed(recorded), base)
+            return command_or_event
         kernel: dict[str, Any] = {"Due": Due, "EffectFailed": EffectFailed}
         signals = importlib.import_module(f"chronolet.{self.kind}.signals")
         signal = kernel.get(recorded.type) or getattr(signals, recorded.type.removeprefix("signals."))
