@@ -38,6 +38,7 @@ BY_FILE = (
 )
 """Folders whose files are units; elsewhere a folder is one."""
 LONGEST_FIRST = (
+    "tests/corpus/extra",
     "tests/corpus",
     "tests/e2e/chaos",
     "tests/e2e/test_probe_soak.py",

@@ -1,7 +1,8 @@
 """`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
 
 Input: names (all without). Output: tables on standard output, JSON in the file that `--json` names or below the
-tables. Exit status 0 whether goals are met or not: the table says; 1 if a benchmark, or a part of one, could not run.
+tables. Exit status 0 whether goals are met or not, as the table shows; 1 if a benchmark, or a part of one, could not
+run.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.bench import (
-    beside,
     cli,
     collecting,
     compare,
     devices,
-    engine,
     events,
     memory,
+    other_agents,
     overload,
     pods,
     probes,
@@ -30,6 +30,7 @@ from tests.bench import (
     steady,
 )
 from tests.bench.figures import UNMEASURED, Figure, as_json, table
+from tests.bench.kernel import engine
 
 BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "engine": engine.figures,
@@ -45,15 +46,15 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "memory": memory.figures,
     "cli": cli.figures,
     "soak": soak.figures,
-    "beside": beside.figures,
+    "beside": other_agents.figures,
     "compare": compare.figures,
 }
 BY_NAME_ONLY = ("soak", "beside", "compare")
-"""The first takes more than two hours, the others have another agent or another time to compare with."""
+"""`soak` takes more than two hours; the others compare with another agent or an earlier run."""
 USAGE = """
 by name only:
   soak              a day in two hours
-  compare [--write] a quick form of the rows of `pods` and `probes`, beside the last merged figures
+  compare [--write] a quick form of the rows of `pods` and `probes`, next to the last merged figures
                     (tests/bench/last.json); "NO" marks a row that got a fifth worse. --write replaces them
   beside [COMMAND...]
                     the rows of `pods` and `probes` next to those of other agents. Each COMMAND is a shell command that
@@ -65,7 +66,7 @@ by name only:
 
 
 def main() -> None:
-    # Engines and servers are ended also then. SIGINT is ignored in a background job.
+    # Engines and servers are ended after a signal, too. SIGINT is ignored in a background job.
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, signal.default_int_handler)
     parser = argparse.ArgumentParser(
@@ -102,14 +103,14 @@ def main() -> None:
         print(f"\n{name}\n\n{table(found[name])}\n", flush=True)  # noqa: T201
     if options.json:
         options.json.write_text(as_json(found) + "\n", encoding="utf-8")
-    elif options.names != ["compare"]:  # whose figures are those of its table
+    elif options.names != ["compare"]:  # its JSON holds no more than its table
         print(as_json(found))  # noqa: T201
     if any(figure.name == UNMEASURED for figures in found.values() for figure in figures):
         sys.exit(1)
 
 
 def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """What follows the name `beside` are commands."""
+    """Parse the options; the words after the name `beside` are commands."""
     options = parser.parse_args()
     at = options.names.index("beside") + 1 if "beside" in options.names else len(options.names)
     options.names, options.commands = options.names[:at], options.names[at:]

@@ -1,7 +1,7 @@
-"""What Docker itself takes: the calls that any agent has to make for a pod, made with nothing around them.
+"""Docker's own share: the calls that any agent makes for a pod, made by a bare client.
 
 Input: an engine's socket, images. Output: seconds from the first call to the app's start, by Docker's own event
-times, as `agent_bench` takes them for the agent. Next: `pods`, which prints them beside the agent's.
+times, as `agent_bench` takes them for the agent. Next: `pods`, which prints them next to the agent's.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from tests.bench.agent_bench import TRAP, Docker, Watch
 from tests.support.images import BUSYBOX, PAUSE
 
 WORKERS = (1, 2, 4, 8, 16)
-"""How many pods a bare client makes at a time; the best of them is what the engine can do."""
+"""Numbers of pods that a bare client creates concurrently; the fastest is the engine's capacity."""
 MANY_WORKERS = (4, 8)
-"""For batches that one worker would take too long for."""
+"""Numbers of workers for large batches."""
 TRAPPED_SECONDS = 0.5
-"""By then an app has its handler of TERM."""
+"""Seconds after which an app has its SIGTERM handler."""
 
 
 def warmed_up(host: str) -> Bare:
-    """For the engine at `unix://...`, whose first pod, which takes longer than any other, has come and gone."""
+    """A bare client of the engine at `unix://...`, after a first pod, which takes longer than any other."""
     bare = Bare(host.removeprefix("unix://"), PAUSE.reference, BUSYBOX.reference)
     bare.one()
     bare.remove()
@@ -31,7 +31,7 @@ def warmed_up(host: str) -> Bare:
 
 
 class Bare:
-    """Pods by bare calls; `remove` takes away what was made."""
+    """Creates pods by bare calls; `remove` removes them."""
 
     def __init__(self, socket: str, pause: str, image: str) -> None:
         self._docker = Docker(socket)
@@ -44,43 +44,43 @@ class Bare:
         self._pods: list[tuple[str, str]] = []
 
     def one(self) -> float:
-        """Sandbox and app, created and started one after the other: seconds to the app's start."""
+        """Create and start sandbox and app; returns the seconds to the app's start."""
         begun = time.time()
         return self._started(self._pod()) - begun
 
     def batch(self, count: int, workers: int) -> float:
-        """So many pods at once by so many workers: seconds to the last app's start."""
+        """Create pods with concurrent workers; returns the seconds to the last app's start."""
         begun = time.time()
         with ThreadPoolExecutor(workers) as pool:
             apps = list(pool.map(lambda _: self._pod(), range(count)))
         return max(map(self._started, apps)) - begun
 
     def stop(self, workers: int) -> float:
-        """TERM for every app made so far, then for its sandbox: seconds until nothing runs any more."""
+        """Stop every app, then its sandbox, with SIGTERM; returns the seconds until nothing runs."""
         begun = time.time()
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(self._stop, self._pods))
         return time.time() - begun
 
     def stop_one(self) -> float:
-        """TERM for the app made last, and for its sandbox when Docker has told of the app's end: seconds until Docker
-        tells of the sandbox's end.
+        """Stop the last app, then its sandbox once Docker reports the app's end; returns the seconds until the
+        sandbox's end is reported.
         """
         sandbox, app = self._pods[-1]
         begun = time.time()
         for made in (app, sandbox):
             self._docker.req("POST", f"/containers/{made}/kill?signal=TERM")
-            ended = self._told("die", made)
+            ended = self._event_time("die", made)
         return ended - begun
 
     def _stop(self, pod: tuple[str, str]) -> None:
-        """As an agent does it: a signal, then the wait for the end; the app before its sandbox."""
+        """Stop like an agent: a signal, then a wait for the end; the app before its sandbox."""
         for made in reversed(pod):
             self._docker.req("POST", f"/containers/{made}/kill?signal=TERM")
             self._docker.req("POST", f"/containers/{made}/wait?condition=not-running")
 
     def restarts(self, count: int) -> list[float]:
-        """An app created and started in a sandbox that is there, so many times: seconds each."""
+        """Create and start an app in an existing sandbox, `count` times; returns the seconds of each."""
         sandbox = self._run(self._sandbox())
         found = []
         for _ in range(count):
@@ -89,7 +89,7 @@ class Bare:
         return found
 
     def replacements(self, count: int, grace_seconds: int) -> list[float]:
-        """An app stopped with that grace period, and the next one created and started, so many times: seconds each."""
+        """Stop an app with this grace period, and create and start the next one; returns the seconds of each."""
         sandbox = self._run(self._sandbox())
         app = self._run(self._app(sandbox))
         found = []
@@ -103,7 +103,7 @@ class Bare:
         return found
 
     def remove(self) -> None:
-        """Everything made so far."""
+        """Remove everything created so far."""
         with ThreadPoolExecutor(max(MANY_WORKERS)) as pool:
             made, self._made, self._pods = self._made, [], []
             list(pool.map(lambda made_id: self._docker.req("DELETE", f"/containers/{made_id}?force=1&v=1"), made))
@@ -132,15 +132,15 @@ class Bare:
         return made
 
     def _started(self, container: str) -> float:
-        """When Docker says it started."""
-        return self._told("start", container)
+        """Docker's time of the start."""
+        return self._event_time("start", container)
 
-    def _told(self, action: str, container: str) -> float:
-        """When Docker says that happened."""
+    def _event_time(self, action: str, container: str) -> float:
+        """Docker's time of the event."""
 
         def those() -> list[dict[str, Any]]:
             return [event for event in self._watch.ev if event["a"] == action and event["id"] == container]
 
         events = self._watch.wait(those, 30)
-        assert events, f"no {action} of {container} was told"
+        assert events, f"no {action} of {container} was reported"
         return float(events[0]["t"])

@@ -2,8 +2,8 @@
 
 Input: how thoroughly. Output: figures. Next: `__main__`.
 
-Each command and `python -I -c pass` run by turns; a figure is the ratio of the medians of their CPU times, user and
-system together. The agent is real, and so are its Redis and its pods.
+Each command and `python -I -c pass` run alternately; a figure is the ratio of the medians of their CPU times, user and
+system together. Agent, Redis and pods are real.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ POD_COUNTS, QUICK_POD_COUNTS = (30, 250), (3,)
 NOTHING = (sys.executable, "-I", "-c", "pass")
 VERSION_GOAL, HELP_GOAL, LOG_GOAL = 4.0, 6.0, 8.0
 GET_GOALS = {30: 8.0, 250: 12.0}
-"""By the number of pods."""
+"""The goals for `get pods`, by the number of pods."""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
@@ -44,16 +44,16 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def compared(name: str, words: Sequence[str], rounds: int, goal: float | None) -> Figure:
-    """One command and the empty interpreter, by turns."""
+    """Compare one command with the empty interpreter, alternately."""
     command = (sys.executable, *CHRONOLET, *words)
-    cpu_seconds(command)  # compiles what has no bytecode yet
+    cpu_seconds(command)  # creates missing bytecode
     pairs = [(cpu_seconds(command), cpu_seconds(NOTHING)) for _ in range(rounds)]
     ours, nothing = (statistics.median(times) for times in zip(*pairs, strict=True))
     return Figure(name=f"chronolet {name}", ours=ours, unit="CPU s", reference=nothing, reference_name="s", goal=goal)
 
 
 def cpu_seconds(command: Sequence[str]) -> float:
-    """User and system time of one run. CalledProcessError if it fails."""
+    """User and system time of one run. Raises CalledProcessError if it fails."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -1,9 +1,9 @@
-"""Collecting: what a plan costs on a large node, and what a run costs beside bare calls to Docker.
+"""Collectors: the cost of a plan on a large node, and of a run in comparison with bare calls to Docker.
 
 Input: options. Output: figures. A run is measured from its request to its end, by the log's own positions; the
-bare calls remove as many things of the same kind: containers eight at a time, each over a connection of its own, images
-one after the other. Which of the two comes first changes from round to round, and both wait until Docker has done with
-what was made for them: it goes on tidying up after containers that have ended.
+bare calls remove as many objects of the same kind: containers eight at a time, each over its own connection, images one
+after the other. The order of the two alternates, and both wait until Docker has finished with the objects created for
+them: it continues to clean up after containers that have ended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SETTLED_SECONDS = 1.0
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """All of them."""
+    """All figures."""
     return [*_plans(3 if options.quick else 9), *_runs(quick=options.quick)]
 
 
@@ -76,7 +76,7 @@ def _seconds(work: Callable[[], Any], rounds: int) -> float:
 
 
 def _container_look() -> container_signals.Looked:
-    """Ten of each pod's container, one of which runs."""
+    """A look at ten attempts of each pod's container, one of which runs."""
     containers = tuple(
         container_signals.RuntimeObject(
             id=f"{number:064x}",
@@ -95,7 +95,7 @@ def _container_look() -> container_signals.Looked:
 
 
 def _image_look() -> image_signals.Looked:
-    """Every other one in use, on a full disk."""
+    """A look at images, every second one in use, on a full disk."""
     images = tuple(
         image_gc.Image(
             id=f"sha256:{number:064x}",
@@ -159,21 +159,21 @@ def _compared(what: str, case: _Containers | _Images, rounds: int, each: int, *,
         ours=statistics.median(ours),
         unit="s",
         reference=statistics.median(bare),
-        reference_name=f"s bare, {case.at_once} at a time",
+        reference_name=f"s bare, {case.concurrent} at a time",
         goal=goal,
     )
 
 
 class _Containers:
-    at_once = 8
-    """As many as `--container-gc-parallel` says."""
+    concurrent = 8
+    """The default of `--container-gc-parallel`."""
 
     def __init__(self, engine: PrivateDocker, node: Node) -> None:
         self._engine = engine
         self._node = node
 
     def made(self, count: int, *, mine: bool) -> list[str]:
-        """Dead ones; of ours without a word of whose they are, which go at once."""
+        """Create dead containers of the node without an owner, which a run removes immediately."""
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(lambda _: self._one(mine=mine), range(count)))
 
@@ -186,8 +186,8 @@ class _Containers:
             return made
 
     def bare(self, made: Sequence[str]) -> float:
-        shares = [made[number :: self.at_once] for number in range(self.at_once)]
-        with ThreadPoolExecutor(self.at_once) as pool, ExitStack() as stack:
+        shares = [made[number :: self.concurrent] for number in range(self.concurrent)]
+        with ThreadPoolExecutor(self.concurrent) as pool, ExitStack() as stack:
             connections = [stack.enter_context(closing(self._engine.api())) for _ in shares]
             list(pool.map(lambda api: api.ping(), connections))
             began = time.perf_counter()
@@ -204,7 +204,7 @@ def _removed(api: docker.APIClient, made: Sequence[str]) -> None:
 
 
 class _Images:
-    at_once = 1
+    concurrent = 1
 
     def __init__(self, engine: PrivateDocker, node: Node) -> None:
         self._engine = engine
@@ -212,7 +212,7 @@ class _Images:
         self._made = 0
 
     def made(self, count: int, *, mine: bool) -> list[str]:
-        """None of them is anybody's: the run takes all that there are."""
+        """Create unused images; the run removes all of them."""
         del mine
         with closing(self._engine.api()) as api:
             self._made += count
@@ -236,10 +236,10 @@ def _timed(engine: PrivateDocker, made: Sequence[str], remove: Callable[[docker.
 
 
 def _run(node: Node, part: str, finished: Any, requested: Any, count: int) -> float:
-    """From the request in the log to the end in the log."""
-    said = node.chronolet("gc", "run", "--unused-images", "-o", "json")
-    run = msgspec.json.decode(said.out)[part]
-    assert run["removed"] == count, said
+    """Seconds from the request to the end, both in the log."""
+    result = node.chronolet("gc", "run", "--unused-images", "-o", "json")
+    run = msgspec.json.decode(result.out)[part]
+    assert run["removed"] == count, result
     node.journal.read()
     lines = node.journal.lines
     began = next(line for line in lines if isinstance(line.event, requested) and line.event.request == run["request"])

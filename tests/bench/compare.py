@@ -1,11 +1,11 @@
-"""`scripts/bench compare`: a quick form of the rows with goals, beside the last merged figures. CI runs it.
+"""`scripts/bench compare`: a quick form of the rows with goals, next to the last merged figures. CI runs it.
 
-Input: `last.json`. Output: a figure for each row: its ratio to bare Docker calls in the same run, where there are
-such (its plain value otherwise), beside what it was last. A row that got a fifth worse misses its goal, which decides
-nothing; a row that could not be measured fails the run. With `--write`, what is found replaces `last.json`.
+Input: `last.json`. Output: a figure for each row: its ratio to bare Docker calls in the same run, or its plain value if
+there are none, next to its last value. A row that got a fifth worse misses its goal, which fails nothing; a row that
+could not be measured fails the run. With `--write`, the new values replace `last.json`.
 
-Left out is what says nothing in so little time: slowest times and 99th percentiles of three samples, the CPU time of an
-agent without probes, the churn; and 220 probes a second, for ten pods have the same probes in `d`.
+Omitted are rows that mean nothing after such a short time: slowest times and 99th percentiles of three samples, the CPU
+time of an agent without probes, the churn; and 220 probes a second, because ten pods have the same probes in `d`.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from tests.bench.pods.agent import Agent, running
 LAST = Path(__file__).with_name("last.json")
 WORSE = 1.2
 UNPROTECTED = {"CHRONOLET_PROBE_OVERLOAD_PROTECTION": "false"}
-"""Else a machine that is busy with something else has stops for failed probes held back for a minute, and no row c."""
+"""On a busy machine the protection holds back stops for failed probes for a minute, and there is no row c."""
 PODS = 10
 WORKERS = (4,)
 SCATTERED = ("p99", "the slowest")
-"""How the names of rows end that are left out."""
+"""The ends of the names of omitted rows."""
 UNITS = ("s", "CPU s/min", "MiB")
-"""Of rows of which less is better."""
+"""The units of rows of which less is better."""
 IDLE, PROBED = ("0:none",), (f"{PODS}:http", f"{PODS}:exec")
 IDLE_OPTIONS, PROBED_OPTIONS = ("--window", "2"), ("--window", "10", "--settle", "3", "--steady-fthr", "3")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One row as `last.json` has it: in `unit`, or times as long as the reference where there is one."""
+    """One row of `last.json`: in `unit`, or as a multiple of its reference."""
 
     value: float
     unit: str
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Every part's rows, or those of the parts asked for, beside what they were."""
+    """The rows of all or the selected parts, next to their last values."""
     os.environ |= {"PYTHONUNBUFFERED": "1", **UNPROTECTED}
     found: list[Figure] = []
     with running(in_network=True) as agent:
@@ -59,20 +59,20 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
                 _say(f"{name} took {time.monotonic() - began:.0f} s; load {os.getloadavg()[0]:.1f}")
     failed = [figure for figure in found if figure.name == UNMEASURED]
     now, last = rows(found), read()
-    beside = compared(now, last, whole=not (options.only or options.write or failed))
-    if options.write and not failed and all(figure.name != UNMEASURED for figure in beside):
+    shown = compared(now, last, whole=not (options.only or options.write or failed))
+    if options.write and not failed and all(figure.name != UNMEASURED for figure in shown):
         write(last | now if options.only else now)
-    return [*beside, *failed]
+    return [*shown, *failed]
 
 
 def _starts(agent: Agent, bare: Bare) -> list[Figure]:
-    """One pod, then some at once."""
+    """One pod, then a batch."""
     alone = parts.single(agent, bare, 3)
     return [*alone, *parts.batch(agent, bare, (PODS,), WORKERS, alone[0].ours)]
 
 
 def _steady(agent: Agent) -> list[Figure]:
-    """Memory, and with probes CPU, by the harness's test d."""
+    """Memory, and CPU with probes, by the harness's test d."""
     idle = parts.measured_steady(agent, IDLE, *IDLE_OPTIONS, quick=True)
     probed = parts.measured_steady(agent, PROBED, *PROBED_OPTIONS, quick=True)
     memory = [parts.memory(one, f"d. resident memory of both, {parts.configuration(one)}") for one in (*idle, *probed)]
@@ -87,11 +87,11 @@ PARTS: Mapping[str, Callable[[Agent, Bare], list[Figure]]] = {
     "d": lambda agent, _: _steady(agent),
     "power": lambda _agent, _bare: power.figures(PODS // 2, WORKERS),
 }
-"""As `pods` and `probes` name them; `a` is the batch as well."""
+"""The parts by the names of `pods` and `probes`; `a` includes the batch."""
 
 
 def rows(found: Sequence[Figure]) -> dict[str, Row]:
-    """By name, those that are compared."""
+    """The compared rows, by name."""
     return {
         figure.name: _row(figure) for figure in found if figure.unit in UNITS and not figure.name.endswith(SCATTERED)
     }
@@ -104,13 +104,13 @@ def _row(figure: Figure) -> Row:
 
 
 def compared(now: Mapping[str, Row], last: Mapping[str, Row], *, whole: bool) -> list[Figure]:
-    """Each row beside what it was. `whole`: every part has been measured, so that what it was and is not is missing."""
-    found = [_beside(name, row, last.get(name)) for name, row in now.items()]
-    gone = [name for name in last if name not in now] if whole else []
-    return [*found, *(unmeasured(name, "it was measured before; `--write` forgets it") for name in gone)]
+    """Each row next to its last value. `whole`: all parts were measured, so a row that is absent now is missing."""
+    found = [_compared(name, row, last.get(name)) for name, row in now.items()]
+    missing = [name for name in last if name not in now] if whole else []
+    return [*found, *(unmeasured(name, "it was measured before; `--write` forgets it") for name in missing)]
 
 
-def _beside(name: str, row: Row, before: Row | None) -> Figure:
+def _compared(name: str, row: Row, before: Row | None) -> Figure:
     if not math.isfinite(row.value):
         return unmeasured(name, "it never happened")
     if before is None or before.unit != row.unit or not before.value:
@@ -124,12 +124,12 @@ def unmeasured(name: str, why: str) -> Figure:
 
 
 def read(path: Path = LAST) -> dict[str, Row]:
-    """The last merged figures; none if there is no file. msgspec.DecodeError if it is another."""
+    """The last merged figures; none if there is no file. Raises msgspec.DecodeError for another file."""
     return msgspec.json.decode(path.read_bytes(), type=dict[str, Row]) if path.exists() else {}
 
 
 def write(found: Mapping[str, Row], path: Path = LAST) -> None:
-    """What later runs compare with."""
+    """Write the figures that later runs compare with."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark has to tell: figures beside their references and goals, as a table and as JSON.
+"""Results of a benchmark: figures next to their references and goals, as a table and as JSON.
 
 Input: measured values. Output: text for people, JSON for programs. A missed goal stays a row, marked.
 """
@@ -18,8 +18,8 @@ UNMEASURED = "could not be measured"
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One row. `compared` is what the goal bounds: `ours / reference`, or `ours` itself where there is no reference or
-    where the goal is `absolute`.
+    """One row. The goal bounds `compared`: `ours / reference`, or `ours` itself if there is no reference or the goal is
+    `absolute`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool | None:
-        """None for a row that is only told."""
+        """None for a row without a goal."""
         if self.goal is None:
             return None
         return self.compared >= self.goal if self.bound == "at least" else self.compared <= self.goal
@@ -56,7 +56,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         return self.name, f"{_number(self.ours)} {self.unit}".strip(), reference, ratio, goal, met
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The figure's form in JSON."""
         compared = {"compared": self.compared, "met": self.met}
         return {
             name: value
@@ -66,7 +66,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """All rows under their headings, the notes below."""
+    """All rows under their headings, with the notes below."""
     rows = [("figure", "ours", "reference", "ratio", "goal", "met"), *(figure.row() for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -76,15 +76,15 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def as_json(benches: Mapping[str, Sequence[Figure]]) -> str:
-    """Every figure of every benchmark, with the machine's load and cores: absolute figures mean little without."""
+    """All figures of all benchmarks, with the machine's load and cores, which absolute figures depend on."""
     load = Path("/proc/loadavg").read_text(encoding="ascii").split()[:3]
     found = {name: [figure.plain() for figure in figures] for name, figures in benches.items()}
-    # Infinite is what never happened: JSON has no word for it but null.
+    # Infinite means that it never happened; in JSON that is null.
     return msgspec.json.format(msgspec.json.encode({"load": load, **found}), indent=1).decode()
 
 
 def interleaved(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """The median of each case over some rounds, the cases of each round in another order (always the same orders)."""
+    """The median of each case over several rounds; the order of the cases changes by a fixed sequence."""
     found: dict[str, list[float]] = {name: [] for name in cases}
     order, chance = list(cases), Random(7)
     for _ in range(rounds):

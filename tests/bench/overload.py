@@ -31,14 +31,14 @@ from tests.support import scratch
 
 BUSY_LOOPS, WRITERS, READERS = 60, 6, 4
 BOUND_SECONDS = 143
-"""docs/probes.md: stalled, three pods in trouble, one of them hangs."""
+"""The bound in docs/probes.md for a stalled machine with three failing pods, one of which hangs."""
 OVERDUE_SECONDS = 120
-"""So much longer than the bound it is waited for a broken container."""
+"""Seconds to wait for a broken container beyond the bound."""
 BREAKS = ("answers 404", "refuses", "hangs")
 
 
 class Plan(NamedTuple):
-    """How much of everything."""
+    """The number of pods and the durations of the phases."""
 
     pods: int
     cpu_seconds: float
@@ -50,14 +50,14 @@ FULL, QUICK = Plan(250, 600, 180, 30), Plan(12, 60, 20, 10)
 
 
 class Restart(NamedTuple):
-    """A container that was stopped for its probe, `at` by the log."""
+    """A container stopped for its probe, `at` by the log."""
 
     pod: str
     at: int
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The healthy restarted, the broken restarted, and what the protection did meanwhile."""
+    """Restarts of healthy and of broken containers, and the actions of the protection."""
     plan = QUICK if options.quick else FULL
     if options.cpu_seconds:
         plan = plan._replace(cpu_seconds=options.cpu_seconds)
@@ -125,7 +125,7 @@ def _restarts(store: RedisStore, after: Position) -> list[Restart]:
 
 
 def _events(store: RedisStore, after: Position, kind: type[Any]) -> list[tuple[int, Any]]:
-    """Of one class, with the time of each."""
+    """The events of one class, each with its time."""
     name = registry.type_of(kind)
     entries = [entry for entry in store.scan(after) if entry.type == name]
     return [(one.position.milliseconds, codec.decode(one.type, one.data, Event)) for one in entries]
@@ -144,7 +144,7 @@ def _probes(number: int) -> dict[str, Any]:
 
 
 def _break(agent: Agent) -> dict[str, int]:
-    """Three containers, each in its own way; when, in milliseconds."""
+    """Break three containers, each in another way; returns the times in milliseconds."""
     broken: dict[str, int] = {}
     for number, how in zip((0, 1, 2), BREAKS, strict=True):
         name = serving.name(number)
@@ -161,7 +161,7 @@ def _break(agent: Agent) -> dict[str, int]:
 
 
 def _processes(agent: Agent, name: str) -> tuple[int, int]:
-    """Its shell and its server, on this machine."""
+    """The pids of the pod's shell and its server on this machine."""
     api = agent.docker.api()
     try:
         (one,) = [each for each in api.containers() if f"chrono_app_{name}_default" in each["Names"][0]]
@@ -191,7 +191,7 @@ def _busy() -> Any:
 
 @contextmanager
 def _writing(agent: Agent) -> Iterator[None]:
-    """Processes that write 32 MiB each and wait for the disk, again and again."""
+    """Run processes that write 32 MiB each and sync, repeatedly."""
     script = (
         "import os, sys; path = sys.argv[1] + str(os.getpid()); data = bytes(4 << 20)\n"
         "while True:\n"

@@ -1,7 +1,6 @@
-"""The node's shares: what the tree of a full node costs to compute, and to be found right.
+"""The node's shares: the cost of computing the cgroup tree of a full node, and of verifying it.
 
-Input: options. Output: figures. The tree is on this machine's own cgroups, in one of the bench's own; it is gone
-at the end.
+Input: options. Output: figures. The tree is in a cgroup of the bench on this machine; it is removed at the end.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _NEEDS = (
 
 
 class _Counted(LinuxKernel):
-    """The kernel, with a count of what is written."""
+    """The kernel's cgroups, with a count of writes."""
 
     writes = 0
 
@@ -63,7 +62,7 @@ class _Counted(LinuxKernel):
 
 
 class _Context:
-    """Of an effect that nobody cancels."""
+    """The context of an effect that is never cancelled."""
 
     entity, cause, token = "node", "", ""
 
@@ -71,17 +70,17 @@ class _Context:
         self.cancelled = threading.Event()
 
     def fence(self, point: str) -> None:
-        """It may."""
+        """Every call is allowed."""
 
     def done(self, point: str) -> None:
-        """Nothing waits for it."""
+        """Ignored."""
 
     def send(self, signal: Signal, *, cause: str = "") -> None:
-        """Nobody listens."""
+        """Signals are dropped."""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """All of them."""
+    """All figures."""
     rounds = 5 if options.quick else 50
     with tempfile.TemporaryDirectory() as folder:
         sharing = Sharing(name="bench", above=(f"chronolet-bench-{os.getpid()}",), memory_reserved_percent=100)

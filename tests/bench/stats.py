@@ -1,7 +1,7 @@
-"""What sampling 250 pods costs, and what each page of usage does: over cgroups that are plain files.
+"""The cost of sampling 250 pods and of each usage page, on cgroups that are plain files.
 
-Input: nothing. Output: figures; CPU times of this process alone, beside the machine's load. Plain files cost the kernel
-less than real cgroups do, whose figures it adds up when they are read; `reads` is what can be compared.
+Input: nothing. Output: figures; CPU times of this process alone, and the machine's load. Plain files cost the kernel
+less than real cgroups, whose values it adds up when they are read; only `reads` is comparable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MILLISECONDS = 1000
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """A node of 250 pods with a container each: idle, then all at work."""
+    """A node of 250 pods with a container each: idle, then all busy."""
     rounds = 3 if options.quick else _ROUNDS
     with tempfile.TemporaryDirectory() as folder:
         node = Sampled(Path(folder), "both")
@@ -74,7 +74,7 @@ def _sampling(what: str, costs: Sequence[_Cost]) -> list[Figure]:
 
 
 def _page(node: Sampled, path: str, show: Callable[[], int], goal: float, rounds: int) -> list[Figure]:
-    """The first scrape after a sample, which writes the page; the next ones cost nothing."""
+    """The first request after a sample, which encodes the page; the next ones cost nothing."""
     costs, size = [], 0
     for _ in range(rounds):
         node.sampler.sample()

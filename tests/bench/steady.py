@@ -16,36 +16,36 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tests.bench.figures import Figure
-from tests.bench.idle import per_minute
+from tests.bench.kernel.idle import per_minute
 from tests.bench.pods import serving
 from tests.bench.pods.agent import Agent, running
 
 PODS, PORT = 250, 10255
 PERIOD_SECONDS = 10
 WINDOW_SECONDS, SETTLE_SECONDS = 120.0, 20.0
-"""The window holds twelve rounds of everything that happens every 10 s, and at least six of samples."""
+"""The window covers twelve rounds of everything that happens every 10 s, and at least six samples."""
 CORE_PER_CENT_GOAL = 4.0
 REQUESTS = 12
 _PAUSE_SECONDS = 1.1
-"""So that the requests of a page fall before and after samples."""
+"""A pause that lets requests of a page fall before and after samples."""
 _SECONDS_PER_MINUTE = 60
 _REQUEST_TIMEOUT_SECONDS = 30.0
 
 PAGES = ("/pods", "/runningpods", "/healthz", "/metrics", "/metrics/probes", "/metrics/resource", "/stats/summary")
 GOALS = {"/metrics/cadvisor": (0.25, 0.5)}
-"""CPU seconds and seconds of a request, where they are not the usual ones."""
+"""CPU seconds and seconds of a request, for pages with other goals than the usual ones."""
 _USUAL_GOALS = (0.05, 0.1)
 
 
 class Cost(NamedTuple):
-    """Of one request: CPU seconds of the agent, seconds until the last byte."""
+    """The cost of one request: CPU seconds of the agent, seconds until the last byte."""
 
     cpu: float
     wall: float
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The share of a core, then every page."""
+    """The share of a core, then each page."""
     os.environ |= serving.ROOMY
     pods = 12 if options.quick else PODS
     with running(in_network=True, port=PORT) as agent:
@@ -54,7 +54,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def _probes(number: int) -> dict[str, Any]:
-    """Two for a container: one by HTTP and one by TCP, which is which by its number."""
+    """The two probes of a container: one by HTTP and one by TCP, by the pod's number."""
     live, ready = serving.handler(number), serving.handler(number + 1)
     period = {"periodSeconds": PERIOD_SECONDS}
     return {"livenessProbe": {**live, **period}, "readinessProbe": {**ready, **period}}
@@ -85,7 +85,7 @@ def _page(agent: Agent, path: str, pods: int, requests: int) -> list[Figure]:
         time.sleep(_PAUSE_SECONDS)
     cpu, wall = max(one.cpu for one in costs), max(one.wall for one in costs)
     goals = GOALS.get(path, _USUAL_GOALS)
-    shown = f"in the median {_median(costs)}; the first {_told(first)}"
+    shown = f"in the median {_median(costs)}; the first {_shown(first)}"
     note = f"{size:,} bytes, the most expensive of {requests} requests; {shown}"
     return [
         Figure(name=f"{path}, {pods} pods", ours=cpu * 1000, unit="CPU ms", goal=goals[0] * 1000, note=note),
@@ -95,10 +95,10 @@ def _page(agent: Agent, path: str, pods: int, requests: int) -> list[Figure]:
 
 def _median(costs: list[Cost]) -> str:
     middle = len(costs) // 2
-    return _told(Cost(sorted(one.cpu for one in costs)[middle], sorted(one.wall for one in costs)[middle]))
+    return _shown(Cost(sorted(one.cpu for one in costs)[middle], sorted(one.wall for one in costs)[middle]))
 
 
-def _told(cost: Cost) -> str:
+def _shown(cost: Cost) -> str:
     return f"{cost.cpu * 1000:.1f} CPU ms, {cost.wall * 1000:.1f} ms"
 
 

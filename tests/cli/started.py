@@ -1,6 +1,6 @@
 """A pod's start, written into a log step by step, and what `chronolet trace` makes of it.
 
-Input: how long each step takes. Output: the command's lines. Next: test_trace, tests/history/test_culprits.
+Input: how long each step takes. Output: the command's lines. Next: test_trace, tests/history/culprits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`chronolet trace`: every step, wait and call below the first line, and what it says where it cannot tell all.
 
-What the first line names is tested in tests/history/test_culprits.py.
+What the first line names is tested in tests/history/culprits.
 """
 
 from __future__ import annotations

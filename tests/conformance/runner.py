@@ -3,7 +3,7 @@
 Input: paths of vector files. Output: one line for each case that fails, last line `N passed, M failed`; exit status 1
 if any failed, 2 if a file is not a vector file. A driver turns a case into calls of the product and returns what
 differs. A case that has no driver, or whose driver raises, is one failure with the case's name; the other cases still
-run. No expectation is known here.
+run. The runner knows no expectations.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tests.conformance.outcome import Case
 VECTORS = Path(__file__).parent / "vectors"
 
 
-class NotVectors(Exception):  # noqa: N818 - it says what the file is
-    """A file holds no cases that could be run."""
+class NotVectors(Exception):  # noqa: N818 - the name describes the file
+    """A file without cases that can be run."""
 
 
 class _File(msgspec.Struct):
@@ -34,7 +34,7 @@ class _File(msgspec.Struct):
 
 
 class Result(NamedTuple):
-    """What became of one case; `problems` is empty if it passed."""
+    """The result of one case; `problems` is empty if it passed."""
 
     subsystem: str
     kind: str
@@ -63,7 +63,7 @@ def results(path: Path) -> Iterator[Result]:
 
 
 def problems(subsystem: str, case: Case) -> Sequence[str]:
-    """What differs from the expectation of one case, or why it could not be run."""
+    """The differences from the expectation of one case, or the reason why it could not be run."""
     kind = case.get("kind")
     driver = DRIVERS.get((subsystem, kind)) if isinstance(kind, str) else None
     if driver is None:
@@ -72,7 +72,7 @@ def problems(subsystem: str, case: Case) -> Sequence[str]:
         return list(driver(case))
     except NotImplementedError as missing:
         return [str(missing)]
-    except Exception as error:  # noqa: BLE001 - whatever ends one case must not end the others
+    except Exception as error:  # noqa: BLE001 - an error in one case must not end the others
         place = traceback.extract_tb(error.__traceback__)[-1]
         return [f"could not be run: {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"]
 

@@ -1,4 +1,4 @@
-"""The kinds that pass completely, pinned: none may be lost, and one that is gained is to be entered here."""
+"""The kinds of which all cases pass, pinned: none may be lost, and new ones must be added here."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ PASSING = {
 }
 
 
-def test_the_kinds_that_pass_are_those_pinned() -> None:
+def test_exactly_the_pinned_kinds_pass() -> None:
     passed: Counter[str] = Counter()
     failing: set[str] = set()
     for path in sorted(VECTORS.glob("*.json")):
@@ -103,14 +103,14 @@ def test_the_kinds_that_pass_are_those_pinned() -> None:
     assert {kind: count for kind, count in passed.items() if kind not in failing} == PASSING
 
 
-def test_a_wrong_expectation_is_noticed() -> None:
+def test_a_wrong_expectation_fails() -> None:
     vectors = msgspec.json.decode((VECTORS / "pod_lifecycle.json").read_bytes())
     case = next(one for one in vectors["cases"] if one["kind"] == "restart_decision")
     case["expect"]["restart"] = not case["expect"]["restart"]
     assert problems("pod_lifecycle", case) != []
 
 
-def test_an_unknown_kind_fails_by_its_name() -> None:
+def test_an_unknown_kind_fails_with_its_name() -> None:
     assert problems("pod_lifecycle", {"kind": "levitation", "name": "x"}) == ["nothing implements levitation yet"]
 
 
@@ -124,7 +124,7 @@ def test_an_unknown_kind_fails_by_its_name() -> None:
         {},
     ],
 )
-def test_a_case_that_cannot_be_run_is_one_failure_and_the_others_run(tmp_path: Path, broken: dict[str, Any]) -> None:
+def test_a_case_that_cannot_be_run_is_one_failure(tmp_path: Path, broken: dict[str, Any]) -> None:
     vectors = msgspec.json.decode((VECTORS / "pod_lifecycle.json").read_bytes())
     good = next(one for one in vectors["cases"] if one["kind"] == "restart_decision")
     path = tmp_path / "v.json"
@@ -134,7 +134,7 @@ def test_a_case_that_cannot_be_run_is_one_failure_and_the_others_run(tmp_path: P
     assert not second.problems
 
 
-def test_the_last_line_counts(tmp_path: Path) -> None:
+def test_the_last_line_counts_the_cases(tmp_path: Path) -> None:
     case = {
         "name": "one",
         "kind": "state_transition",
@@ -159,8 +159,8 @@ def test_the_last_line_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b'{"subsystem": "pleg", "cases": []}'])
-def test_a_file_that_is_no_vector_file_is_one_clear_line(tmp_path: Path, content: bytes | None) -> None:
-    """And the files next to it run."""
+def test_a_file_without_vectors_is_reported_in_one_line(tmp_path: Path, content: bytes | None) -> None:
+    """Other files are still run."""
     path = tmp_path / "none.json"
     if content is not None:
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Every field of a v1 Pod, as the types have them, with its verdict, as the product's own table has it.
+"""Every field of a v1 Pod, from the types, with its verdict from the product's own table.
 
 Input: the types of `podspec`, `rules.honoured`. Output: rows in the order of the types. Next: `page` prints them.
 """
@@ -19,9 +19,7 @@ _MAPS_OF_A_USER = "*"
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One field: its path as a reader writes it (`spec.containers[].env[].name`), what is said of it, and the value
-    that stands where nobody gives one.
-    """
+    """One field: its path as readers write it (`spec.containers[].env[].name`), its verdict and its default."""
 
     path: str
     verdict: Verdict
@@ -29,7 +27,7 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def fields() -> tuple[Field, ...]:
-    """All of them. What is judged as a whole is one field; what is honoured is looked into."""
+    """All fields. A struct with one verdict for all of it is one field; an honoured struct is expanded."""
     return tuple(_inside(Pod, "", "", HONOURED))
 
 
@@ -44,12 +42,12 @@ def _inside(part: type, path: str, pattern: str, outer: Verdict) -> Iterator[Fie
 
 def _field(kind: Any, path: str, pattern: str, verdict: Verdict, default: Any) -> Iterator[Field]:
     info = _bare(inspect.type_info(kind))
-    looked_into = verdict.severity is None or verdict.inside
-    if looked_into and isinstance(info, inspect.StructType):
+    expanded = verdict.severity is None or verdict.inside
+    if expanded and isinstance(info, inspect.StructType):
         yield from _inside(info.cls, path, pattern, verdict)
-    elif looked_into and isinstance(info, inspect.VarTupleType) and isinstance(info.item_type, inspect.StructType):
+    elif expanded and isinstance(info, inspect.VarTupleType) and isinstance(info.item_type, inspect.StructType):
         yield from _inside(info.item_type.cls, f"{path}[]", pattern, verdict)
-    elif looked_into and isinstance(info, inspect.DictType):
+    elif expanded and isinstance(info, inspect.DictType):
         yield from _keys(path, pattern, verdict)
     else:
         yield Field(path, verdict, default)
@@ -65,7 +63,7 @@ def _keys(path: str, pattern: str, verdict: Verdict) -> Iterator[Field]:
 
 
 def _bare(info: Any) -> Any:
-    """The type without what is said about it and without None."""
+    """The type without metadata and without None."""
     if isinstance(info, inspect.Metadata):
         return _bare(info.type)
     if isinstance(info, inspect.UnionType):

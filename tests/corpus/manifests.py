@@ -1,7 +1,7 @@
-"""The corpus: real manifests, which lie beside the repository and nowhere in it, with images that the machine has.
+"""The corpus: real manifests from a folder next to the repository, with their images replaced by small local ones.
 
 Input: ../shared/manifests. Output: each file's text with its images replaced, all else byte for byte; batches
-that one node takes at once. Next: `test_reading`, `test_running`.
+that can be applied to one node. Next: `test_reading`, `test_running`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def paths() -> dict[str, Path]:
 
 
 def rewritten(text: str, named: Iterable[str]) -> str:
-    """The text with each of these images replaced where it stands as the value of `image`."""
+    """The text with each of these images replaced where it is the value of `image`."""
     for image in named:
         text = _value(image).sub(rf"\g<1>{stand_in(image)}\g<2>", text)
     return text
@@ -43,19 +43,19 @@ def _value(image: str) -> re.Pattern[str]:
 
 
 def content(text: str) -> Any:
-    """What the text says, read by a YAML parser that is not the product's."""
+    """The document in the text, read by a YAML parser that is not the product's."""
     (only,) = (one for one in yaml.safe_load_all(text) if one is not None)
     return only
 
 
 def batches(pods: dict[str, Any]) -> list[list[str]]:
-    """The files in as few batches as there may be: in none of them two pods have one name and namespace."""
-    made: list[dict[tuple[str, str], str]] = []
+    """The files in as few batches as possible, such that no two pods of a batch share name and namespace."""
+    found: list[dict[tuple[str, str], str]] = []
     for file, pod in pods.items():
         key = (pod["metadata"].get("namespace", ""), pod["metadata"]["name"])
-        free = next((batch for batch in made if key not in batch), None)
-        if free is None:
-            free = {}
-            made.append(free)
-        free[key] = file
-    return [list(batch.values()) for batch in made]
+        open_batch = next((batch for batch in found if key not in batch), None)
+        if open_batch is None:
+            open_batch = {}
+            found.append(open_batch)
+        open_batch[key] = file
+    return [list(batch.values()) for batch in found]

@@ -1,6 +1,6 @@
-"""docs/pod-fields.md as text: what becomes of each field of a Pod, and of each manifest of the corpus.
+"""docs/pod-fields.md as text: the verdict on each field of a Pod, and the result of each manifest of the corpus.
 
-Input: `fields` (the product's own table) and `expected` (what the tests of this folder find to be so). Output:
+Input: `fields` (the product's own table) and `expected` (verified by the tests of this folder). Output:
 Markdown. Next: `write` puts it into docs/, `test_page` compares.
 """
 
@@ -61,12 +61,12 @@ def _field_sections(every: Sequence[Field]) -> Iterator[str]:
 
 
 def _section(title: str, chosen: Iterable[Field]) -> Iterator[str]:
-    rows = [(f"`{one.path}`", stands(one), _message(one)) for one in chosen]
+    rows = [(f"`{one.path}`", verdict_text(one), _message(one)) for one in chosen]
     yield from (f"## {title}", "", *_table(("field", "is", "why"), rows), "")
 
 
 def _containers(every: Sequence[Field]) -> Iterator[str]:
-    """The three sorts of containers side by side; a sort that is judged as a whole stands in the Pod's table."""
+    """The three types of containers side by side; a type with one verdict for all is in the Pod's table."""
     groups = {group: {one.path: one for one in _below(every, f"spec.{group}[].")} for group in _GROUPS}
     shown = {group: found for group, found in groups.items() if found}
     paths = dict.fromkeys(path for found in shown.values() for path in found)
@@ -75,7 +75,7 @@ def _containers(every: Sequence[Field]) -> Iterator[str]:
     for path in paths:
         here = shown[first].get(path)
         cells = [_cell(shown[group].get(path), here) for group in others]
-        row = [f"`{path}`", stands(here) if here else "no such field", *cells]
+        row = [f"`{path}`", verdict_text(here) if here else "no such field", *cells]
         rows.append((*row, _reasons([shown[group].get(path) for group in shown])))
     head = ("field", *(f"in `{group}`" for group in shown), "why")
     yield from ("## Containers", "", *_table(head, rows), "")
@@ -83,8 +83,8 @@ def _containers(every: Sequence[Field]) -> Iterator[str]:
 
 def _cell(one: Field | None, first: Field | None) -> str:
     if one is None:
-        return "judged with the field above it"
-    return "the same" if first is not None and stands(one) == stands(first) else stands(one)
+        return "part of the field above it"
+    return "the same" if first is not None and verdict_text(one) == verdict_text(first) else verdict_text(one)
 
 
 def _reasons(given: Sequence[Field | None]) -> str:
@@ -97,20 +97,20 @@ def _below(every: Iterable[Field], prefix: str) -> Iterator[Field]:
             yield Field(one.path.removeprefix(prefix), one.verdict, one.default)
 
 
-def stands(one: Field) -> str:
-    """`honoured`, or what the field does; and which of its values are honoured all the same."""
+def verdict_text(one: Field) -> str:
+    """`honoured`, or the effect of its finding and the values that are honoured nevertheless."""
     if one.verdict.severity is None:
         return "honoured"
-    word = "**blocks**" if one.verdict.severity == BLOCKING else "warning"
+    effect = "**blocks**" if one.verdict.severity == BLOCKING else "warning"
     values = honoured_values(one)
-    return f"{word}; only {', '.join(f'`{value}`' for value in values)} honoured" if values else word
+    return f"{effect}; only {', '.join(f'`{value}`' for value in values)} honoured" if values else effect
 
 
 def honoured_values(one: Field) -> list[str]:
-    """The values that are not reported: those that the table names, and the one that stands where none is given."""
+    """The values without a finding: those that the table names, and the default."""
     given = (one.default, *one.verdict.unless)
     shown = {_shown(value) for value in given if value is not None and value not in ("", (), {}, [])}
-    # That nothing happens where `false` says that nothing shall is worth no word.
+    # `false` requests nothing, so it is not worth mentioning.
     return sorted(shown - {"false"})
 
 
@@ -141,8 +141,8 @@ def _manifests(expected: dict[str, Expectation]) -> Iterator[str]:
 def _outcome(one: Expectation) -> tuple[str, str]:
     if isinstance(one, Refused):
         return "refused", "; ".join(f"`{path}`: {gist}" for path, gist in one.problems.items())
-    said = [f"`{path}` blocks" for path in one.blocks] + [f"`{path}` warning" for path in one.warns]
-    return one.summary(), "; ".join(said)
+    findings = [f"`{path}` blocks" for path in one.blocks] + [f"`{path}` warning" for path in one.warns]
+    return one.summary(), "; ".join(findings)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

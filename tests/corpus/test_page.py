@@ -1,8 +1,8 @@
-"""docs/pod-fields.md says what the code does."""
+"""docs/pod-fields.md matches the code."""
 
 from chronolet.rules.validation.honoured_table import TABLE
 from tests.corpus.fields import fields
-from tests.corpus.page import COMMAND, PAGE, page, stands
+from tests.corpus.page import COMMAND, PAGE, page, verdict_text
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -10,23 +10,23 @@ def test_the_page_is_up_to_date() -> None:
     assert written == page(), f"{PAGE.name} is out of date: {COMMAND}"
 
 
-def test_every_verdict_of_the_table_stands_on_a_field_of_the_page() -> None:
-    """A row of the table that no field of a Pod answers to is a slip of the pen."""
+def test_every_row_of_the_table_matches_a_field() -> None:
+    """A row that matches no field of a Pod is a typing error."""
     patterns = [one.path.replace("[]", "") for one in fields()]
     lost = [path for path in TABLE if not any(f"{pattern}.".startswith(_prefix(path)) for pattern in patterns)]
     assert lost == []
 
 
 def _prefix(path: str) -> str:
-    """A `*` in the table stands for the fields that it does not name."""
+    """A `*` in the table means the fields that it does not name."""
     return path.removesuffix("*") if path.endswith("*") else f"{path}."
 
 
-def test_the_words_of_the_page() -> None:
-    said = {one.path: stands(one) for one in fields()}
-    assert said["spec.restartPolicy"] == "honoured"
-    assert said["spec.tolerations"] == "warning"
-    assert said["spec.runtimeClassName"] == "**blocks**"
-    assert said["spec.preemptionPolicy"] == "warning; only `PreemptLowerPriority` honoured"
-    assert said["spec.os.name"] == "**blocks**; only `linux` honoured"
-    assert said["spec.setHostnameAsFQDN"] == "honoured"
+def test_verdicts_as_the_page_shows_them() -> None:
+    verdicts = {one.path: verdict_text(one) for one in fields()}
+    assert verdicts["spec.restartPolicy"] == "honoured"
+    assert verdicts["spec.tolerations"] == "warning"
+    assert verdicts["spec.runtimeClassName"] == "**blocks**"
+    assert verdicts["spec.preemptionPolicy"] == "warning; only `PreemptLowerPriority` honoured"
+    assert verdicts["spec.os.name"] == "**blocks**; only `linux` honoured"
+    assert verdicts["spec.setHostnameAsFQDN"] == "honoured"

@@ -1,4 +1,4 @@
-"""Each manifest of the corpus is refused, or reported, for exactly what is expected."""
+"""Each manifest of the corpus has exactly the expected problems or findings."""
 
 from typing import Any
 
@@ -6,26 +6,26 @@ import pytest
 
 from chronolet.adapters.manifest_files import Parsed, read_documents
 from chronolet_schemas.podspec import BLOCKING, WARNING, from_plain, to_plain
-from tests.corpus.expected import EXPECTED, Refused, Taken
+from tests.corpus.expected import EXPECTED, Accepted, Refused
 from tests.corpus.manifests import batches, content, images, paths, rewritten
 
 pytestmark = pytest.mark.corpus
 
 REFUSED = sorted(file for file, one in EXPECTED.items() if isinstance(one, Refused))
-TAKEN = sorted(file for file, one in EXPECTED.items() if isinstance(one, Taken))
+ACCEPTED = sorted(file for file, one in EXPECTED.items() if isinstance(one, Accepted))
 
 
 def read(file: str) -> Parsed:
     return read_documents(paths()[file].read_bytes(), file)
 
 
-def test_every_manifest_is_expected_to_be_something() -> None:
+def test_every_manifest_has_an_expectation() -> None:
     assert set(EXPECTED) == set(paths())
     assert len(EXPECTED) == len(paths()) == 52
 
 
 @pytest.mark.parametrize("file", REFUSED)
-def test_a_manifest_that_is_refused(file: str) -> None:
+def test_a_refused_manifest_has_the_expected_problems(file: str) -> None:
     parsed = read(file)
     expected = EXPECTED[file]
     assert isinstance(expected, Refused)
@@ -33,20 +33,20 @@ def test_a_manifest_that_is_refused(file: str) -> None:
     assert parsed.pods == ()
 
 
-@pytest.mark.parametrize("file", TAKEN)
-def test_a_manifest_that_is_a_pod_and_all_that_is_said_of_it(file: str) -> None:
+@pytest.mark.parametrize("file", ACCEPTED)
+def test_an_accepted_manifest_has_the_expected_findings(file: str) -> None:
     parsed = read(file)
     expected = EXPECTED[file]
-    assert isinstance(expected, Taken)
-    said = {(one.severity, one.path) for one in parsed.findings}
+    assert isinstance(expected, Accepted)
+    found = {(one.severity, one.path) for one in parsed.findings}
     wanted = {*((BLOCKING, path) for path in expected.blocks), *((WARNING, path) for path in expected.warns)}
-    assert (said, parsed.errors) == (wanted, ())
+    assert (found, parsed.errors) == (wanted, ())
     (pod,) = parsed.pods
     assert from_plain(to_plain(pod)) == pod
 
 
-@pytest.mark.parametrize("file", TAKEN)
-def test_only_images_are_rewritten(file: str) -> None:
+@pytest.mark.parametrize("file", ACCEPTED)
+def test_only_images_are_replaced(file: str) -> None:
     named = images()[file]
     before = paths()[file].read_text()
     after = rewritten(before, named)
@@ -57,10 +57,10 @@ def test_only_images_are_rewritten(file: str) -> None:
     assert _without_images(content(after)) == _without_images(content(before))
 
 
-def test_batches_hold_every_pod_once_and_no_name_twice() -> None:
-    pods = {file: content(paths()[file].read_text()) for file in TAKEN}
+def test_batches_contain_every_pod_once_and_no_name_twice() -> None:
+    pods = {file: content(paths()[file].read_text()) for file in ACCEPTED}
     made = batches(pods)
-    assert sorted(file for batch in made for file in batch) == TAKEN
+    assert sorted(file for batch in made for file in batch) == ACCEPTED
     for batch in made:
         names = [(pods[file]["metadata"].get("namespace"), pods[file]["metadata"]["name"]) for file in batch]
         assert len(names) == len(set(names))

@@ -1,5 +1,5 @@
-"""Each manifest of the corpus that is not refused, applied to one real node: what it shows is what is expected, and
-what is honoured is seen in Docker.
+"""Each accepted manifest of the corpus, applied to one real node: its pod has the expected result, and honoured fields
+have their effect in Docker.
 """
 
 from __future__ import annotations
@@ -16,33 +16,32 @@ from docker.errors import NotFound
 from chronolet.pod.status.status import plain_status
 from chronolet.ports.runtime import labels
 from tests.corpus import images
-from tests.corpus.expected import CONFIG_ERROR, EXPECTED, Taken
-from tests.corpus.looks import Look
+from tests.corpus.comparison import differences
+from tests.corpus.docker_checks import PodView
+from tests.corpus.expected import CONFIG_ERROR, EXPECTED, Accepted, matches
+from tests.corpus.extra.pods import hooks, probes
 from tests.corpus.manifests import batches, content, paths, rewritten
 from tests.corpus.manifests import images as images_of
-from tests.corpus.own import hooks, probes
-from tests.corpus.seen import differences
-from tests.corpus.standing import stands_as
 from tests.e2e.node import Node, running_node
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
 
 pytestmark = [pytest.mark.corpus, pytest.mark.docker]
 
-TAKEN = {file: one for file, one in EXPECTED.items() if isinstance(one, Taken)}
+ACCEPTED = {file: one for file, one in EXPECTED.items() if isinstance(one, Accepted)}
 LABELS = ("--node-labels", "disktype=ssd,kubernetes.io/e2e-az-name=e2e-az1", "--node-affinity", "enforce")
-"""Those that manifests of the corpus ask for; without them the node would reject these."""
+"""The node labels that manifests of the corpus require; without them the node would reject their pods."""
 SETTLES_WITHIN = 60
 NEVER_MADE = ("PodInitializing", "CreateContainerError", "WaitingForDevices")
-"""Why a container waits that Docker knows nothing of: its turn has not come, or it cannot be made."""
+"""Reasons of waiting containers that are not created."""
 
 
-class One(NamedTuple):
-    """A manifest as it was applied, and what became of it."""
+class AppliedPod(NamedTuple):
+    """A manifest as it was applied, and its pod."""
 
     manifest: Mapping[str, Any]
-    told: frozenset[tuple[str, bool]]
-    """What `apply` said: path, and whether it cannot start."""
+    reported: frozenset[tuple[str, bool]]
+    """The findings that `apply` reported: path, and whether it blocks."""
     pod: Mapping[str, Any]
     docker: Mapping[str, Any]
     """Docker's inspect by container name, the sandbox as POD."""
@@ -51,32 +50,32 @@ class One(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def became(docker_engine: PrivateDocker) -> Iterator[Mapping[str, One]]:
-    """All of them at once, so that they share the node as pods do."""
+def applied(docker_engine: PrivateDocker) -> Iterator[Mapping[str, AppliedPod]]:
+    """All accepted manifests, applied to one node."""
     images.load(docker_engine.api())
     with private_redis() as server:
-        # Probes go to the pods' own addresses.
+        # Probes connect to the pods' addresses.
         agent = running_node(docker_engine, server.url, "corpus", server.folder / "agent", in_network=True, more=LABELS)
         with agent as node:
             yield _applied(node)
 
 
-@pytest.mark.parametrize("file", sorted(TAKEN))
-def test_what_apply_says(became: Mapping[str, One], file: str) -> None:
-    expected = TAKEN[file]
+@pytest.mark.parametrize("file", sorted(ACCEPTED))
+def test_apply_reports_the_expected_findings(applied: Mapping[str, AppliedPod], file: str) -> None:
+    expected = ACCEPTED[file]
     blocks, warns = {(path, True) for path in expected.blocks}, {(path, False) for path in expected.warns}
-    assert became[file].told == blocks | warns
+    assert applied[file].reported == blocks | warns
 
 
-@pytest.mark.parametrize("file", sorted(TAKEN))
-def test_what_becomes_of_it(became: Mapping[str, One], file: str) -> None:
-    expected, one = TAKEN[file], became[file]
+@pytest.mark.parametrize("file", sorted(ACCEPTED))
+def test_containers_have_the_expected_outcome(applied: Mapping[str, AppliedPod], file: str) -> None:
+    expected, one = ACCEPTED[file], applied[file]
     if expected.rejected:
         status = one.pod["status"]
         assert (status["phase"], status["reason"], list(_containers(one.pod))) == ("Failed", expected.rejected, [])
         return
     for status in _containers(one.pod):
-        assert stands_as(status, expected.end(status["name"])), (status, expected.end(status["name"]))
+        assert matches(status, expected.outcome_of(status["name"])), (status, expected.outcome_of(status["name"]))
         if expected.blocks:
             waiting = status["state"]["waiting"]
             assert waiting["reason"] == CONFIG_ERROR
@@ -84,29 +83,29 @@ def test_what_becomes_of_it(became: Mapping[str, One], file: str) -> None:
     assert {each["name"] for each in _containers(one.pod)} == {each["name"] for each in _definitions(one.manifest)}
 
 
-@pytest.mark.parametrize("file", sorted(TAKEN))
-def test_what_is_honoured_is_seen(became: Mapping[str, One], file: str) -> None:
-    expected, one = TAKEN[file], became[file]
+@pytest.mark.parametrize("file", sorted(ACCEPTED))
+def test_honoured_fields_have_their_effect_in_docker(applied: Mapping[str, AppliedPod], file: str) -> None:
+    expected, one = ACCEPTED[file], applied[file]
     if expected.blocks:
-        assert set(one.docker) <= {"POD"}, "what is blocked was made nevertheless"
+        assert set(one.docker) <= {"POD"}, "a blocked container was created"
         return
-    reasons = {each["name"]: expected.end(each["name"]).reason for each in _definitions(one.manifest)}
-    # What waits for devices has not been let in: not even its sandbox is there.
+    reasons = {each["name"]: expected.outcome_of(each["name"]).reason for each in _definitions(one.manifest)}
+    # A pod that waits for devices is not admitted and has no sandbox.
     sandbox = {"POD"} if "WaitingForDevices" not in reasons.values() else set()
     assert set(one.docker) == sandbox | {name for name, reason in reasons.items() if reason not in NEVER_MADE}
     if not sandbox:
         return
-    assert differences(Look(one.manifest, one.pod, one.docker, one.hooks, one.probes), expected.warns) == []
+    assert differences(PodView(one.manifest, one.pod, one.docker, one.hooks, one.probes), expected.warns) == []
 
 
 # -- applying ----------------------------------------------------------------------------------------------------------
 
 
-def _applied(node: Node) -> dict[str, One]:
+def _applied(node: Node) -> dict[str, AppliedPod]:
     named, found = images_of(), paths()
-    texts = {file: rewritten(found[file].read_text(), named[file]) for file in TAKEN}
+    texts = {file: rewritten(found[file].read_text(), named[file]) for file in ACCEPTED}
     manifests = {file: content(text) for file, text in texts.items()}
-    told: dict[str, set[tuple[str, bool]]] = {file: set() for file in TAKEN}
+    reported: dict[str, set[tuple[str, bool]]] = {file: set() for file in ACCEPTED}
     keys: dict[str, str] = {}
     for number, batch in enumerate(batches(manifests)):
         namespace = f"corpus-{number}"
@@ -114,20 +113,20 @@ def _applied(node: Node) -> dict[str, One]:
         for file in batch:
             keys[file] = _key(manifests[file], namespace)
         for file, path, blocks in _apply(node, folder, namespace, {file: texts[file] for file in batch}):
-            told[file].add((path, blocks))
+            reported[file].add((path, blocks))
     pods: dict[str, Any] = {}
 
     def shown() -> bool:
         pods.update(_shown(node))
-        return all(_stands(pods[keys[file]]["status"], file) for file in TAKEN)
+        return all(_is_settled(pods[keys[file]]["status"], file) for file in ACCEPTED)
 
-    with suppress(TimeoutError):  # then the test of whatever has not settled says how it stands
-        node.journal.wait_for("all pods to settle", lambda: all(map(_settled(node, keys), TAKEN)), SETTLES_WITHIN)
-        # Again: until a command has read the log, one that ends again and again may have begun once more.
-        node.journal.wait_for("all pods to be shown so", shown, SETTLES_WITHIN)
+    with suppress(TimeoutError):  # the tests report what has not settled
+        node.journal.wait_for("all pods to settle", lambda: all(map(_settled(node, keys), ACCEPTED)), SETTLES_WITHIN)
+        # Once more, as `get` shows it: a crash-looping container may have restarted meanwhile.
+        node.journal.wait_for("all pods to be shown as settled", shown, SETTLES_WITHIN)
     pods, docker = pods or _shown(node), _inspected(node)
     return {
-        file: One(manifests[file], frozenset(told[file]), *_found(node, key, pods, docker))
+        file: AppliedPod(manifests[file], frozenset(reported[file]), *_found(node, key, pods, docker))
         for file, key in keys.items()
     }
 
@@ -138,13 +137,13 @@ def _found(node: Node, key: str, pods: Mapping[str, Any], docker: Mapping[str, A
 
 
 def _apply(node: Node, folder: Path, namespace: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
-    """Apply these as one folder. What is said of them: file, path of the field, whether it cannot start."""
+    """Apply these as one folder; yields the reported findings: file, path of the field, whether it blocks."""
     folder.mkdir()
     for file, text in texts.items():
         (folder / file).write_text(text)
-    said = node.chronolet("apply", "-n", namespace, "-f", str(folder))
-    assert (said.status, said.out.count(" created\n")) == (0, len(texts)), said
-    for line in said.err.splitlines():
+    result = node.chronolet("apply", "-n", namespace, "-f", str(folder))
+    assert (result.status, result.out.count(" created\n")) == (0, len(texts)), result
+    for line in result.err.splitlines():
         place, path, *_ = line.removeprefix("warning: ").split(": ")
         yield Path(place).name, path, line.endswith("; it cannot start")
 
@@ -154,20 +153,20 @@ def _key(manifest: Mapping[str, Any], namespace: str) -> str:
 
 
 def _settled(node: Node, keys: Mapping[str, str]) -> Any:
-    """Whether the pod of a file stands as expected, by the node's log."""
+    """Whether the pod of a file has its expected state in the node's log."""
 
     def settled(file: str) -> bool:
         state = node.journal.pods.get(keys[file])
-        return state is not None and bool(state.uid) and _stands(plain_status(state), file)
+        return state is not None and bool(state.uid) and _is_settled(plain_status(state), file)
 
     return settled
 
 
-def _stands(status: Mapping[str, Any], file: str) -> bool:
-    if TAKEN[file].rejected:
-        return status.get("reason") == TAKEN[file].rejected
+def _is_settled(status: Mapping[str, Any], file: str) -> bool:
+    if ACCEPTED[file].rejected:
+        return status.get("reason") == ACCEPTED[file].rejected
     found = list(_containers({"status": status}))
-    return bool(found) and all(stands_as(one, TAKEN[file].end(one["name"])) for one in found)
+    return bool(found) and all(matches(one, ACCEPTED[file].outcome_of(one["name"])) for one in found)
 
 
 def _shown(node: Node) -> dict[str, Any]:
@@ -176,9 +175,9 @@ def _shown(node: Node) -> dict[str, Any]:
 
 
 def _inspected(node: Node) -> dict[str, dict[str, Any]]:
-    """Docker's inspect of everything of the node: pod -> container -> its newest attempt."""
+    """Docker's inspect of all containers of the node: pod -> container -> the newest attempt."""
     while True:
-        with suppress(NotFound):  # a crash loop went on between the list and the inspect: what it made counts
+        with suppress(NotFound):  # a container was replaced between list and inspect: list again
             return _inspected_once(node)
 
 

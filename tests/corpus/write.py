@@ -1,4 +1,4 @@
-"""Write docs/pod-fields.md anew: `python -m tests.corpus.write`."""
+"""Rewrite docs/pod-fields.md: `python -m tests.corpus.write`."""
 
 from tests.corpus.page import PAGE, page
 

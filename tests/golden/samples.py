@@ -1,4 +1,4 @@
-"""One full and one least instance of every registered type, made from its fields alone; always the same.
+"""A full and a minimal instance of every registered type, derived from its fields; always the same.
 
 Input: a message class. Output: instances in which no field has its default. Next: `write.py` keeps their bytes as
 golden files.
@@ -21,12 +21,12 @@ def all_classes() -> tuple[type[Any], ...]:
     """Every registered class of every schema module."""
     for module in pkgutil.iter_modules(chronolet_schemas.__path__):
         importlib.import_module(f"chronolet_schemas.{module.name}")
-    published = chronolet_schemas.__name__ + "."  # tests have types of their own
+    published = chronolet_schemas.__name__ + "."  # tests register types of their own
     return tuple(cls for cls in registry.all_classes() if cls.__module__.startswith(published))
 
 
 def sample(cls: type[M]) -> M:
-    """An instance with all fields, none of them at its default."""
+    """An instance with all fields, none of which has its default."""
     return _struct(cls, ())
 
 
@@ -43,7 +43,7 @@ def _fields(cls: type[Any]) -> tuple[inspect.Field, ...]:
 
 
 def _struct(cls: type[M], outer: tuple[type[Any], ...]) -> M:
-    """`outer` are the classes that this one stands in: a type within itself is left out."""
+    """`outer`: the classes that contain this one; a type within itself is omitted."""
     values = {}
     for field in _fields(cls):
         default = None if field.default is msgspec.NODEFAULT else field.default
@@ -52,7 +52,7 @@ def _struct(cls: type[M], outer: tuple[type[Any], ...]) -> M:
 
 
 def _value(kind: inspect.Type, name: str, default: object, outer: tuple[type[Any], ...]) -> Any:  # noqa: PLR0911 - a table
-    """A value of that type; `default` is what it must differ from."""
+    """A value of this type that differs from `default`."""
     match kind:
         case inspect.Metadata(type=inner):
             return _value(inner, name, default, outer)
@@ -95,6 +95,6 @@ def _new(kind: inspect.Type, outer: tuple[type[Any], ...]) -> bool:
 
 
 def _chosen(types: tuple[inspect.Type, ...], outer: tuple[type[Any], ...]) -> inspect.Type:
-    """The first alternative that says something, None otherwise."""
-    telling = [one for one in types if not isinstance(one, inspect.NoneType) and _new(one, outer)]
-    return telling[0] if telling else inspect.NoneType()
+    """The first usable alternative, or None's type."""
+    usable = [one for one in types if not isinstance(one, inspect.NoneType) and _new(one, outer)]
+    return usable[0] if usable else inspect.NoneType()

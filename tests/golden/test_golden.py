@@ -1,4 +1,4 @@
-"""Published types never change: the bytes that a release once wrote are read, and written, the same for ever."""
+"""Published types never change: bytes that a release has written are read and written identically by all later ones."""
 
 import json
 from typing import Any
@@ -63,7 +63,7 @@ def test_every_field_is_in_a_golden_file_or_has_a_default() -> None:
 
 @pytest.mark.parametrize("cls", CLASSES, ids=registry.type_of)
 def test_full_samples_are_full(cls: type[Any]) -> None:
-    """No field of the type itself is left out for standing at its default."""
+    """No field of the type itself is omitted because it has its default."""
     assert len(plain(sample(cls))) == len(cls.__struct_fields__)
 
 

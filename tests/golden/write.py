@@ -1,7 +1,7 @@
 """Write the golden file of each registered type that has none: `python -m tests.golden.write`.
 
-A published type never changes, and so its file is never written again: a change needs a new version with an upcaster,
-and the old version's file stays. `--anew` writes all of them again; that is for types no release has published yet.
+A published type never changes, so its file is never rewritten: a change needs a new version with an upcaster, and the
+old version's file stays. `--anew` rewrites all files, for types that no release has published yet.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def path_of(cls: type[Any]) -> Path:
 
 
 def golden(cls: type[Any]) -> dict[str, Any]:
-    """What a golden file holds: a full and a least message, as bytes, and readable beside them."""
+    """The content of a golden file: a full and a minimal message, as bytes and as readable data."""
     messages = {"full": sample(cls), "least": least(cls)}
     return {"type": registry.type_of(cls)} | {
         name: {"data": plain(message), "bytes": codec.encode(message).hex()} for name, message in messages.items()
@@ -34,7 +34,7 @@ def write(cls: type[Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--anew", action="store_true", help="write files that exist again (unpublished types only)")
+    parser.add_argument("--anew", action="store_true", help="rewrite existing files (unpublished types only)")
     anew = parser.parse_args().anew
     FOLDER.mkdir(exist_ok=True)
     if anew:

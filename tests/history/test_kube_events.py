@@ -1,4 +1,4 @@
-"""KubeEvents of an object, as the log has them and as a reader has them; everything else is left out."""
+"""KubeEvents of an object, from the log and as readers see them; other entries are omitted."""
 
 from chronolet.history.kube_events import about, recorded
 from chronolet.kube_events.view import View, correlated
@@ -32,7 +32,7 @@ def last_of(log: list[Entry], uid: str = "") -> list[int]:
     return [at.n for at, _ in recorded(log, about("Pod", "default", "web", uid))]
 
 
-def test_equal_events_are_one_with_count_first_and_last() -> None:
+def test_equal_events_are_merged_with_count_first_and_last() -> None:
     log = [entry(1, BACK_OFF), entry(2, changed(reason="Killing")), entry(3, BACK_OFF), entry(9, BACK_OFF)]
     killing, back_off = correlated(recorded(log, about("Pod", "default", "web")))
     assert (killing.reason, killing.count, killing.first, killing.at) == ("Killing", 1, 2000, "2000-2")
@@ -67,7 +67,7 @@ def test_only_the_object_and_its_uid_count() -> None:
     assert last_of(log) == [4, 5, 7]
 
 
-def test_words_of_a_newer_release_are_left_to_the_log() -> None:
+def test_events_of_a_newer_release_are_skipped() -> None:
     later = entry(1, BACK_OFF)._replace(type="kube_events.Recorded@9")
     broken = entry(2, BACK_OFF)._replace(data=b"\xc1")
     assert last_of([later, broken]) == []

@@ -1,4 +1,4 @@
-"""What a new log is told of what runs already."""
+"""Adoption: the commands about running pods that a new log gets."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.memory_data import MemoryServer
-from chronolet.kernel.storage.memory_store import MAILBOX_FULL, MemoryStore
+from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import Acquired, Step
 from chronolet.manifests import actor as manifests_actor
 from chronolet.manifests import state as manifests_state
@@ -33,7 +33,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
 class World:
-    """A node's runtime, state folder and log, of which the last was just begun."""
+    """A node's runtime and state folder, and a log that has just begun."""
 
     def __init__(self, root: Path) -> None:
         self.runtime = FakeRuntime(images=("pause", "busybox:1"))
@@ -43,7 +43,8 @@ class World:
         self.secrets.prepare()
         self.pods: dict[str, State] = {}
         self.wanted: dict[str, manifests_state.Wanted] = {}
-        self.store = MemoryStore(MemoryServer())
+        self.server = MemoryServer()
+        self.store = MemoryStore(self.server)
         self.store.begin("r", SHARDS, STARTED)
         self.router = Router({"manifests": manifests_actor.kind(), "pod": pod_actor.kind()}, SHARDS)
 
@@ -88,20 +89,20 @@ class World:
 
     @property
     def commands(self) -> list[Command]:
-        """All that was sent, the pods' first."""
+        """All commands that were sent, those to pods first."""
         shards = [shard for kind in ("pod", "manifests") for shard in shards_of(kind, SHARDS[kind])]
         mails = [mail for shard in shards for mail in self.store.read_mail(shard, START, 100)]
         return [codec.decode(mail.type, mail.data, Command) for mail in mails]
 
     @property
-    def said(self) -> manifests.AdoptPods:
+    def adopt_pods(self) -> manifests.AdoptPods:
         *_, last = self.commands
         assert isinstance(last, manifests.AdoptPods)
         return last
 
     @property
-    def told_pleg(self) -> list[pleg.RunningContainer]:
-        """What is said to run."""
+    def adopted_containers(self) -> list[pleg.RunningContainer]:
+        """The running containers in the command to pleg."""
         (mail,) = self.store.read_mail(Shard("pleg"), START, 100)
         command = codec.decode(mail.type, mail.data, Command)
         assert isinstance(command, pleg.AdoptContainers)
@@ -109,7 +110,7 @@ class World:
 
     @property
     def found(self) -> dict[str, list[pod.FoundContainer]]:
-        """By pod: what its command says of its containers."""
+        """The containers in each pod's command, by pod."""
         return {one.pod: list(one.found) for one in self.commands if isinstance(one, pod.AdoptPod)}
 
 
@@ -118,18 +119,23 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_pods_are_told_with_what_they_have(world: World) -> None:
+def test_each_pod_gets_a_command_with_its_containers(world: World) -> None:
     spec = world.keep("web", "u1")
     sandbox, dead = world.container("web", "u1"), world.container("web", "u1", "app")
     world.runtime.end(dead, 3)
     runs = world.container("web", "u1", "app", 1)
     made = world.container("web", "u1", "app", 2, start=False)
     assert world.adopt() == ""
-    told, said = world.commands
-    assert isinstance(told, pod.AdoptPod)
-    assert (told.pod, told.uid, told.manifest, told.digest) == ("default/web", "u1", spec.manifest, spec.digest)
-    found = {one.id: one for one in told.found}
-    assert {one.id: (one.container, one.attempt, one.state) for one in told.found} == {
+    to_pod, adopt_pods = world.commands
+    assert isinstance(to_pod, pod.AdoptPod)
+    assert (to_pod.pod, to_pod.uid, to_pod.manifest, to_pod.digest) == (
+        "default/web",
+        "u1",
+        spec.manifest,
+        spec.digest,
+    )
+    found = {one.id: one for one in to_pod.found}
+    assert {one.id: (one.container, one.attempt, one.state) for one in to_pod.found} == {
         sandbox: ("POD", 0, "running"),
         dead: ("app", 0, "exited"),
         runs: ("app", 1, "running"),
@@ -137,30 +143,30 @@ def test_pods_are_told_with_what_they_have(world: World) -> None:
     }
     assert (found[dead].exit_code, found[dead].reason, found[dead].spec_hash) == (3, "Error", "h")
     assert found[sandbox].ip
-    assert sorted((one.pod, one.uid, one.container, one.attempt, one.id) for one in world.told_pleg) == [
+    assert sorted((one.pod, one.uid, one.container, one.attempt, one.id) for one in world.adopted_containers) == [
         ("default/web", "u1", "POD", 0, sandbox),
         ("default/web", "u1", "app", 1, runs),
     ]
-    assert all(one.started_at for one in world.told_pleg)
-    assert said == manifests.AdoptPods(
+    assert all(one.started_at for one in world.adopted_containers)
+    assert adopt_pods == manifests.AdoptPods(
         request="adopt/r",
         pods=(manifests.AdoptedPod(pod="default/web", uid="u1", source="apply", digest=spec.digest),),
     )
 
 
-def test_a_pod_whose_end_had_begun_is_told_to_go_on_ending_and_is_wanted_no_longer(world: World) -> None:
+def test_an_ending_pod_continues_to_end_and_is_no_longer_desired(world: World) -> None:
     world.keep("web", "u1")
     world.keep("gone", "u2")
     world.container("gone", "u2")
     ending = pod.Ending(reason="Deleted", grace_period_seconds=30, deadline=7)
     world.specs.end("u2", ending)
     assert world.adopt() == ""
-    told = {one.pod: one.ending for one in world.commands if isinstance(one, pod.AdoptPod)}
-    assert told == {"default/web": None, "default/gone": ending}
-    assert [one.pod for one in world.said.pods] == ["default/web"]
+    endings = {one.pod: one.ending for one in world.commands if isinstance(one, pod.AdoptPod)}
+    assert endings == {"default/web": None, "default/gone": ending}
+    assert [one.pod for one in world.adopt_pods.pods] == ["default/web"]
 
 
-def test_asked_again_the_same_is_told_once(world: World) -> None:
+def test_a_repeated_adoption_sends_nothing_new(world: World) -> None:
     world.keep("web", "u1")
     world.container("web", "u1")
     assert (world.adopt(), world.adopt()) == ("", "")
@@ -169,14 +175,14 @@ def test_asked_again_the_same_is_told_once(world: World) -> None:
     assert len(world.commands) == 4
 
 
-def test_where_there_is_nothing_nothing_is_told_and_nobody_waited_for(world: World) -> None:
+def test_without_pods_nothing_is_sent_and_the_runtime_is_not_needed(world: World) -> None:
     assert world.adopt() == ""
     world.runtime.go_down()
     assert world.adopt() == ""
     assert world.commands == []
 
 
-def test_a_runtime_that_is_away_is_waited_for(world: World) -> None:
+def test_adoption_waits_for_an_unavailable_runtime(world: World) -> None:
     world.keep("web", "u1")
     world.container("web", "u1")
     world.runtime.go_down()
@@ -189,7 +195,7 @@ def test_a_runtime_that_is_away_is_waited_for(world: World) -> None:
     assert list(world.found) == ["default/web"]
 
 
-def test_a_container_that_hangs_keeps_nobody_waiting(world: World) -> None:
+def test_a_hanging_container_delays_no_other(world: World) -> None:
     world.keep("web", "u1")
     runs = world.container("web", "u1")
     dead = world.container("web", "u1", "app")
@@ -200,7 +206,7 @@ def test_a_container_that_hangs_keeps_nobody_waiting(world: World) -> None:
     assert found == {runs: ("running", 0, ""), dead: ("exited", 137, "ContainerStatusUnknown")}
 
 
-def test_one_that_could_not_be_started_has_ended(world: World) -> None:
+def test_a_container_whose_start_failed_has_ended(world: World) -> None:
     world.keep("web", "u1")
     world.container("web", "u1")
     made = world.container("web", "u1", "app", start=False)
@@ -218,44 +224,44 @@ def test_one_that_could_not_be_started_has_ended(world: World) -> None:
     assert (ended.state, ended.exit_code, ended.reason) == ("exited", 127, "ContainerCannotRun")
 
 
-def test_what_is_no_pods_is_left_alone_and_named(world: World, tmp_path: Path) -> None:
+def test_containers_without_a_pod_are_left_alone_and_named(world: World, tmp_path: Path) -> None:
     world.container("unknown", "u7")
     (tmp_path / "pods" / "odd").mkdir(parents=True)
     (tmp_path / "pods" / "odd" / "pod.json").write_text("{")
     assert world.adopt() == ""
-    unreadable, container = world.said.left_alone
+    unreadable, container = world.adopt_pods.left_alone
     assert unreadable.startswith(f"{tmp_path}/pods/odd/pod.json: ")
     assert container == "container POD_unknown_u7_0: no spec of its pod is kept"
     assert world.found == {}
-    assert world.said.pods == ()
+    assert world.adopt_pods.pods == ()
 
 
-def test_of_two_pods_of_a_name_the_one_that_has_containers_is_taken(world: World) -> None:
+def test_of_two_pods_of_a_name_the_one_with_containers_is_adopted(world: World) -> None:
     world.keep("web", "u1", accepted_at=1)
     world.keep("web", "u2", accepted_at=2)
     world.container("web", "u1")
     assert world.adopt() == ""
-    assert [one.uid for one in world.said.pods] == ["u1"]
-    assert world.said.left_alone == ("pod default/web with uid u2: another pod has its name",)
+    assert [one.uid for one in world.adopt_pods.pods] == ["u1"]
+    assert world.adopt_pods.left_alone == ("pod default/web with uid u2: another pod has its name",)
 
 
-def test_of_two_that_have_the_newer(world: World) -> None:
+def test_of_two_pods_with_containers_the_newer_is_adopted(world: World) -> None:
     world.keep("web", "u1", accepted_at=1)
     world.keep("web", "u2", accepted_at=2)
     world.container("web", "u1")
     world.container("web", "u2")
     assert world.adopt() == ""
-    assert [one.uid for one in world.said.pods] == ["u2"]
-    assert world.said.left_alone == ("container POD_web_u1_0: another pod has its name",)
+    assert [one.uid for one in world.adopt_pods.pods] == ["u2"]
+    assert world.adopt_pods.left_alone == ("container POD_web_u1_0: another pod has its name",)
 
 
-def test_another_nodes_specs_are_none_of_ours(world: World) -> None:
+def test_specs_of_another_node_are_ignored(world: World) -> None:
     world.keep("web", "u1", node="former-name")
     assert world.adopt() == ""
     assert world.commands == []
 
 
-def test_a_log_that_has_decided_something_is_told_nothing(world: World) -> None:
+def test_a_log_with_decisions_gets_no_commands(world: World) -> None:
     world.keep("web", "u1")
     shard = Shard("manifests")
     acquired = world.store.acquire(shard, "", "p", 1, proven_dead=False)
@@ -268,18 +274,17 @@ def test_a_log_that_has_decided_something_is_told_nothing(world: World) -> None:
     assert world.commands == []
 
 
-def test_a_full_mailbox_is_waited_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chronolet.kernel.storage.memory_store.MAILBOX_FULL", 0)
-    assert MAILBOX_FULL
+def test_adoption_waits_while_a_mailbox_is_full(world: World) -> None:
+    world.store = MemoryStore(world.server, mailbox_full=0)
     world.keep("web", "u1")
     assert world.adopt() == "the mailbox of pleg is full"
-    monkeypatch.undo()
+    world.store = MemoryStore(world.server)
     assert world.adopt() == ""
     assert list(world.found) == ["default/web"]
 
 
 @pytest.mark.parametrize(("kinds", "expected"), [(("manifests", "pod", "pleg"), True), (("pod",), False), ((), False)])
-def test_both_kinds_that_are_told_have_to_be_there(kinds: tuple[str, ...], expected: bool) -> None:
+def test_adoption_needs_the_kinds_that_receive_its_commands(kinds: tuple[str, ...], expected: bool) -> None:
     assert can_adopt(kinds) is expected
 
 
@@ -290,7 +295,7 @@ LOST = kernel.LogLost(node="n", former_run="r", had="9-9", found="4-4", entries=
 
 @pytest.fixture
 def begun(world: World) -> World:
-    """The log is not new: `manifests` has decided something."""
+    """A log that is not new: `manifests` has decided something."""
     shard = Shard("manifests")
     taken = world.store.acquire(shard, "", "p", 1, proven_dead=False)
     assert isinstance(taken, Acquired)
@@ -299,23 +304,23 @@ def begun(world: World) -> World:
 
 
 def known(world: World, spec: KeptSpec) -> None:
-    """The log knows this pod, running in its first sandbox."""
+    """A pod that the log knows, running in its first sandbox."""
     sandbox = Sandbox(phase="running", id="s")
     world.pods[spec.pod] = State(pod=spec.pod, uid=spec.uid, digest=spec.digest, sandbox=sandbox)
     world.wanted[spec.pod] = manifests_state.Wanted(uid=spec.uid, source="apply", digest=spec.digest)
 
 
-def test_what_the_log_knows_is_not_told_again(begun: World) -> None:
+def test_pods_that_the_log_knows_get_no_command(begun: World) -> None:
     known(begun, begun.keep("web", "u1"))
     begun.container("web", "u1")
     assert begun.adopt() == ""
     assert begun.commands == []
     assert begun.adopt(lost=LOST) == ""
     assert begun.found == {}
-    assert (begun.said.pods, begun.said.left_alone, begun.said.end_lost) == ((), (), True)
+    assert (begun.adopt_pods.pods, begun.adopt_pods.left_alone, begun.adopt_pods.end_lost) == ((), (), True)
 
 
-def test_a_pod_that_the_log_lost_is_told_as_it_runs(begun: World) -> None:
+def test_a_pod_that_the_log_lost_is_adopted_as_it_runs(begun: World) -> None:
     known(begun, begun.keep("web", "u1"))
     begun.keep("late", "u2")
     begun.container("late", "u2")
@@ -324,11 +329,11 @@ def test_a_pod_that_the_log_lost_is_told_as_it_runs(begun: World) -> None:
     (one,) = [one for one in begun.commands if isinstance(one, pod.AdoptPod)]
     assert (one.pod, one.uid, one.end_lost, one.request) == ("default/late", "u2", True, "adopt/r/9-9/u2")
     assert [(each.container, each.attempt) for each in one.found] == [("POD", 0), ("app", 3)]
-    assert [each.pod for each in begun.said.pods] == ["default/late"]
-    assert {each.uid for each in begun.told_pleg} == {"u2"}
+    assert [each.pod for each in begun.adopt_pods.pods] == ["default/late"]
+    assert {each.uid for each in begun.adopted_containers} == {"u2"}
 
 
-def test_a_pod_that_ended_in_what_was_lost_is_not_wanted_again(begun: World) -> None:
+def test_a_pod_whose_end_was_lost_is_not_desired_again(begun: World) -> None:
     ending = begun.keep("ending", "u2")
     known(begun, ending)
     known(begun, msgspec.structs.replace(ending, pod="default/gone", uid="u1"))
@@ -339,5 +344,5 @@ def test_a_pod_that_ended_in_what_was_lost_is_not_wanted_again(begun: World) -> 
     over = begun.commands[-1]
     assert isinstance(over, manifests.DeletePods)
     assert over.pods == ("default/ending", "default/gone")
-    (told,) = (one for one in begun.commands if isinstance(one, pod.AdoptPod))
-    assert (told.pod, told.ending is not None) == ("default/ending", True)
+    (to_pod,) = (one for one in begun.commands if isinstance(one, pod.AdoptPod))
+    assert (to_pod.pod, to_pod.ending is not None) == ("default/ending", True)

@@ -1,4 +1,4 @@
-"""Threads of the agent share malloc's arenas."""
+"""The agent's threads share two malloc arenas."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ ctypes.CDLL(None).malloc_stats()
 
 
 def arenas(how: str) -> int:
-    """How many the C library tells of, of a process with a dozen threads that all hold memory at once."""
+    """The number of malloc arenas of a process with a dozen threads that hold memory concurrently."""
     done = subprocess.run([sys.executable, "-c", THREADS, how], check=True, capture_output=True, text=True)
     return done.stderr.count("Arena ")
 

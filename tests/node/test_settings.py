@@ -1,4 +1,4 @@
-"""Settings: names, precedence, the KubeletConfiguration file, and what is said about wrong values."""
+"""Settings: names, precedence, the KubeletConfiguration file, and errors about invalid values."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_path: Path) -> None:
+def test_precedence_is_flag_environment_file_default(tmp_path: Path) -> None:
     config = write(tmp_path, "readOnlyPort: 1003\n")
     environment = {"CHRONOLET_PORT": "1002"}
     assert resolve({"port": "1001"}, environment, config)[0].port == 1001
@@ -29,12 +29,12 @@ def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(tmp_pat
     assert resolve({}, {})[0].port == 10255
 
 
-def test_where_the_pages_are() -> None:
+def test_the_address_of_the_pages() -> None:
     assert resolve({"port": "1001"}, {})[0].http_address == "127.0.0.1:1001"
     assert resolve({"port": "0"}, {})[0].http_address == ""
 
 
-def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
+def test_every_field_of_the_file_is_used_or_remarked_on(tmp_path: Path) -> None:
     text = "staticPodPath: /etc/pods\nlogging: {format: json}\nfailSwapOn: true\neviction: {hard: {a: 1}}\nempty: {}\n"
     settings, remarks = resolve({}, {}, write(tmp_path, text))
     assert (settings.pod_manifest_path, settings.log_format) == ("/etc/pods", "json")
@@ -44,7 +44,7 @@ def test_every_field_of_the_file_is_taken_or_remarked(tmp_path: Path) -> None:
     )
 
 
-def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
+def test_settings_for_sharing_the_node(tmp_path: Path) -> None:
     text = (
         "maxPods: 7\npodPidsLimit: -1\nenforceNodeAllocatable: [none]\nqosReserved: {memory: 50%}\n"
         "kubeReserved: {cpu: 100m, memory: 1Gi}\nevictionHard: {memory.available: 5%}\ncgroupRoot: /a/b\n"
@@ -131,7 +131,7 @@ def test_how_the_node_is_shared_out(tmp_path: Path) -> None:
         ({"redis_maxmemory": "63"}, "--redis-maxmemory: found '63', expected a whole number from 64 to 1048576"),
     ],
 )
-def test_a_wrong_value_names_flag_found_and_expected(flags: dict[str, str], message: str) -> None:
+def test_an_error_names_the_flag_the_found_and_the_expected_value(flags: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError) as error:
         resolve(flags, {})
     assert str(error.value).startswith(message)
@@ -153,7 +153,7 @@ URL = "redis://h:1/2"
         ({}, {"CHRONOLET_REDIS_PASSWORD": "pw"}, None),
     ],
 )
-def test_where_the_redis_password_comes_from(
+def test_sources_of_the_redis_password(
     flags: dict[str, str], environment: dict[str, str], url: str | None, tmp_path: Path
 ) -> None:
     file = tmp_path / "password"
@@ -167,7 +167,7 @@ def test_where_the_redis_password_comes_from(
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\n", b"two\nlines", b"\xff", b"x" * 4097, b"nul\0"])
-def test_a_password_file_that_cannot_be_used(content: bytes | None, tmp_path: Path) -> None:
+def test_an_unusable_password_file_is_refused(content: bytes | None, tmp_path: Path) -> None:
     file = tmp_path / "password"
     if content is not None:
         file.write_bytes(content)
@@ -176,7 +176,7 @@ def test_a_password_file_that_cannot_be_used(content: bytes | None, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["CHRONOLET_REDIS_PASSWORD", "CHRONOLET_REDIS_PASSWORD_FILE"])
-def test_a_password_stands_in_one_place(name: str, tmp_path: Path) -> None:
+def test_a_password_may_be_set_in_one_place_only(name: str, tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("other")
     with pytest.raises(SettingsError, match="the URL of the Redis server also holds a password") as caught:
@@ -193,7 +193,7 @@ def test_a_password_stands_in_one_place(name: str, tmp_path: Path) -> None:
         (KUBELET + "readOnlyPort: true", "readOnlyPort: found True, expected a whole number"),
     ],
 )
-def test_a_wrong_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+def test_an_invalid_file_is_named(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "kubelet.yaml"
     path.write_text(content)
     with pytest.raises(SettingsError) as error:
@@ -223,7 +223,7 @@ def test_any_text_is_a_duration_or_an_error_that_names_it(text: str) -> None:
 
 def test_every_setting_has_a_place_and_names_of_its_own() -> None:
     names = [one.name for one in known.SETTINGS]
-    # A password has no flag: every user of a machine can read those of a process.
+    # A password has no flag: every user of the machine can read a process's arguments.
     assert {*names, "redis_password"} == set(known.Settings.__struct_fields__)
     for field in ("name", "flag", "env"):
         values = [getattr(one, field) for one in known.SETTINGS]
@@ -242,8 +242,8 @@ def test_without_root_the_state_folder_is_in_the_home_folder() -> None:
 def test_the_sockets_of_another_state_folder_are_in_it() -> None:
     assert resolve({"root_dir": "/elsewhere"}, {})[0].kubelet_dir == Path("/elsewhere/kubelet")
     assert resolve({"root_dir": "/var/lib/chronolet"}, {})[0].kubelet_dir == Path("/var/lib/kubelet")
-    told = resolve({"root_dir": "/elsewhere", "kubelet_dir": "/k"}, {})[0]
-    assert told.kubelet_dir == Path("/k")
+    resolved = resolve({"root_dir": "/elsewhere", "kubelet_dir": "/k"}, {})[0]
+    assert resolved.kubelet_dir == Path("/k")
 
 
 def test_folders_are_separated_by_commas() -> None:
@@ -251,12 +251,12 @@ def test_folders_are_separated_by_commas() -> None:
     assert resolve({"cdi_spec_dirs": ""}, {})[0].cdi_spec_dirs == ()
 
 
-def test_what_follows_a_servers_name_is_its_own_affair() -> None:
+def test_the_text_after_a_servers_name_is_not_interpreted() -> None:
     hook = "https://user:pass@host:8443/a%20b?db=prod"
     assert resolve({"event_webhook_url": hook}, {})[0].event_webhook_url == hook
 
 
-def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:
+def test_a_command_reads_only_its_own_settings_from_the_environment() -> None:
     environment = {"CHRONOLET_PORT": "rubbish", "CHRONOLET_ROOT_DIR": "/elsewhere"}
     settings, _ = resolve({}, environment, names=known.EVERYWHERE)
     assert (settings.root_dir, settings.port) == (Path("/elsewhere"), 10255)
@@ -264,7 +264,7 @@ def test_only_what_a_command_asks_for_is_looked_up_in_the_environment() -> None:
         resolve({}, environment)
 
 
-def test_what_is_kept_and_what_goes(tmp_path: Path) -> None:
+def test_settings_of_the_collectors(tmp_path: Path) -> None:
     usual = resolve({}, {})[0]
     assert usual.container_policy == container_gc.Policy()
     assert usual.image_policy == image_gc.Policy(pinned=("chronolet/pause:1",))
@@ -294,7 +294,7 @@ def test_what_is_kept_and_what_goes(tmp_path: Path) -> None:
     )
 
 
-def test_how_healthy_containers_are_protected_from_an_overloaded_machine() -> None:
+def test_settings_of_the_overload_protection() -> None:
     found = resolve({}, {})[0]
     assert (found.probe_overload_protection, found.probe_unjudged_limit) == (True, 60_000)
     policy = found.probe_kill_policy
@@ -304,7 +304,7 @@ def test_how_healthy_containers_are_protected_from_an_overloaded_machine() -> No
         resolve({"probe_kills_per_minute": "0"}, {})
 
 
-def test_how_the_node_takes_pods(tmp_path: Path) -> None:
+def test_settings_of_admission(tmp_path: Path) -> None:
     found, _ = resolve({}, {})
     assert (found.node_labels, found.node_affinity, found.allowed_unsafe_sysctls) == ({}, "warn", ())
     flags = {
@@ -323,7 +323,7 @@ def test_how_the_node_takes_pods(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "problem"),
     [
         ({"node_labels": "disk"}, "--node-labels: found 'disk', expected pairs such as name=amount"),
         ({"node_labels": "a b=c"}, "--node-labels: a b=c: 'a b' is not allowed"),
@@ -334,7 +334,7 @@ def test_how_the_node_takes_pods(tmp_path: Path) -> None:
         ({"max_parallel_starts": "-1"}, "--max-parallel-starts: found '-1', expected"),
     ],
 )
-def test_what_is_wrong_with_how_pods_are_taken(flags: dict[str, str], said: str) -> None:
+def test_invalid_settings_of_admission_are_refused(flags: dict[str, str], problem: str) -> None:
     with pytest.raises(SettingsError) as error:
         resolve(flags, {})
-    assert str(error.value).startswith(said)
+    assert str(error.value).startswith(problem)

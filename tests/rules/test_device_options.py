@@ -1,4 +1,4 @@
-"""All that plugins want a container to be started with, as one."""
+"""Start options for a container, merged from the answers of all plugins."""
 
 from chronolet.rules.device_options import cdi_names, merged
 from chronolet_schemas.devices import Answer, DeviceNode, Mount

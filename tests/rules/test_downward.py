@@ -1,4 +1,4 @@
-"""What a pod tells its containers of itself."""
+"""The downward API: a pod's fields and resources for its containers."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_resources(name: str, divisor: str, text: str) -> None:
     assert downward.resource(name, divisor, pod().spec.containers[0], PLACE) == text
 
 
-def test_a_limit_that_is_not_set_is_what_the_node_has() -> None:
+def test_an_unset_limit_is_what_the_node_has() -> None:
     init = pod().spec.init_containers[0]
     assert downward.resource("limits.cpu", "1m", init, PLACE) == "2000"
     assert downward.resource("limits.memory", "", init, PLACE) == str(1 << 30)
@@ -107,7 +107,7 @@ def test_references() -> None:
         value(secretKeyRef={"name": "s", "key": "k"})
 
 
-def test_a_reference_is_seen_by_what_comes_after_it_and_not_expanded_itself() -> None:
+def test_a_reference_is_usable_by_later_variables_and_is_not_expanded_itself() -> None:
     variables = [
         {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "B", "value": "$(A)!"},

@@ -1,4 +1,4 @@
-"""$(NAME), as the kubelet expands it."""
+"""Expansion of $(NAME), with the kubelet's rules."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ KNOWN = {"A": "1", "B": "$(A)", "C": "", "D": "$$"}
         ("plain", "plain"),
         ("$(A)", "1"),
         ("x$(A)y$(A)z", "x1y1z"),
-        ("$(B)", "$(A)"),  # what was put in is not looked at again
+        ("$(B)", "$(A)"),  # an inserted value is not expanded again
         ("$(C)|", "|"),
         ("$(D)", "$$"),
         ("$(X)", "$(X)"),
@@ -44,7 +44,7 @@ def test_expand(text: str, expanded: str) -> None:
     assert expand(text, KNOWN) == expanded
 
 
-def test_a_variable_sees_those_written_before_it() -> None:
+def test_a_variable_can_use_earlier_ones() -> None:
     variables = (
         EnvVar(name="FIRST", value="1"),
         EnvVar(name="LATER", value="$(FIRST) $(LAST) $(LATER)"),
@@ -69,7 +69,7 @@ def test_no_variables_change_nothing_but_escapes(text: str) -> None:
         assert expand(text, {}) == text
 
 
-def test_what_must_be_known() -> None:
+def test_a_missing_variable_is_an_error_where_all_must_be_known() -> None:
     assert expand_known("a/$(A)/$$(B)", {"A": "1"}) == "a/1/$(B)"
     with pytest.raises(MissingVariableError, match='missing value for "B"'):
         expand_known("$(A)$(B)", {"A": "1"})

@@ -24,8 +24,8 @@ def term(key: str, operator: str, *values: str, field: str = "matchExpressions")
 def test_a_node_selector_needs_every_label() -> None:
     assert mismatch(PodSpec(), {}, "n") == ""
     assert mismatch(PodSpec(node_selector={"disk": "ssd", "zone": ""}), LABELS, "n") == ""
-    said = mismatch(PodSpec(node_selector={"disk": "hdd", "gpu": "yes"}), LABELS, "n")
-    assert said == "spec.nodeSelector: the node does not have the label disk=hdd, gpu=yes"
+    found = mismatch(PodSpec(node_selector={"disk": "hdd", "gpu": "yes"}), LABELS, "n")
+    assert found == "spec.nodeSelector: the node does not have the label disk=hdd, gpu=yes"
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def test_a_node_selector_needs_every_label() -> None:
         ({**term("disk", "Exists"), **term("metadata.name", "In", "m", field="matchFields")}, False),
     ],
 )
-def test_what_a_term_matches(one: dict[str, Any], *, matches: bool) -> None:
+def test_terms_and_what_they_match(one: dict[str, Any], *, matches: bool) -> None:
     assert list(problems(spec(one))) == []
-    said = mismatch(spec(one), LABELS, "n")
-    assert said == ("" if matches else f"spec.affinity.nodeAffinity.{REQUIRED}: no term matches the labels of node n")
+    found = mismatch(spec(one), LABELS, "n")
+    assert found == ("" if matches else f"spec.affinity.nodeAffinity.{REQUIRED}: no term matches the labels of node n")
 
 
 def test_one_term_of_several_suffices_and_the_selector_counts_too() -> None:
@@ -109,7 +109,7 @@ def test_one_term_of_several_suffices_and_the_selector_counts_too() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_and_never_matches(required: Any, where: str, what: str) -> None:
+def test_an_invalid_term_is_reported_and_never_matches(required: Any, where: str, what: str) -> None:
     wrong = PodSpec(affinity={"nodeAffinity": {REQUIRED: required}})
     path = f"affinity.nodeAffinity.{REQUIRED}.{where}"
     assert list(problems(wrong)) == [(path, what)]

@@ -1,4 +1,4 @@
-"""Whose rights count, which user runs, and what is refused in the kubelet's words."""
+"""Security contexts of pod and container, the user that runs, and refusals with the kubelet's messages."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ def rights(context: dict[str, Any] | None = None, own: dict[str, Any] | None = N
     return security.rights(manifest, manifest.spec.containers[0])
 
 
-def test_nobody_says_anything() -> None:
+def test_defaults_apply_without_a_security_context() -> None:
     assert rights() == Rights()
 
 
-def test_the_pod_speaks_for_a_container_that_says_nothing() -> None:
+def test_the_pods_context_applies_to_a_container_without_one() -> None:
     context = {
         "runAsUser": 0,
         "runAsGroup": 2,
@@ -49,7 +49,7 @@ def test_the_pod_speaks_for_a_container_that_says_nothing() -> None:
     )
 
 
-def test_a_containers_own_word_counts() -> None:
+def test_a_containers_own_context_takes_precedence() -> None:
     context = {"runAsUser": 1, "runAsGroup": 2, "runAsNonRoot": True, "seccompProfile": {"type": "Unconfined"}}
     own = {
         "runAsUser": 0,
@@ -93,7 +93,7 @@ def test_the_user_of_an_image(text: str, user: ImageUser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "image", "said"),
+    ("context", "image", "refusal"),
     [
         (Rights(), ImageUser(0), ""),
         (Rights(non_root=True, user=0), ImageUser(5), f"container's runAsUser breaks non-root policy {WHERE}"),
@@ -107,12 +107,12 @@ def test_the_user_of_an_image(text: str, user: ImageUser) -> None:
         ),
     ],
 )
-def test_who_may_not_be_root(asked: Rights, image: ImageUser, said: str) -> None:
-    assert security.breaks_non_root(asked, image, pod(), "app") == said
+def test_run_as_non_root_refuses_root(context: Rights, image: ImageUser, refusal: str) -> None:
+    assert security.breaks_non_root(context, image, pod(), "app") == refusal
 
 
 @pytest.mark.parametrize(
-    ("asked", "image", "user"),
+    ("context", "image", "user"),
     [
         (Rights(), ImageUser(5), ""),
         (Rights(user=0), ImageUser(5), "0"),
@@ -121,12 +121,12 @@ def test_who_may_not_be_root(asked: Rights, image: ImageUser, said: str) -> None
         (Rights(group=3), ImageUser(None, "web"), "web:3"),
     ],
 )
-def test_the_user_that_the_runtime_is_told(asked: Rights, image: ImageUser, user: str) -> None:
-    assert security.user_of(asked, image) == user
+def test_the_user_passed_to_the_runtime(context: Rights, image: ImageUser, user: str) -> None:
+    assert security.user_of(context, image) == user
 
 
 @pytest.mark.parametrize(
-    ("name", "spec", "said"),
+    ("name", "spec", "refusal"),
     [
         ("net.ipv4.tcp_syncookies", {}, ""),
         ("net/ipv4/tcp_syncookies", {}, ""),
@@ -144,8 +144,8 @@ def test_the_user_that_the_runtime_is_told(asked: Rights, image: ImageUser, user
         ),
     ],
 )
-def test_kernel_parameters(name: str, spec: dict[str, Any], said: str) -> None:
-    assert security.forbidden_sysctl(pod({"sysctls": [{"name": name, "value": "1"}]}, **spec)) == said
+def test_kernel_parameters(name: str, spec: dict[str, Any], refusal: str) -> None:
+    assert security.forbidden_sysctl(pod({"sysctls": [{"name": name, "value": "1"}]}, **spec)) == refusal
 
 
 def test_no_kernel_parameters() -> None:
@@ -153,13 +153,13 @@ def test_no_kernel_parameters() -> None:
 
 
 def test_unsafe_kernel_parameters_may_be_allowed() -> None:
-    def said(name: str, *allowed: str, **spec: Any) -> str:
+    def refusal(name: str, *allowed: str, **spec: Any) -> str:
         return security.forbidden_sysctl(pod({"sysctls": [{"name": name, "value": "1"}]}, **spec), allowed)
 
-    assert said("kernel.msgmax", "kernel.msg*") == ""
-    assert said("kernel/sem", "kernel.sem") == ""
-    assert said("kernel.semx", "kernel.sem") == 'forbidden sysctl: "kernel.semx" not allowlisted'
-    assert said("net.core.somaxconn", "net.*", hostNetwork=True).endswith("not allowed with host net enabled")
-    assert said("kernel.msgmax", "kernel.msg*", hostIPC=True).endswith("not allowed with host ipc enabled")
-    assert said("fs.mqueue.msg_max", "fs.mqueue.*", hostNetwork=True) == ""
+    assert refusal("kernel.msgmax", "kernel.msg*") == ""
+    assert refusal("kernel/sem", "kernel.sem") == ""
+    assert refusal("kernel.semx", "kernel.sem") == 'forbidden sysctl: "kernel.semx" not allowlisted'
+    assert refusal("net.core.somaxconn", "net.*", hostNetwork=True).endswith("not allowed with host net enabled")
+    assert refusal("kernel.msgmax", "kernel.msg*", hostIPC=True).endswith("not allowed with host ipc enabled")
+    assert refusal("fs.mqueue.msg_max", "fs.mqueue.*", hostNetwork=True) == ""
     assert [security.sysctl_namespace(name) for name in ("vm.swappiness", "kernel.shm", "net.")] == ["", "ipc", "net"]

@@ -24,13 +24,13 @@ def pod(annotation: str | None) -> Pod:
         ("warm=True,warm=Unknown", {"warm": "Unknown"}),
     ],
 )
-def test_what_is_stated(annotation: str | None, stated: dict[str, str]) -> None:
+def test_stated_conditions_are_read(annotation: str | None, stated: dict[str, str]) -> None:
     assert stated_conditions.stated(pod(annotation)) == stated
     assert list(stated_conditions.problems(pod(annotation))) == []
 
 
 @pytest.mark.parametrize("annotation", ["warm", "warm=", "=True", "warm=true", "warm=False=True", "x" * 5_000])
-def test_what_states_nothing_is_refused(annotation: str) -> None:
+def test_an_annotation_that_states_no_condition_is_refused(annotation: str) -> None:
     (found,) = stated_conditions.problems(pod(annotation))
     assert found.path == "metadata.annotations.chronolet/conditions"
     assert "expected TYPE=True, TYPE=False or TYPE=Unknown" in found.message

@@ -1,4 +1,4 @@
-"""Any Pod at all, built from the types themselves: a field added to the schema is drawn without a change here."""
+"""Hypothesis strategies for arbitrary Pods, built from the types: a new field of the schema needs no change here."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""The Pod types: what travels is what was meant, defaults are Kubernetes', and a digest names a content."""
+"""The Pod types: encoding keeps all values, defaults are those of Kubernetes, and a digest identifies the content."""
 
 import math
 from typing import Any
@@ -45,7 +45,7 @@ def container(**fields: Any) -> dict[str, Any]:
     return {"name": "app", "image": "nginx:1", **fields}
 
 
-def test_every_field_of_a_pod_spec_is_known() -> None:
+def test_every_field_of_a_pod_spec_has_a_type() -> None:
     assert sorted(field.encode_name for field in msgspec.structs.fields(PodSpec)) == sorted(POD_SPEC.split())
 
 
@@ -56,13 +56,13 @@ def test_a_pod_survives_msgpack_and_another_library(drawn: Pod) -> None:
     assert msgspec.msgpack.decode(sent, type=Pod) == drawn
     elsewhere = msgpack.unpackb(sent, strict_map_key=True)
     assert msgspec.msgpack.decode(msgpack.packb(elsewhere), type=Pod) == drawn
-    # The same values, if not the same bytes: msgspec writes a longer header for a map whose defaults it leaves out.
+    # Equal values, but not equal bytes: msgspec writes a longer header for a map with omitted defaults.
     assert msgpack.unpackb(msgpack.packb(elsewhere)) == elsewhere
 
 
 @DRAWN
 @given(pods())
-def test_what_travels_is_what_redis_can_decode(drawn: Pod) -> None:
+def test_encoded_pods_hold_only_values_that_redis_can_decode(drawn: Pod) -> None:
     """No bytes, no extension types, no integer beyond 2^53, no NaN."""
     refused = []
 
@@ -106,7 +106,7 @@ def test_defaulting_twice_changes_nothing(drawn: Pod) -> None:
     assert digest(defaulted(once)) == digest(once)
 
 
-def test_a_default_spelled_out_is_the_same_bytes_and_the_same_digest() -> None:
+def test_explicit_defaults_give_the_same_bytes_and_digest() -> None:
     short = defaulted(pod(containers=[container()]))
     long = defaulted(
         pod(
@@ -124,7 +124,7 @@ def test_a_default_spelled_out_is_the_same_bytes_and_the_same_digest() -> None:
     assert len(digest(short)) == 32
 
 
-def test_a_digest_tells_contents_apart_and_ignores_what_servers_write() -> None:
+def test_a_digest_distinguishes_contents_and_ignores_fields_of_servers() -> None:
     one = pod(containers=[container()])
     assert digest(one) != digest(pod(containers=[container(image="nginx:2")]))
     stamped = msgspec.structs.replace(
@@ -152,7 +152,7 @@ def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
     assert defaulted(pod(containers=[container(image=image)])).spec.containers[0].image_pull_policy == policy
 
 
-def test_a_given_pull_policy_stays() -> None:
+def test_an_explicit_pull_policy_is_kept() -> None:
     filled = defaulted(pod(containers=[container(image="nginx", imagePullPolicy="Never")]))
     assert filled.spec.containers[0].image_pull_policy == "Never"
 
@@ -174,29 +174,29 @@ def test_a_namespace_is_filled_in_but_not_replaced() -> None:
     assert defaulted(named, "team").key == "other/web"
 
 
-def test_a_grace_period_of_zero_is_no_default() -> None:
+def test_a_grace_period_of_zero_is_kept() -> None:
     assert defaulted(pod(terminationGracePeriodSeconds=0)).spec.termination_grace_period_seconds == 0
 
 
-def test_limits_become_requests_where_there_are_none() -> None:
+def test_limits_become_requests_if_there_are_none() -> None:
     resources = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}
     filled = defaulted(pod(containers=[container(resources=resources)]))
     assert filled.spec.containers[0].resources.requests == {"cpu": "500m", "memory": "1Gi"}
 
 
-def test_a_volume_without_a_source_is_an_empty_folder() -> None:
+def test_a_volume_without_a_source_is_an_empty_dir() -> None:
     filled = defaulted(pod(volumes=[{"name": "a"}, {"name": "b", "hostPath": {"path": "/b"}}]))
     assert filled.spec.volumes[0].empty_dir == EmptyDir()
     assert filled.spec.volumes[1].empty_dir is None
 
 
-def test_on_the_nodes_network_a_containers_port_is_the_nodes() -> None:
+def test_on_the_nodes_network_container_ports_are_host_ports() -> None:
     ports = [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}]
     filled = defaulted(pod(hostNetwork=True, containers=[container(ports=ports)]))
     assert [port.host_port for port in filled.spec.containers[0].ports] == [80, 81]
 
 
-def test_a_probes_zeros_are_its_defaults() -> None:
+def test_zeros_in_a_probe_mean_its_defaults() -> None:
     zeros = {"timeoutSeconds": 0, "periodSeconds": 0, "successThreshold": 0, "failureThreshold": 0}
     probe = {"exec": {"command": ["true"]}, **zeros}
     filled = defaulted(pod(containers=[container(livenessProbe=probe, startupProbe={"periodSeconds": 7})]))
@@ -220,7 +220,7 @@ def test_the_plain_form_names_fields_as_the_api_does() -> None:
     assert list(shown)[:2] == ["apiVersion", "kind"]
 
 
-def test_errors_and_findings_read_as_lines() -> None:
+def test_errors_and_findings_are_shown_as_lines() -> None:
     error = ManifestError(file="web.yaml", document=2, path="spec.x", message="1 is above 0")
     assert str(error) == "web.yaml: document 2: spec.x: 1 is above 0"
     assert str(ManifestError(file="web.yaml", path="", message="empty")) == "web.yaml: empty"

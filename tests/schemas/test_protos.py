@@ -1,4 +1,4 @@
-"""The gRPC messages: the published names and numbers, and that what is generated is what the .proto files say."""
+"""The gRPC messages: published names and numbers, and generated code that matches the .proto files."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_names_and_numbers_are_the_published_ones() -> None:
     assert watch.server_streaming
 
 
-def test_what_is_generated_is_what_the_files_say(tmp_path: Path) -> None:
+def test_generated_code_matches_the_proto_files(tmp_path: Path) -> None:
     files = sorted(str(path.relative_to(SCHEMAS)) for path in PROTOS.glob("*.proto"))
     out = (f"--python_out={tmp_path}", f"--pyi_out={tmp_path}")
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", "-I.", *out, *files], cwd=SCHEMAS, check=True)
@@ -99,5 +99,5 @@ def test_what_is_generated_is_what_the_files_say(tmp_path: Path) -> None:
 
 
 def _without_version(text: str) -> list[str]:
-    """A newer generator writes its own version, and the same descriptor."""
+    """The generated code without the generator's version, which may differ."""
     return [line for line in text.splitlines() if "AddSerializedFile" in line or line.startswith("class ")]

@@ -1,8 +1,8 @@
-"""A pod's decider, pleg's decider and their workers on the shipped runtime in memory, with a clock of their own.
+"""Simulates one node: the deciders of pod and pleg and their workers, on the in-memory runtime with a simulated clock.
 
-Whatever dies, is refused or is killed half-way, in whatever order: a container never runs twice at a time, no hook's
-command begins twice, what has an order keeps it (`watch`), a pod that is left alone comes to run, and one that is
-withdrawn leaves nothing behind.
+Whatever dies, is refused or is killed half-way, in any order: no two attempts of a container run concurrently, no
+hook's command begins twice, ordered steps keep their order (`watch`), an undisturbed pod eventually runs, and a
+withdrawn one leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class World:
         self.listing = Relisting(self.runtime, NODE)
 
     def run(self, subject: str, dies_at: int = 0) -> None:
-        """One effect. A worker that is killed says nothing: it is started again some time."""
+        """Run one effect. A killed worker returns nothing and is started again later."""
         effect = self.pod.effects[subject]
         context = Context(dies_at)
         try:
@@ -121,7 +121,7 @@ class World:
             self.pod.when(answer)
 
     def relist(self) -> None:
-        """A listing, and what it means for the pod."""
+        """Relist, and send the resulting events to the pod."""
         try:
             listed = self.listing.relisted()
         except Refusal:
@@ -131,7 +131,7 @@ class World:
                 self.pod.when(event)
 
     def settle(self) -> None:
-        """All workers answer and all waits end, until nothing happens any more."""
+        """Run all effects and timers until nothing happens any more."""
         self.runtime.come_up()
         for _ in range(200):
             self.pod.at += 1
@@ -152,14 +152,14 @@ class World:
         return [(one.uid, one.container) for one in owners if one is not None]
 
     def hooks(self) -> Counter[tuple[str, bytes]]:
-        """How many commands of each hook were begun in each container, ever."""
+        """The number of commands begun for each hook of each container."""
         for key, one in self.runtime.execs.all.items():
             if one.started:
                 self.begun[key] = (one.container_id, one.program.stdout)
         return Counter(self.begun.values())
 
     def vanish(self, container_id: str) -> None:
-        """Somebody removes a container by force."""
+        """Remove a container by force, as a user may."""
         with suppress(Refusal):
             self.runtime.remove(container_id)
 
@@ -212,7 +212,7 @@ def step(world: World, data: st.DataObject) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_pod_survives_everything_and_leaves_nothing(data: st.DataObject) -> None:
+def test_a_pod_survives_any_failures_and_leaves_nothing_behind(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         world = World(Path(root))
         try:

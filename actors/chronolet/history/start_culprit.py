@@ -20,7 +20,7 @@ _PULL = "docker.pull"
 class Culprit(msgspec.Struct, frozen=True):
     """A sentence, and the milliseconds spent on what it names."""
 
-    words: str
+    text: str
     milliseconds: float
 
 

@@ -252,7 +252,7 @@ class _Reading:
     def _outcome(self, event: Event, at: int) -> None:
         note = step_events.note(event)
         if note is not None and note.key in self._open:
-            self._open[note.key] = msgspec.structs.replace(self._open[note.key], note=note.words)
+            self._open[note.key] = msgspec.structs.replace(self._open[note.key], note=note.text)
         for ended in step_events.ended(event):
             self._end(ended, event, at)
 
@@ -261,8 +261,8 @@ class _Reading:
         if step is None:
             return
         waited = event.waited_milliseconds if isinstance(event, pod.ImageReady) else 0
-        words = outcome.words + (self._behind(event, at) if isinstance(event, pod.ImageReady) else "")
-        ended = msgspec.structs.replace(step, ended=at, note=words or step.note, failed=outcome.failed, waited=waited)
+        text = outcome.text + (self._behind(event, at) if isinstance(event, pod.ImageReady) else "")
+        ended = msgspec.structs.replace(step, ended=at, note=text or step.note, failed=outcome.failed, waited=waited)
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
@@ -286,4 +286,4 @@ class _Reading:
         if isinstance(event, pod.RestartScheduled | pod.ImageBackOffBegan):
             note = self._ends.get(event.container, "")
         spans = self._spans.get(str(position), ())
-        self._open[begun.key] = Step(name=begun.words, began=position.milliseconds, note=note, spans=spans)
+        self._open[begun.key] = Step(name=begun.text, began=position.milliseconds, note=note, spans=spans)

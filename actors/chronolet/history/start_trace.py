@@ -71,10 +71,10 @@ def _sentence(name: str, start: Start, began: int, results: Iterable[RawResult],
     found = culprit(name, start, now)
     late = latest(name, start.uid, began, results, start.delays) if start.probed else None
     if not start.over and not hosted:
-        return f"{found.words}; {UNHOSTED}"
+        return f"{found.text}; {UNHOSTED}"
     if late is None or start.refusal:
-        return found.words
+        return found.text
     if start.over and late.milliseconds > found.milliseconds:
-        return late.words
+        return late.text
     worth_naming = found.milliseconds >= LATE_MILLISECONDS
-    return f"{found.words}; {late.words}" if worth_naming or not start.over else late.words
+    return f"{found.text}; {late.text}" if worth_naming or not start.over else late.text

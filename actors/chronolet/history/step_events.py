@@ -1,6 +1,6 @@
 """Which events begin a step of a pod's start, end it, or say why it is still open: three tables. Pure.
 
-Input: events of a pod. Output: the key of a step, and words for people. Next: `start_steps`, which assembles steps.
+Input: events of a pod. Output: the key of a step, and its text for people. Next: `start_steps`, which assembles steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StepBegun(msgspec.Struct, frozen=True):
     """A step begins: its key among the open steps, its name, and the reason for it."""
 
     key: str
-    words: str
+    text: str
     note: str = ""
 
 
@@ -30,7 +30,7 @@ class StepEnded(msgspec.Struct, frozen=True):
     """The step with this key ends."""
 
     key: str
-    words: str = ""
+    text: str = ""
     failed: bool = False
 
 
@@ -38,7 +38,7 @@ class StepNote(msgspec.Struct, frozen=True):
     """The step with this key is still open, for this reason."""
 
     key: str
-    words: str
+    text: str
 
 
 def begun(event: Event, inits: Collection[str] = ()) -> StepBegun | None:
@@ -84,8 +84,8 @@ def _image(one: pod.ImageReady) -> StepEnded:
 
 
 def _init_ended(one: pod.ContainerExited) -> StepEnded:
-    words = f"exit code {one.exit_code} ({one.reason})" if one.exit_code else ""
-    return StepEnded(f"run/{one.container}", words, failed=one.exit_code != 0)
+    text = f"exit code {one.exit_code} ({one.reason})" if one.exit_code else ""
+    return StepEnded(f"run/{one.container}", text, failed=one.exit_code != 0)
 
 
 def _retry(one: pod.ContainerStartFailed) -> StepBegun | None:

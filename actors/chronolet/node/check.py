@@ -127,8 +127,8 @@ def cgroup(filesystems: Path, mounts: Path) -> Finding:
     return Finding("cgroup", "missing", "not mounted" if known else "not in this kernel", remedy)
 
 
-def disk(settings: Settings) -> Finding:
-    """Whether the state folder is writable and has enough free space."""
+def disk(settings: Settings, least_bytes: int = _LEAST_DISK) -> Finding:
+    """Whether the state folder is writable and has `least_bytes` of free space."""
     folder = settings.root_dir
     while not folder.exists():
         folder = folder.parent
@@ -136,8 +136,8 @@ def disk(settings: Settings) -> Finding:
         return Finding("disk", "missing", f"{settings.root_dir}: not writable", "choose another --root-dir")
     free = shutil.disk_usage(folder).free
     found = f"{settings.root_dir}: {free // 2**20} MiB free"
-    if free < _LEAST_DISK:
-        return Finding("disk", "missing", f"{found}, expected {_LEAST_DISK // 2**20} MiB", "free some space")
+    if free < least_bytes:
+        return Finding("disk", "missing", f"{found}, expected {least_bytes // 2**20} MiB", "free some space")
     return Finding("disk", "ok", found)
 
 

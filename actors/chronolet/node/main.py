@@ -19,14 +19,14 @@ from chronolet.kernel.faults import Faults
 from chronolet.kernel.hosting.process import Process
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet.node.agent_log import formats
-from chronolet.node.collecting import uncollected
+from chronolet.node.composition.collectors import uncollected
+from chronolet.node.composition.wiring import Node, build
 from chronolet.node.http import access
 from chronolet.node.http.server import HttpServer, health_pages
 from chronolet.node.redis_guard import RedisGuard
 from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
 from chronolet.node.tuning import DEFAULTS, Tuning
-from chronolet.node.wiring import Node, build
 
 END_SECONDS = 1.0
 """Time limit for a clean shutdown. Other processes recover from what it did not finish, such as the handover."""

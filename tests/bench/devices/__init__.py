@@ -1,8 +1,8 @@
-"""Devices: our own part of an allocation, and how soon the state is back.
+"""Devices: the agent's share of an allocation, and the recovery of the state.
 
 Input: how thoroughly. Output: figures. A thousand devices, a hundred pods that ask for one to eight each; plugins
-that answer at once stand for those of the goal, whose RPCs are measured apart. Each part has a redis-server of its own,
-`appendfsync always`.
+that answer immediately replace those of the goal, whose RPCs are measured separately. Each part has a redis-server of
+its own, `appendfsync always`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One allocation after the other, a hundred pods: what of it is ours.
+"""Sequential allocations for a hundred pods: the agent's share.
 
-Input: a redis-server. Output: figures: the whole way from the request in the log to the allocation in it, through
-the real kernel with both its commits, without the plugin's answer; and what of that is deciding and folding.
+Input: a redis-server. Output: figures: the time from the request to the allocation, both in the log, through the
+real kernel with both its commits, without the plugin's answer; and the share of deciding and folding.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import codec, devices, pod, registry
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard
-from tests.bench.child import Writer
 from tests.bench.devices import node
 from tests.bench.figures import Figure
+from tests.bench.kernel.child import Writer
 from tests.support.redis import PrivateRedis
 
 NODE = "devices"
@@ -30,7 +30,7 @@ _ALLOCATED = registry.type_of(devices.DevicesAllocated)
 
 
 def figures(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
-    """Both, for the same pods."""
+    """Both figures, for the same pods."""
     counts = [Random(7).randint(1, 8) for _ in range(PODS)]
     whole = [
         seconds for number in range(1 if quick else 5) for seconds in _whole(server, locks, f"{NODE}{number}", counts)
@@ -77,7 +77,7 @@ def _whole(server: PrivateRedis, locks: Path, name: str, counts: list[int]) -> l
 
 
 def _next(store: RedisStore, after: Position, type_: str) -> tuple[Position, dict[str, Any]]:
-    """The next entry of that type."""
+    """The next entry of this type."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for entry in store.wait(after, {}, 100, 1_000).log:
@@ -91,7 +91,7 @@ def _decided(counts: list[int]) -> list[float]:
     state = DECIDER.initial
     generation = 1
 
-    def tell(message: Any) -> float:
+    def decide(message: Any) -> float:
         nonlocal state
         began = time.thread_time()
         for event in DECIDER.decide(state, message, 1_000):
@@ -100,14 +100,14 @@ def _decided(counts: list[int]) -> list[float]:
         DECIDER.due(state)
         return time.thread_time() - began
 
-    tell(node.registering())
-    tell(signals.DevicesListing(resource=node.GPU, generation=generation, devices=node.listing()))
+    decide(node.registering())
+    decide(signals.DevicesListing(resource=node.GPU, generation=generation, devices=node.listing()))
     found = []
     for number, count in enumerate(counts):
-        spent = tell(node.request(f"p{number}", count))
+        spent = decide(node.request(f"p{number}", count))
         claim = state.claims[f"p{number}/app"]
         about = {"subject": f"claim/{claim.id}", "intent": f"allocating/{claim.serial}"}
-        found.append(spent + tell(signals.AllocateAnswered(**about, answers=(node.ANSWER,))))  # type: ignore[arg-type]
+        found.append(spent + decide(signals.AllocateAnswered(**about, answers=(node.ANSWER,))))  # type: ignore[arg-type]
     assert sum(len(one.held[node.GPU].devices) for one in state.claims.values()) == sum(counts)
-    tell(pod.PodEnded(pod="default/p0", uid="p0"))
+    decide(pod.PodEnded(pod="default/p0", uid="p0"))
     return found

@@ -1,6 +1,6 @@
-"""A node's log with devices in it, and the kind hosted by the real kernel in this process.
+"""A node's log with devices, and the kind hosted by the real kernel in this process.
 
-Input: a redis-server. Output: what the parts of the benchmark write and wait for.
+Input: a redis-server. Output: messages and a host for the parts of the benchmark.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def begin(store: RedisStore, node: str) -> None:
 
 
 def record(entity: str, event: Event, actor_name: str) -> Record:
-    """The event on its way into the log."""
+    """The event as a record of the log."""
     return Record(registry.type_of(type(event)), entity, event.subject(), actor_name, "", codec.encode(event))
 
 
 def listing() -> tuple[devices.DeviceInfo, ...]:
-    """The devices, all well."""
+    """The devices, all healthy."""
     return tuple(devices.DeviceInfo(id=f"gpu-{number:05}", health="Healthy") for number in range(DEVICES))
 
 
 def registering() -> signals.PluginRegistering:
-    """The plugin comes."""
+    """The plugin registers."""
     return signals.PluginRegistering(
         resource=GPU,
         versions=("v1beta1",),
@@ -60,14 +60,14 @@ def registering() -> signals.PluginRegistering:
 
 
 def request(uid: str, count: int) -> pod.DevicesRequested:
-    """A pod asks."""
+    """A pod's request."""
     return pod.DevicesRequested(
         pod=f"default/{uid}", uid=uid, container="app", role="app", resources={GPU: count}, requested_at=1
     )
 
 
 class Plugin:
-    """Answers at once; `calls` are how long that took, in seconds."""
+    """A plugin that answers immediately; `calls` are the durations of its answers, in seconds."""
 
     def __init__(self) -> None:
         self.calls: list[float] = []
@@ -94,9 +94,9 @@ class Plugin:
 
     def _allocate(self, effect: wanted.Allocate, _: EffectContext) -> signals.AllocateAnswered:
         began = time.perf_counter()
-        said = signals.AllocateAnswered(subject=effect.subject, intent=effect.intent, answers=(ANSWER,))
+        answer = signals.AllocateAnswered(subject=effect.subject, intent=effect.intent, answers=(ANSWER,))
         self.calls.append(time.perf_counter() - began)
-        return said
+        return answer
 
 
 def _wait(_: object, context: EffectContext) -> None:
@@ -105,7 +105,7 @@ def _wait(_: object, context: EffectContext) -> None:
 
 @contextmanager
 def hosted(url: str, node: str, kind: Kind[Any], locks: Path) -> Iterator[Process]:
-    """The kernel with this kind, in this process."""
+    """Host this kind with the kernel, in this process."""
     process = Process(
         Setup(node=node, store=RedisStore(url, node), kinds={kind.name: kind}, shards=SHARDS, locks=locks)
     )

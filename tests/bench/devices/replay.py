@@ -1,7 +1,7 @@
-"""The state of devices, back from a log of allocations and releases.
+"""Recovery of the state of devices from a log of allocations and releases.
 
-Input: a redis-server. Output: seconds of the kernel's own recovery, as an agent has it, from a snapshot and what
-lies behind it; and without one, by folding everything.
+Input: a redis-server. Output: seconds of the kernel's own recovery, from a snapshot and the entries behind it; and
+without a snapshot, by folding everything.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from chronolet.kernel.storage.store import Head, Snapshot
 from chronolet_schemas import codec, pod
 from chronolet_schemas.envelope import START, Entry, Event, Position, Record
 from chronolet_schemas.keys import Shard
-from tests.bench.child import Writer
 from tests.bench.devices import node
 from tests.bench.figures import Figure
+from tests.bench.kernel.child import Writer
 from tests.support.redis import PrivateRedis
 
 NODE = "replayed"
 BATCH = 500
 HOLDING = 100
 TAIL = 9_900
-"""Events behind the snapshot: almost as many as make the host take the next one."""
+"""Events behind the snapshot: slightly fewer than those after which the host takes the next one."""
 SHARD = Shard("devices")
 
 
 class History:
-    """Allocations and releases as the decider has them, a hundred pods at a time."""
+    """Allocations and releases by the decider, a hundred pods at a time."""
 
     def __init__(self) -> None:
         self.state = DECIDER.initial
         self.records: list[Record] = []
         self.done = 0
         self._chance = Random(7)
-        self._tell(node.registering())
-        self._tell(signals.DevicesListing(resource=node.GPU, generation=1, devices=node.listing()))
+        self._decide(node.registering())
+        self._decide(signals.DevicesListing(resource=node.GPU, generation=1, devices=node.listing()))
 
     def go_on(self, upto: int) -> None:
-        """Until so many allocations and releases have happened."""
+        """Continue until this number of allocations and releases is reached."""
         number = len(self.records)
         while self.done < upto:
             if len(self.state.pods) < HOLDING:
@@ -57,23 +57,23 @@ class History:
                 number += 1
             else:
                 uid = self._chance.choice(sorted(self.state.pods))
-                self._tell(pod.PodEnded(pod=f"default/web-{uid[:8]}", uid=uid))
+                self._decide(pod.PodEnded(pod=f"default/web-{uid[:8]}", uid=uid))
             self.done += 1
 
     def _allocate(self, uid: str) -> None:
-        self._tell(node.request(uid, self._chance.randint(1, 8)))
+        self._decide(node.request(uid, self._chance.randint(1, 8)))
         claim = self.state.claims[f"{uid}/app"]
         about = {"subject": f"claim/{claim.id}", "intent": f"allocating/{claim.serial}"}
-        self._tell(signals.AllocateAnswered(**about, answers=(node.ANSWER,)))  # type: ignore[arg-type]
+        self._decide(signals.AllocateAnswered(**about, answers=(node.ANSWER,)))  # type: ignore[arg-type]
 
-    def _tell(self, message: Any) -> None:
+    def _decide(self, message: Any) -> None:
         for event in DECIDER.decide(self.state, message, 1_000):
             self.state = DECIDER.evolve(self.state, event) or DECIDER.initial
             self.records.append(node.record(f"devices/{KEY}", event, "devices#1"))
 
 
 def figures(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
-    """Both ways."""
+    """Recovery with and without a snapshot."""
     wanted = 10_000 if quick else 100_000
     history = History()
     history.go_on(wanted)

@@ -1,4 +1,4 @@
-"""KubeEvents: how fast they are correlated, what a flood of them costs, how soon a person reads of a death.
+"""KubeEvents: the speed of correlation, the cost of a flood, and the time from a death to the line that reports it.
 
 Input: how thoroughly, and which parts. Output: figures. Servers and engine are the benchmark's own. Next:
 `correlation` (the decider alone), `flood` (a process of its own on Redis), `line` (a whole agent on Docker).
@@ -21,7 +21,7 @@ PARTS: dict[str, Callable[[bool], list[Figure]]] = {
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Every part's figures, or those of the parts asked for."""
+    """The figures of all or the selected parts."""
     found: list[Figure] = []
     for name, part in PARTS.items():
         if not options.only or name in options.only:

@@ -1,4 +1,4 @@
-"""The decider of kube_events alone: deciding and folding, in turns of a hundred as a flood comes, and one by one.
+"""The decider of kube_events alone: deciding and folding, in batches of a hundred as in a flood, and one by one.
 
 Input: nothing. Output: events a second.
 """
@@ -24,17 +24,17 @@ CASES: dict[str, Callable[[int], tuple[str, str]]] = {
     "one pod, one message": lambda _: ("web", "message"),
     "as many pods as events": lambda number: (f"web-{number}", "message"),
 }
-"""The name and the message of event number so."""
+"""The name and the message of event N."""
 
 
 def figures(quick: bool) -> list[Figure]:
-    """Medians of some rounds."""
+    """Medians of several rounds."""
     rounds = 1 if quick else 5
     processor: dict[str, list[float]] = {name: [] for name in CASES}
 
-    def rate(name: str, at_once: int) -> float:
-        wall, own = _rate(CASES[name], at_once)
-        if at_once > 1:
+    def rate(name: str, batch_size: int) -> float:
+        wall, own = _rate(CASES[name], batch_size)
+        if batch_size > 1:
             processor[name].append(own)
         return wall
 
@@ -55,14 +55,14 @@ def figures(quick: bool) -> list[Figure]:
     ]
 
 
-def _rate(case: Callable[[int], tuple[str, str]], at_once: int) -> tuple[float, float]:
-    """Events a second, decided and folded: by the clock, and by the time that the processor spent on it."""
+def _rate(case: Callable[[int], tuple[str, str]], batch_size: int) -> tuple[float, float]:
+    """Events per second, decided and folded: by wall-clock time and by CPU time."""
     events = [(Position(1_700_000_000_000 + number, number + 1), _recorded(*case(number))) for number in range(EVENTS)]
-    told = [signals.batch(events[begin : begin + at_once]) for begin in range(0, EVENTS, at_once)]
+    batches = [signals.batch(events[begin : begin + batch_size]) for begin in range(0, EVENTS, batch_size)]
     one = decider(Policy(sinks={"redis": Rules(backlog=10_000, batch=100)}))
     state = one.initial
     began, spent = time.perf_counter(), time.process_time()
-    for message in told:
+    for message in batches:
         for event in one.decide(state, message, 0):
             state = one.evolve(state, event) or one.initial
     seconds, spent = time.perf_counter() - began, time.process_time() - spent

@@ -1,7 +1,7 @@
 """A process that hosts kube_events under a flood: recorded by real steps, correlated, delivered to the Redis stream.
 
 Input: nothing. Output: events a second from the first record to the last delivery, what they cost in the log, and
-how large the process became.
+the size of the process.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tests.support.redis import private_redis
 
 _AT_ONCE = 100
 MOST_GROWTH = 96.0
-"""MiB: what waits for the sink, ten thousand posts, with three caches of 4096, several times over."""
+"""MiB: several times the size of ten thousand waiting posts and three caches of 4096."""
 
 
 def figures(quick: bool) -> list[Figure]:
-    """Of as many objects as events, which is the most there is to do; then of one object."""
+    """A flood about as many objects as events, which is the most work; then one about a single object."""
     count = 20_000 if quick else 100_000
     return [*_flood(count, "as many pods", distinct=True), *_flood(count, "one pod", distinct=False)]
 
@@ -36,7 +36,7 @@ def _flood(count: int, name: str, *, distinct: bool) -> list[Figure]:
         for begin in range(1, count, _AT_ONCE):
             events.record(*(recorded(number if distinct else 1) for number in range(begin, begin + _AT_ONCE)))
         written = time.monotonic() - began
-        # Looked at seldom: a look reads the whole log.
+        # Rarely checked: each check reads the whole log.
         scratch.wait_until(lambda: _is_heard(events), "the correlation", 300)
         correlated = time.monotonic() - began
         events.wait_settled("redis", seconds=300)

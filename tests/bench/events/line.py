@@ -1,7 +1,7 @@
-"""From a container's death to the line that a person reads in `events -w`, on a Docker Engine.
+"""From a container's death to its line in `events -w`, on a Docker Engine.
 
-Input: nothing. Output: the median. The death is a kill -9 to the container's process; what is told of it is that
-its restart is put off. The engine's own part, from the kill to its notice, is told beside it.
+Input: nothing. Output: the median. The death is a kill -9 of the container's process; the line reports the restart's
+back-off. The engine's own share, from the kill to its notice, is reported next to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GOAL_MILLISECONDS = 50.0
 
 
 def figures(quick: bool) -> list[Figure]:
-    """Every container of a pod dies once, is started again at once, and is measured when it dies again."""
+    """Each container of a pod dies once, is restarted immediately, and is measured when it dies again."""
     names = [f"c{number}" for number in range(4 if quick else 15)]
     with (
         private_docker() as engine,
@@ -64,7 +64,7 @@ def _measured(
 ) -> tuple[float, float]:
     """Milliseconds to the line, and to Docker's notice."""
     process = node.running("many")[name]["State"]["Pid"]
-    time.sleep(0.3)  # the one before is over and done
+    time.sleep(0.3)  # the previous one has been handled
     while not notices.empty():
         notices.get()
     killed = time.monotonic()
@@ -77,11 +77,11 @@ def _measured(
 
 @contextmanager
 def _lines(node: Node) -> Iterator[queue.Queue[tuple[float, str]]]:
-    """What `events -w` prints, each line with the moment at which it could be read."""
+    """The lines of `events -w`, each with the time at which it was readable."""
     found: queue.Queue[tuple[float, str]] = queue.Queue()
     with node.started("events", "-w", "--types", "Warning") as process:
         threading.Thread(target=_read, args=(process, found), daemon=True).start()
-        # It has begun to wait when it has shown what there is: something that it cannot miss is told.
+        # It waits for new events once it has shown the known ones: record one that it cannot miss.
         node.write("bad.yaml", pod("bad", {"name": "app", "image": "none:1", "imagePullPolicy": "Never"}))
         while "ErrImageNeverPull" not in found.get(timeout=20)[1]:
             pass
@@ -96,7 +96,7 @@ def _read(process: subprocess.Popen[bytes], found: queue.Queue[tuple[float, str]
 
 @contextmanager
 def _notices(node: Node) -> Iterator[queue.Queue[float]]:
-    """When Docker told of a death."""
+    """The times of Docker's notices of deaths."""
     found: queue.Queue[float] = queue.Queue()
     stream = node.docker.events(filters={"event": "die"}, decode=True)
 

@@ -1,8 +1,8 @@
-"""What the agent's process holds, by part: mappings of the kernel's account, and packages of Python's.
+"""Memory of the agent's process: by mapping, from the kernel, and by package, from Python.
 
-Input: how thoroughly. Output: figures, for no pods, pods without and pods with an HTTP probe each second; for an
-agent as it is and for one with a device plugin connected, which has loaded gRPC. Next: `mappings` (smaps), `packages`
-(tracemalloc, in an agent of its own: it takes memory itself).
+Input: how thoroughly. Output: figures, for no pods, pods without and pods with an HTTP probe each second; for a
+plain agent and for one with a connected device plugin, which has loaded gRPC. Next: `mappings` (smaps), `packages`
+(tracemalloc, in an agent of its own, because it takes memory itself).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from tests.support.sample_plugin import sample_plugin
 
 EACH_SECOND = {"livenessProbe": {"httpGet": {"path": "/ok", "port": 8080}, "periodSeconds": 1, "failureThreshold": 3}}
 TOLD_MIB = 0.5
-"""A package with less is one of the rest."""
+"""Smaller packages are added up as the rest."""
 PLUGIN = ", a plugin connected"
 TRACED = Path(__file__).with_name("traced.py")
-"""Run as a file: as a module it would load this package, and all that this package needs."""
+"""Run as a file: as a module it would load this package and its imports."""
 RESOURCE = "bench.example/device"
 
 
 class Case(NamedTuple):
-    """Pods that run meanwhile."""
+    """The pods that run during a measurement."""
 
     pods: int
     probe: str
@@ -47,12 +47,12 @@ class Case(NamedTuple):
         return MEMORY_GOALS.get(f"{self.pods}:{self.probe}")
 
     def fields(self, _: int) -> dict[str, Any]:
-        """Of a pod's container."""
+        """Fields of a pod's container."""
         return {} if self.probe == "none" else EACH_SECOND
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """An agent as it is, one with tracemalloc, one with gRPC: last, for an agent that has met a plugin looks for it."""
+    """A plain agent, one with tracemalloc, and last one with gRPC, because an agent keeps searching a known plugin."""
     pods = 5 if options.quick else 30
     cases = Case(0, "none"), Case(pods, "none"), Case(pods, "http")
     with running(in_network=True) as agent:
@@ -68,7 +68,7 @@ def _held(agent: Agent, cases: Sequence[Case], options: argparse.Namespace, what
     found: list[Figure] = []
     for case in cases:
         _say(f"{case.name}{what}")
-        with _at_work(agent, case, options):
+        with _running(agent, case, options):
             found += _figures(agent, case, what)
     return found
 
@@ -96,11 +96,11 @@ def _figures(agent: Agent, case: Case, what: str) -> list[Figure]:
 
 
 def _traced(agent: Agent, case: Case, options: argparse.Namespace) -> list[Figure]:
-    """By package, as it is and with gRPC."""
+    """By package, without and with gRPC."""
     path = agent.folder / "traced"
     agent.restart(("-P", str(TRACED), str(path)))
     found: list[Figure] = []
-    with _at_work(agent, case, options):
+    with _running(agent, case, options):
         for what in ("", PLUGIN):
             _say(f"by package, {case.name}{what}")
             with plugin(agent) if what else nullcontext():
@@ -116,8 +116,8 @@ def _by_package(held: dict[str, float], what: str) -> list[Figure]:
 
 
 @contextmanager
-def _at_work(agent: Agent, case: Case, options: argparse.Namespace) -> Iterator[None]:
-    """Its pods run, and what their start left to do is done."""
+def _running(agent: Agent, case: Case, options: argparse.Namespace) -> Iterator[None]:
+    """Start the pods and wait until the work of their start is done."""
     with serving.served(agent, case.pods, case.fields):
         time.sleep(SETTLE_SECONDS if options.quick else 4 * SETTLE_SECONDS)
         yield
@@ -125,7 +125,7 @@ def _at_work(agent: Agent, case: Case, options: argparse.Namespace) -> Iterator[
 
 @contextmanager
 def plugin(agent: Agent) -> Iterator[None]:
-    """A device plugin is connected within, so that the agent serves and calls by gRPC."""
+    """Connect a device plugin, so that the agent uses gRPC."""
     folder = agent.state / "kubelet" / "device-plugins"
     scratch.wait_until((folder / "kubelet.sock").exists, "the socket of device plugins")
     with sample_plugin("--resource", RESOURCE, folder=folder) as connected:

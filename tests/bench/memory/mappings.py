@@ -1,4 +1,4 @@
-"""What the kernel counts as a process's memory, by the kind of mapping.
+"""A process's memory as the kernel counts it, by kind of mapping.
 
 Input: `/proc/<pid>/smaps`. Output: resident and proportional sizes (PSS: a shared page counts as its share) by
 kind and by file. Source: proc(5).
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
 
 def of(pid: int) -> list[Mapping]:
-    """All mappings of a process. FileNotFoundError or ProcessLookupError if there is none."""
+    """All mappings of a process. Raises FileNotFoundError or ProcessLookupError if there is none."""
     return parsed(Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8", errors="replace").splitlines())
 
 
@@ -56,12 +56,12 @@ def parsed(lines: Iterable[str]) -> list[Mapping]:
 
 
 def resident_mib(mappings: Sequence[Mapping]) -> float:
-    """Of all of them."""
+    """Resident memory of all mappings."""
     return sum(one.rss for one in mappings) / _KIB_A_MIB
 
 
 def by_kind(mappings: Sequence[Mapping]) -> dict[str, Held]:
-    """Each of KINDS, in that order."""
+    """Sizes of each of KINDS, in this order."""
     programs = {one.path for one in mappings if one.executable and one.path.startswith("/")}
     rss: Counter[str] = Counter()
     pss: Counter[str] = Counter()
@@ -81,7 +81,7 @@ def _kind(path: str, programs: set[str]) -> str:
 
 
 def largest(mappings: Sequence[Mapping]) -> str:
-    """The files with most resident memory, in one line."""
+    """The files with the most resident memory, in one line."""
     found: Counter[str] = Counter()
     for one in mappings:
         if one.path.startswith("/"):

@@ -15,21 +15,21 @@ from tests.support import scratch
 
 IMPORTER, STANDARD, GENERATED = "Python's importer", "the standard library", "generated code"
 OWN = ("chronolet",)
-"""Packages whose sub-packages are told one by one."""
+"""Packages whose sub-packages are listed individually."""
 _BYTES_A_MIB = 1 << 20
 
 
 def snapshot(path: Path) -> Snapshot:
-    """Asked for now. TimeoutError if the agent does not answer."""
-    asked, written = (path.with_name(f"{path.name}.{ending}") for ending in ("asked", "json"))
-    asked.touch()
-    scratch.wait_until(lambda: not asked.exists(), f"a snapshot in {written}", 60)
+    """Request a snapshot. Raises TimeoutError if the agent does not answer."""
+    request, written = (path.with_name(f"{path.name}.{ending}") for ending in ("asked", "json"))
+    request.touch()
+    scratch.wait_until(lambda: not request.exists(), f"a snapshot in {written}", 60)
     return msgspec.json.decode(written.read_bytes(), type=Snapshot)
 
 
 def held(found: Snapshot) -> dict[str, float]:
-    """By package. What the importer holds belongs to the files it has loaded, by the size of their code; some of that
-    is not needed any more once a module has been run, so it may be more than the importer still holds.
+    """MiB by package. The importer's memory is attributed to the files that it has loaded, by the size of their code;
+    some of that code is freed once a module has run, so the sum may exceed the importer's memory.
     """
     totals: Counter[str] = Counter()
     for name, size in found.allocated.items():
@@ -43,7 +43,7 @@ def held(found: Snapshot) -> dict[str, float]:
 
 
 def package(name: str) -> str:
-    """Of a file name, as a code object has it."""
+    """The package of a code object's file name."""
     if name.startswith("<frozen importlib"):
         return IMPORTER
     if name.startswith("<"):
@@ -56,6 +56,6 @@ def package(name: str) -> str:
 
 
 def _top(parts: tuple[str, ...]) -> str:
-    """Of a path below the folder that packages lie in."""
+    """The package of a path below a folder of packages."""
     deep = 2 if parts[0] in OWN and len(parts) > 2 else 1
     return ".".join(parts[:deep]).removesuffix(".py")

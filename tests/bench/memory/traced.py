@@ -1,12 +1,12 @@
-"""`chronolet` with tracemalloc, which says on request what each file's code has allocated.
+"""`chronolet` with tracemalloc, which reports on request what each file's code has allocated.
 
     python -P tests/bench/memory/traced.py PATH ARGUMENT...
 
-Input: a path, chronolet's own arguments; a file `<PATH>.asked`. Output: `<PATH>.json` (`Snapshot`), whole or not
-at all; then `<PATH>.asked` is gone. Next: `packages`, which asks and reads.
+Input: a path, chronolet's own arguments; a file `<PATH>.asked`. Output: `<PATH>.json` (`Snapshot`), written
+atomically; then `<PATH>.asked` is removed. Next: `packages`, which requests and reads it.
 
-What importing a module leaves in memory is first of all its code, which tracemalloc ascribes to Python's importer. So
-each file's code is measured as it is loaded. What was imported before this module is not seen.
+The memory that an import leaves is mostly code, which tracemalloc attributes to Python's importer. So each file's code
+is measured when it is loaded. Earlier imports are not seen.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ PERIOD_SECONDS = 0.2
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes by file name: what is allocated now, and what loading each file's code took."""
+    """Bytes by file name: allocated now, and taken by loading each file's code."""
 
     allocated: dict[str, int]
     code: dict[str, int]
 
 
-class Asked(threading.Thread):
-    """Writes a snapshot whenever it is asked to."""
+class SnapshotThread(threading.Thread):
+    """Writes a snapshot for each request."""
 
     def __init__(self, path: Path, code: dict[str, int]) -> None:
         super().__init__(name="traced", daemon=True)
@@ -42,12 +42,12 @@ class Asked(threading.Thread):
         self._code = code
 
     def run(self) -> None:
-        asked = self._path.with_name(f"{self._path.name}.asked")
+        request = self._path.with_name(f"{self._path.name}.asked")
         while True:
             time.sleep(PERIOD_SECONDS)
-            if asked.exists():
+            if request.exists():
                 self._write()
-                asked.unlink()
+                request.unlink()
 
     def _write(self) -> None:
         allocated: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Asked(threading.Thread):
 
 
 def measured() -> dict[str, int]:
-    """Filled as modules are imported from now on."""
+    """A mapping that is filled as modules are imported from now on."""
     found: dict[str, int] = {}
     load = SourceFileLoader.get_code
 
@@ -75,6 +75,6 @@ def measured() -> dict[str, int]:
 
 if __name__ == "__main__":
     tracemalloc.start()
-    Asked(Path(sys.argv[1]), measured()).start()
+    SnapshotThread(Path(sys.argv[1]), measured()).start()
     sys.argv = ["chronolet", *sys.argv[2:]]
     runpy.run_module("chronolet.cli", run_name="__main__")

@@ -1,10 +1,9 @@
 """The agent as a whole: pods from a folder of manifests on a real Docker Engine, measured from outside.
 
-Input: how thoroughly, and which parts. Output: what `agent_bench` finds, beside the goals and what bare Docker
-calls take in the same run, made before and after each test. The engine and the agent's Redis are its own; the agent
-hosts all kinds of actors and runs in its engine's network, as on any host, so that it reaches its pods. Next: `agent`
-(what is measured), `parts` (each a row or some), `profile` (what explains a missed goal), `traced` (where one start
-spent its time).
+Input: how thoroughly, and which parts. Output: results of `agent_bench`, next to the goals and the times of bare Docker
+calls in the same run, made before and after each test. Engine and Redis are private; the agent hosts all kinds of
+actors and runs in its engine's network, as on any host, so that it reaches its pods. Next: `agent` (the measured
+agent), `parts` (the rows), `profile` (explains a missed goal), `traced` (shows where one start spent its time).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from tests.support import scratch
 from tests.support.ports import free_port
 
 SETTLE_SECONDS = 3.0
-"""After so long an agent's start is over."""
+"""Seconds after which an agent's start is complete."""
 
 Part = Callable[[Agent, Bare, argparse.Namespace], list[Figure]]
 
@@ -47,15 +46,14 @@ PARTS: dict[str, Part] = {
     "churn": lambda agent, _, given: churn.figures(agent, given.churn or (30 if given.quick else 180)),
     "log": lambda agent, _, given: parts.comeback_of_many(agent, *((50_000, 1) if given.quick else (1_000_000, 3))),
 }
-"""By the harness's own names; `log` is e with a long log, `110` as many pods as the kubelet takes, `power` as many
-after a power cut. In this order.
-"""
+"""The parts by the harness's names, in this order; `log` is e with a long log, `110` the kubelet's default number of
+pods, `power` as many after a power cut."""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Every part's figures, or those of the parts asked for."""
+    """The figures of all or the selected parts."""
     os.environ["PYTHONUNBUFFERED"] = "1"
-    # Spans are asked for at the agent's pages.
+    # The trace reads spans from the agent's pages.
     with running(in_network=True, port=free_port() if options.trace else 0) as agent:
         bare = warmed_up(agent.docker.host)
         found: list[Figure] = []
@@ -67,7 +65,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def _traced(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:
-    """A part's figures; if wanted, after the trace of the last start among those that it measured."""
+    """A part's figures; on request, print the trace of its last start."""
     before = traced.end_of_log(agent) if options.trace else START
     found = _explained(name, part, agent, bare, options)
     if options.trace and (text := traced.last_start(agent, before)):
@@ -76,7 +74,7 @@ def _traced(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.N
 
 
 def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:
-    """A part's figures; if one misses its goal and profiles are wanted, the part runs again in a sampled agent."""
+    """A part's figures; if one misses its goal and profiles are requested, the part runs again in a sampled agent."""
     found = attempted(lambda: part(agent, bare, options))
     if not options.profile or all(figure.met is not False for figure in found):
         return found
@@ -86,20 +84,20 @@ def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argpars
     agent.restart(("-m", "tests.bench.pods.sampled", str(begun)))
     scratch.wait_until(lambda: profile.has_samples(begun), "the first samples")
     time.sleep(SETTLE_SECONDS)
-    profile.begin(options.profile, name)  # anew: a part that starts the agent does so itself
+    profile.begin(options.profile, name)  # again, because a part that starts the agent does so itself
     attempted(lambda: part(agent, bare, options))
     agent.restart()
-    said = profile.summary(begun, store.scan(before))
+    profile_line = profile.summary(begun, store.scan(before))
     store.close()
-    return [_noted(figure, said) if figure.met is False else figure for figure in found]
+    return [_noted(figure, profile_line) if figure.met is False else figure for figure in found]
 
 
-def _noted(figure: Figure, said: str) -> Figure:
-    return msgspec.structs.replace(figure, note="; ".join(filter(None, (figure.note, said))))
+def _noted(figure: Figure, profile_line: str) -> Figure:
+    return msgspec.structs.replace(figure, note="; ".join(filter(None, (figure.note, profile_line))))
 
 
 def attempted(part: Callable[[], list[Figure]]) -> list[Figure]:
-    """A part that fails is a row that says so; the others are measured all the same."""
+    """The part's figures; if it fails, a row that reports this, so that the others are still measured."""
     try:
         return part()
     except (TimeoutError, AssertionError, KeyError, StatisticsError, subprocess.CalledProcessError) as error:

@@ -1,6 +1,6 @@
-"""The agent under measurement, as an operator would start it, with all it owns below one folder.
+"""The measured agent, started as by an operator, with all its files below one folder.
 
-Input: an engine. Output: an `Agent` to be started, killed and measured by `agent_bench`. Next: `parts`.
+Input: an engine. Output: an `Agent` that `agent_bench` starts, kills and measures. Next: `parts`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench.child import REPOSITORY
+from tests.bench.kernel.child import REPOSITORY
 from tests.support import scratch
 from tests.support.docker import PrivateDocker, private_docker
 from tests.support.images import BUSYBOX
 
 NODE = "bench"
 CHRONOLET = ("-m", "chronolet.cli")
-"""What Python runs as the agent: a module or a file that takes chronolet's arguments after its own."""
+"""Python's arguments that run the agent: a module or a file that takes chronolet's arguments after its own."""
 HARNESS = Path(__file__).parent.with_name("agent_bench.py")
 
 
 class AnyAgent:
-    """An agent that runs the pods of a folder of manifests on an engine, as `agent_bench` starts, kills and measures
-    it. `start_command` starts it in the background and writes its pids to `pidfile`.
+    """An agent that runs the pods of a folder of manifests on an engine, with the interface that `agent_bench` needs.
+    `start_command` starts it in the background and writes its pids to `pidfile`.
     """
 
     start_command: str
@@ -41,25 +41,25 @@ class AnyAgent:
         self.manifests.mkdir()
 
     def start(self) -> None:
-        """By its command. CalledProcessError if that fails."""
+        """Start it by its command. Raises CalledProcessError if that fails."""
         subprocess.run(["bash", "-c", self.start_command], check=True, cwd=REPOSITORY)
 
     def kill(self) -> None:
-        """kill -9 of the agent; what it has started lives on."""
+        """Kill the agent with SIGKILL; its child processes continue."""
         scratch.kill(self.pids())
 
     def pids(self) -> list[int]:
-        """Those of its file that live."""
+        """The running pids of its file."""
         if not self.pidfile.exists():
             return []
         return [int(word) for word in self.pidfile.read_text().split() if scratch.start_time(int(word))]
 
     def counted(self) -> list[str]:
-        """The harness's options that name what else counts as the agent where CPU and memory are measured."""
+        """Options of the harness for further processes that count as the agent when CPU and memory are measured."""
         raise NotImplementedError
 
     def measure(self, tests: str, *options: str) -> dict[str, Any]:
-        """Run tests of `agent_bench`: what it found."""
+        """Run tests of `agent_bench`; returns its results."""
         out = self.folder / f"{tests}.json"
         values = {
             "tests": tests,
@@ -78,11 +78,11 @@ class AnyAgent:
         return found
 
     def destroy(self) -> None:
-        """All processes that name its folder."""
+        """Kill all processes that name its folder."""
         scratch.kill(scratch.pids_naming(f"{self.folder}/"))
 
     def _containerd(self) -> int:
-        """The engine's own: by its name alone the harness would count those of other engines, too."""
+        """The engine's containerd: by name alone the harness would count those of other engines, too."""
         return next(
             pid
             for pid in scratch.children(self.docker.pid)
@@ -94,7 +94,7 @@ class Agent(AnyAgent):
     """`chronolet run`."""
 
     def __init__(self, folder: Path, docker: PrivateDocker, *, in_network: bool = False, port: int = 0) -> None:
-        """`in_network`: in Docker's own network, where it reaches the addresses of pods. `port`: of its HTTP pages."""
+        """`in_network`: in Docker's network, where it reaches the addresses of pods. `port`: of its HTTP pages."""
         super().__init__(folder, docker)
         self._in_network = in_network
         self.port = port
@@ -113,7 +113,7 @@ class Agent(AnyAgent):
 
     @property
     def url(self) -> str:
-        """Of its redis-server."""
+        """The URL of its redis-server."""
         return f"unix://{self._socket}"
 
     @property
@@ -121,13 +121,13 @@ class Agent(AnyAgent):
         return self.state / "redis/redis.sock"
 
     def restart(self, program: Sequence[str] = CHRONOLET) -> None:
-        """Kill and start it again; from now on, whoever starts it, Python runs this with these arguments."""
+        """Kill and restart it; from now on each start runs Python with these arguments."""
         self.kill()
         self.start_command = self._start_command(program)
         self.start()
 
     def redis(self) -> list[int]:
-        """The redis-server it has started."""
+        """The pids of the redis-server that it has started."""
         named = scratch.pids_naming(f"{self.folder}/")
         return [pid for pid in named if "redis-server" in Path(f"/proc/{pid}/comm").read_text()]
 
@@ -135,11 +135,11 @@ class Agent(AnyAgent):
         return [word for pid in self.redis() for word in ("--agent-pid", str(pid))]
 
     def in_its_network(self, command: Sequence[str]) -> Sequence[str]:
-        """The command, run where it reaches the agent's pages."""
+        """The command, run in the network of the agent's pages."""
         return self.docker.namespace.command(*command) if self._in_network else command
 
     def _start_command(self, program: Sequence[str]) -> str:
-        """In the background, in a session of its own, its pid in the file: `agent_bench` starts it again by this."""
+        """Starts it in the background, in its own session, with its pid in the file; `agent_bench` uses it, too."""
         words = [
             *(sys.executable, *program, "run", "--port", str(self.port), "--hostname-override", NODE),
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),
@@ -151,14 +151,14 @@ class Agent(AnyAgent):
 
 @contextmanager
 def running(*, in_network: bool = False, port: int = 0) -> Iterator[Agent]:
-    """An engine with the local images, and an agent on it; both gone at the end, whatever happened."""
+    """Run an engine with the local images, and an agent on it; both are removed afterwards."""
     with private_docker() as docker, on(docker, docker.folder / "agent", in_network=in_network, port=port) as agent:
         yield agent
 
 
 @contextmanager
 def on(docker: PrivateDocker, folder: Path, *, in_network: bool = False, port: int = 0) -> Iterator[Agent]:
-    """An agent at work on an engine; it is gone at the end."""
+    """Run an agent on an engine; it is removed afterwards."""
     folder.mkdir()
     agent = Agent(folder, docker, in_network=in_network, port=port)
     try:

@@ -1,9 +1,9 @@
 """Row c: from a broken container to the next one, by a liveness probe each second that stops it at its first failure.
 
-Input: an agent, bare calls, how many breaks of each kind. Output: figures, each kind's by itself. Next: `pods`.
+Input: an agent, bare calls, the number of breaks of each kind. Output: figures by kind. Next: `pods`.
 
-The harness breaks containers at random times, so half a second of the time from the break is the wait for the next
-probe. The time from the failing probe's start is read in the agent's log (`steps`); a bare client's is that of a stop
+The harness breaks containers at random times, so on average half a second after the break is the wait for the next
+probe. The time from the failing probe's start is read from the agent's log (`steps`); a bare client's is that of a stop
 with the same grace period, a creation and a start.
 """
 
@@ -21,9 +21,9 @@ from tests.bench.pods.agent import NODE, Agent
 
 KINDS = ("exec", "http")
 TURN = 10
-"""Containers that are probed at a time: those of forty would load the machine."""
+"""Number of containers probed concurrently: forty would load the machine."""
 GRACE_SECONDS = 5
-"""Of the harness's pods."""
+"""The prefix of the harness's pods."""
 
 
 class Goals(NamedTuple):
@@ -38,7 +38,7 @@ FROM_BREAK = Goals(0.65, 1.15)
 
 
 class Broken(NamedTuple):
-    """What was found of one kind: seconds from the break, the steps of each restart, restarts of healthy containers."""
+    """Results of one kind: seconds from the break, the steps of each restart, restarts of healthy containers."""
 
     from_break: list[float]
     steps: list[steps.Steps]
@@ -46,14 +46,14 @@ class Broken(NamedTuple):
 
 
 def figures(agent: Agent, bare: Bare, breaks: int) -> list[Figure]:
-    """Some breaks of one kind, then of the other, and again; bare calls before and after all of them."""
+    """Alternate breaks of both kinds; bare calls before and after all of them."""
     bares = _bare(bare, breaks)
     found = {kind: Broken([], [], 0) for kind in KINDS}
     for left in range(breaks, 0, -TURN):
         for kind in KINDS:
             found[kind] = _joined(found[kind], _broken(agent, kind, min(left, TURN)))
     bares += _bare(bare, breaks)
-    return [figure for kind, one in found.items() for figure in told(kind, one, bares, breaks)]
+    return [figure for kind, one in found.items() for figure in figures_of(kind, one, bares, breaks)]
 
 
 def _bare(bare: Bare, breaks: int) -> list[float]:
@@ -77,13 +77,13 @@ def _joined(one: Broken, other: Broken) -> Broken:
     return Broken(one.from_break + other.from_break, one.steps + other.steps, one.unexpected + other.unexpected)
 
 
-def told(kind: str, found: Broken, bares: list[float], breaks: int) -> list[Figure]:
-    """The figures of a kind. AssertionError if no container was started for its probe.
+def figures_of(kind: str, found: Broken, bares: list[float], breaks: int) -> list[Figure]:
+    """The figures of a kind. Raises AssertionError if no container was restarted for its probe.
 
-    On a machine that is short of something the agent holds back stops, and the harness does not wait for those.
+    On a machine with a shortage the agent holds back stops, and the harness does not wait for these.
     """
-    assert found.from_break, f"no container was started again after a break: {kind}"
-    assert found.steps, f"no restart for a failed probe is in the log: {kind}"
+    assert found.from_break, f"no container was restarted after a break: {kind}"
+    assert found.steps, f"the log has no restart for a failed probe: {kind}"
     spent = [sum(one) / 1000 for one in found.steps]
     medians = ", ".join(f"{name} {value}" for name, value in steps.medians(found.steps)._asdict().items())
     counted = f"{len(found.from_break)} of {breaks} breaks ended within a minute, {found.unexpected} other restarts"
@@ -91,10 +91,10 @@ def told(kind: str, found: Broken, bares: list[float], breaks: int) -> list[Figu
     return [
         Figure(
             name=f"c. {kind}, failing probe to new start, median",
-            **_beside(spent, bares, 50, goals.median),
+            **_next_to_bare(spent, bares, 50, goals.median),
             note=f"{len(spent)} restarts; medians in ms, by the log and Docker's clock: {medians}",
         ),
-        Figure(name=f"c. {kind}, failing probe to new start, p99", **_beside(spent, bares, 99, goals.p99)),
+        Figure(name=f"c. {kind}, failing probe to new start, p99", **_next_to_bare(spent, bares, 99, goals.p99)),
         Figure(
             name=f"c. {kind}, break to new start, median",
             ours=statistics.median(found.from_break),
@@ -108,8 +108,8 @@ def told(kind: str, found: Broken, bares: list[float], breaks: int) -> list[Figu
     ]
 
 
-def _beside(spent: list[float], bares: list[float], percent: int, goal: float) -> dict[str, Any]:
-    """A percentile of both; the goal is for ours alone."""
+def _next_to_bare(spent: list[float], bares: list[float], percent: int, goal: float) -> dict[str, Any]:
+    """A percentile of both; the goal is for our time alone."""
     return {
         "ours": pct(spent, percent),
         "unit": "s",

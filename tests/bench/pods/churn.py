@@ -1,7 +1,7 @@
-"""Churn: pods come and go, round after round; what the agent and its Redis hold must not grow with those that are gone.
+"""Churn: pods start and end, round after round; resources of the agent and its Redis must not grow with ended pods.
 
-Input: an agent, for how long. Output: figures: pods that went through, threads and files at the end beside those
-after the warm-up, what was left behind. Next: `pods`; `tests/e2e/test_churn.py`, which has the same loop in a hurry.
+Input: an agent, a duration. Output: figures: the number of pods, threads and files at the end next to those after the
+warm-up, and leftovers. Next: `pods`; `tests/e2e/test_churn.py`, which runs the same loop in less time.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ LOOKS = 10
 LAST_LINES = 40
 THREAD_SLACK, FILE_SLACK, MIB_SLACK = 2, 4, 2
 PACE = 560 / 180
-"""Pods a second, at least."""
+"""Minimum of pods per second."""
 
 SLEEPS = "trap 'exit 0' TERM; sleep 1000000 & wait"
 WORDS = {"ends": "exit 0", "crashes": "sleep 0.1; exit 3"}
 
 
 class Held(NamedTuple):
-    """What two processes hold while nothing runs."""
+    """Resources of two processes while nothing runs."""
 
     agent_threads: int
     agent_files: int
@@ -48,20 +48,20 @@ class Held(NamedTuple):
 
 
 class Churned(NamedTuple):
-    """What a churn found."""
+    """Results of a churn."""
 
     pods: int
     rounds: int
     warm: Held
-    """The most after any of the rounds that warmed up."""
+    """The maximum after the rounds of the warm-up."""
     end: Held
-    """The most after any of as many rounds at the end."""
+    """The maximum after as many rounds at the end."""
     left: list[str]
-    """Containers, mounts, files and keys that were not there after the warm-up."""
+    """Containers, mounts, files and keys that did not exist after the warm-up."""
 
 
 def figures(agent: Agent, seconds: float) -> list[Figure]:
-    """One churn, told. The memory of Redis has no goal: it grows with the log, up to the log's bound."""
+    """The figures of one churn. The memory of Redis has no goal: it grows with the log, up to the log's bound."""
     found = churn(agent, seconds)
     warm, end = found.warm, found.end
     return [
@@ -89,10 +89,10 @@ def _grown(what: str, unit: str, warm: float, end: float, slack: float | None) -
 
 
 def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> Churned:
-    """Rounds until the time is over, the warm-up not counted."""
+    """Run rounds until the time is over, not counting the warm-up."""
     rounds = Rounds(agent)
-    # The first pods are many: connections to the engine are kept, as many as were ever needed at once. And they stay
-    # until they were listed: what looks at them is made only then, and kept.
+    # Begin with many pods: connections to the engine are kept, as many as were ever used concurrently. The pods stay
+    # until they were listed: the threads that inspect them are created only then, and kept.
     warm = [rounds.one(WARM_UP_PODS, STEADY_SECONDS + 1), *(rounds.one() for _ in range(WARM_UP_ROUNDS - 1))]
     before = set(leavings(agent))
     deadline = time.monotonic() + seconds
@@ -104,7 +104,7 @@ def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> C
 
 
 class Rounds:
-    """Each round pods come, do what their kind does, and go: long-lived, ending, crashing, one without an image."""
+    """Each round starts and removes pods of several kinds: long-lived, ending, crashing, one without an image."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -115,7 +115,7 @@ class Rounds:
         self.pods = 0
 
     def one(self, pods: int = PODS, stay_seconds: float = 0.0) -> Held:
-        """A round, whose pods stay for a while; what is held when all of them have gone."""
+        """Run a round, whose pods stay for a while; returns the resources held after their end."""
         self.number += 1
         names = {f"churn-{self.number}-{index}": _kind(index) for index in range(pods)}
         for name, kind in names.items():
@@ -134,13 +134,13 @@ class Rounds:
         return held(self._agent)
 
     def _wait_for_the_end(self) -> None:
-        """Of all containers. What stays is named, with the agent's last lines: both are gone after the test."""
+        """Wait for the end of all containers. An error names those that stay, with the agent's last lines."""
         try:
             scratch.wait_until(lambda: not containers(self._agent, everyone=True), "the end of all containers", 60)
         except TimeoutError as error:
             left = [(one["Names"], one["State"], one["Status"]) for one in containers(self._agent, everyone=True)]
-            said = self._agent.log.read_text(errors="replace").splitlines()[-LAST_LINES:]
-            raise TimeoutError("\n".join([f"{error}; left in round {self.number}: {left}", *said])) from error
+            lines = self._agent.log.read_text(errors="replace").splitlines()[-LAST_LINES:]
+            raise TimeoutError("\n".join([f"{error}; left in round {self.number}: {left}", *lines])) from error
 
     def _write(self, name: str, kind: str) -> None:
         staged = self._stage / name
@@ -151,7 +151,7 @@ class Rounds:
         return self._apps().keys() >= set(names)
 
     def _apps(self) -> dict[str, str]:
-        """The running app containers' ids by their pods' names."""
+        """The ids of running app containers by pod name."""
         return {
             one["Labels"][labels.POD_NAME]: one["Id"]
             for one in containers(self._agent)
@@ -181,16 +181,16 @@ def _manifest(name: str, kind: str) -> dict[str, Any]:
 
 
 def containers(agent: Agent, *, everyone: bool = False) -> list[dict[str, Any]]:
-    """The agent's running containers; with `everyone` the dead ones, too."""
+    """The agent's running containers; with `everyone` also the dead ones."""
     found: list[dict[str, Any]] = Docker(agent.docker.host.removeprefix("unix://")).ps(all=everyone)
     return [one for one in found if one["Labels"].get(labels.NODE) == NODE]
 
 
-# -- what is held ------------------------------------------------------------------------------------------------------
+# -- resources ---------------------------------------------------------------------------------------------------------
 
 
 def held(agent: Agent) -> Held:
-    """The least of some looks within a second: threads that are just ending are not held."""
+    """The minimum of several samples within a second, which excludes threads that are just ending."""
     looks = []
     for _ in range(LOOKS):
         looks.append(_look(agent.pid, agent.redis()[0]))
@@ -220,7 +220,7 @@ def _most(looks: list[Held]) -> Held:
 
 
 def leavings(agent: Agent) -> Iterator[str]:
-    """What pods may leave behind: containers, volumes, mounts, the state folder's entries, Redis's keys."""
+    """Objects that pods may leave behind: containers, volumes, mounts, entries of the state folder, keys of Redis."""
     yield from (f"container {one['Names']}" for one in containers(agent, everyone=True))
     for pid in (agent.pid, agent.docker.pid):
         for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
@@ -231,7 +231,7 @@ def leavings(agent: Agent) -> Iterator[str]:
             yield f"file {path}"
     client = redis.Redis.from_url(agent.url)
     try:
-        # Snapshots come in their own time, one for each shard.
+        # Snapshots are written at other times, one for each shard.
         yield from (f"key {key.decode()}" for key in client.scan_iter() if b":snapshot:" not in key)
     finally:
         client.close()

@@ -1,6 +1,6 @@
-"""As many pods as a kubelet takes by default: their start, their steady state, the agent's restart beside them.
+"""The kubelet's default number of pods: their start, their steady state, and the agent's restart.
 
-Input: an agent, bare calls. Output: figures; the goals are those of fewer pods. Next: `pods`.
+Input: an agent, bare calls. Output: figures with the goals of fewer pods. Next: `pods`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.bench.pods.agent import Agent
 
 
 def figures(agent: Agent, bare: Bare, pods: int, *, quick: bool) -> list[Figure]:
-    """Each by a test of the harness, which starts and removes its own pods."""
+    """Run tests of the harness, each of which starts and removes its own pods."""
     reps = 1 if quick else 3
     return [
         *parts.batch(agent, bare, (pods,)),

@@ -1,4 +1,4 @@
-"""What the tests of `agent_bench` find, as figures beside their goals: the table's rows without probes.
+"""Results of the tests of `agent_bench`, as figures next to their goals: the table's rows without probes.
 
 Input: an agent, bare calls to compare with. Output: figures. Next: `pods`, which runs the parts.
 """
@@ -12,27 +12,28 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from chronolet.kernel.storage.redis.store import RedisStore
-from chronolet.node.kinds import SHARDS
+from chronolet.node.composition.kinds import SHARDS
 from chronolet_schemas import codec, pleg, registry
 from chronolet_schemas.envelope import START, Position, Record
 from chronolet_schemas.keys import shard_for, shards_of
 from tests.bench.bare_docker import MANY_WORKERS, WORKERS, Bare
-from tests.bench.child import Writer
 from tests.bench.figures import Figure
+from tests.bench.kernel.child import Writer
 from tests.bench.pods.agent import NODE, Agent
 from tests.support import scratch
 
 CPU_GOALS = {"0:none": 0.4, "30:none": 0.6, "30:http": 2.0, "30:exec": 4.5, "60:none": 2.0, "60:http": 4.5}
 MEMORY_GOALS = {"0:none": 85.0, "30:none": 90.0, "30:http": 95.0, "60:none": 110.0}
-"""By pods and their probe; the memory is that of agent and Redis, with gRPC where a plugin is connected."""
+"""By number of pods and probe; memory of agent and Redis, with gRPC if a plugin is connected."""
 COMEBACK_GOALS = {30: 0.8, 110: 1.0}
 ALONE_GOAL = 1.05
 STOP_GOAL = 0.9
-"""Of the kubelet's time, which makes the same calls as a bare client, one after the other."""
+"""In relation to the kubelet's time, which makes the same calls as a bare client, one after the other."""
 TURN = 5
-"""Pods between two changes from the bare client to the agent and back."""
+"""Number of pods before bare client and agent alternate."""
 FIRST_GOAL, MEDIAN_GOAL, LAST_GOAL, REMOVAL_GOAL = 1.5, 0.6, 1.1, 1.0
-"""Of the first start to one pod alone, of the median to the last, of the last and of the removal to bare calls."""
+"""Goals for the first start in relation to one pod alone, the median to the last, the last and the removal to bare
+calls."""
 MOST_FOR_ONE_WORKER = 30
 ENDING_GOAL = 0.5
 REST_SECONDS = 2.0
@@ -41,11 +42,13 @@ REST_SECONDS = 2.0
 def single(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
     """One pod's start and removal."""
     starts, stops, bare_starts, bare_stops = [], [], [], []
-    # By turns: the machine's speed drifts by more than what is to be seen here.
+    # Alternately: the machine's speed drifts by more than the differences measured here.
     for left in range(reps, 0, -TURN):
         turn = min(left, TURN)
         for _ in range(turn):
-            time.sleep(REST_SECONDS)  # in the rhythm of `agent_bench`: an engine that has just made one is quicker
+            time.sleep(
+                REST_SECONDS
+            )  # with the pauses of `agent_bench`: an engine that has just created a pod is faster
             bare_starts.append(bare.one())
             time.sleep(REST_SECONDS)
             bare_stops.append(bare.stop_one())
@@ -67,13 +70,13 @@ def single(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
 
 
 def value(found: dict[str, Any], name: str) -> float:
-    """A value that was measured; infinite where nothing ever happened."""
+    """A measured value; infinite if nothing happened."""
     value = found.get(name)
     return math.inf if value is None else float(value)
 
 
 def timed(name: str, ours: float, reference: float, goal: float | None = None) -> Figure:
-    """A time beside that of bare calls; the goal is for their ratio."""
+    """A time next to that of bare calls; the goal is for their ratio."""
     return Figure(name=name, ours=ours, unit="s", reference=reference, reference_name="s by bare calls", goal=goal)
 
 
@@ -100,7 +103,7 @@ def restart(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
 def batch(
     agent: Agent, bare: Bare, counts: Sequence[int], workers: Sequence[int] = (), alone: float | None = None
 ) -> list[Figure]:
-    """Pods at once, and their removal, beside the best of several bare clients and one pod alone (seconds, measured
+    """A batch of pods and its removal, next to the best of several bare clients and to one pod alone (seconds, measured
     here if they are not given).
     """
     if alone is None:
@@ -112,21 +115,21 @@ def batch(
 
 
 class BareBatch(NamedTuple):
-    """Seconds that the best bare client took: to the last start, and until nothing ran any more."""
+    """Seconds of the best bare client: to the last start, and until nothing ran any more."""
 
     started: float
     stopped: float
 
 
 def bare_batch(bare: Bare, count: int, workers: Sequence[int] = ()) -> BareBatch:
-    """Pods at once by bare calls, each number of workers once; without any, those among which the best one is."""
+    """A batch of pods by bare calls, once with each number of workers; by default with the usual numbers."""
     found = []
     for at_a_time in workers or (WORKERS if count <= MOST_FOR_ONE_WORKER else MANY_WORKERS):
         started = bare.batch(count, at_a_time)
         time.sleep(REST_SECONDS)
         found.append(BareBatch(started, bare.stop(at_a_time)))
         bare.remove()
-        time.sleep(3)  # the engine goes on tidying up after the last answer
+        time.sleep(3)  # the engine continues to clean up after the last answer
     return BareBatch(*map(min, zip(*found, strict=True)))
 
 
@@ -157,13 +160,13 @@ def _batched(one: dict[str, Any], alone: float, before: BareBatch, after: BareBa
 
 
 def comeback(agent: Agent, pods: int, reps: int) -> list[Figure]:
-    """The agent killed and started again beside running pods."""
+    """The agent is killed and restarted while pods run."""
     found = agent.measure("e", "--restart-reps", str(reps), "--restart-pods", str(pods))
     return [returned(found, f"e. agent started again to acting, {pods} pods, median", COMEBACK_GOALS.get(pods))]
 
 
 def returned(found: dict[str, Any], name: str, goal: float | None) -> Figure:
-    """What test e found."""
+    """Figures of the results of test e."""
     disturbed = sum(one["disturbed"] for one in found["e_agent_restart"]["reps"])
     return Figure(
         name=name,
@@ -176,7 +179,7 @@ def returned(found: dict[str, Any], name: str, goal: float | None) -> Figure:
 
 
 def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
-    """The same with so many events in the agent's log, and the snapshots that it took of them itself."""
+    """The same with this number of events in the agent's log, and with the snapshots that it took of them."""
     agent.kill()
     store = RedisStore(agent.url, NODE)
     upto = _fill(Writer(store, shard_for("pod", SHARDS["pod"], "default/gone")), events)
@@ -190,16 +193,16 @@ def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
 
     scratch.wait_until(snapshots_taken, f"the snapshots of {len(shards)} shards; see {agent.log}", 300)
     store.close()
-    pods = 2 * reps  # each is killed once: the second time a container is held back by its back-off
+    pods = 2 * reps  # each is killed once: the second time the back-off delays the restart
     found = agent.measure("e", "--restart-reps", str(reps), "--restart-pods", str(pods))
     return [returned(found, f"e. the same, {pods} pods, {events:,} events in the log", 2.0)]
 
 
 def _fill(writer: Writer, events: int) -> Position:
-    """Events about a pod that is gone, which leave nothing behind; the last one's position."""
-    told = pleg.PodUnreadable(pod="default/gone", uid="5c0ffee5", error="again " * 12)
+    """Write events about a removed pod, which change no state; returns the last position."""
+    event = pleg.PodUnreadable(pod="default/gone", uid="5c0ffee5", error="again " * 12)
     name = registry.type_of(pleg.PodUnreadable)
-    record = Record(name, "pod/default/gone", told.subject(), writer.actor, "", codec.encode(told))
+    record = Record(name, "pod/default/gone", event.subject(), writer.actor, "", codec.encode(event))
     at = START
     for _ in range(0, events, 500):
         at = writer.commit([record] * 500).at
@@ -207,7 +210,7 @@ def _fill(writer: Writer, events: int) -> Position:
 
 
 def steady(agent: Agent, counts: Sequence[int], *, quick: bool) -> list[Figure]:
-    """CPU and memory of agent and Redis while nothing happens to so many pods."""
+    """CPU and memory of agent and Redis while nothing happens to the pods."""
     return [
         figure
         for one in measured_steady(agent, [f"{count}:none" for count in counts], quick=quick)
@@ -219,19 +222,19 @@ def steady(agent: Agent, counts: Sequence[int], *, quick: bool) -> list[Figure]:
 
 
 def measured_steady(agent: Agent, configurations: Sequence[str], *options: str, quick: bool) -> list[dict[str, Any]]:
-    """What test d found of each `<pods>:<probe>`."""
+    """Results of test d for each `<pods>:<probe>`."""
     timing = ["--window", "15", "--settle", "5"] if quick else []
     found = agent.measure("d", "--steady", ",".join(configurations), *agent.counted(), *timing, *options)
     return list(found["d_steady"])
 
 
 def configuration(one: dict[str, Any]) -> str:
-    """What test d measured, as it was asked for: `<pods>:<probe>`."""
+    """A configuration of test d: `<pods>:<probe>`."""
     return f"{one['pods']}:{one['probe']}"
 
 
 def cpu(one: dict[str, Any], name: str) -> Figure:
-    """Of agent and Redis; the engine's beside it."""
+    """CPU time of agent and Redis, with the engine's in the note."""
     return Figure(
         name=name,
         ours=one["agent_cpu_s_per_min"],
@@ -242,17 +245,17 @@ def cpu(one: dict[str, Any], name: str) -> Figure:
 
 
 def engine_cpu(one: dict[str, Any]) -> float:
-    """CPU seconds a minute of dockerd and containerd."""
+    """CPU seconds per minute of dockerd and containerd."""
     return float(one["dockerd_cpu_s_per_min"] + one["containerd_cpu_s_per_min"])
 
 
 def memory(one: dict[str, Any], name: str) -> Figure:
-    """Resident, of agent and Redis."""
+    """Resident memory of agent and Redis."""
     return Figure(name=name, ours=one["agent_rss_mib"], unit="MiB", goal=MEMORY_GOALS.get(configuration(one)))
 
 
 class Ending(NamedTuple):
-    """How a container of test g has to end, by the kubelet's rules: seconds after the manifest went, and its exit code.
+    """The required end of a container of test g, by the kubelet's rules: seconds after the removal, and exit code.
 
     preStop counts against the grace period, and at least two seconds remain after it
     (pkg/kubelet/kuberuntime/kuberuntime_container.go, minimumGracePeriodInSeconds).
@@ -276,7 +279,7 @@ ENDINGS = {
 
 
 def termination(agent: Agent) -> list[Figure]:
-    """How far from the time that its grace gives each container ended. The harness's own cases."""
+    """The difference of each container's end from the time that its grace period allows; the harness has the cases."""
     found = agent.measure("g")["g_termination"]
     return [_ended(case, found[case], ending) for case, ending in ENDINGS.items()]
 

@@ -1,10 +1,10 @@
-"""Power-on: every process of a machine full of pods is killed, then its engine and its agent start again.
+"""Power-on: every process of a full machine is killed, then engine and agent start again.
 
-Input: how many pods. Output: a figure: from the agent's start to the last pod's, beside the best bare client that
-makes as many pods on the same engine. Next: `pods`.
+Input: the number of pods. Output: a figure: from the agent's start to the last pod's, next to the best bare client with
+as many pods on the same engine. Next: `pods`.
 
-Engine and agent are this part's own, for the engine's end ends what others watch. The engine starts first and is not
-measured: its containers are dead when the agent meets them.
+Engine and agent are private to this part, because others could not survive the engine's end. The engine starts first
+and is not measured: its containers are dead when the agent starts.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ def figures(pods: int, workers: Sequence[int] = ()) -> list[Figure]:
         began = time.time()
         agent.start()
         scratch.wait_until(lambda: len(apps(agent)) == pods, f"{pods} pods; see {agent.log}", _START_SECONDS)
-        # Ready as soon as it runs: the pods have no readiness probe.
+        # A running pod is ready: the pods have no readiness probe.
         last = max(started_at(agent, app) for app in apps(agent)) - began
     return [parts.timed(f"power-on with {pods} pods, agent's start to the last pod ready", last, best, GOAL)]
 
 
 def cut_power(agent: Agent) -> None:
-    """kill -9 of everything: engine, shims, containers, agent, Redis."""
+    """Kill everything with SIGKILL: engine, shims, containers, agent, Redis."""
     agent.docker.kill9()
     while living := living_of(agent):
         scratch.kill(living)
 
 
 def living_of(agent: Agent) -> list[int]:
-    """Processes of the engine and of all that runs on it, the agent's included."""
+    """The processes of the engine and of all that runs on it, including the agent."""
     inside = [pid for pids in agent.docker.processes().values() for pid in pids]
     return [pid for pid in {*inside, *scratch.pids_naming(f"{agent.docker.folder}/")} if scratch.start_time(pid)]
 
 
 def apps(agent: Agent) -> list[str]:
-    """The ids of running apps: of containers that are no sandboxes."""
+    """The ids of running containers that are no sandboxes."""
     return [one["Id"] for one in containers(agent) if one["Labels"][labels.CONTAINER_NAME] == "app"]
 
 
 def started_at(agent: Agent, container: str) -> float:
-    """Seconds since the epoch, as Docker has it."""
+    """Docker's start time, in seconds since the epoch."""
     found = Docker(agent.docker.host.removeprefix("unix://")).inspect(container)
-    assert found is not None, f"{container} is gone"
+    assert found is not None, f"{container} does not exist"
     return datetime.fromisoformat(found["State"]["StartedAt"]).timestamp()

@@ -1,7 +1,6 @@
-"""What explains a missed goal: the sampled agent's threads and functions, by CPU time and by time stood.
+"""Explains a missed goal: the sampled agent's threads and functions, by CPU time and by waiting time.
 
-Input: the folded stacks that `sampled` wrote. Output: `<PATH>.txt`, tables for people, and a line for the
-figure's note. Next: `pods`.
+Input: the folded stacks of `sampled`. Output: `<PATH>.txt` with tables, and a line for the figure's note. Next: `pods`.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from chronolet_schemas.envelope import Entry, Position
 ROWS = 25
 NOTED = 4
 STANDING = {"MeasureLog", "GuardDisk", "FollowRuntime", "Relist", "WatchFolder", "KeepSecrets"}
-"""Effects that stand by their nature."""
+"""Effects that wait by their nature."""
 
 
 def begin(folder: Path, part: str) -> Path:
-    """The path that a part's samples are written below; what an earlier run left there is gone."""
+    """The path prefix of a part's samples, after removing those of an earlier run."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob(f"{part}-*"):
         path.unlink()
@@ -33,8 +32,8 @@ def has_samples(path: Path) -> bool:
 
 
 def summary(path: Path, entries: Iterable[Entry] = ()) -> str:
-    """Write the tables, with the way from entry to entry of the log; in one line, where they are and what took the most
-    CPU time.
+    """Write the tables, including the times between entries of the log; returns a line with their path and the
+    functions with most CPU time.
     """
     cpu, wall = _read(path, "cpu"), _read(path, "wall")
     text = path.with_suffix(".txt")
@@ -59,7 +58,7 @@ def summary(path: Path, entries: Iterable[Entry] = ()) -> str:
 
 
 def _hops(entries: Iterable[Entry]) -> str:
-    """How long after the entry that caused it each type of entry came: an intent, its effect, and what follows."""
+    """The time from an entry's cause to the entry, by type."""
     types: dict[str, str] = {}
     took: dict[str, list[int]] = {}
     for entry in entries:
@@ -75,7 +74,7 @@ def _hops(entries: Iterable[Entry]) -> str:
 
 
 def _read(path: Path, kind: str) -> Counter[tuple[str, ...]]:
-    """All samples of a part: the agent may have been started some times."""
+    """All samples of a part, during which the agent may have been restarted."""
     found: Counter[tuple[str, ...]] = Counter()
     for file in path.parent.glob(f"{path.name}-*.{kind}"):
         for line in file.read_text().splitlines():
@@ -85,7 +84,7 @@ def _read(path: Path, kind: str) -> Counter[tuple[str, ...]]:
 
 
 def _acts(stack: tuple[str, ...]) -> bool:
-    """Whether it is a one-shot effect's, whose standing still makes somebody wait."""
+    """Whether a thread runs a one-shot effect, on which others may wait."""
     _, _, effect = stack[0].partition(" ")
     return bool(effect) and effect not in STANDING
 

@@ -1,10 +1,10 @@
-"""`chronolet` with a thread beside it that notes what the others do, a hundred times a second.
+"""`chronolet` with a thread that samples the stacks of the others a hundred times per second.
 
     python -m tests.bench.pods.sampled PATH ARGUMENT...
 
-Input: where to write; chronolet's own arguments. Output: `<PATH>-<pid>.cpu` and `.wall`, folded stacks as
-flamegraph.pl and speedscope read them: `thread;module:function;... microseconds`. Written every second, for the agent
-is ended by kill -9; whoever deletes them has it begin anew. Next: `profile`, which reads them.
+Input: a path; chronolet's own arguments. Output: `<PATH>-<pid>.cpu` and `.wall`, folded stacks for flamegraph.pl and
+speedscope: `thread;module:function;... microseconds`. Written every second, because the agent ends by kill -9; deleting
+them restarts the sampling. Next: `profile`, which reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNSEEN = "threads that have ended;not seen"
 
 
 class Sampler(threading.Thread):
-    """Adds up, stack by stack, what CPU time each thread had since the last look, and how long it stood there."""
+    """Adds up each thread's CPU time and elapsed time since the last sample, by stack."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="sampler", daemon=True)
@@ -38,27 +38,27 @@ class Sampler(threading.Thread):
         self._has_written = False
 
     def run(self) -> None:
-        looked = written = self._began_anew()
+        looked = written = self._reset()
         while True:
             time.sleep(PERIOD_SECONDS)
             now = time.monotonic()
             self._look(round((now - looked) * 1e6))
             looked = now
             if now - written > WRITE_SECONDS:
-                written = self._began_anew() if self._is_asked_to_begin_anew() else self._wrote(now)
+                written = self._reset() if self._is_reset() else self._wrote(now)
 
     def _wrote(self, now: float) -> float:
-        # What threads used that were gone before the next look, and between looks before they ended.
+        # CPU time of threads that ended before the next sample.
         unseen = time.process_time() - time.thread_time() - self._used_before - self._cpu.total() / 1e6
         self._write(self._cpu | {UNSEEN: max(round(unseen * 1e6), 0)}, "cpu")
         self._write(self._wall, "wall")
         self._has_written = True
         return now
 
-    def _is_asked_to_begin_anew(self) -> bool:
+    def _is_reset(self) -> bool:
         return self._has_written and not self._file("cpu").exists()
 
-    def _began_anew(self) -> float:
+    def _reset(self) -> float:
         self._cpu.clear()
         self._wall.clear()
         self._used_before = time.process_time() - time.thread_time()
@@ -89,7 +89,7 @@ class Sampler(threading.Thread):
 
 
 def _folded(thread: str, frame: FrameType | None) -> str:
-    """The stack, outermost first, below its thread; an effect's thread by kind and effect alone."""
+    """The stack, outermost first, below its thread's name; for an effect's thread only kind and effect."""
     names: list[str] = []
     while frame is not None and len(names) < DEEPEST:
         module = frame.f_globals.get("__name__", "?")
@@ -101,7 +101,7 @@ def _folded(thread: str, frame: FrameType | None) -> str:
 
 
 def _cpu_nanoseconds(number: int) -> int:
-    """Of one thread of this process so far; 0 once it is gone."""
+    """CPU time of one thread of this process so far; 0 once it has ended."""
     try:
         return int(Path(f"/proc/self/task/{number}/schedstat").read_text().split()[0])
     except (FileNotFoundError, ProcessLookupError):

@@ -1,6 +1,7 @@
 """Many pods, each with a small HTTP server, for benchmarks that probe them.
 
-Input: an agent, how many, which probes. Output: pods that run. Next: `overload`, `steady`, `mixed`, `memory`, `power`.
+Input: an agent, the number of pods, their probes. Output: running pods. Next: `overload`, `steady`, `mixed`, `memory`,
+`power`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from tests.support.images import BUSYBOX
 SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p 8080 -h /tmp/www & sleep 1000000 & wait"
 IMAGE = f"{BUSYBOX.repository}:{BUSYBOX.tag}"
 ROOMY = {"CHRONOLET_MAX_PODS": "1000", "CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti"}
-"""Environment of an agent that admits so many."""
+"""The environment of an agent that admits this number of pods."""
 _START_SECONDS = 1800
 """250 pods take four minutes on two idle cores."""
 
 
 def start(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> None:
-    """Returns when all of them run. `probes` are the fields of a container by the pod's number."""
+    """Start the pods; returns when all run. `probes`: fields of a container by the pod's number."""
     for number in range(count):
         path = agent.folder / f"{number}.json"
         path.write_text(json.dumps(_manifest(name(number), probes(number))))
@@ -36,7 +37,7 @@ def start(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> 
 
 @contextmanager
 def served(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> Iterator[None]:
-    """They run within, and are gone at the end."""
+    """Run the pods, and remove them afterwards."""
     start(agent, count, probes)
     try:
         yield
@@ -47,12 +48,12 @@ def served(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) ->
 
 
 def name(number: int) -> str:
-    """Of a pod."""
+    """The name of a pod."""
     return f"over-{number}"
 
 
 def handler(number: int) -> dict[str, Any]:
-    """How to ask the server: every other one by TCP."""
+    """The probe's handler: TCP for every second pod."""
     return {"httpGet": {"path": "/ok", "port": 8080}} if number % 2 == 0 else {"tcpSocket": {"port": 8080}}
 
 

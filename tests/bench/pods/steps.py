@@ -1,7 +1,7 @@
-"""What the time from a failing probe to the next container's start is spent on, by the log.
+"""The steps from a failing probe to the next container's start, by the log.
 
-Input: a store, where in the log to begin. Output: the steps of each restart. Next: `broken`. The wait for the next
-probe, which no agent can shorten, is no part of it.
+Input: a store, a position of its log. Output: the steps of each restart. Next: `broken`. The wait for the next probe,
+which no agent can shorten, is not included.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ class Steps(NamedTuple):
     """
 
     probe: int
-    """The failing probe itself."""
+    """The failing probe."""
     decided: int
-    """Until the wish to stop the container stands in the log."""
+    """Until the request to stop the container is in the log."""
     stopped: int
     """Until the container is dead, by Docker's clock."""
     noticed: int
-    """Until its death stands in the log."""
+    """Until its death is in the log."""
     started: int
     """Until the next one has started, by Docker's clock."""
 
 
 def medians(found: Sequence[Steps]) -> Steps:
-    """Of each step by itself. StatisticsError without any restart."""
+    """The median of each step. Raises StatisticsError without any restart."""
     return Steps(*(round(statistics.median(one[step] for one in found)) for step in range(len(Steps._fields))))
 
 
 def restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]:
-    """Of containers whose probe failed, of pods whose names begin so. A stop that is held back for a minute, as the
-    machine is short of something, is none of them.
+    """The restarts for failed probes in pods with this name prefix. Stops that were held back, because the machine had
+    a shortage, are excluded.
     """
     names = {registry.type_of(kind) for kind in _KINDS}
     failed: dict[str, prober.ProbeFailed] = {}
@@ -58,7 +58,7 @@ def restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]
             case prober.ProbeSucceeded() | pleg.ProbeKillHeld() if event.pod not in wished:
                 failed.pop(event.pod, None)
             case prober.ProbeFailed() if event.consecutive >= event.threshold and _is_of(event.pod, prefix):
-                # The first one: while the machine is short of something, a container is probed on until it is stopped.
+                # The first failure counts: during a shortage a container is still probed until it is stopped.
                 failed.setdefault(event.pod, event)
             case pod.ContainerStopRequested() if event.pod in failed:
                 wished[event.pod] = at

@@ -1,6 +1,6 @@
-"""Where the time of one start went: what `chronolet trace` itself prints of the last pod that a part has started.
+"""Where one start spent its time: the output of `chronolet trace` for the last pod that a part has started.
 
-Input: an agent, a position of its log. Output: text, empty where nothing was started since. Next: `pods`.
+Input: an agent, a position of its log. Output: text, empty if nothing was started since. Next: `pods`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import sys
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet_schemas import pod, registry
 from chronolet_schemas.envelope import Position
-from tests.bench.child import REPOSITORY
+from tests.bench.kernel.child import REPOSITORY
 from tests.bench.pods.agent import NODE, Agent
 
 _STARTED = registry.type_of(pod.ContainerStarted)
 
 
 def end_of_log(agent: Agent) -> Position:
-    """What a part starts comes after it."""
+    """The position before a part's events."""
     store = RedisStore(agent.url, NODE)
     try:
         return store.last()
@@ -28,7 +28,7 @@ def end_of_log(agent: Agent) -> Position:
 
 
 def last_start(agent: Agent, after: Position) -> str:
-    """The trace of the pod that was the last to start a container since."""
+    """The trace of the last pod that started a container since."""
     store = RedisStore(agent.url, NODE)
     try:
         started = [one.entity for one in store.scan(after) if one.type == _STARTED]
@@ -43,7 +43,7 @@ def last_start(agent: Agent, after: Position) -> str:
         "CHRONOLET_HOSTNAME_OVERRIDE": NODE,
     }
     command = [sys.executable, "-m", "chronolet.cli", "trace", f"pod/{name}", "-n", namespace]
-    said = subprocess.run(
+    result = subprocess.run(
         agent.in_its_network(command), check=True, cwd=REPOSITORY, env=environ, stdout=subprocess.PIPE, text=True
     )
-    return said.stdout
+    return result.stdout

@@ -1,6 +1,6 @@
-"""Probes: what 330 HTTP probes a second cost and how punctual they are, and the agent bench's rows that have probes.
+"""Probes: cost and punctuality of 330 HTTP probes per second, and the agent bench's rows with probes.
 
-Input: how thoroughly, and which parts. Output: figures beside their goals. The agent runs in the network of its
+Input: how thoroughly, and which parts. Output: figures next to their goals. The agent runs in the network of its
 engine, as on any host, so that it reaches its pods. Next: `rate`, `mixed`, `rows`.
 """
 
@@ -25,7 +25,7 @@ PARTS: dict[str, Callable[[Agent, bool], list[Figure]]] = {
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Every part's figures, or those of the parts asked for."""
+    """The figures of all or the selected parts."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     with running(in_network=True) as agent:
         found: list[Figure] = []

@@ -2,8 +2,8 @@
 
 Input: an agent, how many pods. Output: figures. Next: `probes`.
 
-One of a pod's probes is by HTTP, the other by TCP; of every eleventh pod the readiness probe is a command, for those
-cost the engine a hundred times as much: more of them and two processors cannot do anything else.
+One of a pod's probes is by HTTP, the other by TCP; the readiness probe of every eleventh pod is a command. Commands
+cost the engine a hundred times as much: more of them would occupy two processors fully.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
 
 
 def probes(number: int) -> dict[str, Any]:
-    """Of a pod's container, by the pod's number."""
+    """The probes of a pod's container, by the pod's number."""
     command = {"exec": {"command": ["test", "-f", "/tmp/www/ok"]}}
     ready = command if number % EXEC_EVERY == 0 else serving.handler(number + 1)
     return {"livenessProbe": {**serving.handler(number), **EACH_SECOND}, "readinessProbe": {**ready, **EACH_SECOND}}

@@ -1,9 +1,9 @@
-"""Many HTTP probes a second: the CPU of agent and Redis, and how long after its time each probe begins.
+"""Many HTTP probes per second: CPU of agent and Redis, and the lateness of each probe.
 
 Input: an agent, how many pods. Output: figures. Next: `probes`.
 
-Each of 110 containers has all three probes. A startup probe ends with its first success, and the other two begin then:
-two of three are at work. Their period is two thirds of a second, so that there are 330 a second.
+Each of 110 containers has all three probes. A startup probe ends with its first success, and the other two begin then,
+so two of three run. Their period is two thirds of a second, which gives 330 probes per second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import redis
 from chronolet.rules.probes.periods import ANNOTATION
 from chronolet_schemas.keys import Keys
 from tests.bench.figures import Figure
-from tests.bench.idle import cpu_seconds
+from tests.bench.kernel.idle import cpu_seconds
 from tests.bench.pods.agent import NODE, Agent
 from tests.bench.pods.churn import containers
 from tests.support import scratch
@@ -27,16 +27,16 @@ from tests.support.images import BUSYBOX
 PERIOD_MS = 667
 PROBES_AT_WORK = 2
 SETTLE_SECONDS, WINDOW_SECONDS = 15.0, 40.0
-"""The window fits into what the stream of results keeps."""
+"""The window fits into the stream of results."""
 WRITTEN_SECONDS = 2.0
-"""By then all outcomes of the window are in the stream."""
+"""Seconds after which all outcomes of the window are in the stream."""
 CPU_GOAL, LATE_GOAL = 10.0, 20.0
 
 _SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p 8080 -h /tmp/www & wait"
 
 
 class Window(NamedTuple):
-    """What was measured."""
+    """The measurements of one window."""
 
     seconds: float
     agent: float
@@ -51,7 +51,7 @@ class Window(NamedTuple):
 
     @property
     def failed(self) -> int:
-        """How many of the probes did not succeed."""
+        """The number of probes that did not succeed."""
         return sum(one["outcome"] != "success" for one in self.results)
 
     def cpu(self, name: str, goal: float | None) -> Figure:
@@ -105,7 +105,7 @@ def _figures(window: Window, pods: int, *, quick: bool) -> list[Figure]:
 
 
 def measured(agent: Agent, seconds: float) -> Window:
-    """From now on, for so long."""
+    """Measure from now on, for this time."""
     server = agent.redis()[0]
     before, began = (cpu_seconds(agent.pid), cpu_seconds(server)), time.time()
     time.sleep(seconds)

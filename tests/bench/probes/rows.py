@@ -1,6 +1,6 @@
-"""The rows of d with probes each second, and more exec probes than the machine can run.
+"""The rows of d with probes each second, and with more exec probes than the machine can run.
 
-Input: an agent. Output: figures beside the goals of the anchors' table. Next: `probes`.
+Input: an agent. Output: figures next to the goals of the anchors' table. Next: `probes`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def steady(agent: Agent, *, quick: bool) -> list[Figure]:
 
 
 def _counted(agent: Agent, wanted: str, *, quick: bool) -> tuple[dict[str, Any], int]:
-    """What test d found, and how many outcomes there were from the pods' start to their end."""
+    """Results of test d, and the number of outcomes from the pods' start to their end."""
     before = _outcomes(agent)
     (found,) = measured_steady(agent, (wanted,), *_OPTIONS, quick=quick)
     return found, _outcomes(agent) - before
 
 
 def _outcomes(agent: Agent) -> int:
-    """Since the log began."""
+    """The number of outcomes since the log began."""
     with redis.Redis.from_url(agent.url) as client:
         key = Keys(NODE).probe_results
         return int(client.xinfo_stream(key)["entries-added"]) if client.exists(key) else 0
@@ -67,7 +67,7 @@ def _steady(one: dict[str, Any], outcomes: int) -> list[Figure]:
 
 
 def overload(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
-    """More exec probes than the machine can run: they are spaced out and it is said, and nobody is restarted for it."""
+    """More exec probes than the machine can run: they are delayed and reported as late, and no container restarts."""
     store = RedisStore(agent.url, NODE)
     before = store.last()
     (one,) = measured_steady(agent, (f"{pods}:exec",), *_OPTIONS, quick=quick)
@@ -83,7 +83,7 @@ def overload(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
             f" load {one['load_start'][0]}",
         ),
         Figure(
-            name="probes that said that they are late",
+            name="probes reported as late",
             ours=delayed,
             unit="",
             goal=None if quick else 1,

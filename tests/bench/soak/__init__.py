@@ -1,9 +1,10 @@
-"""A day in two hours: pods of all kinds, kills each minute, overload a third of the time, and a twin that is spared.
+"""A day in two hours: pods of all kinds, kills each minute, overload a third of the time, and an undisturbed control
+node.
 
-Input: for how long, how many pods, how many busy loops. Output: figures. Next: `tests.bench.__main__`.
+Input: the duration, the number of pods and of busy loops. Output: figures. Next: `tests.bench.__main__`.
 
-The node under soak and its twin get the same pods, and the same containers of both are broken. Only the first one has
-its agent, its Redis and its engine killed, and the machine overloaded. In the end both must be in the same state.
+The soaked node and the control node get the same pods, and the same containers of both are broken. Only on the first
+one agent, Redis and engine are killed, and the machine is overloaded. In the end both must be in the same state.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ QUICK = Plan(seconds=120, pods=12, loops=8)
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """One soak, and its twin."""
+    """One soak, and its control node."""
     plan = QUICK if options.quick else FULL
     changes = {"seconds": options.seconds, "pods": options.pods, "loops": options.loops}
     found = lived(plan._replace(**{name: value for name, value in changes.items() if value is not None}))
@@ -47,15 +48,15 @@ def _figures(found: Result) -> list[Figure]:
             bound="at least",
         ),
         Figure(
-            name="pods in another state than the twin's",
+            name="pods in another state than the control node's",
             ours=len(found.differences),
             unit="",
             goal=0,
             note=_first(found.differences),
         ),
         _growth("agent's memory", found.begin.mib, found.end.mib, "MiB", 10),
-        _growth("memory of its Redis beside its history", found.begin.redis_mib, found.end.redis_mib, "MiB", 10),
-        # Without a goal: it grows until it has reached its bound.
+        _growth("memory of its Redis without its history", found.begin.redis_mib, found.end.redis_mib, "MiB", 10),
+        # Without a goal: it grows up to its bound.
         _growth("memory of its Redis for its history", found.begin.history_mib, found.end.history_mib, "MiB"),
         _growth("agent's descriptors", found.begin.files, found.end.files, "", 6),
         _growth("agent's threads", found.begin.threads, found.end.threads, "", 4),

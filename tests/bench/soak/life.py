@@ -1,4 +1,4 @@
-"""One soak: a node that is killed and overloaded, then its twin that is not.
+"""One soak: a node that is killed and overloaded, then an undisturbed control node.
 
 Input: a plan. Output: a `Result`. Next: the figures of `soak`.
 """
@@ -33,17 +33,17 @@ from tests.support.sample_plugin import sample_plugin
 SEED = 2027
 PORT = 10255
 PACE = 5
-"""Pods that come at a time: hundreds of containers started at once stall the machine."""
+"""Number of pods applied together: hundreds of concurrent container starts stall the machine."""
 QUARTER, OVERLOAD = 900.0, 300.0
 KILL_EVERY = 60.0
 SETTLE_SECONDS = 30.0
 LONGEST = 900.0
-"""So long it is waited for a state at the most, in seconds: only a hang takes longer."""
+"""Limit for waiting for a state, in seconds: only a hang takes longer."""
 BREAKS = 6
 
 
 class Plan(NamedTuple):
-    """For how many seconds, how many pods, and how many busy loops while the machine is overloaded."""
+    """Duration in seconds, number of pods, and number of busy loops while the machine is overloaded."""
 
     seconds: float
     pods: int
@@ -51,9 +51,9 @@ class Plan(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What the agent holds when nothing happens, and its Redis beside its history and for it.
+    """Resources of the idle agent, and memory of its Redis without and for its history.
 
-    The history is what is kept up to a bound: the log's newest part, the newest probe results and KubeEvents.
+    The history is bounded: the newest part of the log, the newest probe results and KubeEvents.
     """
 
     mib: float
@@ -64,7 +64,7 @@ class Held(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a soak found. `restarted` and `differences` are a line each."""
+    """Results of a soak. `restarted` and `differences` have a line for each case."""
 
     kills: Mapping[str, int]
     restarted: Sequence[str]
@@ -78,17 +78,17 @@ class Result(NamedTuple):
 
 
 def lived(plan: Plan) -> Result:
-    """The soak, then the twin, one after the other on the same engine."""
+    """The soak, then the control node, one after the other on the same engine."""
     with private_docker() as engine:
         with node_of(engine, "soak") as node:
             soak = Soak(node, plan)
             soak.live()
             after = states(node, soak.kinds)
-        with node_of(engine, "twin") as twin:
-            spared = Soak(twin, plan)
-            spared.begin()
-            spared.break_all()
-            expected = states(twin, spared.kinds)
+        with node_of(engine, "control") as control:
+            undisturbed = Soak(control, plan)
+            undisturbed.begin()
+            undisturbed.break_all()
+            expected = states(control, undisturbed.kinds)
     differences = [
         f"{name}: expected {expected[name]}, found {after.get(name)}"
         for name in expected
@@ -109,12 +109,12 @@ def lived(plan: Plan) -> Result:
 
 @contextmanager
 def node_of(engine: PrivateDocker, name: str) -> Iterator[Node]:
-    """A node with a Redis of its own and a device plugin; gone at the end."""
+    """Run a node with a Redis of its own and a device plugin; removed afterwards."""
     folder = scratch.create("soak")
     root = folder / "agent"
     node = Node(engine, f"unix://{root}/redis/redis.sock", name, root)
     del node.environ["CHRONOLET_REDIS"]
-    del node.environ["CHRONOLET_PROBE_OVERLOAD_PROTECTION"]  # the tests turn it off: here it is what is tested
+    del node.environ["CHRONOLET_PROBE_OVERLOAD_PROTECTION"]  # tests turn it off; here it is tested
     try:
         node.start(PORT, in_network=True)
         node.journal.wait_for("the log", lambda: node.journal.lines, LONGEST)
@@ -130,7 +130,7 @@ def node_of(engine: PrivateDocker, name: str) -> Iterator[Node]:
 
 
 class Soak:
-    """One node's life."""
+    """The life of one node."""
 
     def __init__(self, node: Node, plan: Plan) -> None:
         self.node = node
@@ -138,7 +138,7 @@ class Soak:
         self.kinds = kinds(plan.pods)
         breakable = [name for name, kind in self.kinds.items() if kind in BREAKABLE]
         self.broken = breakable[:: max(1, len(breakable) // BREAKS)][:BREAKS]
-        """Pods whose containers are broken in the course of the life; all others are healthy."""
+        """Pods whose containers are broken during the soak; all others are healthy."""
         self.kills: Counter[str] = Counter()
         self.restarted: list[str] = []
         self.longest_return = 0.0
@@ -149,7 +149,7 @@ class Soak:
     # -- phases ------------------------------------------------------------------------------------------------------
 
     def live(self) -> None:
-        """All of it."""
+        """Run the whole soak."""
         self.begin()
         time.sleep(SETTLE_SECONDS)
         self.held_at_first = held(self.node)
@@ -175,7 +175,7 @@ class Soak:
         self.held_at_last = held(self.node)
 
     def begin(self) -> None:
-        """The pods come, and all that are to run do."""
+        """Apply the pods, and wait until they run."""
         names = list(self.kinds)
         for first in range(0, len(names), PACE):
             for name in names[first : first + PACE]:
@@ -184,15 +184,15 @@ class Soak:
         self._before = self._started()
 
     def break_all(self) -> None:
-        """For the twin: the same containers break, one after the other."""
+        """For the control node: break the same containers, one after the other."""
         for name in self.broken:
             self._break(name)
         self._settled()
 
-    # -- what happens each minute ------------------------------------------------------------------------------------
+    # -- events of each minute ---------------------------------------------------------------------------------------
 
     def _minute(self, began: float) -> None:
-        """One kill each of agent, Redis and engine, at times of their own within it; then the healthy are looked at."""
+        """Kill agent, Redis and engine once each, at random times of the minute; then check the healthy containers."""
         least = min(KILL_EVERY, self.plan.seconds / 4)
         start = time.monotonic()
         at = sorted((self._random.uniform(0, least * 0.7), name) for name in ("agent", "redis", "docker"))
@@ -222,12 +222,12 @@ class Soak:
             self._wait_for_agent(killed_at)
 
     def _wait_for_agent(self, killed_at: float) -> None:
-        """Until it says that it is ready."""
+        """Wait until the agent is ready."""
         scratch.wait_until(lambda: ready(self.node), "an agent that acts again", LONGEST)
         self.longest_return = max(self.longest_return, time.monotonic() - killed_at)
 
     def _look(self, began: float) -> None:
-        """Healthy containers must be those that were there at first."""
+        """Check that the healthy containers are still those from the start."""
         now = self._started()
         for container, started in self._before.items():
             if now.get(container) != started:
@@ -237,20 +237,20 @@ class Soak:
     # -- breaking ----------------------------------------------------------------------------------------------------
 
     def _break(self, name: str) -> None:
-        """From inside: its probe fails from now on, until its container is another one."""
+        """Break a container from inside: its probe fails until it is replaced."""
         command = HOW_TO_BREAK[self.kinds[name]]
         for _ in range(10):
             try:
                 found = self.node.running(name)["app"]["Id"]
                 self.node.docker.exec_start(self.node.docker.exec_create(found, command)["Id"])
             except (docker.errors.APIError, OSError, KeyError):
-                time.sleep(1)  # the engine is on its way back
+                time.sleep(1)  # the engine is restarting
                 continue
             return
         raise TimeoutError(f"{name} could not be broken")
 
     def broken_restarted(self) -> int:
-        """How many of the broken ones have been restarted for their probe."""
+        """The number of broken containers that were restarted for their probe."""
         stops = self.node.journal.events(pods.ContainerStopRequested, reason="LivenessFailed")
         return len({one.pod.removeprefix("default/") for one in stops} & set(self.broken))
 
@@ -273,13 +273,13 @@ class Soak:
         return bool(words) and not {"ContainerCreating", "PodInitializing"} & set(words)
 
     def _started(self) -> dict[str, str]:
-        """When each healthy container was started, by Docker, by `<pod> <id>`."""
+        """Docker's start time of each healthy container, by `<pod> <id>`."""
         healthy = [name for name, kind in self.kinds.items() if stays(kind) and name not in self.broken]
         return {f"{name} {one}": at for name in healthy for one, at in self.node.started_at(name).items()}
 
 
 def ready(node: Node) -> bool:
-    """Whether the agent says so."""
+    """Whether the agent reports that it is ready."""
     try:
         return node.engine.namespace.http(PORT, path="/readyz").status == 200
     except OSError:
@@ -288,7 +288,7 @@ def ready(node: Node) -> bool:
 
 @contextmanager
 def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many processes that compute."""
+    """Run busy processes."""
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
     try:
         yield loops
@@ -299,7 +299,7 @@ def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def held(node: Node) -> Held:
-    """The least of some looks."""
+    """The minimum of several samples."""
     looks = []
     for _ in range(20):
         agent, redis = status(node.pid), status(OwnServer(node.root).pid() or 0)
@@ -311,17 +311,17 @@ def held(node: Node) -> Held:
 
 
 def status(pid: int) -> dict[str, str]:
-    """Of a process, as the kernel lists it."""
+    """A process's status file of the kernel."""
     return dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
 
 
 def mib(status: Mapping[str, str]) -> float:
-    """What it has in memory."""
+    """Resident memory of a process."""
     return int(status["VmRSS"].split()[0]) / 1024
 
 
 def history_mib(node: Node) -> float:
-    """What the streams of its Redis take in memory."""
+    """Memory of the streams of its Redis."""
     keys = Keys(node.name)
     channel = Channel(Address(node.url), LONGEST)
     usage = [channel.call("MEMORY", "USAGE", key) or 0 for key in (keys.log, keys.probe_results, keys.kube_events)]
@@ -330,10 +330,10 @@ def history_mib(node: Node) -> float:
 
 
 def states(node: Node, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """What `get pods` says of each pod, without times, ids and addresses; of one that loops, only that it does."""
-    said = node.chronolet("get", "pods", "-o", "json")
-    assert said.status == 0, said
-    return {one["metadata"]["name"]: _state(one, kinds) for one in json.loads(said.out)["items"]}
+    """The state of each pod from `get pods`, without times, ids and addresses; for a crash-looping pod only that."""
+    result = node.chronolet("get", "pods", "-o", "json")
+    assert result.status == 0, result
+    return {one["metadata"]["name"]: _state(one, kinds) for one in json.loads(result.out)["items"]}
 
 
 def _state(one: Mapping[str, Any], kinds: Mapping[str, str]) -> Any:

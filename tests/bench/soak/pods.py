@@ -1,6 +1,6 @@
 """The pods of a soak: all kinds in turn, so that any number of them has each kind about equally often.
 
-Input: a number. Output: manifests, and what may be expected of each. Next: `life`.
+Input: a number. Output: manifests, and the expected behaviour of each. Next: `life`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SERVES = (
 _STAYS = "trap 'exit 0' TERM; touch /tmp/ok; sleep 1000000 & wait"
 _EACH_SECOND = {"periodSeconds": 1, "failureThreshold": 3}
 BREAKABLE = ("http", "exec")
-"""Kinds whose containers fail their probe once their file `ok` is gone; a restart makes it anew."""
+"""Kinds whose containers fail their probe once their file `ok` is removed; a restart creates it again."""
 LOOPING = "crashes"
 HOW_TO_BREAK = {"http": ["rm", "/tmp/www/ok"], "exec": ["rm", "/tmp/ok"]}
 
@@ -53,7 +53,7 @@ _KINDS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 
 def kinds(count: int) -> dict[str, str]:
-    """The kind of each pod by its name. There are devices for so many only: the others are plain."""
+    """The kind of each pod by its name. Devices suffice for a limited number of pods; the others are plain."""
     names = list(_KINDS)
     found: dict[str, str] = {}
     for number in range(count):
@@ -65,10 +65,10 @@ def kinds(count: int) -> dict[str, str]:
 
 
 def manifest(name: str, kind: str) -> dict[str, Any]:
-    """As a file of the manifest folder has it."""
+    """The text of a manifest file."""
     return _KINDS[kind](name)
 
 
 def stays(kind: str) -> bool:
-    """Its containers run without end."""
+    """Whether its containers run permanently."""
     return kind not in ("done", "failed", LOOPING)

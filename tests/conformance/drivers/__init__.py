@@ -1,20 +1,10 @@
-"""Which driver runs which kind of case, by (subsystem, kind)."""
+"""The driver of each kind of case, by (subsystem, kind)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tests.conformance.drivers import (
-    container_gc,
-    devices,
-    events,
-    image_gc,
-    pleg,
-    pod_lifecycle,
-    probe_handlers,
-    probes,
-    qos_cgroups,
-)
+from tests.conformance.drivers import container_gc, devices, events, image_gc, pleg, pod_lifecycle, probes, qos_cgroups
 from tests.conformance.outcome import Case
 
 Driver = Callable[[Case], Iterable[str]]
@@ -28,5 +18,4 @@ DRIVERS: Mapping[tuple[str, str], Driver] = {
     **{("probes", kind): driver for kind, driver in probes.KINDS.items()},
     **{("container_gc", kind): driver for kind, driver in container_gc.KINDS.items()},
     **{("image_gc", kind): driver for kind, driver in image_gc.KINDS.items()},
-    **{("probes", kind): driver for kind, driver in probe_handlers.KINDS.items()},
 }

@@ -1,4 +1,4 @@
-"""Cases of container_gc.json, by the collector's look, plan and decider, which is answered as the case says."""
+"""Cases of container_gc.json for the collector's look, plan and decider; the runtime answers as a case prescribes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.conformance.outcome import Case, as_sets, differences
 
 _FIRST = 1_700_000_000_000
 _LATER = 100_000
-"""When a case takes place that does not say so."""
+"""The time of a case that names none."""
 
 
 class _Node(FakeRuntime, NoPodLogs):
-    """A runtime, and log folders, that have what a case says."""
+    """A runtime and log folders with the content of a case."""
 
     def __init__(
         self, listed: Sequence[ContainerState] = (), folders: Sequence[str] = (), links: Sequence[LogLink] = ()
@@ -65,7 +65,7 @@ class _Node(FakeRuntime, NoPodLogs):
         del self._listed[container_id]
 
     def fails(self, given: Case) -> None:
-        """From now on what the case says fails: looking at a container is the first part of stopping it."""
+        """Let the calls fail that the case names: inspecting a container is the first part of stopping it."""
         self._fails = {key: given.get(key, ()) for key in ("stop_fails_ids", "remove_fails_ids", "lists")}
 
     def _may(self, key: str, what: str) -> None:
@@ -74,7 +74,7 @@ class _Node(FakeRuntime, NoPodLogs):
 
     @property
     def remaining(self) -> set[str]:
-        """The ids of what is still there."""
+        """The ids of the containers that remain."""
         return set(self._listed)
 
     def folders(self) -> Sequence[LogFolder]:
@@ -135,19 +135,19 @@ def _evict_sandboxes(case: Case) -> Iterable[str]:
     given = case["given"]
     sandboxes = [_state(one, container=SANDBOX) for one in given["sandboxes"]]
     containers = [_state(one, container="app", sandbox_id=one["sandbox_id"]) for one in given["containers"]]
-    # Whatever becomes of the containers is no part of the case: none of them goes.
+    # The containers are not part of the case: none of them is removed.
     unlimited = container_gc.Policy(max_per_container=-1, min_age_milliseconds=_LATER * 10_000)
     node = _Node([*sandboxes, *containers])
     return _evicted(case, node, _look(node, unlimited), given["sandboxes"], _FIRST + _LATER * 1000)
 
 
 def _evicted(case: Case, node: _Node, look: signals.Looked, there: Sequence[Case], now: int) -> Iterable[str]:
-    """The run that the decider begins, carried out by the product's worker on a runtime that fails as the case says."""
+    """Carry out the decider's run with the product's worker, on a runtime that fails as the case prescribes."""
     pods = _pods(case["given"])
     judged = plan.victims(plan.judged(look, pods, look.policy, now))
     begun = _run(_state_with(pods), look, now)
     victims = begun.victims if begun else ()
-    assert victims == judged, "gc plan says otherwise"
+    assert victims == judged, "gc plan names other victims"
     node.fails(case["given"])
     removed = _carried_out(node, begun, now)
     found = {
@@ -165,7 +165,7 @@ def _state_with(pods: Pods) -> State:
     events: list[Event] = [container_gc.PodNoted(pod=f"default/{uid}", uid=uid) for uid in known]
     events += [container_gc.PodFinished(pod=f"default/{uid}", uid=uid) for uid in finished]
     events += [container_gc.SourcesReady()] if pods.sources_ready else []
-    # What gives up finished pods is a full disk.
+    # Finished pods are given up when the disk is full.
     events += [container_gc.RunRequested(trigger="disk")] if pods.evict_terminated else []
     return _folded(state, events)
 
@@ -177,8 +177,8 @@ def _folded(state: State, events: Iterable[Event]) -> State:
 
 
 def _run(state: State, look: signals.Looked, now: int) -> container_gc.RunStarted | None:
-    asked = next((one.intent for one in DECIDER.outstanding(state) if isinstance(one, wanted.Look)), "")
-    events = DECIDER.decide(state, replace(look, intent=asked), now)
+    intent = next((one.intent for one in DECIDER.outstanding(state) if isinstance(one, wanted.Look)), "")
+    events = DECIDER.decide(state, replace(look, intent=intent), now)
     return next((one for one in events if isinstance(one, container_gc.RunStarted)), None)
 
 
@@ -187,8 +187,8 @@ def _carried_out(node: _Node, begun: container_gc.RunStarted | None, now: int) -
     if begun is None:
         return []
     worker = Collecting(Inventory(node, node, "node", container_gc.Policy()), period_seconds=60)
-    said = _until_finished(worker, _folded(DECIDER.initial, [begun]), (), now)
-    return [one.id for one in said if isinstance(one, container_gc.Removed)]
+    decided = _until_finished(worker, _folded(DECIDER.initial, [begun]), (), now)
+    return [one.id for one in decided if isinstance(one, container_gc.Removed)]
 
 
 def _removal(state: State) -> wanted.Remove | None:
@@ -216,7 +216,7 @@ def _links(case: Case) -> Iterable[str]:
 
 
 def _gone(look: signals.Looked, pods: Pods) -> list[str]:
-    """What goes of the log folders; the decider says the same."""
+    """The log folders to be removed; the decider must choose the same."""
     now = _FIRST + _LATER * 1000
     stages = plan.judged(look, pods, look.policy, now)
     begun = _run(_state_with(pods), look, now)
@@ -225,8 +225,8 @@ def _gone(look: signals.Looked, pods: Pods) -> list[str]:
 
 
 def _stages(case: Case) -> Iterable[str]:
-    """The worker looks at a node with something dead for each stage, and the run that follows is carried out. A stage
-    was run if it reports its error, or if its object was removed or is counted among those that stay.
+    """Look at a node with a dead object for each stage, and carry out the run that follows. A stage was run if its
+    error is reported, or if its object was removed or is counted among those that stay.
     """
     failing = case["given"]["failing_stages"]
     listed = [
@@ -240,7 +240,7 @@ def _stages(case: Case) -> Iterable[str]:
     errors = _looked(worker).errors
     node.fails({})
     assert errors.keys() >= set(failing), "a listing that fails is not reported"
-    # Containers and sandboxes are listed by one call here: a case may have only one of them fail.
+    # Here one call lists containers and sandboxes; a case may let only one of these fail.
     look = replace(look, errors={stage: f"{stage}: {errors[stage]}" for stage in failing})
     state = _state_with(Pods(known=()))
     now = _FIRST + _LATER * 1000
@@ -273,17 +273,17 @@ _OBJECTS: Mapping[str, tuple[str, set[str]]] = {
     "sandboxes": ("sandbox", {"has_containers"}),
     "pod_log_directories": ("log_folder", set()),
 }
-"""By stage: what it removes, and the rules by which its objects stay in `_stages`."""
+"""By stage: the type of object that it removes, and the rules by which its objects stay in `_stages`."""
 
 
 def _until_finished(worker: Collecting, state: State, events: Sequence[Event], now: int) -> list[Event]:
-    """All that the decider says until nothing is to be removed any more."""
-    said = list(events)
+    """All events until nothing is left to be removed."""
+    decided = list(events)
     while effect := _removal(state):
         events = DECIDER.decide(state, worker.remove(effect, Context()), now)
-        said += events
+        decided += events
         state = _folded(state, events)
-    return said
+    return decided
 
 
 def _policy_validation(case: Case) -> Iterable[str]:
@@ -291,7 +291,7 @@ def _policy_validation(case: Case) -> Iterable[str]:
 
 
 def _periodic_loop(case: Case) -> Iterable[str]:
-    state, told, kinds = DECIDER.initial, [], set()
+    state, reasons, kinds = DECIDER.initial, [], set()
     for number, result in enumerate(case["given"]["results"]):
         errors: dict[signals.Stage, str] = {"containers": "no listing"} if result == "error" else {}
         look = signals.Looked(node="node", policy=container_gc.Policy(), errors=errors)
@@ -299,9 +299,9 @@ def _periodic_loop(case: Case) -> Iterable[str]:
         events = DECIDER.decide(state, look, now)
         state = _folded(state, events)
         recorded = [one for one in events if isinstance(one, kube_events.Recorded)]
-        told.append([one.reason for one in recorded])
+        reasons.append([one.reason for one in recorded])
         kinds |= {one.severity for one in recorded}
-    return differences(case["expect"], {"events_after_each": told, "event_type": "".join(kinds)})
+    return differences(case["expect"], {"events_after_each": reasons, "event_type": "".join(kinds)})
 
 
 KINDS = {

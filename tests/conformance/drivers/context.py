@@ -1,4 +1,4 @@
-"""What the kernel gives an effect's worker: here every call is allowed, and what the worker sends is collected."""
+"""A fake EffectContext: every call is allowed, and the signals that the worker sends are collected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chronolet_schemas.envelope import Signal
 
 
 class Context:
-    """An `EffectContext` of no particular entity."""
+    """An `EffectContext` that collects signals."""
 
     entity, cause, token = "node", "1-1", "t"
 

@@ -1,4 +1,4 @@
-"""Cases of events.json, by the decider of kube_events and the helpers that it calls. Deliveries: `sink_retry`."""
+"""Cases of events.json for the decider of kube_events and its helpers. Deliveries: `sink_retry`."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _SOURCE = "kubelet/node-1"
 
 
 class _Node:
-    """The decider with what has come of its events so far."""
+    """The decider, its state, and its events so far."""
 
     def __init__(self, rules: policy.Policy, cache_size: int = CACHE_SIZE) -> None:
         self.decider: Decider[State] = decider(rules)
         size = cache_size
         self.state = State(caches=Caches(known=Cache(size=size), similar=Cache(size=size), tokens=Cache(size=size)))
-        self.said: list[Event] = []
+        self.events: list[Event] = []
 
-    def told(self, message: Any, now: int) -> Sequence[Event]:
+    def handle(self, message: Any, now: int) -> Sequence[Event]:
         events = self.decider.decide(self.state, message, now)
         for event in events:
             self.state = self.decider.evolve(self.state, event) or State()
-        self.said += events
+        self.events += events
         return events
 
-    def heard(self, *events: tuple[Position, kube_events.Recorded]) -> kube_events.Correlated:
-        said = self.told(signals.batch(events), events[-1][0].milliseconds)
-        (correlated,) = (event for event in said if isinstance(event, kube_events.Correlated))
+    def receive(self, *events: tuple[Position, kube_events.Recorded]) -> kube_events.Correlated:
+        events_of_step = self.handle(signals.batch(events), events[-1][0].milliseconds)
+        (correlated,) = (event for event in events_of_step if isinstance(event, kube_events.Correlated))
         return correlated
 
 
 def _recorded(event: Mapping[str, str]) -> kube_events.Recorded:
-    assert event["source"] == _SOURCE  # all events of a node have one source
+    assert event["source"] == _SOURCE  # all events of a node have the same source
     namespace, _, name = event["object"].partition("/")
     severity: Any = event["type"]
     return kube_events.Recorded(
@@ -69,7 +69,7 @@ def _correlate_sequence(case: Case) -> Iterator[str]:
     names: dict[str, str] = {}
     for step in case["steps"]:
         at = Position(T0 + step["t_seconds"] * 1000, step["index"] + 1)
-        posts = node.heard((at, _recorded(step["event"]))).posts
+        posts = node.receive((at, _recorded(step["event"]))).posts
         if posts and posts[0].count == 1:
             names[posts[0].name] = f"event_{step['index']}"
         if "expect" in step:
@@ -116,7 +116,7 @@ def _event_build(case: Case) -> Iterable[str]:
         codec.decode(registry.type_of(type(event)), codec.encode(event), Event)
     except codec.Undecodable:
         return differences(case["expect"], {"emitted": False})
-    (post,) = _Node(policy.Policy()).heard((Position(T0, 1), event)).posts
+    (post,) = _Node(policy.Policy()).receive((Position(T0, 1), event)).posts
     built = api_event(post, given.get("source_host", "node-1"))
     name = event_name(given["object_name"], given["unix_nano"])
     found = {
@@ -126,7 +126,7 @@ def _event_build(case: Case) -> Iterable[str]:
         "namespace": built["metadata"]["namespace"],
         "count": built["count"],
         "first_time_equals_last_time": built["firstTimestamp"] == built["lastTimestamp"],
-        # Not the kubelet's name, but that of whoever reports, in both places.
+        # Both fields name the reporter, here not the kubelet.
         "reporting_controller": built["reportingComponent"].replace(built["source"]["component"], "kubelet"),
         "reporting_instance": built["reportingInstance"],
     }
@@ -149,8 +149,8 @@ def _broadcaster_queue(case: Case) -> Iterable[str]:
         event = kube_events.Recorded(
             object_kind="Pod", namespace="n", name=f"o-{number}", severity="Normal", reason="R", message="m"
         )
-        node.heard((Position(T0, number + 1), event))
-    given_up = [event for event in node.said if isinstance(event, kube_events.GivenUp)]
+        node.receive((Position(T0, number + 1), event))
+    given_up = [event for event in node.events if isinstance(event, kube_events.GivenUp)]
     dropped = sum(event.count for event in given_up)
     waiting = [sink.waiting(node.state.head) for sink in node.state.sinks.values()]
     assert all(count + dropped == given["events_sent"] for count in waiting)

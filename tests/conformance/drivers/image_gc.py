@@ -1,4 +1,4 @@
-"""Cases of image_gc.json, by the collector's decider, which is told what a case says and answered as it says."""
+"""Cases of image_gc.json for the collector's decider; looks and removals answer as a case prescribes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conformance.outcome import Case, as_sets, differences
 
 _FIRST = 1_700_000_000_000
 _UNKNOWN = 0
-"""A moment longer ago than anybody knows."""
+"""A time before every known one."""
 
 
 def _at(seconds: int | None) -> int:
@@ -23,13 +23,13 @@ def _at(seconds: int | None) -> int:
 
 
 class _Manager:
-    """A collector under way."""
+    """A collector and its state."""
 
     def __init__(self, rules: image_gc.Policy, began: int) -> None:
         self.rules = rules
         self.state = DECIDER.initial
         self.looked_before = 0
-        self.asked = 0
+        self.requests = 0
         self.events: list[Event] = []
         self.fold([image_gc.ImagesChanged(at=began, used_until=began)])
 
@@ -38,7 +38,7 @@ class _Manager:
         for event in events:
             self.state = DECIDER.evolve(self.state, event) or DECIDER.initial
 
-    def tell(self, message: Any, now: int) -> None:
+    def handle(self, message: Any, now: int) -> None:
         self.fold(DECIDER.decide(self.state, message, now))
 
     def look(self, step: Case, **more: Any) -> signals.Looked:
@@ -58,25 +58,25 @@ class _Manager:
         return signals.Looked(node="node", policy=self.rules, images=images, looked_before=self.looked_before, **more)
 
     def run(self, step: Case, disk: signals.Disk, *, unused: bool = False) -> image_gc.RunFinished:
-        """A whole run, in which removals fail as the step says."""
+        """A whole run, in which removals fail as the step prescribes."""
         now, self.events = _at(step["at_seconds"]), []
         intent = ""
         if unused:
-            self.asked += 1
-            self.tell(image_gc.CollectImages(request=f"r{self.asked}", unused=True), now)
+            self.requests += 1
+            self.handle(image_gc.CollectImages(request=f"r{self.requests}", unused=True), now)
             (look,) = (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Look))
             intent = look.intent
-        self.tell(self.look(step, disk=disk, intent=intent), now)
+        self.handle(self.look(step, disk=disk, intent=intent), now)
         while (effect := _next(self.state)) is not None:
             if isinstance(effect, wanted.Look):
-                # The figures of a case are those that are read after what was too old has gone.
+                # A case's disk usage is that after the removals for age.
                 again = self.look(step, disk=disk, intent=effect.intent, without=self.removed("age"))
-                self.tell(again, now)
+                self.handle(again, now)
                 continue
             to = {"subject": effect.subject, "intent": effect.intent}
             fails = effect.id in step.get("remove_fails_ids", ())
             answer: Any = signals.RemovalRefused(error="refused", **to) if fails else signals.RemovalDone(**to)
-            self.tell(answer, now)
+            self.handle(answer, now)
         (finished,) = (one for one in self.events if isinstance(one, image_gc.RunFinished))
         return finished
 
@@ -86,7 +86,7 @@ class _Manager:
 
 
 def _next(state: State) -> wanted.RemoveImage | wanted.Look | None:
-    """What the run at hand waits for."""
+    """The outstanding effect of the current run."""
     of_runs = (one for one in DECIDER.outstanding(state) if isinstance(one, wanted.RemoveImage | wanted.Look))
     return next(of_runs, None) if state.run is not None else None
 
@@ -122,9 +122,9 @@ def _in_milliseconds(expected: Case) -> Case:
 
 
 def _detect(manager: _Manager, step: Case) -> Case:
-    """A look that brings no run; one of an unknown time is one that took place longer ago than anybody knows."""
+    """A look that starts no run; one of an unknown time lies before every known time."""
     now = _at(step["at_seconds"])
-    manager.tell(manager.look(step), _UNKNOWN if step["detect_time"] == "unknown" else now)
+    manager.handle(manager.look(step), _UNKNOWN if step["detect_time"] == "unknown" else now)
     return {
         "records": {
             known: (one.first_detected, ages.last_used(one, now), one.image.size_bytes)
@@ -134,7 +134,7 @@ def _detect(manager: _Manager, step: Case) -> Case:
 
 
 def _free_space(manager: _Manager, step: Case) -> Case:
-    """A full disk of such a size that so much has to be freed."""
+    """A disk so full that the wanted number of bytes must be freed."""
     share = 100 - manager.rules.low_threshold_percent
     capacity = step["bytes_to_free"] * 100 // share
     finished = manager.run(step, signals.Disk(capacity_bytes=capacity, available_bytes=0))
@@ -152,7 +152,7 @@ def _freed(manager: _Manager, step: Case, finished: image_gc.RunFinished) -> Cas
         "freed_bytes": finished.freed_bytes,
         "removed_ids_in_order": in_order,
         "removed_ids": sorted(in_order),
-        # That too little was there to be freed is judged by the caller of this pass.
+        # The caller of this pass reports that too little could be freed.
         "returns_error": finished.failed > 0,
         "remaining_ids": _remaining(manager, step),
     }
@@ -196,16 +196,16 @@ def _policy_validation(case: Case) -> Iterable[str]:
 
 
 def _periodic_loop(case: Case) -> Iterable[str]:
-    manager, told = _Manager(image_gc.Policy(), _FIRST), []
+    manager, reasons = _Manager(image_gc.Policy(), _FIRST), []
     severities = set()
     for number, result in enumerate(case["given"]["results"]):
         seconds = (number + 1) * case["given"]["period_seconds"]
         disk = signals.Disk(capacity_bytes=1000, available_bytes=900, error="no figures" if result == "error" else "")
         manager.run({"at_seconds": seconds, "images": [], "used_image_ids": []}, disk)
         recorded = [one for one in manager.events if isinstance(one, kube_events.Recorded)]
-        told.append([one.reason for one in recorded])
+        reasons.append([one.reason for one in recorded])
         severities |= {one.severity for one in recorded}
-    return differences(case["expect"], {"events_after_each": told, "event_type": "".join(severities)})
+    return differences(case["expect"], {"events_after_each": reasons, "event_type": "".join(severities)})
 
 
 def _loop_enabled(case: Case) -> Iterator[str]:

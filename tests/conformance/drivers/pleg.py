@@ -1,4 +1,4 @@
-"""Cases of pleg.json, by pleg's decider, the helpers that it calls, and the node's gauges."""
+"""Cases of pleg.json for pleg's decider, its helpers, and the node's gauges."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from chronolet_schemas.envelope import Event
 from tests.conformance.outcome import Case, differences
 
 _WORDS = {pleg.ContainerStarted: "started", pleg.ContainerDied: "died", pleg.ContainerRemoved: "removed"}
-"""What others act on; that a state cannot be told (`ContainerChanged`) is for pleg's own table."""
+"""The events that other kinds act on; an unknown state (`ContainerChanged`) matters only to pleg itself."""
 
 
 def _state_transition(case: Case) -> Iterable[str]:
     old, new = case["given"]["old_state"], case["given"]["new_state"]
-    state = _told(DECIDER.initial, old)
+    state = _state_after(DECIDER.initial, old)
     sent = [_WORDS[type(event)] for event in DECIDER.decide(state, _listed(new), 0) if type(event) in _WORDS]
     return differences(case["expect"], {"computed_events": list(transitions.computed(old, new)), "sent_events": sent})
 
 
-def _told(state: State, seen: str) -> State:
+def _state_after(state: State, seen: str) -> State:
     for event in DECIDER.decide(state, _listed(seen), 0):
         state = DECIDER.evolve(state, event) or DECIDER.initial
     return state
 
 
 def _listed(state: Any, **times: Any) -> signals.Relisted:
-    """A listing with one container, or without it: then the runtime says that it is gone."""
+    """A listing with one container, or, without it, one that reports its removal."""
     found: Any = "removed" if state == "absent" else state
     observed = signals.ContainerObserved(
         pod="default/web", uid="u1", container="app", attempt=0, id="k1", state=found, **times
@@ -52,7 +52,7 @@ def _listed(state: Any, **times: Any) -> signals.Relisted:
 
 
 class _Listing(FakeRuntime):
-    """A runtime that lists what a case says."""
+    """A runtime that lists the containers of a case."""
 
     def __init__(self, listed: Sequence[ContainerState]) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def _value(metrics: Metrics, name: str, **labels: str) -> int:
 
 
 def _relist_sequence(case: Case) -> Iterable[str]:
-    """The product has one capacity, the kubelet's. A case with another sets it."""
+    """The product has one capacity, the kubelet's; a case with another one sets it."""
     with mock.patch.object(decider, "MOST_EVENTS", case["given"]["channel_capacity"]):
         yield from _relisted_in_turn(case)
 
@@ -149,7 +149,7 @@ def _as_found(expected: Case) -> Case:
 
 
 def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]:
-    """A subset is as expected if it is one: then it is said to be the whole set."""
+    """A found subset of the expected set is replaced by the whole set, so that it counts as equal."""
     if "delivered_are_subset_of" not in expected:
         return {}
     whole = _as_found(expected)["delivered_are_subset_of"]
@@ -157,7 +157,7 @@ def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]
 
 
 class _Cluster(FakeRuntime):
-    """A runtime that has what a step says, and notes of which pods it was asked for a status that it has."""
+    """A runtime with the containers of a step; records the existing pods whose status was requested."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,42 +193,42 @@ class _Cluster(FakeRuntime):
 
 
 def _health(case: Case) -> Iterable[str]:
-    """Both ways to be told: by the decider, whose timer runs while listings fail, and by the node's check."""
+    """Both reports: by the decider, whose timer runs while listings fail, and by the node's health check."""
     threshold, listed_at, state = case["given"]["relist_threshold_seconds"] * 1000, 0, DECIDER.initial
     for number, step in enumerate(case["steps"]):
         now = _FIRST + step["t_seconds"] * 1000
         if step["op"] == "check":
-            # Whoever checks has just tried to list, and could not.
+            # The listing has just failed.
             failed = signals.RelistFailed(error="x", last_listed_at=listed_at, threshold_milliseconds=threshold)
-            asked = _told_at(state, failed, now)
-            found = {"healthy": not asked.unhealthy}
+            after = _state_at(state, failed, now)
+            found = {"healthy": not after.unhealthy}
             yield from differences(step["expect"], found, f"step {number}: ")
             helper = {"healthy": not health.illness(listed_at or None, now, threshold)}
             yield from differences(step["expect"], helper, f"step {number}, by the check: ")
         elif step["listing_succeeds"]:
             listed_at = now
-            state = _told_at(state, signals.Relisted(began_at=now, count=0), now)
+            state = _state_at(state, signals.Relisted(began_at=now, count=0), now)
 
 
-def _told_at(state: State, message: Any, now: int) -> State:
-    """The state after a message, and after the timer that has run out by now."""
+def _state_at(state: State, message: Any, now: int) -> State:
+    """The state after a message and after the timer that is due."""
     for event in DECIDER.decide(state, message, now):
         state = DECIDER.evolve(state, event) or DECIDER.initial
     due = DECIDER.due(state)
-    return _told_at(state, Due(at=due), now) if due is not None and due <= now else state
+    return _state_at(state, Due(at=due), now) if due is not None and due <= now else state
 
 
 def _evented_cache_update(case: Case) -> Iterable[str]:
-    """What is cached is the end of a run. A later status is of the next run and replaces it; an earlier one is of the
-    run that has ended, which ran at that time, and does not.
+    """The end of a run is cached. A later status belongs to the next run and replaces it; an earlier one belongs to the
+    ended run and does not.
     """
     given = case["given"]
     cached_at = _FIRST + given["cached_at_seconds"] * 1000
     status_at = _FIRST + given["status_timestamp_seconds"] * 1000
     ended = _listed("exited", started_at=_FIRST, finished_at=cached_at)
-    state = _told_at(DECIDER.initial, ended, cached_at)
+    state = _state_at(DECIDER.initial, ended, cached_at)
     started_at = status_at if status_at > cached_at else _FIRST
-    after = _told_at(state, _listed("running", started_at=started_at), status_at)
+    after = _state_at(state, _listed("running", started_at=started_at), status_at)
     return differences(case["expect"], {"updated": after.containers["k1"].state == "running"})
 
 

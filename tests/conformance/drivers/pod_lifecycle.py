@@ -1,4 +1,4 @@
-"""Cases of pod_lifecycle.json, by the pure helpers that the pod's decider calls."""
+"""Cases of pod_lifecycle.json for the pure helpers of the pod's decider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _restart_decision(case: Case) -> Iterable[str]:
 
 
 def _starts_app(given: Case) -> bool:
-    """Of a pod whose sandbox is ready, and whose one container is so."""
+    """Whether a pod with a ready sandbox starts its one container, which has this state."""
     seen = actions.ContainerView(seen=given["container_state"], exit_code=given.get("exit_code", 0))
     view = actions.PodView(
         policy=given["restart_policy"],
@@ -39,11 +39,11 @@ def _starts_app(given: Case) -> bool:
 
 
 def _starts_in_a_deleted_pod(given: Case) -> bool:
-    """Its one container ends after the deletion was requested."""
+    """Whether the container is restarted if it ends after the deletion was requested."""
     life = running(restart_policy=given["restart_policy"]).withdraw().dies(code=given["exit_code"])
     ended = len(life.history)
     life.end()
-    assert life.state is None, "the pod is not gone"
+    assert life.state is None, "the pod has not ended"
     return any(isinstance(one, pod.ContainerStartRequested | pod.RestartScheduled) for one in life.history[ended:])
 
 
@@ -94,8 +94,8 @@ def _container(one: dict[str, Any]) -> actions.ContainerView:
 
 
 def _crash_loop_back_off(case: Case) -> Iterable[str]:
-    """A pod whose container exits; what its decider does at each time. The product has one initial and one maximal
-    back-off; a case with others sets them.
+    """Decisions about a pod whose container exits. The product has one initial and one maximum back-off; a case with
+    others sets them.
     """
     given = case["given"]
     with (
@@ -131,7 +131,7 @@ def _died(life: Life, finished_at: int) -> pleg.ContainerDied:
 
 
 def _back_off(life: Life, now: int) -> dict[str, Any]:
-    """What the pod's container does at that time."""
+    """The state of the pod's container at this time."""
     one = life.state.container("app")
     waits = one.phase == "backing_off"
     found: dict[str, Any] = {"in_back_off": waits, "restarts": "container/app" in life.effects}
@@ -149,7 +149,7 @@ def _crash_loop_back_off_keys(case: Case) -> Iterable[str]:
 
 
 def _back_off_key(one: dict[str, Any]) -> tuple[str, str, str]:
-    """Where the back-off lies: with the pod's container, for as long as its definition is the same."""
+    """The owner of the back-off: the pod's container, while its definition stays the same."""
     definition = Container(name=one["container"], image=one.get("image", ""))
     return one["pod"], one["container"], container_hash(Pod(), definition)
 

@@ -1,8 +1,8 @@
-"""Cases of pod_lifecycle.json on conditions: a pod is brought to what a case describes, and its published status is
+"""Cases of pod_lifecycle.json on conditions: a pod is brought to the state of a case, and its published status is
 compared.
 
-The pod's own decider is given a manifest and what its effects answer. Only what a pod of this node never comes to is
-changed in its state by hand: a container without a status, a pod without any.
+The pod's decider gets a manifest and results of effects. Only states that no pod of this node reaches are set by hand:
+a container without a status, a pod without any.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _initialized(case: Case) -> Iterable[str]:
     life = _started(one, stays=() if ends else (*unready, *missing))
     state = _ended(life, given["phase"]) if ends else life.state
     if ends:
-        # An app container ran and ended though an init container is not complete: no pod of this node comes to that.
+        # An app container ran and ended before the init containers completed: no pod of this node reaches that.
         state = replace(
             state, containers=tuple(_failed(one) if one.name in unready else one for one in state.containers)
         )
@@ -76,14 +76,14 @@ def _initialized(case: Case) -> Iterable[str]:
 
 
 def _spec(apps: list[Any], init: list[Any], phase: str) -> Pod:
-    """One that can come to this phase."""
+    """A spec with which a pod can reach this phase."""
     policy = "OnFailure" if phase == "Succeeded" else "Always"
     one = manifest(init_containers=tuple(init), restart_policy=policy, active_deadline_seconds=60)
     return replace(one, spec=replace(one.spec, containers=tuple(apps)))
 
 
 def _started(one: Pod, stays: Collection[str] = ()) -> Life:
-    """Every container in its turn; an init container ends well unless it `stays`."""
+    """Start every container in order; an init container succeeds unless it `stays`."""
     life = Life().apply(one).sandbox_up()
     for each in life.state.containers:
         if f"container/{each.name}" in life.effects:
@@ -94,7 +94,7 @@ def _started(one: Pod, stays: Collection[str] = ()) -> Life:
 
 
 def _ended(life: Life, phase: str) -> State:
-    """Completed, or over its deadline while its containers end."""
+    """End the pod: completed, or past its deadline while its containers end."""
     if phase == "Failed":
         life.wake()
         assert life.state.failure is not None, "the deadline did not end the pod"
@@ -110,7 +110,7 @@ def _failed(one: Any) -> Any:
 
 
 def _only(state: State, named: Collection[str] | None, *others: str) -> State:
-    """Without the containers that a case knows no status of; without a pod where it knows no status at all."""
+    """The state without the containers that have no status in a case; without the pod if it has none at all."""
     if named is None:
         return replace(state, uid="", containers=())
     return replace(state, containers=tuple(one for one in state.containers if one.name in (*named, *others)))

@@ -1,4 +1,4 @@
-"""Cases of qos_cgroups.json, by the rules of QoS and cgroups and by qos' own tree."""
+"""Cases of qos_cgroups.json for the rules of QoS and cgroups, and for the tree of qos."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _resources(given: Mapping[str, Any]) -> ResourceRequirements:
 
 
 def _spec(given: Mapping[str, Any]) -> PodSpec:
-    """A pod as a case gives it."""
+    """The spec of a case's pod."""
     of_role: dict[str, list[Mapping[str, Any]]] = {"app": [], "init": [], "ephemeral": []}
     for one in given["containers"]:
         of_role[one.get("role", "app").removeprefix("restartable_")].append(one)
@@ -56,23 +56,23 @@ def _spec(given: Mapping[str, Any]) -> PodSpec:
 
 def _node(memory_bytes: int = 1 << 33, **settings: Any) -> Node:
     much = Amounts(cpu_milli=4000, memory_bytes=memory_bytes)
-    told: dict[str, Any] = {"version": 1, "driver": "cgroupfs", "root": ("kubepods",), "max_pods": 110, **settings}
-    return Node(capacity=much, enforced=much, allocatable=much, **told)
+    fields: dict[str, Any] = {"version": 1, "driver": "cgroupfs", "root": ("kubepods",), "max_pods": 110, **settings}
+    return Node(capacity=much, enforced=much, allocatable=much, **fields)
 
 
 def _level(given: Mapping[str, Any], node: Node) -> Sequence[cgroups.Values]:
-    """The values of the cgroup above all pods, of the Burstable class, of the BestEffort class."""
+    """The values of the cgroups above all pods, of the Burstable class, and of the BestEffort class."""
     pods = [needs(_spec(one)) for one in given["active_pods"]]
     return [one.values for one in classes(node, pods)]
 
 
 def _set(**values: int | None) -> dict[str, Any]:
-    """Those that are written."""
+    """The values that are set."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _exactly(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterable[str]:
-    """A key that is missing means that nothing is written."""
+    """A missing key means that nothing is written."""
     return differences({**dict.fromkeys(found), **expected}, found)
 
 
@@ -98,8 +98,10 @@ def _weight_to_shares(case: Case) -> Iterable[str]:
 
 
 def _effective_pod_request(case: Case) -> Iterable[str]:
-    asked = pod_requests(_spec(case["given"]))
-    return differences(case["expect"], {"cpu_milli": asked.get("cpu", 0), "memory_bytes": asked.get("memory", 0)})
+    requested = pod_requests(_spec(case["given"]))
+    return differences(
+        case["expect"], {"cpu_milli": requested.get("cpu", 0), "memory_bytes": requested.get("memory", 0)}
+    )
 
 
 def _pod_resource_config(case: Case) -> Iterable[str]:
@@ -135,9 +137,9 @@ def _qos_level_memory_reserve(case: Case) -> Iterable[str]:
 
 def _qos_level_memory_reserve_retry(case: Case) -> Iterable[str]:
     given = case["given"]
-    asked, used = given["wanted_limit_bytes"], given["current_usage_bytes"]
-    tried = {name: bearable(asked[name], used[name]) for name in asked}
-    return differences(case["expect"], {"second_update_limit_bytes": tried})
+    requested, used = given["wanted_limit_bytes"], given["current_usage_bytes"]
+    limits = {name: bearable(requested[name], used[name]) for name in requested}
+    return differences(case["expect"], {"second_update_limit_bytes": limits})
 
 
 def _qos_level_memory_min(case: Case) -> Iterable[str]:
@@ -154,8 +156,8 @@ def _qos_level_memory_min(case: Case) -> Iterable[str]:
 
 def _oom_score_adj(case: Case) -> Iterable[str]:
     given = case["given"]
-    asked = {"memory": str(given["container_memory_request_bytes"])}
-    one = Container(name="one", resources=_of_class(given["qos_class"], asked))
+    requested = {"memory": str(given["container_memory_request_bytes"])}
+    one = Container(name="one", resources=_of_class(given["qos_class"], requested))
     sidecar = given.get("role") == "restartable_init"
     least = {"memory": str(given.get("smallest_app_container_memory_request_bytes", 0))}
     apps = (Container(name="app", resources=ResourceRequirements(requests=least)),) if sidecar else (one,)
@@ -170,16 +172,16 @@ def _oom_score_adj(case: Case) -> Iterable[str]:
     return differences(case["expect"], {"oom_score_adj": oom_score_adj(spec, one, given["node_memory_bytes"])})
 
 
-def _of_class(wanted: str, asked: dict[str, str]) -> ResourceRequirements:
-    """Resources of a container whose pod is of this class."""
+def _of_class(wanted: str, requested: dict[str, str]) -> ResourceRequirements:
+    """The resources of a container that give its pod this class."""
     match wanted:
         case "Guaranteed":
-            both = {**asked, "cpu": "1"}
+            both = {**requested, "cpu": "1"}
             return ResourceRequirements(requests=both, limits=both)
         case "Burstable":
-            return ResourceRequirements(requests={**asked, "cpu": "1"})
+            return ResourceRequirements(requests={**requested, "cpu": "1"})
         case _:
-            return ResourceRequirements(requests=asked)
+            return ResourceRequirements(requests=requested)
 
 
 KINDS = {

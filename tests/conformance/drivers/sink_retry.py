@@ -1,7 +1,7 @@
-"""Cases of events.json on deliveries: the kind as the node makes it, by the kernel's steps, on a scripted connection.
+"""Cases of events.json on deliveries: the kind as the node builds it, with the kernel's steps, on a fake connection.
 
-Everything is the product's: sinks and rules from the settings, the HTTP request, the worker, the decider and its timer.
-Instead are the clock, which jumps to the time that the decider names, and the socket.
+Sinks and rules from the settings, the HTTP request, the worker, the decider and its timer are the product's. Only the
+clock, which jumps to the due time, and the socket are replaced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chronolet.kube_events.actor import NODE, kind
 from chronolet.kube_events.effects import jobs
 from chronolet.kube_events.policy import RETRY_PAUSE
 from chronolet.kube_events.state import State
-from chronolet.node import event_sinks
+from chronolet.node.composition import event_sinks
 from chronolet.node.settings.table import Settings
 from chronolet_schemas import kube_events, registry
 from chronolet_schemas.envelope import START, Event, Message, Position
@@ -50,7 +50,7 @@ _ANSWERS = {
 
 
 class _Server:
-    """Answers calls as a case says; the last answer repeats."""
+    """Answers calls as a case prescribes; the last answer repeats."""
 
     def __init__(self, answers: Sequence[str]) -> None:
         self._answers = list(answers)
@@ -66,7 +66,7 @@ class _Server:
 
 
 class _Socket:
-    """Sends nowhere; what is read from it is the server's next answer."""
+    """A socket that sends nothing; reads return the server's next answer."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -82,7 +82,7 @@ class _Socket:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection whose socket is one of these."""
+    """A connection with such a socket."""
 
     def __init__(self, server: _Server) -> None:
         super().__init__("api.test", timeout=1)
@@ -98,7 +98,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _Node:
-    """The kind at work, its only sink an API server."""
+    """The kind, with an API server as its only sink."""
 
     def __init__(self, token_file: str) -> None:
         settings = Settings(
@@ -115,24 +115,24 @@ class _Node:
         self.ledger = Ledger(self.kind, _SHARD, "1:x", head, registry.SCHEMA)
         self.now = _T0
 
-    def tell(self, source: Any, message: Message) -> list[Event]:
-        """One step."""
+    def step(self, source: Any, message: Message) -> list[Event]:
+        """Decide and commit one message."""
         turn = self.ledger.begin()
         self.ledger.decide(turn, Input(source, START, (NODE,), message, "", type(message).__name__), self.now)
         self.ledger.committed(turn, Committed(self.ledger.version + 1, Position(self.now, len(turn.records))))
         return turn.events
 
     def record(self, *events: tuple[Position, kube_events.Recorded]) -> None:
-        self.tell("signal", self.kind.batches[kube_events.Recorded](events))
+        self.step("signal", self.kind.batches[kube_events.Recorded](events))
 
     def deliver(self) -> list[Event]:
-        """What is outstanding, once, by the job that the kind has for it."""
+        """Run the outstanding effect once, with the kind's own job."""
         (effect,) = self.outstanding
         job = self.kind.effects[type(effect)]
         assert isinstance(job, Job)
         answer = job.run(effect, Context())
         assert answer is not None
-        return self.tell("signal", answer)
+        return self.step("signal", answer)
 
     @property
     def outstanding(self) -> Sequence[Effect]:
@@ -148,19 +148,19 @@ class _Node:
 
 
 def sink_retry(case: Case) -> Iterable[str]:
-    """The last of so many events alike: those before it have been delivered."""
+    """Deliver the last of several similar events; the earlier ones are delivered already."""
     given = case["given"]
     with tempfile.NamedTemporaryFile("w", suffix=".token") as token:
         if given["sink_answers"] == ["request_construction_error"]:
-            # No header can hold this token.
+            # This token is not valid in a header.
             token.write("two\nlines")
             token.flush()
         node, server = _Node(token.name), _Server(["ok"])
         with (
             mock.patch.object(HttpCaller, "_connection", side_effect=lambda: _Connection(server)),
-            mock.patch.object(calls, "_cut"),  # no answer is late, however long this process stands still
+            mock.patch.object(calls, "_cut"),  # no answer is late, however long this process stalls
         ):
-            *before, last = _alike(given["event_count"])
+            *before, last = _similar(given["event_count"])
             if before:
                 node.record(*before)
                 node.deliver()
@@ -170,7 +170,7 @@ def sink_retry(case: Case) -> Iterable[str]:
     yield from differences(case["expect"], {"calls": server.calls, **found})
 
 
-def _alike(count: int) -> Iterator[tuple[Position, kube_events.Recorded]]:
+def _similar(count: int) -> Iterator[tuple[Position, kube_events.Recorded]]:
     event = kube_events.Recorded(
         object_kind="Pod", namespace="shop", name="web-0", severity="Normal", reason="Started", message="m"
     )
@@ -178,20 +178,20 @@ def _alike(count: int) -> Iterator[tuple[Position, kube_events.Recorded]]:
 
 
 def _delivered(node: _Node, shut_down: int | None) -> dict[str, Any]:
-    """Until nothing is outstanding any more, or the node ends in a pause."""
-    said: list[Event] = []
+    """Deliver until nothing is outstanding, or the case ends during a pause."""
+    events: list[Event] = []
     pauses: list[Any] = []
     for number in itertools.count(1):
-        said += node.deliver()
+        events += node.deliver()
         if node.due is None:
             assert not node.outstanding
-            return {"pauses_seconds": pauses, "outcome": _outcome(said[-1])}
-        assert not node.outstanding, "it does not wait"
+            return {"pauses_seconds": pauses, "outcome": _outcome(events[-1])}
+        assert not node.outstanding, "no delivery is pending"
         if number == shut_down:
             break
         pauses.append(_pause(node.due - node.now, number))
         node.now = node.due
-        node.tell("due", Due(at=node.due))
+        node.step("due", Due(at=node.due))
     return {"pauses_seconds": pauses, "outcome": "stopped_by_shutdown"}
 
 

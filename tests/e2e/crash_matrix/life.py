@@ -25,7 +25,7 @@ import msgspec
 from chronolet.adapters.manifest_files import read_documents
 from chronolet.kernel.ownership.lease import proven_dead
 from chronolet.kernel.storage.store import StoreUnreachable
-from chronolet.node.kinds import SHARDS
+from chronolet.node.composition.kinds import SHARDS
 from chronolet.node.settings.table import ALL_ACTORS
 from chronolet.ports.runtime import labels
 from chronolet_schemas import codec, kernel, manifests, pleg, pod, registry

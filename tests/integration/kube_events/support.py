@@ -20,7 +20,7 @@ import msgspec
 
 from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Acquired, Committed, Step, StoreBroken, StoreUnreachable
-from chronolet.node.kinds import SHARDS
+from chronolet.node.composition.kinds import SHARDS
 from chronolet_schemas import codec, kernel, kube_events, registry
 from chronolet_schemas.envelope import START, Event, Record
 from chronolet_schemas.keys import Keys, Shard

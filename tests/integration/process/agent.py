@@ -17,7 +17,8 @@ from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, HttpCaller
 from chronolet.keeper.policy import Policy
 from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
 from chronolet.kernel.timing import Timing
-from chronolet.node import event_sinks, main, wiring
+from chronolet.node import main
+from chronolet.node.composition import event_sinks, wiring
 from chronolet.node.settings.resolving import resolve
 from chronolet.node.tuning import DEFAULTS
 

@@ -1,6 +1,6 @@
-"""A node whose cgroups are plain files: what the sampler's tests and the bench sample.
+"""A node whose cgroups are plain files, for the sampler's tests and the bench.
 
-Output: a `Sampled` with pods that come, work and go.
+Output: a `Sampled`, whose pods can be added and changed.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.machine.usage import Machine
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
-from chronolet.node.stats.sampler import Outside, Sampler
+from chronolet.node.stats.sampler import WAITS, Outside, Sampler, Waits
 from chronolet.node.stats.tracked import Sources
 from chronolet.ports.machine.usage import Limits, Usage
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal
 from tests.support.cgroup_trees import CgroupTrees, Kind
 
-UNLISTED = Refusal("unavailable", "nobody there")
+UNLISTED = Refusal("unavailable", "no answer")
 
 
 class Sampled:
-    """`asked` are the ids of containers whose process the runtime was asked for, `lists` counts its listings."""
+    """`inspected` are the containers whose process id was requested, `lists` counts the runtime's listings."""
 
-    def __init__(self, folder: Path, kind: Kind = "v1", period: float = 3600) -> None:
+    def __init__(self, folder: Path, kind: Kind = "v1", period: float = 3600, waits: Waits = WAITS) -> None:
         self.trees = CgroupTrees(folder, kind)
         self.running, self.files = Running(), Files()
         self.logs = folder / "logs"
-        self.asked: list[str] = []
+        self.inspected: list[str] = []
         self.lists = 0
         self.listing: list[ContainerState] | Refusal = []
         self.clock = 1_000
@@ -39,33 +39,33 @@ class Sampled:
         self.disk = Disk(self.logs, self.trees.proc)
         finder = Finder(Hierarchies(self.trees.proc), ("kubepods",), self._pid, self.trees.proc)
         self._sources = Sources(self.files, finder, str(self.trees.proc))
-        self._period = period
+        self._period, self._waits = period, waits
         self.sampler = self.new_sampler()
 
     def new_sampler(self) -> Sampler:
-        """Another one of the same node."""
+        """Another sampler of the same node."""
         outside = Outside(self.running, self._sources, lambda: self.machine(), self._list, self.disk)  # noqa: PLW0108
-        return Sampler(outside, self._period)
+        return Sampler(outside, self._period, self._waits)
 
     def machine(self) -> Machine:
-        """A second later each time, with one processor busy."""
+        """The machine, one second later with each call, with one processor busy."""
         self.clock += 1_000
         return machine(self.clock, self.clock * 1_000_000)
 
     def pod(self, number: int = 0, containers: Sequence[str] = ("app",), *, host_network: bool = False) -> str:
-        """A pod whose containers the next listing has; its cgroup's path."""
+        """Add a pod to the next listing; returns the path of its cgroup."""
         states = [state(number, one, host_network=host_network) for one in (*containers, "POD")]
         assert isinstance(self.listing, list)
         self.listing += states
         return self.trees.pod(f"uid-{number}", [one.id for one in states])
 
     def listed(self) -> None:
-        """As by pleg."""
+        """Record a listing as pleg does."""
         assert isinstance(self.listing, list)
         self.running.listed(self.listing, float("inf"))
 
     def _pid(self, container_id: str) -> int:
-        self.asked.append(container_id)
+        self.inspected.append(container_id)
         return self.pids.get(container_id, 0)
 
     def _list(self) -> Sequence[ContainerState]:
@@ -91,7 +91,7 @@ def state(number: int, name: str, *, attempt: int = 0, host_network: bool = Fals
 
 
 def machine(at: int, cpu: int) -> Machine:
-    """A small one."""
+    """A small machine."""
     return Machine(
         usage=Usage(
             at=at,

@@ -53,7 +53,7 @@ def snapshot(*, errors: int = 0) -> Snapshot:
 
 
 def samples(text: str) -> Mapping[tuple[str, ...], float]:
-    """By name and labels, without empty ones, as `container=app`."""
+    """Samples by name and labels; empty labels are omitted."""
     return {
         (one.name, *sorted(f"{key}={value}" for key, value in one.labels.items() if value)): one.value
         for family in text_string_to_metric_families(text)
@@ -61,7 +61,7 @@ def samples(text: str) -> Mapping[tuple[str, ...], float]:
     }
 
 
-def test_resource_page_has_the_node_its_pods_and_containers() -> None:
+def test_the_resource_page_shows_node_pods_and_containers() -> None:
     whose = ("namespace=default", "pod=web-0")
     app = ("container=app", *whose)
     assert samples(resource_metrics(snapshot())) == {
@@ -124,25 +124,25 @@ def value(page: Mapping[tuple[str, ...], float], name: str, what: str, *more: st
         ("container_last_seen", 60),
     ],
 )
-def test_cadvisor_page_has_each_value_by_its_name(
+def test_the_cadvisor_page_shows_each_value_under_its_name(
     page: Mapping[tuple[str, ...], float], name: str, expected: float
 ) -> None:
     assert value(page, name, "app") == expected
 
 
-def test_processor_time_is_of_the_pod_its_containers_and_its_sandbox(page: Mapping[tuple[str, ...], float]) -> None:
+def test_cpu_time_is_shown_for_pod_containers_and_sandbox(page: Mapping[tuple[str, ...], float]) -> None:
     name = "container_cpu_usage_seconds_total"
     assert [value(page, name, what, "cpu=total") for what in ("", "app", "POD")] == [3, 2, 1]
     assert page[(name, "cpu=total", "id=/")] == 9
 
 
-def test_what_has_no_quota_has_no_throttling(page: Mapping[tuple[str, ...], float]) -> None:
+def test_without_a_quota_there_are_no_throttling_series(page: Mapping[tuple[str, ...], float]) -> None:
     names = ("container_cpu_cfs_periods_total", "container_spec_cpu_quota")
     assert [value(page, name, "POD") for name in names] == [None, None]
-    assert value(page, "container_pressure_cpu_waiting_seconds_total", "POD") is None, "no figures, no series"
+    assert value(page, "container_pressure_cpu_waiting_seconds_total", "POD") is None, "no values, no series"
 
 
-def test_the_network_is_the_sandboxs(page: Mapping[tuple[str, ...], float]) -> None:
+def test_network_series_belong_to_the_sandbox(page: Mapping[tuple[str, ...], float]) -> None:
     found = {
         (way, what): value(page, f"container_network_{way}_{what}_total", "POD", "interface=eth0")
         for way in ("receive", "transmit")
@@ -152,16 +152,16 @@ def test_the_network_is_the_sandboxs(page: Mapping[tuple[str, ...], float]) -> N
     assert value(page, "container_network_receive_bytes_total", "", "interface=eth0") is None, "counted once"
 
 
-def test_files_and_transfers_have_their_device(page: Mapping[tuple[str, ...], float]) -> None:
+def test_file_systems_and_transfers_name_their_device(page: Mapping[tuple[str, ...], float]) -> None:
     assert value(page, "container_fs_usage_bytes", "app", "device=/dev/sda1") == 18
     assert value(page, "container_fs_limit_bytes", "app", "device=/dev/sda1") == 100
-    assert value(page, "container_fs_usage_bytes", "POD", "device=/dev/sda1") is None, "not known yet"
+    assert value(page, "container_fs_usage_bytes", "POD", "device=/dev/sda1") is None, "unknown so far"
     names = ("reads_bytes", "writes_bytes", "reads", "writes")
     found = [value(page, f"container_fs_{one}_total", "app", "device=/dev/sda") for one in names]
     assert found == [4096, 8192, 1, 2]
 
 
-def test_the_machine(page: Mapping[tuple[str, ...], float]) -> None:
+def test_the_machines_series(page: Mapping[tuple[str, ...], float]) -> None:
     assert (page[("machine_cpu_cores",)], page[("machine_memory_bytes",)]) == (2, 1_000)
     assert page[("container_scrape_error",)] == 0
 

@@ -1,4 +1,4 @@
-"""Which containers run, by listings and by what this process starts and removes."""
+"""The running containers, from listings and from this process's own starts and removals."""
 
 import time
 
@@ -11,7 +11,7 @@ BOX_SPEC = SandboxSpec(name=BOX.name, labels=BOX.labels, image=BOX.image, hostna
 APP_SPEC = ContainerSpec(name=APP.name, labels=APP.labels, sandbox_id=BOX.id, image=APP.image)
 
 
-def test_what_is_started_runs_until_it_is_removed() -> None:
+def test_a_started_container_runs_until_it_is_removed() -> None:
     running = Running()
     assert running.age_seconds() == float("inf")
     running.created(BOX.id, BOX_SPEC)
@@ -28,7 +28,7 @@ def test_what_is_started_runs_until_it_is_removed() -> None:
     assert running.now().keys() == {BOX.id}
 
 
-def test_a_listing_replaces_all_but_what_started_after_it_began() -> None:
+def test_a_listing_replaces_all_but_later_starts() -> None:
     running = Running()
     running.created(BOX.id, BOX_SPEC)
     running.started(BOX.id)
@@ -43,7 +43,7 @@ def test_a_listing_replaces_all_but_what_started_after_it_began() -> None:
     assert running.age_seconds() < 60
 
 
-def test_what_was_never_started_is_forgotten_with_its_container() -> None:
+def test_a_created_container_is_forgotten_when_it_is_removed() -> None:
     running = Running()
     running.created(APP.id, APP_SPEC)
     running.listed([type(APP)(id=APP.id, name="n", labels={}, state="created")], time.monotonic())

@@ -1,4 +1,4 @@
-"""The sampler over a node of plain files: what it reads, how often, and what it shows of what changes."""
+"""The sampler on a node of plain files: what it reads, how often, and how it shows changes."""
 
 import time
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 from chronolet.adapters.machine.usage import Machine
 from chronolet.node.http.fresh import BusyError
+from chronolet.node.stats.sampler import Waits
 from chronolet.node.stats.samples import PodSample
 from chronolet.node.stats.tracked import _ALL_ROUNDS
 from chronolet.ports.runtime.runtime import SandboxSpec
@@ -22,7 +23,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Sampled:
 
 
 def round_of(node: Sampled) -> tuple[tuple[PodSample, ...], int]:
-    """The pods of another round, and how many files it read."""
+    """Run a round; returns its pods and the number of files it read."""
     before = node.files.reads
     node.sampler.sample()
     return node.sampler.latest().pods, node.files.reads - before
@@ -33,12 +34,12 @@ def pods_of(node: Sampled) -> tuple[PodSample, ...]:
 
 
 def another_millisecond() -> None:
-    """There is no rate between two samples of the same one."""
+    """Wait for the next millisecond: two samples of the same one give no rate."""
     before = int(time.time() * 1000)
     wait_until(lambda: time.time() * 1000 > before + 1, "another millisecond")
 
 
-def test_a_pod_has_its_containers_its_own_cgroup_and_its_network(node: Sampled) -> None:
+def test_a_pod_is_sampled_with_containers_cgroup_and_network(node: Sampled) -> None:
     path = node.pod(containers=("side", "app"))
     (web,) = node.sampler.latest().pods
     assert (web.namespace, web.name, web.uid) == ("default", "web-0", "uid-0")
@@ -48,10 +49,10 @@ def test_a_pod_has_its_containers_its_own_cgroup_and_its_network(node: Sampled) 
     assert web.sandbox is not None
     assert [one.rx_packets for one in web.sandbox.measured.usage.interfaces] == [2]
     assert web.containers[0].measured.usage.cpu_nanoseconds == 5_000
-    assert (node.lists, node.asked) == (1, []), "Docker is asked for one list, and for no container"
+    assert (node.lists, node.inspected) == (1, []), "Docker lists once and inspects no container"
 
 
-def test_a_pod_on_the_hosts_network_has_none_of_its_own(node: Sampled) -> None:
+def test_a_pod_on_the_hosts_network_has_no_network_usage(node: Sampled) -> None:
     node.pod(host_network=True)
     (web,) = node.sampler.latest().pods
     assert web.sandbox is not None
@@ -70,10 +71,10 @@ def test_rates_are_those_between_two_samples(node: Sampled) -> None:
     passed = second.containers[0].measured.usage.at - before
     assert second.containers[0].measured.nano_cores == 1_000_000 * 1_000 // passed
     snapshot = node.sampler.latest()
-    assert snapshot.node.nano_cores == 1_000_000_000, "one processor of the machine"
+    assert snapshot.node.nano_cores == 1_000_000_000, "one busy processor"
 
 
-def test_a_container_that_began_anew_has_no_rate(node: Sampled) -> None:
+def test_a_restarted_container_has_no_rate(node: Sampled) -> None:
     path, app = node.pod(), state(0, "app").id
     pods_of(node)
     for one in (path, f"{path}/{app}"):
@@ -84,7 +85,7 @@ def test_a_container_that_began_anew_has_no_rate(node: Sampled) -> None:
     assert web.whole.nano_cores is None
 
 
-def test_an_idle_pod_costs_three_reads_and_is_read_whole_now_and_then(node: Sampled) -> None:
+def test_an_idle_pod_costs_three_reads_and_is_read_fully_now_and_then(node: Sampled) -> None:
     count = 20
     for number in range(count):
         node.pod(number)
@@ -95,16 +96,16 @@ def test_an_idle_pod_costs_three_reads_and_is_read_whole_now_and_then(node: Samp
     for _ in range(2 * _ALL_ROUNDS):
         another_millisecond()
         costs.append(round_of(node)[1])
-    # Left alone in every other round, but for the first ones, before a rate is known.
+    # Skipped in every other round, except for the first ones, before a rate is known.
     expected = (_ALL_ROUNDS + 2) * 3 * count + 2 * count * (first // count)
     assert sum(costs) <= expected
-    assert max(costs) < first, "the whole reads are spread over the rounds"
+    assert max(costs) < first, "full reads are spread over the rounds"
     pods = node.sampler.latest().pods
     assert {one.containers[0].measured.nano_cores for one in pods} <= {0, None}
 
 
 @pytest.mark.parametrize("rounds", [2, 3, 4])
-def test_what_a_quiet_pod_does_next_is_seen_two_rounds_later_at_the_latest(node: Sampled, rounds: int) -> None:
+def test_activity_of_a_quiet_pod_is_seen_at_most_two_rounds_later(node: Sampled, rounds: int) -> None:
     path, app = node.pod(), state(0, "app").id
     for _ in range(rounds):
         another_millisecond()
@@ -120,7 +121,7 @@ def test_what_a_quiet_pod_does_next_is_seen_two_rounds_later_at_the_latest(node:
     assert web.containers[0].measured.usage.memory_bytes == 1_500
 
 
-def test_a_pod_that_does_little_is_read_in_every_other_round_and_a_busy_one_in_each(node: Sampled) -> None:
+def test_a_quiet_pod_is_read_in_every_other_round_and_a_busy_one_in_each(node: Sampled) -> None:
     little, busy = node.pod(0), node.pod(1)
     used = 5_000
     ages: list[tuple[int, int]] = []
@@ -135,11 +136,11 @@ def test_a_pod_that_does_little_is_read_in_every_other_round_and_a_busy_one_in_e
         ages.append(
             (5_000 + 1_000 * number - quiet.whole.usage.cpu_nanoseconds, used - working.whole.usage.cpu_nanoseconds)
         )
-    assert {one for _, one in ages} == {0}, "what works is always as of this round"
+    assert {one for _, one in ages} == {0}, "a busy pod is always from this round"
     assert [one for one, _ in ages][2:] in ([0, 1_000] * (_ALL_ROUNDS - 1), [1_000, 0] * (_ALL_ROUNDS - 1))
 
 
-def test_a_pod_that_does_little_and_changes_its_containers_is_read(node: Sampled) -> None:
+def test_a_quiet_pod_is_read_when_its_containers_change(node: Sampled) -> None:
     node.pod()
     for _ in range(5):
         another_millisecond()
@@ -154,7 +155,7 @@ def test_a_pod_that_does_little_and_changes_its_containers_is_read(node: Sampled
         assert [one.container.id for one in web.containers] == [again.id]
 
 
-def test_what_has_ended_is_left_out(node: Sampled) -> None:
+def test_ended_containers_and_pods_are_omitted(node: Sampled) -> None:
     first, second = node.pod(0), node.pod(1)
     assert len(pods_of(node)) == 2
     node.trees.end(second)
@@ -168,7 +169,7 @@ def test_what_has_ended_is_left_out(node: Sampled) -> None:
     assert pods_of(node) == ()
 
 
-def test_a_cgroup_that_cannot_be_understood_is_left_out_and_counted(node: Sampled) -> None:
+def test_an_unreadable_cgroup_is_omitted_and_counted(node: Sampled) -> None:
     path = node.pod()
     node.pod(1)
     app = state(0, "app").id
@@ -183,7 +184,7 @@ def test_a_cgroup_that_cannot_be_understood_is_left_out_and_counted(node: Sample
     assert (len(web.containers), node.sampler.latest().errors) == (1, 0)
 
 
-def test_what_seldom_changes_is_read_seldom(node: Sampled) -> None:
+def test_values_that_rarely_change_are_read_rarely(node: Sampled) -> None:
     path, app = node.pod(), state(0, "app").id
     pods_of(node)
     limit, threads = (
@@ -201,11 +202,11 @@ def test_what_seldom_changes_is_read_seldom(node: Sampled) -> None:
         seen.append((usage.threads, usage.limits.memory_bytes))
         costs.append(cost)
     assert (seen[0], seen[-1]) == ((3, 0), (9, 4096))
-    assert min(costs) <= 12, "a working pod with one container"
+    assert min(costs) <= 12, "a busy pod with one container"
     assert sum(costs) <= _ALL_ROUNDS * 12 + 2 * 15 + 30
 
 
-def test_a_container_that_has_just_started_is_sampled_when_a_page_is_asked_for(node: Sampled) -> None:
+def test_a_container_that_has_just_started_is_sampled_for_the_next_page(node: Sampled) -> None:
     node.pod(0)
     pods_of(node)
     box = state(1, "POD")
@@ -223,44 +224,44 @@ def test_a_container_that_has_just_started_is_sampled_when_a_page_is_asked_for(n
     assert (node.files.reads, node.lists) == (before, 1)
 
 
-def test_a_container_without_a_cgroup_here_is_looked_for_ever_more_rarely(node: Sampled) -> None:
-    """The containers of another machine's engine."""
+def test_a_missing_cgroup_is_searched_for_less_and_less_often(node: Sampled) -> None:
+    """As for containers of an engine on another machine."""
     assert isinstance(node.listing, list)
     node.listing.append(state(0, "app"))
     assert node.sampler.latest().pods == ()
     for _ in range(30):
         assert pods_of(node) == ()
-    assert len(node.asked) == 5
+    assert len(node.inspected) == 5
 
 
-def test_no_listing_no_sample_and_then_it_is_asked_again(node: Sampled) -> None:
+def test_without_a_listing_there_is_no_sample_until_one_succeeds(node: Sampled) -> None:
     node.listing = UNLISTED
-    with pytest.raises(type(UNLISTED), match="nobody there"):
+    with pytest.raises(type(UNLISTED), match="no answer"):
         node.sampler.latest()
     node.listing = []
     node.pod()
     assert len(node.sampler.latest().pods) == 1
 
 
-def test_a_listing_of_plegs_is_used(node: Sampled) -> None:
+def test_a_listing_of_pleg_is_used(node: Sampled) -> None:
     node.pod()
     node.listed()
     assert len(node.sampler.latest().pods) == 1
     assert node.lists == 0
 
 
-def test_an_engine_that_is_gone_does_not_stop_the_samples(node: Sampled) -> None:
+def test_an_unavailable_engine_does_not_stop_the_samples(node: Sampled) -> None:
     node.pod()
     pods_of(node)
     node.running.listed(node.listing, time.monotonic() - 10_000)  # type: ignore[arg-type]
     node.listing = UNLISTED
     assert len(pods_of(node)) == 1
     assert len(pods_of(node)) == 1
-    assert node.lists == 2, "it is not asked at every round"
+    assert node.lists == 2, "it is not called in every round"
 
 
-def test_a_page_waits_a_limited_time_for_the_first_sample(node: Sampled, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chronolet.node.stats.sampler._FIRST_SECONDS", 0.01)
+def test_a_page_waits_a_limited_time_for_the_first_sample(tmp_path: Path) -> None:
+    node = Sampled(tmp_path, waits=Waits(first=0.01))
     with node.sampler._lock, pytest.raises(BusyError):
         node.sampler.latest()
 
@@ -275,9 +276,8 @@ def test_a_page_does_not_wait_for_a_round(node: Sampled) -> None:
     assert len(node.sampler.latest().pods) == 2
 
 
-def test_the_thread_samples_at_once_and_every_period(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chronolet.node.stats.sampler._END_SECONDS", HANG_SECONDS)
-    node = Sampled(tmp_path, period=0.01)
+def test_the_thread_samples_immediately_and_then_periodically(tmp_path: Path) -> None:
+    node = Sampled(tmp_path, period=0.01, waits=Waits(end=HANG_SECONDS))
     node.pod()
     node.sampler.start()
     try:
@@ -289,13 +289,13 @@ def test_the_thread_samples_at_once_and_every_period(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("error", [UNLISTED, OSError("no /proc"), KeyError("MemTotal")])
-def test_the_thread_survives_what_it_cannot_read(tmp_path: Path, error: Exception) -> None:
+def test_the_thread_survives_errors_of_its_sources(tmp_path: Path, error: Exception) -> None:
     node = Sampled(tmp_path, period=0.01)
-    tries = []
+    calls = []
 
     def look() -> Machine:
-        tries.append(error)
-        if len(tries) < 3:
+        calls.append(error)
+        if len(calls) < 3:
             raise error
         return machine(1_000, 0)
 
@@ -332,4 +332,4 @@ def test_sizes_of_layers_and_logs_are_added(tmp_path: Path) -> None:
     assert images is not None
     assert images.capacity_bytes >= images.available_bytes > 0
     assert web.sandbox is not None
-    assert web.sandbox.layer is None, "the root of its process is no overlay"
+    assert web.sandbox.layer is None, "the root of its process is not an overlay"

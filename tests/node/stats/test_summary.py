@@ -59,7 +59,7 @@ def test_the_node() -> None:
     assert "io" not in node
 
 
-def test_a_pod_without_a_cgroup_uses_what_its_containers_use() -> None:
+def test_the_usage_of_a_pod_without_a_cgroup_is_the_sum_of_its_containers() -> None:
     (web,) = shown(pod(container("app"), container("side", nano_cores=7)))["pods"]
     assert web["cpu"] == {"time": "1970-01-01T00:00:03Z", "usageNanoCores": 17, "usageCoreNanoSeconds": 22}
     assert web["memory"]["workingSetBytes"] == 90
@@ -67,13 +67,13 @@ def test_a_pod_without_a_cgroup_uses_what_its_containers_use() -> None:
     assert web["startTime"] == "1970-01-01T00:00:05Z"
     assert [one["name"] for one in web["containers"]] == ["app", "side"]
     assert "network" not in web
-    # A container that began anew: nothing is known of its rate, nor of its pod's.
+    # A restarted container: its rate is unknown, and so is that of its pod.
     (web,) = shown(pod(container("app", nano_cores=None)))["pods"]
     assert "usageNanoCores" not in web["cpu"]
     assert "usageNanoCores" not in web["containers"][0]["cpu"]
 
 
-def test_a_pod_has_used_what_its_cgroup_says_whichever_of_its_containers_began_anew() -> None:
+def test_the_usage_of_a_pod_is_that_of_its_cgroup_although_a_container_restarted() -> None:
     whole = Measured(Usage(at=3_000, cpu_nanoseconds=2_000_000_700, working_set_bytes=99), 1_000_000_000, "/kubepods/x")
     (web,) = shown(pod(container("app", 2, nano_cores=None), whole=whole))["pods"]
     assert (web["cpu"]["usageCoreNanoSeconds"], web["cpu"]["usageNanoCores"]) == (2_000_000_700, 1_000_000_000)
@@ -81,26 +81,26 @@ def test_a_pod_has_used_what_its_cgroup_says_whichever_of_its_containers_began_a
     assert "usageNanoCores" not in web["containers"][0]["cpu"]
 
 
-def test_of_two_runs_of_a_container_the_later_is_shown() -> None:
+def test_the_later_of_two_runs_of_a_container_is_shown() -> None:
     old, new = container("app", 1), container("app", 2, attempt=1)
     (web,) = shown(pod(old, new))["pods"]
     assert [one["cpu"]["usageCoreNanoSeconds"] for one in web["containers"]] == [2]
 
 
-def test_memory_is_available_up_to_a_limit() -> None:
+def test_available_memory_is_counted_up_to_the_limit() -> None:
     limited = container("app", limits=Limits(memory_bytes=100))
     app, side = shown(pod(limited, container("side")))["pods"][0]["containers"]
     assert app["memory"]["availableBytes"] == 70
     assert "availableBytes" not in side["memory"]
 
 
-def test_the_pods_network_is_the_sandboxs() -> None:
+def test_the_network_of_a_pod_is_its_sandboxs() -> None:
     (web,) = shown(pod(container("app"), interfaces=(ETH0,)))["pods"]
     counts = {"name": "eth0", "rxBytes": 1, "rxErrors": 2, "txBytes": 3, "txErrors": 4}
     assert web["network"] == {"time": "1970-01-01T00:00:03Z", **counts, "interfaces": [counts]}
 
 
-def test_pressure_stands_below_the_resource_that_was_waited_for() -> None:
+def test_pressure_is_shown_under_its_resource() -> None:
     waited = container("app", pressures=Pressures(cpu=WAITS, memory=WAITS, io=WAITS))
     app = shown(pod(waited))["pods"][0]["containers"][0]
     assert (app["cpu"]["psi"], app["memory"]["psi"]) == (PSI, PSI)
@@ -112,7 +112,7 @@ def test_pressure_stands_below_the_resource_that_was_waited_for() -> None:
     assert "io" not in found
 
 
-def test_what_containers_have_written_is_shown_where_it_is_known() -> None:
+def test_written_bytes_are_shown_if_they_are_known() -> None:
     known = container("app")._replace(layer=DiskUse(at=2_000, used_bytes=7, inodes=3), log_bytes=11)
     found = shown(pod(known, container("side")), images=IMAGES)
     app, side = found["pods"][0]["containers"]

@@ -1,4 +1,4 @@
-"""The pages of usage: what they are made of, how often, and what they say when there is nothing to show."""
+"""The usage pages: their sources, how often these are read, and the answers without a sample."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.node.stats.nodes import UNLISTED, Sampled
 PATHS = ("/stats/summary", "/metrics/resource", "/metrics/cadvisor")
 
 
-def test_pages_show_the_last_sample_and_are_written_once_of_it(tmp_path: Path) -> None:
+def test_pages_show_the_last_sample_and_encode_it_once(tmp_path: Path) -> None:
     node = Sampled(tmp_path)
     node.pod()
     pages = usage_pages(Settings(node="n", root_dir=tmp_path), node.sampler.latest)
@@ -21,14 +21,14 @@ def test_pages_show_the_last_sample_and_are_written_once_of_it(tmp_path: Path) -
     assert first["/metrics/cadvisor"].content_type.startswith("text/plain")
     before = node.files.reads
     assert all(pages[path]({}).body is one.body for path, one in first.items())
-    assert (node.files.reads, node.lists, node.asked) == (before, 1, []), "no page reads a file or asks Docker"
+    assert (node.files.reads, node.lists, node.inspected) == (before, 1, []), "no page reads a file or calls Docker"
     node.sampler.sample()
     assert all(pages[path]({}).body is not one.body for path, one in first.items())
 
 
-def test_a_runtime_that_is_away_from_the_start_is_said(tmp_path: Path) -> None:
+def test_a_runtime_that_was_never_available_is_reported(tmp_path: Path) -> None:
     node = Sampled(tmp_path)
     node.listing = UNLISTED
     pages = usage_pages(Settings(node="n", root_dir=tmp_path), node.sampler.latest)
     assert {path: pages[path]({}).status for path in PATHS} == dict.fromkeys(PATHS, 503)
-    assert pages["/stats/summary"]({}).body == b"nobody there\n"
+    assert pages["/stats/summary"]({}).body == b"no answer\n"

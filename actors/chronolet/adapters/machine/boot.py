@@ -1,6 +1,6 @@
 """Identify the current boot of the machine.
 
-Input: none. Output: a text that differs after each boot. Next: `cgroups.marks`, `node.wiring`.
+Input: none. Output: a text that differs after each boot. Next: `cgroups.marks`, `node.composition.wiring`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Secrets as files `secrets/<digest>` below the state folder, readable only by its owner.
 
-Input: Secrets. Output: files, written atomically, and their content. Next: `node.wiring`, `cli.services`.
+Input: Secrets. Output: files, written atomically, and their content. Next: `node.composition.wiring`, `cli.services`.
 
 The digest uses a key stored next to the files, so that a digest in the log is useless for guessing passwords. A file is
 written before the log refers to it, and removed only when the log no longer does: a crash in between leaves an extra

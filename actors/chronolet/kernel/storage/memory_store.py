@@ -41,10 +41,13 @@ _id = attrgetter("id")
 
 
 class MemoryStore:
-    """The `Store` of one process on a `MemoryServer`, by default a new one."""
+    """The `Store` of one process on a `MemoryServer`, by default a new one. A mailbox takes no more than `mailbox_full`
+    waiting commands.
+    """
 
-    def __init__(self, server: MemoryServer | None = None) -> None:
+    def __init__(self, server: MemoryServer | None = None, *, mailbox_full: int = MAILBOX_FULL) -> None:
         self._server = server or MemoryServer()
+        self._mailbox_full = mailbox_full
         self._woken = False
 
     # -- starting ------------------------------------------------------------------------------------------------
@@ -251,7 +254,7 @@ class MemoryStore:
             box = server.shard(shard)
             if request in box.requests:
                 return "duplicate"
-            if sum(mail.id > box.head.mail_cursor for mail in box.mail) >= MAILBOX_FULL:
+            if sum(mail.id > box.head.mail_cursor for mail in box.mail) >= self._mailbox_full:
                 return "busy"
             box.last_mail = server.next_mail(shard)
             box.mail.append(Mail(box.last_mail, mail_type, entity, request, data))

@@ -18,7 +18,7 @@ from typing import Literal
 Lane = Literal["health", "metrics", "pages"]
 
 CONNECTIONS = 128
-AT_ONCE: dict[Lane, int] = {"metrics": 12, "pages": 24}
+MAX_CONCURRENT: dict[Lane, int] = {"metrics": 12, "pages": 24}
 """Limits on concurrently rendered pages. Health has no limit: its pages are rendered without waiting for anything."""
 
 
@@ -42,7 +42,7 @@ class Slots:
         self._lock = threading.Lock()
         # Ordered by last activity: the first one has been waiting the longest.
         self._places: dict[socket.socket, _Place] = {}
-        self._rendering: dict[Lane, int] = dict.fromkeys(AT_ONCE, 0)
+        self._rendering: dict[Lane, int] = dict.fromkeys(MAX_CONCURRENT, 0)
 
     def enter(self, connection: socket.socket) -> bool:
         """Take a slot, if necessary that of the longest-waiting connection. False if all are busy."""
@@ -66,7 +66,7 @@ class Slots:
     def rendering(self, connection: socket.socket, lane: Lane) -> Iterator[None]:
         """Protect the connection from eviction while its page is rendered. Raises TooManyError."""
         with self._lock:
-            if self._rendering.get(lane, 0) >= AT_ONCE.get(lane, self._connections):
+            if self._rendering.get(lane, 0) >= MAX_CONCURRENT.get(lane, self._connections):
                 raise TooManyError
             self._rendering[lane] = self._rendering.get(lane, 0) + 1
             self._moved(connection, waits=False)

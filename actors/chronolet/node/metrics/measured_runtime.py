@@ -1,7 +1,7 @@
 """A runtime wrapper that counts and times calls.
 
-Input: a runtime, the metrics. Output: a runtime. Next: `parts` builds it, `kinds` passes it to the actors. Operation
-names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
+Input: a runtime, the metrics. Output: a runtime. Next: `composition.parts` builds it, `composition.kinds` passes it to
+the actors. Operation names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 """
 
 from __future__ import annotations
@@ -181,22 +181,35 @@ class MeasuredRuntime:
         self._runtime.close()
 
 
+def _monotonic() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
 class RelistedRuntime(MeasuredRuntime):
     """Runtime wrapper for pleg: each listing counts as a relist, records which containers run, and shows PLEG healthy.
 
-    `threshold`: maximum age of the last successful relist, in milliseconds. Source: pkg/kubelet/pleg/generic.go
-    (Healthy, updateRunningPodAndContainerMetrics).
+    `threshold`: maximum age of the last successful relist, in milliseconds; `monotonic`: a clock in milliseconds.
+    Source: pkg/kubelet/pleg/generic.go (Healthy, updateRunningPodAndContainerMetrics).
     """
 
-    def __init__(self, runtime: Runtime, metrics: Metrics, threshold: int, running: Running | None = None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        metrics: Metrics,
+        threshold: int,
+        running: Running | None = None,
+        *,
+        monotonic: Callable[[], int] = _monotonic,
+    ) -> None:
         super().__init__(runtime, metrics, running)
         self._metrics = metrics
         self._threshold = threshold
+        self._monotonic = monotonic
         self._last_seen: int | None = None
-        self._began = _monotonic()
+        self._began = monotonic()
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
-        began_at, began = _monotonic(), time.monotonic()
+        began_at, began = self._monotonic(), time.monotonic()
         with self._metrics.relist():
             found = super().list(labels)
         self._last_seen = began_at
@@ -210,12 +223,8 @@ class RelistedRuntime(MeasuredRuntime):
 
     def unhealthy(self) -> str:
         """Health check: why PLEG is unhealthy, empty if it is healthy. Does not wait for a running relist."""
-        return illness(self._last_seen, _monotonic(), self._threshold)
+        return illness(self._last_seen, self._monotonic(), self._threshold)
 
     def stalled(self) -> str:
         """Like `unhealthy`, but a new process has the full threshold for its first relist."""
-        return illness(self._began if self._last_seen is None else self._last_seen, _monotonic(), self._threshold)
-
-
-def _monotonic() -> int:
-    return time.monotonic_ns() // 1_000_000
+        return illness(self._began if self._last_seen is None else self._last_seen, self._monotonic(), self._threshold)

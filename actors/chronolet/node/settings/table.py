@@ -177,7 +177,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return with_password(self.redis, self.redis_password) if self.redis_password else self.redis
 
     @property
-    def pulls_at_once(self) -> int | None:
+    def max_concurrent_pulls(self) -> int | None:
         """The concurrency limit for image pulls; None: no limit."""
         return 1 if self.serialize_image_pulls else self.max_parallel_image_pulls or None
 

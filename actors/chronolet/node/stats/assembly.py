@@ -1,6 +1,7 @@
 """Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `wiring` passes its samples to the pages, `main` runs it.
+Input: settings, the runtime. Output: `Stats`. Next: `composition.wiring` passes its samples to the pages, `main` runs
+it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from chronolet.adapters.cgroup_stats.files import Files
 from chronolet.adapters.cgroup_stats.finder import Finder
 from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.machine import usage
+from chronolet.node.composition.shares import sharing
 from chronolet.node.settings.table import Settings
-from chronolet.node.shares import sharing
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
 from chronolet.node.stats.sampler import Outside, Sampler

@@ -101,12 +101,12 @@ def _pressure(resource: str, name: str) -> Iterator[Metric]:
     )
 
 
-def _spec(name: str, words: str, field: str) -> Metric:
-    return Metric(f"container_spec_{name}", "gauge", words, _usage(f"limits.{field}"), timed=False)
+def _spec(name: str, description: str, field: str) -> Metric:
+    return Metric(f"container_spec_{name}", "gauge", description, _usage(f"limits.{field}"), timed=False)
 
 
-def _memory(name: str, words: str, field: str, rows: frozenset[str] = _ALL) -> Metric:
-    return Metric(f"container_memory_{name}", "gauge", words, _usage(field), rows)
+def _memory(name: str, description: str, field: str, rows: frozenset[str] = _ALL) -> Metric:
+    return Metric(f"container_memory_{name}", "gauge", description, _usage(field), rows)
 
 
 METRICS: tuple[Metric, ...] = (
@@ -210,14 +210,14 @@ def _room(row: Row) -> Iterable[tuple[str, float]]:
 
 
 def _network(way: str, past: str, prefix: str) -> Iterator[Labelled]:
-    for name, words, field in (
+    for name, description, field in (
         ("bytes", "Bytes", "bytes"),
         ("packets", "Packets", "packets"),
         ("packets_dropped", "Packets dropped while being", "dropped"),
         ("errors", "Packets with errors", "errors"),
     ):
         metric = f"container_network_{way}_{name}_total"
-        yield Labelled(metric, "counter", f"{words} {past}", _through(f"{prefix}_{field}"))
+        yield Labelled(metric, "counter", f"{description} {past}", _through(f"{prefix}_{field}"))
 
 
 LABELLED: tuple[Labelled, ...] = (

@@ -44,9 +44,9 @@ def _pieces(snapshot: Snapshot) -> Iterator[str]:
     yield _metric("container_scrape_error", "gauge", wrong, [f"container_scrape_error {int(snapshot.errors > 0)}\n"])
 
 
-def _metric(name: str, kind: str, words: str, lines: list[str]) -> str:
+def _metric(name: str, kind: str, description: str, lines: list[str]) -> str:
     """Render a metric; empty if it has no samples."""
-    return "".join([f"# HELP {name} {words}\n# TYPE {name} {kind}\n", *lines]) if lines else ""
+    return "".join([f"# HELP {name} {description}\n# TYPE {name} {kind}\n", *lines]) if lines else ""
 
 
 def _lines(metric: Metric, rows: list[Row]) -> list[str]:

@@ -41,7 +41,8 @@ def resource_metrics(snapshot: Snapshot) -> str:
             found["container_start_time_seconds"].append(began)
     found["resource_scrape_error"] = [f"resource_scrape_error {int(snapshot.errors > 0)}\n"]
     return "".join(
-        f"# HELP {name} {words}\n# TYPE {name} {kind}\n" + "".join(found[name]) for name, kind, words in _METRICS
+        f"# HELP {name} {description}\n# TYPE {name} {kind}\n" + "".join(found[name])
+        for name, kind, description in _METRICS
     )
 
 

@@ -26,18 +26,25 @@ from chronolet.ports.runtime.runtime import ContainerState, Refusal
 
 log = structlog.get_logger("chronolet.stats")
 
-_PODS_AT_ONCE = 16
+_BATCH_PODS = 16
 _BREATH_SECONDS = 0.01
 """Pause between batches of pods: a round is spread out so that it delays no probe."""
 _RELIST_SECONDS = 60.0
-_FIRST_SECONDS = 5.0
-"""Time that a page waits for the first sample."""
-_NEW_SECONDS = 0.05
-"""Time that a page waits for a sample of containers that started since the last round."""
-_END_SECONDS = 0.2
-"""Time that `stop` waits for the thread, which a slow engine may block."""
 _EXPECTED = (Refusal, OSError, ValueError, LookupError)
 """The engine does not answer, or /proc has an unexpected format."""
+
+
+class Waits(NamedTuple):
+    """Limits of waiting, in seconds. `first`: a page waits for the first sample; `new`: a page waits for a sample of
+    containers that started since the last round; `end`: `stop` waits for the thread, which a slow engine may block.
+    """
+
+    first: float = 5.0
+    new: float = 0.05
+    end: float = 0.2
+
+
+WAITS = Waits()
 
 
 class Outside(NamedTuple):
@@ -53,8 +60,9 @@ class Outside(NamedTuple):
 class Sampler:
     """Samples the usage periodically. Usable from any thread."""
 
-    def __init__(self, outside: Outside, period_seconds: float) -> None:
+    def __init__(self, outside: Outside, period_seconds: float, waits: Waits = WAITS) -> None:
         self._outside = outside
+        self._waits = waits
         self._period = period_seconds
         self._relist_seconds = max(_RELIST_SECONDS, 2 * period_seconds)
         self._lock = threading.Lock()
@@ -62,7 +70,7 @@ class Sampler:
         self._pods: dict[str, TrackedPod] = {}
         self._known: frozenset[str] = frozenset()
         self._last: Snapshot | None = None
-        self._asked_at = float("-inf")
+        self._listed_at = float("-inf")
         self._thread = threading.Thread(target=self._run, name="stats", daemon=True)
 
     def start(self) -> None:
@@ -72,10 +80,10 @@ class Sampler:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; waits at most _END_SECONDS, because the engine may block it."""
+        """End the thread; waits at most `Waits.end` for it."""
         self._over.set()
         if self._thread.ident is not None:
-            self._thread.join(_END_SECONDS)
+            self._thread.join(self._waits.end)
 
     def latest(self) -> Snapshot:
         """The last sample, plus containers that started since. Raises `Refusal` while the running containers are
@@ -85,7 +93,7 @@ class Sampler:
         if last is None:
             return self._first()
         new = self._outside.running.now().keys() - self._known
-        if new and self._lock.acquire(timeout=_NEW_SECONDS):
+        if new and self._lock.acquire(timeout=self._waits.new):
             try:
                 last = self._last = self._with_new(self._last or last, new - self._known)
             finally:
@@ -93,7 +101,7 @@ class Sampler:
         return last
 
     def _first(self) -> Snapshot:
-        if not self._lock.acquire(timeout=_FIRST_SECONDS):
+        if not self._lock.acquire(timeout=self._waits.first):
             raise BusyError
         try:
             if self._last is None:
@@ -142,9 +150,9 @@ class Sampler:
     def _relist(self) -> None:
         """List the containers if pleg of this process does not: before its first relist, or in a standby process."""
         running, now = self._outside.running, time.monotonic()
-        if min(running.age_seconds(), now - self._asked_at) <= self._relist_seconds:
+        if min(running.age_seconds(), now - self._listed_at) <= self._relist_seconds:
             return
-        self._asked_at = now if self._last is not None else self._asked_at
+        self._listed_at = now if self._last is not None else self._listed_at
         try:
             running.listed(self._outside.list_all(), now)
         except Refusal:
@@ -155,7 +163,7 @@ class Sampler:
         for number, (uid, containers) in enumerate(by_pod.items(), 1):
             found = self._pods[uid].sample(containers, self._outside.sources)
             yield None if found is None else self._outside.disk.added(found, self._pods[uid].pids())
-            if breath and not number % _PODS_AT_ONCE and self._over.wait(breath):
+            if breath and not number % _BATCH_PODS and self._over.wait(breath):
                 return
 
     def _with_new(self, last: Snapshot, new: set[str]) -> Snapshot:

@@ -1,0 +1,105 @@
+"""The composition root: assembles an agent process from its parts.
+
+Input: settings. Output: a `Node`, ready to start. Only this module knows all parts. Next: `main`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from chronolet.devices import actor as devices
+from chronolet.history.entries import entries
+from chronolet.history.state import state_at
+from chronolet.kernel.faults import Faults, NoFaults
+from chronolet.kernel.hosting.process import Process, Setup
+from chronolet.kernel.kind import Kind
+from chronolet.manifests import actor as manifests
+from chronolet.node.adoption import Adoption, can_adopt
+from chronolet.node.composition.kinds import SHARDS, kinds
+from chronolet.node.composition.parts import Parts, parts
+from chronolet.node.health import Health
+from chronolet.node.http.pages import configz, pod_pages, runtime_pages, usage_pages
+from chronolet.node.http.server import Show
+from chronolet.node.settings.table import Settings
+from chronolet.node.stats.assembly import Stats
+from chronolet.node.tuning import DEFAULTS, Tuning
+from chronolet.pod import actor as pod
+
+
+class Node(Struct, frozen=True):
+    """An assembled agent process."""
+
+    settings: Settings
+    parts: Parts
+    health: Health
+    process: Process
+    pages: Mapping[str, Show]
+    """HTTP pages by path, without those of health and metrics."""
+    stats: Stats | None
+    """Samples the resource usage of the node and its pods; None if this process does not host `pleg`."""
+
+
+def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> Node:
+    """Assemble the process; nothing runs yet, and no outside system is contacted. OSError if the state folder cannot be
+    written, SettingsError if the machine's resources cannot be divided as configured.
+    """
+    adapters = parts(settings)
+
+    def run() -> str:
+        return process.run
+
+    process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults())
+    stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None
+    return Node(settings, adapters, _health(adapters, process), process, _pages(adapters, stats), stats)
+
+
+def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> Process:
+    settings, store, archive = adapters.settings, adapters.store, adapters.archive
+    adoption = Adoption(
+        store,
+        adapters.runtime,
+        adapters.specs,
+        settings.node,
+        secrets=adapters.secrets,
+        host=adapters.host,
+        states=lambda: state_at(store, archive, (manifests.kind(), pod.kind())).states,
+    )
+    return Process(
+        Setup(
+            node=settings.node,
+            store=store,
+            kinds=hosted,
+            shards=SHARDS,
+            history=lambda after: entries(store, archive, after),
+            locks=settings.root_dir / "locks",
+            log_end=settings.root_dir / "log-end",
+            address=settings.http_address,
+            faults=faults,
+            observer=adapters.metrics,
+            adopt=adoption.adopt if can_adopt(settings.actors) else None,
+        )
+    )
+
+
+def _health(adapters: Parts, process: Process) -> Health:
+    health, relisted = Health(), adapters.relisted
+    if "pleg" in adapters.settings.actors:
+        # A standby runs no pleg, so there is none to wait for.
+        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.stalled())
+        health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
+    health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
+    return health
+
+
+def _pages(adapters: Parts, stats: Stats | None) -> dict[str, Show]:
+    """Node-wide pages, depending on which actor kinds this process hosts."""
+    settings = adapters.settings
+    pages = {"/configz": configz(settings)}
+    if "pod" in settings.actors:
+        pages |= pod_pages(settings, adapters.store, adapters.archive, pod.kind(), devices.kind())
+    if stats is not None:
+        pages |= runtime_pages(settings, adapters.runtime) | usage_pages(settings, stats.latest)
+    return pages

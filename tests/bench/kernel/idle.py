@@ -1,0 +1,51 @@
+"""The cost of an idle agent and its Redis: CPU time of both processes, from /proc.
+
+Input: a redis-server, or pids. Output: CPU seconds a minute.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from chronolet.kernel.storage.redis.store import RedisStore
+from tests.bench.figures import Figure
+from tests.bench.kernel.child import begin, hosting
+
+NODE = "idle"
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def per_minute(pids: Sequence[int], seconds: float) -> list[float]:
+    """CPU seconds per minute of each process, over the next `seconds`."""
+    started, before = time.monotonic(), [cpu_seconds(pid) for pid in pids]
+    time.sleep(seconds)
+    after, spent = [cpu_seconds(pid) for pid in pids], time.monotonic() - started
+    return [(late - early) * 60 / spent for early, late in zip(before, after, strict=True)]
+
+
+def figures(url: str, redis_pid: int, locks: Path, seconds: float) -> list[Figure]:
+    """The kernel with three idle kinds."""
+    store = RedisStore(url, NODE)
+    begin(store, NODE)
+    store.close()
+    with hosting(url, NODE, ("gauge", "ear", "job"), locks) as child:
+        per_minute([child.pid], 2.0)  # work left by the start
+        ours, redis = per_minute([child.pid, redis_pid], seconds)
+    return [
+        Figure(
+            name="idle kernel process and Redis",
+            ours=ours + redis,
+            unit="CPU s/min",
+            goal=0.75,
+            note=f"{ours:.2f} the kernel's, {redis:.2f} redis-server's, over {seconds:.0f} s",
+        )
+    ]
