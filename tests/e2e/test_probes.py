@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.probes.kept import kept_results
+from chronolet.adapters.probes.results.reader import kept_results
 from chronolet.pod.status.status import pod_status
 from chronolet_schemas import kube_events, pod, prober
 from tests.e2e.node import Node, running_node, shell

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.probes.kept import kept_results
+from chronolet.adapters.probes.results.reader import kept_results
 from chronolet_schemas import manifests, prober
 from chronolet_schemas import pod as pods
 from chronolet_schemas.prober import RawResult

@@ -37,10 +37,10 @@ class ScriptedAttempts:
         done: Callable[[Reading], None],
         may: May,
         *,
-        who: str = "",
+        probe: str = "",
         first: bool = False,
     ) -> Over:
-        del target, may, who, first
+        del target, may, probe, first
         found = self.reading(timeout_seconds)
         self.soon(lambda: done(found))
         return Over()

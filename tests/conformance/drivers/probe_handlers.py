@@ -25,8 +25,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.adapters.http import texts
-from chronolet.adapters.probes import Probing, dial
-from chronolet.adapters.probes.http import head
+from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.handlers import dial
+from chronolet.adapters.probes.handlers.http import head
 from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget
 from chronolet.ports.pods.requests import Request
 from chronolet.ports.runtime.runtime import Refusal

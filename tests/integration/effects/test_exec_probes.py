@@ -137,7 +137,7 @@ def test_commands_that_hang_hold_no_other_up(probes: Probes, world: World, app: 
 
     def begin() -> None:
         attempts.extend(
-            probes.prober.begin(hangs, 3600, told.append, lambda: True, who=f"{number}")
+            probes.prober.begin(hangs, 3600, told.append, lambda: True, probe=f"{number}")
             for number in range(2 * EXECS_AT_ONCE)
         )
 

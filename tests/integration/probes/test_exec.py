@@ -13,9 +13,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
-from chronolet.adapters.probes import execs, probing, threads
-from chronolet.adapters.probes.execs import MARK
+from chronolet.adapters.probes import probing
+from chronolet.adapters.probes.handlers import exec as exec_handler
+from chronolet.adapters.probes.handlers.exec import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing
+from chronolet.adapters.probes.scheduling import lanes
 from chronolet.ports.pods.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime.runtime import Refusal
 from tests.support.probing import Probes, held, running
@@ -46,7 +48,7 @@ def container(runtime: FakeRuntime) -> str:
 @pytest.fixture
 def in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """An attempt says itself that its time is up, however late its thread comes to that."""
-    monkeypatch.setattr(threads, "GRACE_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(lanes, "GRACE_SECONDS", HANG_SECONDS)
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def begun_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """However late an attempt's thread comes to run its command, the time is not up before; and commands are killed
     until they have ended.
     """
-    monkeypatch.setattr(execs, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
+    monkeypatch.setattr(exec_handler, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
 
 
 @pytest.fixture
@@ -170,11 +172,11 @@ def test_commands_that_hang_hold_nobody_up(
     def begin() -> None:
         hangs = ExecTarget(container_id=container, command=command)
         attempts.extend(
-            probes.prober.begin(hangs, 3600, found.put, lambda: True, who=f"hangs/{number}")
+            probes.prober.begin(hangs, 3600, found.put, lambda: True, probe=f"hangs/{number}")
             for number in range(EXECS_AT_ONCE)
         )
         well = ExecTarget(container_id=container, command=("well",))
-        probes.prober.begin(well, 3600, found.put, lambda: True, who="well")
+        probes.prober.begin(well, 3600, found.put, lambda: True, probe="well")
 
     probes.prober.soon(begin)
     reading = found.get(timeout=HANG_SECONDS)
@@ -200,7 +202,7 @@ def test_nobody_has_two_commands_at_once(probes: Probes, runtime: FakeRuntime, c
     target = ExecTarget(container_id=container, command=LASTS)
 
     def begin() -> None:
-        attempts.append(probes.prober.begin(target, 0.2, found.put, lambda: True, who="one"))
+        attempts.append(probes.prober.begin(target, 0.2, found.put, lambda: True, probe="one"))
 
     with pytest.MonkeyPatch.context() as hanging:
         hanging.setattr(runtime, "kill_exec", hang)
@@ -209,7 +211,7 @@ def test_nobody_has_two_commands_at_once(probes: Probes, runtime: FakeRuntime, c
         assert killing.wait(HANG_SECONDS)
         probes.prober.soon(begin)
         other = ExecTarget(container_id=container, command=("well",))
-        probes.prober.soon(lambda: probes.prober.begin(other, HANG_SECONDS, found.put, lambda: True, who="other"))
+        probes.prober.soon(lambda: probes.prober.begin(other, HANG_SECONDS, found.put, lambda: True, probe="other"))
         assert found.get(timeout=HANG_SECONDS).result == "success", "others are not concerned"
         assert [one.began for one in attempts] == [True, False]
         assert len(runtime.execs.all) == 2
@@ -230,7 +232,7 @@ def test_what_a_killed_process_left_is_ended_first(probes: Probes, runtime: Fake
     target = ExecTarget(container_id=container, command=("well",))
     for first in (False, True):
         probes.prober.soon(
-            lambda first=first: probes.prober.begin(target, 60, found.put, lambda: True, who="me", first=first)
+            lambda first=first: probes.prober.begin(target, 60, found.put, lambda: True, probe="me", first=first)
         )
         assert found.get(timeout=HANG_SECONDS).result == "success"
         assert (mine in at_work(runtime)) is not first
@@ -251,7 +253,7 @@ def test_the_end_kills_what_is_at_work_and_begins_nothing(
 
     def begin() -> None:
         for number in range(total):
-            prober.begin(target, 3600, found.append, lambda: True, who=f"{number}")
+            prober.begin(target, 3600, found.append, lambda: True, probe=f"{number}")
 
     prober.soon(begin)
     wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
@@ -269,11 +271,11 @@ def test_an_engine_that_hangs_does_not_keep_the_end_waiting(
     monkeypatch.setattr(runtime, "create_exec", lambda *_, **__: release.wait(HANG_SECONDS))
     prober = Probing(runtime)
     target = ExecTarget(container_id=container, command=("well",))
-    prober.soon(lambda: prober.begin(target, 60, lambda _: None, lambda: True, who="one"))
+    prober.soon(lambda: prober.begin(target, 60, lambda _: None, lambda: True, probe="one"))
     wait_until(lambda: [one.name for one in threading.enumerate()].count("exec probe") == 1, "its thread")
     with capture_logs() as said:
         prober.stop()
-    assert [(one["event"], one["who"]) for one in said] == [("probe thread still running after stop", "one")]
+    assert [(one["event"], one["probe"]) for one in said] == [("probe thread still running after stop", "one")]
     release.set()
     wait_until(lambda: "exec probe" not in [one.name for one in threading.enumerate()], "its end")
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from chronolet.adapters.probes import per_probe, results
-from chronolet.adapters.probes.results import OUTPUT_LIMIT, RedisResults
+from chronolet.adapters.probes.results import per_probe, writer
+from chronolet.adapters.probes.results.writer import OUTPUT_LIMIT, RedisResults
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
 from tests.support.redis import PrivateRedis
@@ -20,8 +20,8 @@ KEY = Keys("n").probe_results
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "_FLUSH_SECONDS", 0.05)
-    monkeypatch.setattr(results, "_TIMEOUT_SECONDS", HANG_SECONDS)  # with a server that stands still it waits
+    monkeypatch.setattr(writer, "_FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(writer, "_TIMEOUT_SECONDS", HANG_SECONDS)  # with a server that stands still it waits
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from chronolet.adapters.probes import health as probe_health
+from chronolet.adapters.probes.handlers import grpc as grpc_handler
 from chronolet.adapters.probes.probing import GRPCS_AT_ONCE
 from chronolet.ports.pods.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.ports import free_port
@@ -213,7 +213,7 @@ class TenSecondsALook:
 
 
 def test_no_server_and_one_that_comes_late(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_health, "time", TenSecondsALook())
+    monkeypatch.setattr(grpc_handler, "time", TenSecondsALook())
     port = free_port()
     reading = probes.ask(GrpcTarget(host="127.0.0.1", port=port), 60)
     assert reading.result == "failure"
@@ -254,10 +254,10 @@ def test_servers_that_are_silent_hold_no_other_probe_up(probes: Probes, serve: S
 
     def begin() -> None:
         attempts.extend(
-            probes.prober.begin(silent, 3600, found.put, lambda: True, who=f"{number}")
+            probes.prober.begin(silent, 3600, found.put, lambda: True, probe=f"{number}")
             for number in range(GRPCS_AT_ONCE + 1)
         )
-        probes.prober.begin(server.target(), HANG_SECONDS, found.put, lambda: True, who="well")
+        probes.prober.begin(server.target(), HANG_SECONDS, found.put, lambda: True, probe="well")
 
     probes.prober.soon(begin)
     assert found.get(timeout=HANG_SECONDS).output == "service healthy"

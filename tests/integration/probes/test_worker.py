@@ -15,7 +15,7 @@ import pytest
 
 from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes import probing
-from chronolet.adapters.probes.execs import MARK
+from chronolet.adapters.probes.handlers.exec import MARK
 from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.ports.pods.probes import Result

@@ -15,14 +15,14 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from chronolet.adapters.probes.delays import Delays, Mark
-from chronolet.adapters.probes.execs import clearing, exec_work
-from chronolet.adapters.probes.health import health_work, prepare
-from chronolet.adapters.probes.http import HttpAttempt
-from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.names import Names
+from chronolet.adapters.probes.handlers.exec import clearing, exec_work
+from chronolet.adapters.probes.handlers.grpc import health_work, prepare
+from chronolet.adapters.probes.handlers.http import HttpAttempt
+from chronolet.adapters.probes.handlers.name_lookup import NameLookup
+from chronolet.adapters.probes.handlers.tcp import TcpAttempt
 from chronolet.adapters.probes.pressure import Pressure
-from chronolet.adapters.probes.tcp import TcpAttempt
-from chronolet.adapters.probes.threads import Lane, ThreadAttempt
+from chronolet.adapters.probes.scheduling.lanes import Lane, ThreadAttempt
+from chronolet.adapters.probes.scheduling.loop import Loop
 from chronolet.ports.pods.probes import (
     Attempt,
     ExecTarget,
@@ -54,7 +54,7 @@ class Probing:
     def __init__(self, runtime: Runtime, execs_at_once: int = EXECS_AT_ONCE) -> None:
         self._runtime = runtime
         self._loop = Loop()
-        self._names = Names(self._loop)
+        self._names = NameLookup(self._loop)
         self._pressure = Pressure()
         self._delays = Delays(self._loop, self._pressure)
         self._execs = Lane(self._loop, "exec probe", execs_at_once, EXEC_LONGEST_SECONDS)
@@ -73,7 +73,7 @@ class Probing:
         done: Callable[[Reading], None],
         may: May,
         *,
-        who: str = "",
+        probe: str = "",
         first: bool = False,
     ) -> Attempt:
         self._delays.wake()
@@ -90,8 +90,8 @@ class Probing:
             case GrpcTarget():
                 lane, work, before = self._grpcs, health_work(target, timeout_seconds), prepare
             case ExecTarget():
-                lane, work = self._execs, exec_work(self._runtime, target, timeout_seconds, who)
-                before = clearing(self._runtime, target, who, may) if first else _nothing
+                lane, work = self._execs, exec_work(self._runtime, target, timeout_seconds, probe)
+                before = clearing(self._runtime, target, probe, may) if first else _nothing
             case _:
                 assert_never(target)
 
@@ -99,7 +99,7 @@ class Probing:
             before()
             began.mark = self._delays.mark()
 
-        attempt = ThreadAttempt(lane, self._loop, work, timeout_seconds, ended, may=may, who=who, before=begin)
+        attempt = ThreadAttempt(lane, self._loop, work, timeout_seconds, ended, may=may, probe=probe, before=begin)
         lane.submit(attempt)
         return attempt
 

@@ -14,11 +14,11 @@ import socket
 import ssl
 
 from chronolet.adapters.http import texts
-from chronolet.adapters.probes.answer import Malformed, ResponseParser
-from chronolet.adapters.probes.attempts import Done, LoopAttempt
-from chronolet.adapters.probes.dial import Dial, closed, judged
-from chronolet.adapters.probes.loop import READABLE, WRITABLE, Loop
-from chronolet.adapters.probes.names import Names
+from chronolet.adapters.probes.handlers.dial import Dial, closed, judged
+from chronolet.adapters.probes.handlers.http_response import Malformed, ResponseParser
+from chronolet.adapters.probes.handlers.loop_attempt import Done, LoopAttempt
+from chronolet.adapters.probes.handlers.name_lookup import NameLookup
+from chronolet.adapters.probes.scheduling.loop import READABLE, WRITABLE, Loop
 from chronolet.ports.pods.probes import HttpTarget, May
 from chronolet.ports.pods.requests import Request
 
@@ -34,7 +34,7 @@ class HttpAttempt(LoopAttempt):
     """One GET with all its redirects."""
 
     def __init__(
-        self, loop: Loop, names: Names, target: HttpTarget, timeout_seconds: float, done: Done, *, may: May
+        self, loop: Loop, names: NameLookup, target: HttpTarget, timeout_seconds: float, done: Done, *, may: May
     ) -> None:
         super().__init__(loop, timeout_seconds, done, may)
         self._names = names

@@ -1,6 +1,6 @@
 """Track the entries of each probe in the stream `probe_results`: each keeps its last ones, however many others add.
 
-Input: ids of entries. Output: ids of excess entries. Next: `results`, which deletes them.
+Input: ids of entries. Output: ids of excess entries. Next: `writer`, which deletes them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class PerProbe:
         self._ids: dict[ProbeKey, deque[bytes]] = {}
         self._too_many: list[bytes] = []
 
-    def added(self, who: ProbeKey, entry_id: bytes) -> None:
+    def added(self, probe: ProbeKey, entry_id: bytes) -> None:
         """Record a new entry of a probe."""
-        ids = self._ids.pop(who, None) or deque[bytes]()
-        self._ids[who] = ids
+        ids = self._ids.pop(probe, None) or deque[bytes]()
+        self._ids[probe] = ids
         ids.append(entry_id)
         if len(ids) > self._most:
             self._too_many.append(ids.popleft())

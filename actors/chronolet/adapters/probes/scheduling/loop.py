@@ -1,7 +1,7 @@
 """The event loop of the single probe thread: ready sockets, timers, calls from other threads.
 
 Input: descriptors to watch, actions with or without a time. Output: the calls, on the loop's thread; each must be
-short, since all others wait for it. Next: `http`, `dial`, and callers that start attempts. Not asyncio, whose overhead
+short, since all others wait for it. Next: `handlers`, and callers that start attempts. Not asyncio, whose overhead
 exceeds the budget of a whole probe.
 """
 
@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import structlog
 
-from chronolet.adapters.probes.niceness import raise_priority
+from chronolet.adapters.probes.scheduling.thread_priority import raise_priority
 
 log = structlog.get_logger("chronolet.probes")
 

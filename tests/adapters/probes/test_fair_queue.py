@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.adapters.probes.turns import Turns
+from chronolet.adapters.probes.scheduling.fair_queue import FairQueue
 
 
 def everybody(_: str) -> bool:
@@ -12,7 +12,7 @@ def everybody(_: str) -> bool:
 
 
 def test_equals_are_served_in_order() -> None:
-    turns: Turns[int] = Turns()
+    turns: FairQueue[int] = FairQueue()
     for number in range(4):
         turns.add(f"p{number}", number)
     assert len(turns) == 4
@@ -20,7 +20,7 @@ def test_equals_are_served_in_order() -> None:
 
 
 def test_one_that_used_little_goes_before_those_that_used_much() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     for who in ("greedy", "modest"):
         turns.add(who, who)
         assert turns.take(everybody) == who
@@ -34,7 +34,7 @@ def test_one_that_used_little_goes_before_those_that_used_much() -> None:
 @pytest.mark.parametrize("greedy", [1, 10, 100])
 def test_however_many_are_greedy_one_that_is_not_has_its_share(greedy: int) -> None:
     """One place. Each of them keeps it for a second and asks again at once; the other for a twentieth of one."""
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     seconds = {f"g{number}": 1.0 for number in range(greedy)} | {"modest": 0.05}
     for who in seconds:
         turns.add(who, who)
@@ -52,7 +52,7 @@ def test_however_many_are_greedy_one_that_is_not_has_its_share(greedy: int) -> N
 
 
 def test_those_that_may_not_are_passed_over_and_keep_their_turn() -> None:
-    turns: Turns[int] = Turns()
+    turns: FairQueue[int] = FairQueue()
     turns.add("busy", 1)
     turns.add("free", 2)
     assert turns.take(lambda who: who != "busy") == 2
@@ -61,7 +61,7 @@ def test_those_that_may_not_are_passed_over_and_keep_their_turn() -> None:
 
 
 def test_one_that_is_dropped_has_no_turn() -> None:
-    turns: Turns[int] = Turns()
+    turns: FairQueue[int] = FairQueue()
     turns.add("a", 1)
     turns.add("b", 2)
     turns.drop(1)
@@ -71,7 +71,7 @@ def test_one_that_is_dropped_has_no_turn() -> None:
 
 
 def test_what_was_used_is_forgotten_where_nobody_had_to_wait() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     turns.used("greedy", 100.0)
     turns.used("", 100.0)
     turns.rest()
@@ -81,7 +81,7 @@ def test_what_was_used_is_forgotten_where_nobody_had_to_wait() -> None:
 
 
 def test_no_more_is_remembered_than_can_matter() -> None:
-    turns: Turns[str] = Turns()
+    turns: FairQueue[str] = FairQueue()
     for number in range(2_000):
         turns.add(f"p{number}", "x")
         turns.take(everybody)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import structlog
 
-from chronolet.adapters.probes.threads import AttemptHandle, Outcome, Work
+from chronolet.adapters.probes.scheduling.lanes import AttemptHandle, Outcome, Work
 from chronolet.ports.pods.probes import MAY_NOT, OUTPUT_LIMIT, ExecTarget, May
 from chronolet.ports.runtime.runtime import Refusal, Runtime
 
@@ -28,36 +28,36 @@ _BUSY_SHARE = 0.5
 """Share of its run time: a command that used less processor time than this is waiting for something else."""
 
 
-def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float, who: str) -> Work:
+def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float, probe: str) -> Work:
     """Build the work of an exec probe for a lane."""
-    return lambda attempt: _run(runtime, target, timeout_seconds, attempt, who)
+    return lambda attempt: _run(runtime, target, timeout_seconds, attempt, probe)
 
 
-def clearing(runtime: Runtime, target: ExecTarget, who: str, may: May) -> Callable[[], None]:
+def clearing(runtime: Runtime, target: ExecTarget, probe: str, may: May) -> Callable[[], None]:
     """Build the clean-up before the first attempt: kill commands left behind by a killed agent process."""
 
     def clear() -> None:
         if not may():
             return
         try:
-            found = runtime.find_execs(target.container_id, (MARK, who))
+            found = runtime.find_execs(target.container_id, (MARK, probe))
         except Refusal:
             return  # the attempt itself will report it
         for exec_id in found:
-            log.warning("killing a probe command left behind by another process", exec=exec_id, who=who)
+            log.warning("killing a probe command left behind by another process", exec=exec_id, probe=probe)
             _end(runtime, exec_id)
 
     return clear
 
 
-def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, attempt: AttemptHandle, who: str) -> None:
+def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, attempt: AttemptHandle, probe: str) -> None:
     late = f"command {json.dumps(' '.join(target.command))} timed out"
     until = time.monotonic() + timeout_seconds
     if not attempt.may():
         attempt.report(Outcome("error", MAY_NOT))
         return
     try:
-        exec_id = runtime.create_exec(target.container_id, target.command, env={MARK: who} if who else {})
+        exec_id = runtime.create_exec(target.container_id, target.command, env={MARK: probe} if probe else {})
     except Refusal as refusal:
         attempt.report(Outcome("error", str(refusal)))
         return

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from chronolet.adapters.probes.niceness import reset_priority
-from chronolet.adapters.probes.per_probe import PerProbe, ProbeKey
+from chronolet.adapters.probes.results.per_probe import PerProbe, ProbeKey
+from chronolet.adapters.probes.scheduling.thread_priority import reset_priority
 from chronolet.kernel.storage.redis.connection import Address, Channel, Command
 from chronolet.kernel.storage.redis.errors import ResponseError
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable

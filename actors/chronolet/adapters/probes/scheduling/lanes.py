@@ -1,7 +1,7 @@
 """Blocking attempts: each on its own thread, with a concurrency limit per lane and a fair queue for the rest.
 
-Input: work to do. Output: its `Reading` on the loop's thread, in time even if the thread hangs. Next: `execs`,
-`health`. A thread lives as long as its attempt and the attempt's clean-up.
+Input: work to do. Output: its `Reading` on the loop's thread, in time even if the thread hangs. Next:
+`handlers.exec`, `handlers.grpc`. A thread lives as long as its attempt and the attempt's clean-up.
 
     queued -> working, holds a slot -> only waiting for a response, slot released -> reported -> cleaned up, ended
 
@@ -18,9 +18,9 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
-from chronolet.adapters.probes.loop import Loop, Timer
-from chronolet.adapters.probes.niceness import reset_priority
-from chronolet.adapters.probes.turns import Turns
+from chronolet.adapters.probes.scheduling.fair_queue import FairQueue
+from chronolet.adapters.probes.scheduling.loop import Loop, Timer
+from chronolet.adapters.probes.scheduling.thread_priority import reset_priority
 from chronolet.ports.pods.probes import May, Reading, Result
 from chronolet.rules.names.durations import go_duration
 
@@ -84,16 +84,16 @@ class Lane:
         self._slots: dict[ThreadAttempt, tuple[float, Timer]] = {}
         self._threads: dict[ThreadAttempt, threading.Thread] = {}
         self._probing: set[str] = set()
-        self._turns: Turns[ThreadAttempt] = Turns()
+        self._queue: FairQueue[ThreadAttempt] = FairQueue()
 
     def submit(self, attempt: ThreadAttempt) -> None:
         """Start an attempt, now or when its turn comes; its time-out starts then."""
-        self._turns.add(attempt.who, attempt)
+        self._queue.add(attempt.probe, attempt)
         self._fill()
 
     def drop(self, attempt: ThreadAttempt) -> None:
         """Remove a queued attempt."""
-        self._turns.drop(attempt)
+        self._queue.drop(attempt)
 
     def release_slot(self, attempt: ThreadAttempt) -> None:
         """Release the attempt's slot, if it still holds one."""
@@ -101,20 +101,20 @@ class Lane:
         if slot is not None:
             since, longest = slot
             longest.cancel()
-            self._turns.used(attempt.who, time.monotonic() - since)
+            self._queue.used(attempt.probe, time.monotonic() - since)
             self._fill()
 
     def thread_ended(self, attempt: ThreadAttempt) -> None:
         """Handle the end of the attempt's thread."""
         self._threads.pop(attempt, None)
-        self._probing.discard(attempt.who)
+        self._probing.discard(attempt.probe)
         self.release_slot(attempt)
         self._fill()
 
     def end(self) -> None:
         """Cancel all attempts and start no more."""
         self._at_once = 0
-        for attempt in (*self._turns.clear(), *self._threads):
+        for attempt in (*self._queue.clear(), *self._threads):
             attempt.cancel()
 
     def join(self, until: float) -> None:
@@ -122,22 +122,22 @@ class Lane:
         for attempt, thread in list(self._threads.items()):
             thread.join(max(until - time.monotonic(), 0.0))
             if thread.is_alive():
-                log.warning("probe thread still running after stop", thread=self._name, who=attempt.who)
+                log.warning("probe thread still running after stop", thread=self._name, probe=attempt.probe)
 
     def _fill(self) -> None:
-        while len(self._slots) < self._at_once and (attempt := self._turns.take(self._may_begin)) is not None:
+        while len(self._slots) < self._at_once and (attempt := self._queue.take(self._may_begin)) is not None:
             self._launch(attempt)
-        if not self._slots and not self._turns:
-            self._turns.rest()
+        if not self._slots and not self._queue:
+            self._queue.rest()
 
-    def _may_begin(self, who: str) -> bool:
-        return who not in self._probing
+    def _may_begin(self, probe: str) -> bool:
+        return probe not in self._probing
 
     def _launch(self, attempt: ThreadAttempt) -> None:
         now = time.monotonic()
         self._slots[attempt] = now, self._loop.at(now + self._longest, lambda: self.release_slot(attempt))
-        if attempt.who:
-            self._probing.add(attempt.who)
+        if attempt.probe:
+            self._probing.add(attempt.probe)
         thread = attempt.launch(self._name)
         if thread is None:
             self._loop.soon(lambda: self.thread_ended(attempt))
@@ -157,7 +157,7 @@ class ThreadAttempt:
         done: Callable[[Reading], None],
         *,
         may: May,
-        who: str,
+        probe: str,
         before: Callable[[], None] = lambda: None,
     ) -> None:
         """`before` is called on its thread before its time-out starts."""
@@ -166,7 +166,7 @@ class ThreadAttempt:
         self._work = work
         self._before = before
         self.may = may
-        self.who = who
+        self.probe = probe
         self.began = False
         self._timeout = timeout_seconds
         self._done: Callable[[Reading], None] | None = done

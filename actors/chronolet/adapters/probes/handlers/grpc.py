@@ -12,7 +12,7 @@ import time
 from contextlib import closing
 
 from chronolet.adapters.http import texts
-from chronolet.adapters.probes.threads import AttemptHandle, Outcome, Work
+from chronolet.adapters.probes.scheduling.lanes import AttemptHandle, Outcome, Work
 from chronolet.ports.pods.probes import MAY_NOT, GrpcTarget, Result
 from chronolet.rules.names.durations import go_duration
 

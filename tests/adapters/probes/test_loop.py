@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.threads import Lane, Outcome, ThreadAttempt
+from chronolet.adapters.probes.scheduling.lanes import Lane, Outcome, ThreadAttempt
+from chronolet.adapters.probes.scheduling.loop import Loop
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 DAY_SECONDS = 86_400.0
@@ -113,7 +113,7 @@ def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
             HANG_SECONDS,
             done.append,
             may=lambda: True,
-            who="one",
+            probe="one",
         )
         for _ in range(2)
     ]

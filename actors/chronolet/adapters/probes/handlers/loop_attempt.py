@@ -9,7 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from chronolet.adapters.probes.loop import Loop
+from chronolet.adapters.probes.scheduling.loop import Loop
 from chronolet.ports.pods.probes import MAY_NOT, May, Reading, Result
 
 Done = Callable[[Reading], None]

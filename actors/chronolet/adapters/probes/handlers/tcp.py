@@ -8,10 +8,10 @@ from __future__ import annotations
 import socket
 
 from chronolet.adapters.http import texts
-from chronolet.adapters.probes.attempts import Done, LoopAttempt
-from chronolet.adapters.probes.dial import Dial, closed, judged
-from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.names import Names
+from chronolet.adapters.probes.handlers.dial import Dial, closed, judged
+from chronolet.adapters.probes.handlers.loop_attempt import Done, LoopAttempt
+from chronolet.adapters.probes.handlers.name_lookup import NameLookup
+from chronolet.adapters.probes.scheduling.loop import Loop
 from chronolet.ports.pods.probes import May, TcpTarget
 
 
@@ -19,7 +19,7 @@ class TcpAttempt(LoopAttempt):
     """Closes the connection as soon as it is established; errors on close are ignored."""
 
     def __init__(
-        self, loop: Loop, names: Names, target: TcpTarget, timeout_seconds: float, done: Done, *, may: May
+        self, loop: Loop, names: NameLookup, target: TcpTarget, timeout_seconds: float, done: Done, *, may: May
     ) -> None:
         super().__init__(loop, timeout_seconds, done, may)
         self._target = target

@@ -13,8 +13,8 @@ import socket
 import struct
 from collections.abc import Callable, Iterator, Sequence
 
-from chronolet.adapters.probes.loop import WRITABLE, Loop
-from chronolet.adapters.probes.names import Address, Names
+from chronolet.adapters.probes.handlers.name_lookup import Address, NameLookup
+from chronolet.adapters.probes.scheduling.loop import WRITABLE, Loop
 from chronolet.ports.pods.probes import Result
 
 _OURS = (
@@ -55,7 +55,7 @@ class Dial:
         self._raw: socket.socket | None = None
         self._over = False
 
-    def begin(self, names: Names, host: str, port: int) -> None:
+    def begin(self, names: NameLookup, host: str, port: int) -> None:
         """Start connecting. Separate from construction because either callback may come before this returns."""
         names.find(host, port, self._found)
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chronolet.adapters.probes import answer as answers
-from chronolet.adapters.probes.answer import HEAD_LIMIT, Malformed, ResponseParser
+from chronolet.adapters.probes.handlers import http_response
+from chronolet.adapters.probes.handlers.http_response import HEAD_LIMIT, Malformed, ResponseParser
 from chronolet.ports.pods.probes import OUTPUT_LIMIT
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -153,7 +153,7 @@ class Pattern:
 
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 ", b"HTTP/1.1 200 OK\r\nX: "])
 def test_a_head_that_comes_byte_by_byte_is_searched_once(start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "_HEAD_END", Pattern(answers._HEAD_END))
+    monkeypatch.setattr(http_response, "_HEAD_END", Pattern(http_response._HEAD_END))
     answer = ResponseParser()
     answer._rest = rest = Searched()
     feed = start + b"x" * 20_000

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.fakes.runtime import FakeRuntime
-from chronolet.adapters.probes import names
+from chronolet.adapters.probes.handlers import name_lookup
 from chronolet.ports.pods.probes import ExecTarget
 from tests.support.probing import Probes, running
 from tests.support.scratch import HANG_SECONDS
@@ -28,7 +28,7 @@ def test_threads_that_the_loop_starts_are_as_nice_as_all(
     assert found.get(timeout=HANG_SECONDS) <= usual
     if os.geteuid() == 0:  # nobody else may go back; even where going first is not allowed, this tells them apart
         probes.prober.soon(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(usual + 3, 19)))
-    make, look = runtime.create_exec, names._looked_up
+    make, look = runtime.create_exec, name_lookup._looked_up
 
     def made(container: str, command: tuple[str, ...], **more: Any) -> str:
         found.put(niceness())
@@ -40,7 +40,7 @@ def test_threads_that_the_loop_starts_are_as_nice_as_all(
         return look(host, port, flags)
 
     monkeypatch.setattr(runtime, "create_exec", made)
-    monkeypatch.setattr(names, "_looked_up", looked)
+    monkeypatch.setattr(name_lookup, "_looked_up", looked)
     probes.ask(ExecTarget(container_id=running(runtime), command=("absent",)), 0.3)
     probes.get(1, host="localhost")
     assert [found.get(timeout=HANG_SECONDS), found.get(timeout=HANG_SECONDS)] == [usual, usual]

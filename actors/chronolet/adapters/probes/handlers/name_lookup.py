@@ -14,14 +14,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.niceness import reset_priority
+from chronolet.adapters.probes.scheduling.loop import Loop
+from chronolet.adapters.probes.scheduling.thread_priority import reset_priority
 
 Address = tuple[socket.AddressFamily, Any]
 Answered = Callable[[Sequence[Address] | OSError], None]
 
 
-class Names:
+class NameLookup:
     """Used on the loop's thread."""
 
     def __init__(self, loop: Loop) -> None:

@@ -1,6 +1,6 @@
 """Fair queueing for scarce slots: every probe gets an equal share, whatever the others do. Pure.
 
-Input: the waiting probes, and how long each held a slot. Output: the next one. Next: `threads`. Start-time fair
+Input: the waiting probes, and how long each held a slot. Output: the next one. Next: `lanes`. Start-time fair
 queueing: `now` is a virtual clock that counts use. A probe that has used little is served immediately; one that holds
 slots for long waits until all others have had as much. None starves.
 """
@@ -20,8 +20,8 @@ _MOST_KNOWN = 256
 _tag_of = itemgetter(0, 1)
 
 
-class Turns(Generic[T]):
-    """The waiting items. Items with the same `who` share one account; an empty name has none."""
+class FairQueue(Generic[T]):
+    """The waiting items. Items of the same owner share one account; an empty owner has none."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -37,9 +37,9 @@ class Turns(Generic[T]):
         """Number of probes whose use is remembered."""
         return len(self._used)
 
-    def add(self, who: str, item: T) -> None:
+    def add(self, owner: str, item: T) -> None:
         """Enqueue an item."""
-        entry = (self._tag(who), next(self._serial), who, item)
+        entry = (self._tag(owner), next(self._serial), owner, item)
         bisect.insort(self._waiting, entry, key=_tag_of)
 
     def drop(self, item: T) -> None:
@@ -53,17 +53,17 @@ class Turns(Generic[T]):
 
     def take(self, may: Callable[[str], bool]) -> T | None:
         """Remove and return the next item that may have a slot now."""
-        for number, (tag, _, who, item) in enumerate(self._waiting):
-            if may(who):
+        for number, (tag, _, owner, item) in enumerate(self._waiting):
+            if may(owner):
                 del self._waiting[number]
                 self._now = max(self._now, tag)
                 return item
         return None
 
-    def used(self, who: str, seconds: float) -> None:
+    def used(self, owner: str, seconds: float) -> None:
         """Record how long a probe held a slot."""
-        if who:
-            self._used[who] = self._tag(who) + seconds
+        if owner:
+            self._used[owner] = self._tag(owner) + seconds
         if len(self._used) > _MOST_KNOWN:
             self._used = {one: tag for one, tag in self._used.items() if tag > self._now}
 
@@ -72,5 +72,5 @@ class Turns(Generic[T]):
         self._now = 0.0
         self._used.clear()
 
-    def _tag(self, who: str) -> float:
-        return max(self._now, self._used.get(who, 0.0))
+    def _tag(self, owner: str) -> float:
+        return max(self._now, self._used.get(owner, 0.0))
