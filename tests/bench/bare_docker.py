@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.bench.agent_bench import TRAP, Docker, Watch
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.images import BUSYBOX, PAUSE
 
 WORKERS = (1, 2, 4, 8, 16)
 """How many pods a bare client makes at a time; the best of them is what the engine can do."""

@@ -18,7 +18,7 @@ from chronolet.rules.resources.cgroups import Cgroup, Values
 from chronolet.rules.resources.cgroups import Path as CgroupPath
 from tests.support import scratch
 from tests.support.counting import counted
-from tests.support.docker import DRIVER
+from tests.support.docker.engine import DRIVER
 from tests.support.scratch import HANG_SECONDS
 
 MIB = 1 << 20

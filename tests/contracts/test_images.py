@@ -17,8 +17,8 @@ from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.fakes.images import FakeImages
 from chronolet.ports.runtime.images import HeldImage, Images
 from chronolet.ports.runtime.runtime import Refusal, SandboxSpec
-from tests.support.docker import PrivateDocker
-from tests.support.images import small_image
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import small_image
 from tests.support.scratch import wait_until
 
 _numbers = itertools.count(1)

@@ -25,8 +25,8 @@ from chronolet.ports.runtime.runtime import (
     SandboxSpec,
     Stream,
 )
-from tests.support.docker import PrivateDocker
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 SHELL = "/bin/sh"

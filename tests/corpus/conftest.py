@@ -11,8 +11,8 @@ from tests.corpus import images
 from tests.corpus.manifests import FOLDER
 from tests.corpus.own import Ran
 from tests.e2e.node import running_node
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

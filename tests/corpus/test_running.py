@@ -24,8 +24,8 @@ from tests.corpus.own import hooks, probes
 from tests.corpus.seen import differences
 from tests.corpus.standing import stands_as
 from tests.e2e.node import Node, running_node
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 pytestmark = [pytest.mark.corpus, pytest.mark.docker]
 

@@ -14,9 +14,9 @@ from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import Keys, Shard
 from tests.e2e.node import Node, pod
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.log_lines import times_said
-from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.redis.server import PrivateRedis, RedisOptions, private_redis
 from tests.support.scratch import HANG_SECONDS
 
 

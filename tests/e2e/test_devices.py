@@ -19,9 +19,9 @@ from chronolet_schemas import pod as pods
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.old_plugin import old_plugin
-from tests.support.pod_resources_client import PodResourcesClient
-from tests.support.sample_plugin import SamplePlugin, sample_plugin
+from tests.support.devices.old_plugin import old_plugin
+from tests.support.devices.pod_resources_client import PodResourcesClient
+from tests.support.devices.sample_plugin import SamplePlugin, sample_plugin
 from tests.support.scratch import HANG_SECONDS
 
 

@@ -17,9 +17,9 @@ from chronolet_schemas import pod as pods
 from chronolet_schemas.prober import RawResult
 from tests.e2e.node import Node, Said, pod, shell
 from tests.integration.effects.registry import Registry
-from tests.support.docker import PrivateDocker
-from tests.support.docker_proxy import DockerProxy, docker_proxy
-from tests.support.frozen import stopped
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.proxy import DockerProxy, docker_proxy
+from tests.support.machine.frozen import stopped
 from tests.support.ports import free_port
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 

@@ -10,7 +10,7 @@ from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.cgroup_stats.reader import Reader
 from chronolet.adapters.machine.net_dev import parsed
 from chronolet.ports.machine.usage import Limits, Pressure, Stall, Transfers, Usage
-from tests.support.cgroup_trees import ETH0, NET_DEV, CgroupTrees, Kind, write
+from tests.support.machine.cgroup_trees import ETH0, NET_DEV, CgroupTrees, Kind, write
 
 ID = "ab" * 32
 KINDS: tuple[Kind, ...] = ("v1", "v2", "both")

@@ -28,8 +28,8 @@ from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found
 from tests.support import scratch
-from tests.support.old_plugin import old_plugin
-from tests.support.sample_plugin import sample_plugin
+from tests.support.devices.old_plugin import old_plugin
+from tests.support.devices.sample_plugin import sample_plugin
 from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"

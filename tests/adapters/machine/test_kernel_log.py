@@ -11,7 +11,7 @@ import pytest
 
 from chronolet.adapters.machine.kernel_log import KernelLog, victim
 from tests.e2e import cgroup_files
-from tests.support.docker import IS_V2
+from tests.support.docker.engine import IS_V2
 from tests.support.scratch import wait_until
 
 ID = "0123456789abcdef" * 4

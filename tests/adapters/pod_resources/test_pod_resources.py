@@ -21,7 +21,7 @@ from chronolet.ports.devices.pod_resources import (
 )
 from chronolet_schemas.protos import podresources_pb2
 from tests.support import scratch
-from tests.support.pod_resources_client import PodResourcesClient
+from tests.support.devices.pod_resources_client import PodResourcesClient
 from tests.support.scratch import HANG_SECONDS
 
 VIEW = NodeResources(

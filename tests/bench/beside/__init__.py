@@ -21,7 +21,7 @@ from tests.bench.beside.other import NAME, SECOND, Other
 from tests.bench.figures import Figure
 from tests.bench.pods import attempted
 from tests.bench.pods.agent import AnyAgent, on
-from tests.support.docker import private_docker
+from tests.support.docker.engine import private_docker
 
 OURS = "chronolet"
 

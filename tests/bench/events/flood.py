@@ -13,7 +13,7 @@ from chronolet_schemas.envelope import START
 from tests.bench.figures import Figure
 from tests.integration.kube_events.support import Events, node, recorded
 from tests.support import scratch
-from tests.support.redis import private_redis
+from tests.support.redis.server import private_redis
 
 _AT_ONCE = 100
 MOST_GROWTH = 96.0

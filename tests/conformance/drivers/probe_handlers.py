@@ -38,7 +38,7 @@ from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, Probe
 from tests.conformance.drivers.probes import Ticks
 from tests.conformance.drivers.scripted_prober import ScriptedProber
 from tests.conformance.outcome import Case, differences
-from tests.support.probing import Server, running
+from tests.support.probes.probing import Server, running
 from tests.support.scratch import HANG_SECONDS
 
 _HERE = "127.0.0.1"

@@ -23,9 +23,9 @@ from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.journal import Journal
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis, private_redis
-from tests.support.sample_plugin import SamplePlugin, sample_plugin
+from tests.support.devices.sample_plugin import SamplePlugin, sample_plugin
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import PrivateRedis, private_redis
 
 RESOURCE = "last.test/thing"
 PODS = ("one", "two")

@@ -34,7 +34,7 @@ from chronolet.ports.runtime.runtime import ContainerState, Runtime
 from chronolet.rules.resources.container_limits import Holding
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS
 
 NODE = "test-node"

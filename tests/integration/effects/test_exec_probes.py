@@ -12,8 +12,8 @@ from chronolet.adapters.probes.probing import EXECS_AT_ONCE
 from chronolet.pod import signals
 from chronolet.ports.pods.probes import Attempt, ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, PatientRuntime, World, container, pod, start_container
-from tests.support.docker import PrivateDocker
-from tests.support.probing import Probes, held
+from tests.support.docker.engine import PrivateDocker
+from tests.support.probes.probing import Probes, held
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 STUBBORN = """

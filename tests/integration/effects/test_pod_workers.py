@@ -41,8 +41,8 @@ from tests.integration.effects.support import (
     start_sandbox,
     stop_container,
 )
-from tests.support.docker import PrivateDocker
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 SCRATCH = Volume(name="scratch", empty_dir=EmptyDir())

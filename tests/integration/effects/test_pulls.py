@@ -18,7 +18,7 @@ from chronolet.pod.workers.images import Pulls
 from chronolet.ports.runtime.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
 from tests.integration.effects.support import Context, World, ensure
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.scratch import HANG_SECONDS
 
 

@@ -25,7 +25,7 @@ from chronolet_schemas import codec, kernel, kube_events, registry
 from chronolet_schemas.envelope import START, Event, Record
 from chronolet_schemas.keys import Keys, Shard
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 NODE = "n"
 _TELLER = Shard("pleg")

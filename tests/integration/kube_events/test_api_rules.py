@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.event_api import LARGEST_REQUEST, ApiServer
-from tests.support.event_servers import served
+from tests.support.kube_events.api_server import LARGEST_REQUEST, ApiServer
+from tests.support.kube_events.webhook import served
 from tests.support.scratch import HANG_SECONDS
 
 EVENTS = "/api/v1/namespaces/shop/events"

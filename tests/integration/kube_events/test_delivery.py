@@ -14,9 +14,9 @@ import pytest
 from chronolet_schemas import kube_events
 from tests.integration.kube_events.support import NODE, Events, names, node, recorded
 from tests.support import scratch
-from tests.support.event_api import ApiServer
-from tests.support.event_servers import Fault, Webhook, served
-from tests.support.redis import PrivateRedis
+from tests.support.kube_events.api_server import ApiServer
+from tests.support.kube_events.webhook import Fault, Webhook, served
+from tests.support.redis.server import PrivateRedis
 
 FAULTS: tuple[Fault, ...] = (
     *("close", "reset", "half", "nonsense", "huge", "empty", "html 502", "later 503", "move 307", "deny 403"),

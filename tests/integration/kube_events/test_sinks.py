@@ -22,9 +22,9 @@ from chronolet.ports.kube_sinks import Outcome
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
-from tests.support.event_api import ApiServer
-from tests.support.event_servers import UNREACHABLE, Fault, Webhook, served
-from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.kube_events.api_server import ApiServer
+from tests.support.kube_events.webhook import UNREACHABLE, Fault, Webhook, served
+from tests.support.redis.server import PrivateRedis, RedisOptions, private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 T0 = 1_700_000_000_000

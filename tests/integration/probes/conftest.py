@@ -9,7 +9,7 @@ import pytest
 
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.adapters.probes import Probing
-from tests.support.probing import Probes, Script, Server, held
+from tests.support.probes.probing import Probes, Script, Server, held
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

@@ -20,7 +20,7 @@ from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing
 from chronolet.adapters.probes.scheduling import lanes
 from chronolet.ports.pods.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime.runtime import Refusal
-from tests.support.probing import Probes, held, running
+from tests.support.probes.probing import Probes, held, running
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 LASTS = ("lasts",)

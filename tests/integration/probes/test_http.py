@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.probing import Probes, Script, Server
+from tests.support.probes.probing import Probes, Script, Server
 from tests.support.scratch import HANG_SECONDS
 
 Serve = Callable[[Script], Server]

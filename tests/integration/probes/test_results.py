@@ -12,7 +12,7 @@ from chronolet.adapters.probes.results import per_probe, writer
 from chronolet.adapters.probes.results.writer import OUTPUT_LIMIT, RedisResults
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 KEY = Keys("n").probe_results

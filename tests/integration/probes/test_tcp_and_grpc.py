@@ -21,7 +21,7 @@ from chronolet.adapters.probes.handlers import grpc as grpc_handler
 from chronolet.adapters.probes.probing import GRPCS_AT_ONCE
 from chronolet.ports.pods.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.ports import free_port
-from tests.support.probing import Probes, Script, Server
+from tests.support.probes.probing import Probes, Script, Server
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 Serve = Callable[[Script], Server]

@@ -12,7 +12,7 @@ import pytest
 from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes.handlers import name_lookup
 from chronolet.ports.pods.probes import ExecTarget
-from tests.support.probing import Probes, running
+from tests.support.probes.probing import Probes, running
 from tests.support.scratch import HANG_SECONDS
 
 

@@ -19,8 +19,8 @@ from chronolet.rules.probes.judgement import Delay
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Shortage
 from tests.integration.probes.test_worker import Context, Told
+from tests.support.probes.scripted_attempts import ScriptedAttempts
 from tests.support.scratch import wait_until
-from tests.support.scripted_attempts import ScriptedAttempts
 
 Words = Sequence[str]
 

@@ -27,7 +27,7 @@ from chronolet.prober.worker import GIVEN_UP, ProbeWorker, begin
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import ExecAction, HTTPGetAction, Probe
 from chronolet_schemas.prober import RawResult
-from tests.support.probing import SERVER_THREAD, Probes, Script, Server, running
+from tests.support.probes.probing import SERVER_THREAD, Probes, Script, Server, running
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 Serve = Callable[[Script], Server]

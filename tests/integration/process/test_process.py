@@ -20,10 +20,10 @@ from chronolet_schemas.pod import ContainerStarted
 from chronolet_schemas.podspec import Container, Pod, PodSpec
 from chronolet_schemas.podspec.meta import ObjectMeta
 from tests.integration.process.support import MANIFESTS, NODE, PATIENT, Agent, Place, place
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.log_lines import times_said
 from tests.support.ports import free_port
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 from tests.support.scratch import HANG_SECONDS
 
 ALL = "manifests,pod,pleg,keeper"

@@ -15,8 +15,8 @@ from chronolet_schemas.kernel import BallastGivenUp, BallastRestored, ShardTaken
 from chronolet_schemas.manifests import PodRefused
 from tests.integration.process.support import MANIFESTS, PATIENT, Agent, Place, command, place
 from tests.support import scratch
-from tests.support.frozen import stopped
 from tests.support.log_lines import times_said
+from tests.support.machine.frozen import stopped
 from tests.support.scratch import HANG_SECONDS
 
 MEBIBYTE = 1 << 20

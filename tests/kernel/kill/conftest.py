@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.kill.times import Times
 from tests.support.patience import be_patient
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ from tests.kernel.kill.feeder import Feeder
 from tests.kernel.kill.watcher import Watcher
 from tests.kernel.kill.worker import SHARDS, WorkerJob
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 NODE = "n1"
 KEYS = [f"k{number}" for number in range(12)]

@@ -8,7 +8,7 @@ from tests.kernel.kill.node import attacked, tell
 from tests.kernel.kill.proxy import HOW, BadLine
 from tests.kernel.kill.times import Times
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 
 @pytest.mark.timeout(900)

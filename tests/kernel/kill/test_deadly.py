@@ -23,7 +23,7 @@ from tests.kernel.chore import Tell
 from tests.kernel.kill import deadly
 from tests.kernel.rig import request
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 CHORE = Shard("chore")

@@ -7,7 +7,7 @@ import pytest
 from tests.kernel.kill import story
 from tests.kernel.kill.node import attacked
 from tests.kernel.kill.times import Times
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 
 @pytest.mark.timeout(900)

@@ -11,7 +11,7 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Acquired, Committed, Fenced, Snapshot, StoreUnreachable
 from tests.kernel.storage.node import KEEPER, SHARD, begin, connect, fitting, numbers, take
 from tests.kernel.storage.proxy import Proxy, proxy
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

@@ -2,7 +2,7 @@
 
 from chronolet.kernel.storage.redis.store import RedisStore
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 
 def test_processes_that_died_without_a_shard_are_forgotten(redis_server: PrivateRedis) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.support import scratch
 
-PROTO = Path(__file__).parents[2] / "schemas" / "chronolet_schemas" / "protos" / "podresources.proto"
+PROTO = Path(__file__).parents[3] / "schemas" / "chronolet_schemas" / "protos" / "podresources.proto"
 
 PROGRAM = """
 import json, sys

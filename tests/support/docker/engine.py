@@ -20,8 +20,8 @@ from docker.errors import DockerException
 from requests.exceptions import RequestException
 
 from tests.support import scratch
-from tests.support.images import load_images
-from tests.support.netns import NetworkNamespace
+from tests.support.docker.images import load_images
+from tests.support.machine.netns import NetworkNamespace
 
 _KIND = "docker"
 _ID_LENGTH = 64

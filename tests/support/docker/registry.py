@@ -22,7 +22,7 @@ import msgspec
 
 from chronolet.adapters.images import busybox
 from tests.support import scratch
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.ports import free_port
 
 USER = "reader"

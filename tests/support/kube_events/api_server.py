@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 
-from tests.support.event_servers import Server
+from tests.support.kube_events.webhook import Server
 
 LARGEST_REQUEST = 3 << 20
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/events(?:/([^/]+))?")

@@ -1,4 +1,4 @@
-/* A wall clock that a test steps while the program runs: preloaded into redis-server by tests/support/redis.py.
+/* A wall clock that a test steps while the program runs: preloaded into redis-server by tests/support/redis/server.py.
  *
  * In: the environment variable STEPPED_CLOCK, a file of eight bytes: by how many seconds the wall clock is ahead, as a
  * signed number in the machine's order. Written at any time, it counts from the next call on. The monotonic clock is
