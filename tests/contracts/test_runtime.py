@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from chronolet.adapters.docker_runtime import DockerRuntime
-from chronolet.adapters.docker_runtime import runtime as docker_runtime
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.ports.runtime.runtime import (
     ContainerSpec,
@@ -143,15 +142,14 @@ def following(harness: Harness, labels: dict[str, str], since: int | None = None
 
 
 @pytest.fixture(params=["docker", "fake"])
-def harness(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
+def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
     if request.param == "fake":
         fake = FakeRuntime(programs=PROGRAMS, images=[PAUSE.reference, BUSYBOX.reference])
         yield Harness(fake, fake.go_down, fake.come_up, fake.freeze)
         return
     engine: PrivateDocker = request.getfixturevalue("docker_engine")
     # An engine that gets no processor for a while is waited for.
-    monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
-    runtime = DockerRuntime(engine.host, timeout_seconds=HANG_SECONDS)
+    runtime = DockerRuntime(engine.host, timeout_seconds=HANG_SECONDS, list_seconds=HANG_SECONDS)
     with closing(engine.api()) as api:
         yield Harness(runtime, engine.kill9, engine.start, api.pause)
     runtime.close()

@@ -12,7 +12,7 @@ import pytest
 
 from chronolet.adapters.cgroups import ContainerGroups, KernelOfFiles
 from chronolet.adapters.cgroups.marks import Marks
-from chronolet.adapters.cgroups.systemd import SystemdTree, properties
+from chronolet.adapters.cgroups.systemd import Manager, SystemdTree, properties
 from chronolet.ports.machine.cgroups import CgroupRefusal
 from chronolet.rules.resources.cgroups import Cgroup, Values
 from tests.support.scratch import HANG_SECONDS
@@ -21,6 +21,7 @@ MIB = 1 << 20
 INFINITY = (1 << 64) - 1
 POD = ("kubepods", "burstable", "podu-1")
 UNIT = "kubepods-burstable-podu_1.slice"
+PATIENT = Manager(HANG_SECONDS)
 FULL = Values(cpu_shares=512, cpu_quota_us=150_000, cpu_period_us=100_000, memory_limit_bytes=64 * MIB, pids=30)
 
 
@@ -53,14 +54,13 @@ def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr("chronolet.adapters.cgroups.systemd._SECONDS", HANG_SECONDS)
     return Systemd(folder)
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> SystemdTree:
     kernel = KernelOfFiles(tmp_path / "cgroup", 2, ("cpu", "memory", "pids", "hugetlb"))
-    return SystemdTree(kernel.mounts(), "systemd", kernel, Marks(tmp_path / "marks"))
+    return SystemdTree(kernel.mounts(), "systemd", kernel, Marks(tmp_path / "marks"), manager=PATIENT)
 
 
 def settle(tree: SystemdTree, values: Values, path: tuple[str, ...] = POD) -> None:

@@ -19,10 +19,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from chronolet.adapters.device_plugins import watcher, wire
+from chronolet.adapters.device_plugins import wire
 from chronolet.adapters.device_plugins.patience import Patience
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
-from chronolet.adapters.sockets import grpc_sockets, unix_sockets
+from chronolet.adapters.sockets import unix_sockets
 from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal, Registering
 from chronolet_schemas.devices import HEALTHY, UNHEALTHY, DeviceInfo, DeviceNode, Mount, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api
@@ -33,13 +33,17 @@ from tests.support.devices.sample_plugin import sample_plugin
 from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"
-SHORT = Patience(connect=1, allocate=0.5)
+SOCKETS = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05, alive_seconds=HANG_SECONDS)
+"""`check_seconds` is how long it takes to notice the stop."""
+SHORT = Patience(connect=1, allocate=0.5, introduce=HANG_SECONDS, sockets=SOCKETS)
 PATIENT = Patience(
     connect=HANG_SECONDS,
     options=HANG_SECONDS,
     preferred=HANG_SECONDS,
     allocate=HANG_SECONDS,
     pre_start=HANG_SECONDS,
+    introduce=HANG_SECONDS,
+    sockets=SOCKETS,
 )
 
 
@@ -99,9 +103,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)  # how long it takes to see that one is to end
-    monkeypatch.setattr(watcher, "_ASK_SECONDS", HANG_SECONDS)
+def desk() -> Iterator[Desk]:
     root = scratch.create("devices")
     folder, watched = root / "device-plugins", root / "plugins_registry"
     yield Desk(GrpcDevicePlugins(folder, watched, PATIENT), folder, watched)
@@ -303,11 +305,8 @@ def test_a_numa_node_of_minus_one_is_none() -> None:
     assert wire.devices(api.ListAndWatchResponse(devices=[device]))[0].nodes == (0,)
 
 
-def test_a_registration_socket_that_a_living_process_serves_is_left_alone(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(grpc_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
-    other = Desk(GrpcDevicePlugins(desk.folder, desk.watched), desk.folder, desk.watched)
+def test_a_registration_socket_that_a_living_process_serves_is_left_alone(desk: Desk) -> None:
+    other = Desk(GrpcDevicePlugins(desk.folder, desk.watched, PATIENT), desk.folder, desk.watched)
     with desk.at_work():
         with pytest.raises(PluginRefusal, match="another process serves it"), other.at_work():
             pass
@@ -315,12 +314,9 @@ def test_a_registration_socket_that_a_living_process_serves_is_left_alone(
             desk.next()
 
 
-def test_a_registration_socket_whose_process_answers_late_is_left_alone(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_registration_socket_whose_process_answers_late_is_left_alone(desk: Desk) -> None:
     """A process that has no CPU for a while answers a second later, with the settings that HTTP/2 begins with."""
-    assert grpc_sockets._ALIVE_SECONDS > 1
-    monkeypatch.setattr(grpc_sockets, "_ALIVE_SECONDS", HANG_SECONDS)
+    assert unix_sockets.DEFAULT_TIMING.alive_seconds > 1
     desk.folder.mkdir()
 
     def answer_late() -> None:

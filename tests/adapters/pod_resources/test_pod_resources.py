@@ -53,7 +53,8 @@ class Server:
         self.folder = folder
         self.view: NodeResources | UnreadableError = VIEW
         self.counted: list[tuple[str, str, bool]] = []
-        self.server = GrpcPodResources(folder, self._look, lambda *call: self.counted.append(call))
+        timing = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05)
+        self.server = GrpcPodResources(folder, self._look, lambda *call: self.counted.append(call), timing)
 
     def _look(self) -> NodeResources:
         if isinstance(self.view, UnreadableError):
@@ -62,8 +63,7 @@ class Server:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)
+def server() -> Iterator[Server]:
     folder = scratch.create("devices")
     stop, made = threading.Event(), Server(folder / "pod-resources")
     thread = threading.Thread(target=made.server.serve, args=(stop,), daemon=True)

@@ -251,8 +251,8 @@ def test_who_comes_while_the_relay_ends_is_no_failure_of_it(folder: Path, monkey
     assert relay.failed is None
 
 
-def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", 0.05)
+def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path) -> None:
+    timing = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05)
     path = folder / "kubelet.sock"
 
     def no_handlers() -> list[object]:
@@ -262,7 +262,8 @@ def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path, monke
 
     def serve() -> None:
         try:
-            unix_sockets.serve(path, no_handlers, lambda: None, threading.Event())  # type: ignore[arg-type]
+            stop = threading.Event()
+            unix_sockets.serve(path, no_handlers, lambda: None, stop, timing=timing)  # type: ignore[arg-type]
         except unix_sockets.SocketError as error:
             failed.append(error)
 
@@ -315,10 +316,15 @@ class Stop(threading.Event):
 
 
 @contextmanager
-def served(path: Path) -> Iterator[None]:
-    """Nobody connects, and it has looked at its socket for the first time."""
+def served(path: Path, check_seconds: float = 1.0) -> Iterator[None]:
+    """A server without connections that has checked its socket for the first time."""
     stop = Stop()
-    thread = threading.Thread(target=unix_sockets.serve, args=(path, list, lambda: None, stop), daemon=True)
+    timing = unix_sockets.Timing(check_seconds=check_seconds)
+
+    def serve() -> None:
+        unix_sockets.serve(path, list, lambda: None, stop, timing=timing)
+
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     assert stop.awaited.wait(HANG_SECONDS)
     yield
@@ -334,11 +340,10 @@ def test_the_socket_is_removed_at_the_end(folder: Path) -> None:
     assert not path.exists()
 
 
-def test_the_socket_of_somebody_else_is_not_removed_at_the_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unix_sockets, "SLICE_SECONDS", HANG_SECONDS)  # it does not look again before the stop
+def test_the_socket_of_somebody_else_is_not_removed_at_the_end(folder: Path) -> None:
     path = folder / "kubelet.sock"
     with socket.socket(socket.AF_UNIX) as other:
-        with served(path):
+        with served(path, check_seconds=HANG_SECONDS):  # it does not check again before the stop
             path.unlink()
             other.bind(str(path))
             theirs = unix_sockets.identity(path)

@@ -43,8 +43,6 @@ from tests.support.scratch import HANG_SECONDS
 
 _HERE = "127.0.0.1"
 _SHORTER = 10
-PATIENCE_SECONDS = HANG_SECONDS
-"""The time-out of a case that has none."""
 _REASON = b"HTTP/1.1 %d Word\r\n"
 
 
@@ -58,8 +56,11 @@ def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
 
 
 def _asked(asked: Target, given: Case, runtime: FakeRuntime | None = None) -> Reading:
-    """The outcome within the case's time-out."""
-    seconds = given["timeout_seconds"] / _SHORTER if "timeout_seconds" in given else PATIENCE_SECONDS
+    """The outcome within the case's time-out. Of a case without one, `hang_seconds` may shorten the limit; no vector
+    has it.
+    """
+    limit: float = given.get("hang_seconds", HANG_SECONDS)
+    seconds = given["timeout_seconds"] / _SHORTER if "timeout_seconds" in given else limit
     found: queue.Queue[Reading] = queue.Queue()
     with _prober(runtime) as prober:
         prober.soon(lambda: prober.begin(asked, seconds, found.put, lambda: True))

@@ -13,7 +13,6 @@ import pytest
 
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.docker_runtime import DockerRuntime
-from chronolet.adapters.docker_runtime import runtime as docker_runtime
 from chronolet.adapters.http.requests import HttpRequests
 from chronolet.adapters.images.builtin import builtin
 from chronolet.adapters.machine.host import LinuxHost
@@ -64,7 +63,7 @@ class PatientRuntime(DockerRuntime):
     """It gives up no call to an engine that stands still for a while."""
 
     def __init__(self, host: str, *, pool_size: int = 16) -> None:
-        super().__init__(host, timeout_seconds=HANG_SECONDS, pool_size=pool_size)
+        super().__init__(host, timeout_seconds=HANG_SECONDS, list_seconds=HANG_SECONDS, pool_size=pool_size)
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = HANG_SECONDS) -> ContainerState | None:
         return super().inspect(container_id_or_name, timeout_seconds=max(timeout_seconds, HANG_SECONDS))
@@ -72,7 +71,6 @@ class PatientRuntime(DockerRuntime):
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what workers wait for on an engine that works, however slowly."""
-    monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
     monkeypatch.setattr(stopping, "_AFTER_KILL_SECONDS", HANG_SECONDS)
 
 

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import redis
 
-from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink, stream
+from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
@@ -48,11 +48,14 @@ def webhook() -> Iterator[Webhook]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that stands still for a while is waited for."""
-    monkeypatch.setitem(HttpCaller.__init__.__kwdefaults__, "seconds", HANG_SECONDS)
-    monkeypatch.setattr(stream, "_TIMEOUT_SECONDS", HANG_SECONDS)
+def caller(url: str, seconds: float = HANG_SECONDS) -> HttpCaller:
+    """A caller that waits for a server that stands still for a while."""
+    return HttpCaller(url, seconds=seconds)
+
+
+def reader(server: PrivateRedis) -> StreamReader:
+    """A reader that waits for a server that stands still for a while."""
+    return StreamReader(server.url, "n", timeout_seconds=HANG_SECONDS)
 
 
 def patience(fault: Fault) -> float:
@@ -69,7 +72,7 @@ def secret(tmp_path: Path) -> str:
 
 @pytest.fixture
 def to_webhook(webhook: Webhook, secret: str) -> WebhookSink:
-    return WebhookSink(HttpCaller(f"{webhook.url}/hook"), "node-1", secret)
+    return WebhookSink(caller(f"{webhook.url}/hook"), "node-1", secret)
 
 
 def test_a_webhook_is_given_the_whole_object_signed(webhook: Webhook, to_webhook: WebhookSink) -> None:
@@ -85,10 +88,10 @@ def test_a_webhook_is_given_the_whole_object_signed(webhook: Webhook, to_webhook
 def test_a_wrong_signature_is_refused_and_a_secret_that_is_not_there_tried_again(
     webhook: Webhook, tmp_path: Path
 ) -> None:
-    unsigned = WebhookSink(HttpCaller(webhook.url), "node-1")
+    unsigned = WebhookSink(caller(webhook.url), "node-1")
     assert unsigned.deliver([post()]).refused == (("web-0.1", "answered 401"),)
     assert webhook.unsigned == 1
-    missing = WebhookSink(HttpCaller(webhook.url), "node-1", str(tmp_path / "none"))
+    missing = WebhookSink(caller(webhook.url), "node-1", str(tmp_path / "none"))
     assert "No such file" in missing.deliver([post()]).failure
 
 
@@ -97,7 +100,7 @@ def test_a_webhook_that_gives_no_whole_answer_is_tried_again(
     webhook: Webhook, to_webhook: WebhookSink, secret: str, fault: Fault
 ) -> None:
     webhook.faults.append(fault)
-    hasty = WebhookSink(HttpCaller(f"{webhook.url}/hook", seconds=patience(fault)), "node-1", secret)
+    hasty = WebhookSink(caller(f"{webhook.url}/hook", patience(fault)), "node-1", secret)
     outcome = hasty.deliver([post()])
     assert outcome.failure
     assert outcome == Outcome(failure=outcome.failure)
@@ -120,7 +123,7 @@ def test_what_a_webhook_says_is_heard(webhook: Webhook, to_webhook: WebhookSink)
 
 def test_a_login_in_the_url_is_used_and_nothing_of_the_url_is_said(webhook: Webhook) -> None:
     with_login = webhook.url.replace("://", "://me:p%40ss@") + "/T0/key?token=t"
-    sink = WebhookSink(HttpCaller(with_login), "node-1")
+    sink = WebhookSink(caller(with_login), "node-1")
     refused = sink.deliver([post()])
     assert webhook.logins == ["Basic bWU6cEBzcw=="]
     webhook.faults.append("close")
@@ -130,12 +133,12 @@ def test_a_login_in_the_url_is_used_and_nothing_of_the_url_is_said(webhook: Webh
 
 
 def test_a_webhook_that_is_not_there() -> None:
-    outcome = WebhookSink(HttpCaller("http://127.0.0.1:1/x"), "n").deliver([post()])
+    outcome = WebhookSink(caller("http://127.0.0.1:1/x"), "n").deliver([post()])
     assert outcome == Outcome(failure="http://127.0.0.1:1: [Errno 111] Connection refused")
 
 
 def test_a_certificate_that_nobody_knows_is_no_answer(webhook: Webhook) -> None:
-    outcome = WebhookSink(HttpCaller(webhook.url.replace("http:", "https:")), "n").deliver([post()])
+    outcome = WebhookSink(caller(webhook.url.replace("http:", "https:")), "n").deliver([post()])
     assert "SSL" in outcome.failure
 
 
@@ -157,7 +160,7 @@ def token(tmp_path: Path) -> str:
 
 @pytest.fixture
 def to_api(api: ApiServer, token: str) -> KubernetesSink:
-    return KubernetesSink(HttpCaller(api.url), "node-1", token)
+    return KubernetesSink(caller(api.url), "node-1", token)
 
 
 def test_new_is_created_and_known_is_patched(api: ApiServer, to_api: KubernetesSink) -> None:
@@ -188,7 +191,7 @@ def test_an_api_server_that_says_nothing_final_is_asked_again(
     api: ApiServer, to_api: KubernetesSink, token: str, fault: Fault
 ) -> None:
     api.faults.append(fault)
-    hasty = KubernetesSink(HttpCaller(api.url, seconds=patience(fault)), "node-1", token)
+    hasty = KubernetesSink(caller(api.url, patience(fault)), "node-1", token)
     assert hasty.deliver([post()]).failure
     wait_until(lambda: api.met == {fault: 1}, f"a request that met {fault}")
     assert to_api.deliver([post()]) == DELIVERED
@@ -199,20 +202,20 @@ def test_a_status_is_its_last_word(api: ApiServer, to_api: KubernetesSink) -> No
     assert to_api.deliver([post()]).refused == (("web-0.1", "403 Forbidden: not you"),)
     assert to_api.deliver([post()]) == DELIVERED
     assert to_api.deliver([post()]) == Outcome(known=1)
-    stranger = KubernetesSink(HttpCaller(api.url), "node-1")
+    stranger = KubernetesSink(caller(api.url), "node-1")
     assert stranger.deliver([post()]).refused == (("web-0.1", "401 Unauthorized: "),)
 
 
 def test_a_token_that_fits_in_no_header_makes_no_request(api: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("two\nlines")
-    outcome = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "bad")).deliver([post()])
+    outcome = KubernetesSink(caller(api.url), "node-1", str(tmp_path / "bad")).deliver([post()])
     assert outcome.refused[0][1].startswith("cannot be put into a request: ")
     assert api.requests == 0
 
 
 def test_an_api_server_is_sent_no_more_than_it_is_to_bear(api: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a token")
-    slow = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "token"), Pace(20, 5))
+    slow = KubernetesSink(caller(api.url), "node-1", str(tmp_path / "token"), Pace(20, 5))
     began = time.monotonic()
     for number in range(15):
         assert slow.deliver([post(name=f"web-{number}")]) == DELIVERED
@@ -224,7 +227,7 @@ KEY = Keys("n").kube_events
 
 
 def to_stream(server: PrivateRedis, *, keep: int = 10**14, length: int = 1_000) -> StreamSink:
-    return StreamSink(server.url, "n", keep_milliseconds=keep, length=length)
+    return StreamSink(server.url, "n", keep_milliseconds=keep, length=length, timeout_seconds=HANG_SECONDS)
 
 
 def entries(client: redis.Redis) -> list[Any]:
@@ -244,11 +247,11 @@ def test_the_stream_has_each_once_under_its_position(redis_server: PrivateRedis)
     assert ids(client) == [one.at for one in some]
     ((_, fields), *_) = entries(client)
     assert json.loads(fields[b"event"])["metadata"]["annotations"] == {"chronolet/position": some[0].at}
-    reader = StreamReader(redis_server.url, "n")
-    assert [event["count"] for _, event in reader.read(START, 100)] == [1, 2, 3, 4, 5]
-    assert [at for at, _ in reader.read(Position.parse(some[3].at), 100, 50)] == [Position.parse(some[4].at)]
-    assert reader.read(Position.parse(some[4].at), 100, 50) == []
-    reader.close()
+    events = reader(redis_server)
+    assert [event["count"] for _, event in events.read(START, 100)] == [1, 2, 3, 4, 5]
+    assert [at for at, _ in events.read(Position.parse(some[3].at), 100, 50)] == [Position.parse(some[4].at)]
+    assert events.read(Position.parse(some[4].at), 100, 50) == []
+    events.close()
 
 
 def test_the_stream_is_kept_by_age_and_by_size(redis_server: PrivateRedis) -> None:
@@ -269,16 +272,16 @@ def test_a_server_that_cannot_serve_is_tried_again() -> None:
         server.client().set(KEY, "a string")
         assert "WRONGTYPE" in to_stream(server).deliver([post()]).failure
         with pytest.raises(StoreBroken, match="WRONGTYPE"):
-            StreamReader(server.url, "n").read(START, 1)
+            reader(server).read(START, 1)
         server.client().delete(KEY)
         server.client().xadd(KEY, {"event": "no JSON"})
         with pytest.raises(StoreBroken, match="holds no Event object"):
-            StreamReader(server.url, "n").read(START, 1)
+            reader(server).read(START, 1)
         sink = to_stream(server)
         server.kill9()
         assert "sock" in sink.deliver([post(10**9)]).failure
         with pytest.raises(StoreUnreachable):
-            StreamReader(server.url, "n").read(START, 1)
+            reader(server).read(START, 1)
 
 
 def test_the_largest_event_there_is_is_taken_by_all(

@@ -1,4 +1,4 @@
-"""That the probes' thread goes first, and takes nobody along."""
+"""The probe thread has a raised priority, and the threads that it starts do not."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def niceness() -> int:
     return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
 
-def test_threads_that_the_loop_starts_are_as_nice_as_all(
+def test_threads_started_by_the_loop_have_the_usual_priority(
     probes: Probes, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual, found = niceness(), queue.Queue[int]()
     probes.prober.soon(lambda: found.put(niceness()))
     assert found.get(timeout=HANG_SECONDS) <= usual
-    if os.geteuid() == 0:  # nobody else may go back; even where going first is not allowed, this tells them apart
+    if os.geteuid() == 0:  # only root may reset it; without permission to raise it, this makes the difference
         probes.prober.soon(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(usual + 3, 19)))
     make, look = runtime.create_exec, name_lookup._looked_up
 

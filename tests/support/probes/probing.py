@@ -1,4 +1,4 @@
-"""Attempts made from a test's thread, and servers that behave as told."""
+"""Probe attempts made from a test's thread, and scripted servers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Probes:
         return reading
 
     def cancel(self, attempts: Sequence[Attempt]) -> None:
-        """All that are in it when the prober's thread comes to it."""
+        """Cancel all attempts that are in it when the prober's thread runs this."""
 
         def cancel() -> None:
             for one in attempts:
@@ -52,7 +52,7 @@ class Probes:
 
 
 class Server:
-    """Accepts connections one after the other, reads one request of each, and does what its script says."""
+    """Accepts connections, reads one request from each, and runs its script."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -80,19 +80,19 @@ class Server:
             self._script(connection, request)
 
     def close(self) -> None:
-        # Only closed, it would go on listening while a thread waits in `accept`.
+        # A close alone would leave it listening while a thread waits in `accept`.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 
 def held() -> tuple[int, int]:
-    """Threads and open files of this process."""
+    """The numbers of threads and open files of this process."""
     return threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
 def running(runtime: FakeRuntime) -> str:
-    """The id of a container that runs; the fake has the image `image`."""
+    """Start a container and return its id; the fake has the image `image`."""
     sandbox = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image="image", hostname="h"))
     runtime.start(sandbox)
     made = runtime.create_container(ContainerSpec(name="app", labels={}, sandbox_id=sandbox, image="image"))

@@ -1,6 +1,6 @@
-"""Probe attempts that end at once, as a script says.
+"""Probe attempts that end immediately with scripted readings.
 
-Output: what a prober's `begin` is in tests of what calls it.
+Output: `begin` of a prober, for tests of its callers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chronolet.ports.pods.probes import May, Reading, Target
 
 
 class Over:
-    """An attempt, or a timer, that is over as soon as it is made."""
+    """An attempt or timer that has already ended."""
 
     began = True
 
@@ -20,15 +20,15 @@ class Over:
 
 
 class ScriptedAttempts:
-    """A part of a prober."""
+    """The part of a prober that makes attempts."""
 
     @abstractmethod
     def soon(self, action: Callable[[], object]) -> None:
-        """As the prober does it."""
+        """See `Prober.soon`."""
 
     @abstractmethod
     def reading(self, timeout_seconds: float) -> Reading:
-        """How the next attempt went."""
+        """Return the reading of the next attempt."""
 
     def begin(
         self,

@@ -35,7 +35,6 @@ from chronolet.rules.names.registry_keys import Credential
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 
-_LIST_SECONDS = 30.0
 _BEING_REMOVED = "is already in progress"
 _DEFAULT_NETWORK = "bridge"
 """The network of a sandbox whose specification names none."""
@@ -44,9 +43,20 @@ _LEAST_WAIT_SECONDS = 0.01
 
 
 class DockerRuntime:
-    """`ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call."""
+    """`ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call.
 
-    def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
+    `list_seconds` is the time-out of `list`, `timeout_seconds` that of calls without one of their own.
+    """
+
+    def __init__(
+        self,
+        host: str = DEFAULT_HOST,
+        *,
+        timeout_seconds: float = 30.0,
+        list_seconds: float = 30.0,
+        pool_size: int = 16,
+    ) -> None:
+        self._list_seconds = list_seconds
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
         self._execs = Execs(self._connection)
         self._root = ""
@@ -128,7 +138,8 @@ class DockerRuntime:
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         query = {"all": "1", "filters": _filters(label=_pairs(labels))}
-        return answers.listing(self._connection.call("GET", "/containers/json", query, timeout_seconds=_LIST_SECONDS))
+        reply = self._connection.call("GET", "/containers/json", query, timeout_seconds=self._list_seconds)
+        return answers.listing(reply)
 
     # -- streams -----------------------------------------------------------------------------------------------------
 

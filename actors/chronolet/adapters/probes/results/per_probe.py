@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 
-MOST_PROBES = 4_000
-"""Maximum number of tracked probes. Beyond it, the one with the oldest activity is forgotten, and its entries are left
-to the cap of the whole stream.
-"""
-
 ProbeKey = tuple[bytes, ...]
 """A probe: pod, container and name."""
 
@@ -19,9 +14,12 @@ ProbeKey = tuple[bytes, ...]
 class PerProbe:
     """Used on one thread."""
 
-    def __init__(self, most: int) -> None:
-        """Keep `most` entries of each probe."""
-        self._most = most
+    def __init__(self, most_entries: int, most_probes: int = 4_000) -> None:
+        """Keep `most_entries` of each probe. Beyond `most_probes`, the one with the oldest activity is forgotten, and
+        its entries are left to the cap of the whole stream.
+        """
+        self._most_entries = most_entries
+        self._most_probes = most_probes
         self._ids: dict[ProbeKey, deque[bytes]] = {}
         self._too_many: list[bytes] = []
 
@@ -30,9 +28,9 @@ class PerProbe:
         ids = self._ids.pop(probe, None) or deque[bytes]()
         self._ids[probe] = ids
         ids.append(entry_id)
-        if len(ids) > self._most:
+        if len(ids) > self._most_entries:
             self._too_many.append(ids.popleft())
-        if len(self._ids) > MOST_PROBES:
+        if len(self._ids) > self._most_probes:
             del self._ids[next(iter(self._ids))]
 
     def too_many(self) -> list[bytes]:

@@ -33,8 +33,6 @@ remain.
 OUTPUT_LIMIT = 1024
 """Maximum length of an output in characters: the limit for a KubeEvent's message."""
 
-_FLUSH_SECONDS = 1.0
-_TIMEOUT_SECONDS = 5.0
 _MOST_WAITING = 10_000
 _READ_AT_ONCE = 1_000
 
@@ -50,9 +48,14 @@ class RedisResults:
         *,
         of_each: int = OF_EACH,
         most_entries: int = MOST_ENTRIES,
+        flush_seconds: float = 1.0,
+        timeout_seconds: float = 5.0,
     ) -> None:
-        """`lost` is called with the number of dropped outcomes, on any thread."""
-        self._channel = Channel(Address(url), _TIMEOUT_SECONDS)
+        """`lost` is called with the number of dropped outcomes, on any thread. `flush_seconds`: how long outcomes are
+        collected before they are written; `timeout_seconds`: how long the server may take to answer.
+        """
+        self._flush_seconds = flush_seconds
+        self._channel = Channel(Address(url), timeout_seconds)
         self._key = Keys(node).probe_results
         self._head: Command = ("XADD", self._key, "MAXLEN", "~", most_entries, "*")
         self._of_each = of_each
@@ -101,7 +104,7 @@ class RedisResults:
         reset_priority()  # the probe thread started this one
         while not self._stopped.is_set():
             self._some.wait()
-            self._stopped.wait(_FLUSH_SECONDS)
+            self._stopped.wait(self._flush_seconds)
             self._some.clear()
             self._flush()
         self._flush()  # what arrived during the last flush

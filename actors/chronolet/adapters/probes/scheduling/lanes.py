@@ -75,8 +75,11 @@ GRACE_SECONDS = 0.1
 class Lane:
     """A queue of attempts with a concurrency limit. Used on the loop's thread."""
 
-    def __init__(self, loop: Loop, name: str, at_once: int, longest_seconds: float) -> None:
+    def __init__(
+        self, loop: Loop, name: str, at_once: int, longest_seconds: float, *, grace_seconds: float = GRACE_SECONDS
+    ) -> None:
         """No attempt holds its slot for longer than `longest_seconds`."""
+        self.grace_seconds = grace_seconds
         self._loop = loop
         self._name = name
         self._at_once = at_once
@@ -220,7 +223,7 @@ class ThreadAttempt:
 
     def _set_deadline(self) -> None:
         if self._done is not None:
-            self._deadline = self._loop.at(self._started + self._timeout + GRACE_SECONDS, self._expire)
+            self._deadline = self._loop.at(self._started + self._timeout + self._lane.grace_seconds, self._expire)
 
     def report(self, outcome: Outcome) -> None:
         """See `AttemptHandle`."""
