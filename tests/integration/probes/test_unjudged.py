@@ -114,9 +114,7 @@ def test_a_timeout_explained_by_a_delay_is_unjudged_and_reported_once(world: Wor
 def test_after_the_limit_an_explained_timeout_counts(world: World) -> None:
     context = world.begin("delayed", limit=1, unjudged=2, unjudged_milliseconds=50)
     assert [one.outcome for one in sent(context, 3)] == ["failure"] * 3
-    assert [one.outcome for one in world.reported.raw[:4]] == ["unjudged", *["failure"] * 3], (
-        "the third changed nothing"
-    )
+    assert [one.outcome for one in world.reported.raw[:4]] == ["unjudged", *["failure"] * 3], "the third is not sent"
 
 
 def test_without_protection_every_timeout_counts(world: World) -> None:
