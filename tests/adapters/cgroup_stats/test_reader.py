@@ -1,4 +1,4 @@
-"""Usage from the kernel's files: written trees of both kinds of cgroup."""
+"""Usage from the kernel's files, on trees of plain files for both versions of cgroups."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def usage(trees: CgroupTrees, path: str, files: Files | None = None) -> Usage | 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_kinds_of_cgroups_say_the_same(tmp_path: Path, kind: Kind) -> None:
+def test_both_versions_of_cgroups_yield_the_same_usage(tmp_path: Path, kind: Kind) -> None:
     trees = CgroupTrees(tmp_path, kind)
     pod = trees.pod("u", [ID])
     used = usage(trees, f"{pod}/{ID}")
@@ -48,7 +48,7 @@ def test_both_kinds_of_cgroups_say_the_same(tmp_path: Path, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_limit_differs_from_none(tmp_path: Path, kind: Kind) -> None:
+def test_a_limit_differs_from_no_limit(tmp_path: Path, kind: Kind) -> None:
     trees = CgroupTrees(tmp_path, kind)
     path = trees.pod("u", [ID])
     if kind == "v2":
@@ -64,7 +64,7 @@ def test_a_limit_differs_from_none(tmp_path: Path, kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_optional_files_may_be_absent(tmp_path: Path, kind: Kind) -> None:
-    """Without swap accounting, PSI, block I/O or a pids controller; kernels before 5.19 have no memory.peak."""
+    """Swap accounting, PSI, block I/O or the pids controller may be missing; before 5.19 there is no memory.peak."""
     trees = CgroupTrees(tmp_path, kind)
     path = trees.pod("u", [ID])
     needed = {"cpuacct.usage", "memory.usage_in_bytes", "cpu.stat", "memory.current"}
@@ -80,7 +80,7 @@ def test_optional_files_may_be_absent(tmp_path: Path, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cgroup_that_has_ended_uses_nothing(tmp_path: Path, kind: Kind) -> None:
+def test_a_removed_cgroup_has_no_usage(tmp_path: Path, kind: Kind) -> None:
     trees = CgroupTrees(tmp_path, kind)
     path = trees.pod("u", [ID])
     trees.end(f"{path}/{ID}")
@@ -102,9 +102,7 @@ def test_a_cgroup_that_has_ended_uses_nothing(tmp_path: Path, kind: Kind) -> Non
         ("v2", "", "memory.max", "4k\n"),
     ],
 )
-def test_text_that_no_kernel_writes_is_an_error(
-    tmp_path: Path, kind: Kind, controller: str, name: str, text: str
-) -> None:
+def test_malformed_text_is_an_error(tmp_path: Path, kind: Kind, controller: str, name: str, text: str) -> None:
     trees = CgroupTrees(tmp_path, kind)
     path = trees.pod("u", [ID])
     trees.file(path, controller, name).write_text(text)
@@ -112,14 +110,14 @@ def test_text_that_no_kernel_writes_is_an_error(
         usage(trees, path)
 
 
-def test_a_cut_pressure_line_is_an_error() -> None:
+def test_a_truncated_pressure_line_is_an_error() -> None:
     assert pressure(b"some avg10=1.50 avg60=2.00 avg300=3.00 total=4\n").some == Stall(1.5, 2.0, 3.0, 4)
     with pytest.raises(ValueError, match="expected avg10"):
         pressure(b"some avg10=1.50\n")
     assert (number(b"max\n"), number(b"-1\n")) == (NO_LIMIT, -1)
 
 
-def test_a_long_file_is_read_to_its_end(tmp_path: Path) -> None:
+def test_a_long_file_is_read_completely(tmp_path: Path) -> None:
     files, long = Files(), "8:0 Read 1\n" * 20_000
     write(tmp_path / "long", long)
     assert files.read(str(tmp_path / "long")) == long.encode()
@@ -130,7 +128,7 @@ def test_a_long_file_is_read_to_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("qos", ["", "burstable", "besteffort"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_container_is_found_below_its_pod_whatever_its_class(tmp_path: Path, kind: Kind, qos: str) -> None:
+def test_a_container_is_found_below_its_pod_in_any_qos_class(tmp_path: Path, kind: Kind, qos: str) -> None:
     trees = CgroupTrees(tmp_path, kind, root="/above/kubepods")
     path = trees.pod("u-1", [ID], qos=qos)
     found = finder(trees, root=("above", "kubepods")).container("u-1", ID)
@@ -141,7 +139,7 @@ def test_a_container_is_found_below_its_pod_whatever_its_class(tmp_path: Path, k
     assert above.path == path
 
 
-def test_a_container_is_found_by_systemds_names(tmp_path: Path) -> None:
+def test_a_container_is_found_under_the_names_of_systemd(tmp_path: Path) -> None:
     trees = CgroupTrees(tmp_path, "v2")
     path = trees.pod("u-1", [ID], driver="systemd")
     found = finder(trees).container("u-1", ID)
@@ -153,7 +151,7 @@ def test_a_container_is_found_by_systemds_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_container_elsewhere_is_found_by_its_process(tmp_path: Path, kind: Kind) -> None:
+def test_a_container_in_another_cgroup_is_found_by_its_process(tmp_path: Path, kind: Kind) -> None:
     trees = CgroupTrees(tmp_path, kind)
     pid = trees.container(f"/somewhere/{ID}", ID)
     by_process = finder(trees, {ID: pid})
@@ -163,7 +161,7 @@ def test_a_container_elsewhere_is_found_by_its_process(tmp_path: Path, kind: Kin
     assert by_process.pod(found) is None, "what is above it is no pod's"
 
 
-def test_dockers_own_place_needs_no_question(tmp_path: Path) -> None:
+def test_the_cgroups_of_docker_are_found_without_the_process(tmp_path: Path) -> None:
     trees = CgroupTrees(tmp_path)
     trees.container(f"/docker/{ID}", ID)
     found = finder(trees).container("u", ID)
@@ -171,7 +169,7 @@ def test_dockers_own_place_needs_no_question(tmp_path: Path) -> None:
     assert found.path == f"/docker/{ID}"
 
 
-def test_a_process_that_has_got_the_pid_of_a_dead_one_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_reused_pid_is_not_mistaken_for_the_container(tmp_path: Path) -> None:
     trees, other = CgroupTrees(tmp_path), "cd" * 32
     pid = trees.container(f"/somewhere/{other}", other)
     assert finder(trees, {ID: pid}).container("u", ID) is None
@@ -179,8 +177,8 @@ def test_a_process_that_has_got_the_pid_of_a_dead_one_is_not_taken_for_it(tmp_pa
     assert finder(trees, {ID: 99_999}).container("u", ID) is None, "another machine's"
 
 
-def test_a_part_of_the_hierarchies_is_enough(tmp_path: Path) -> None:
-    """As in a container, where the mount shows the tree from the container's own cgroup on."""
+def test_a_mounted_part_of_a_hierarchy_suffices(tmp_path: Path) -> None:
+    """In a container, the mount shows the tree from the container's own cgroup down."""
     trees = CgroupTrees(tmp_path, mounted_root="/outer")
     trees.cgroup(f"/docker/{ID}")
     folders = Hierarchies(trees.proc).folders(f"/outer/docker/{ID}")
@@ -195,6 +193,6 @@ def test_without_cgroups_nothing_is_found(tmp_path: Path) -> None:
     assert Finder(none, ("kubepods",), {}.__getitem__, tmp_path).container("u", ID) is None
 
 
-def test_interfaces_have_all_their_counts() -> None:
+def test_all_counters_of_interfaces_are_read() -> None:
     assert parsed(NET_DEV) == (ETH0,)
     assert parsed("") == ()

@@ -1,6 +1,6 @@
-"""What systemd is told of cgroups, and what is written into a container's own: over files, with a busctl of notes.
+"""Calls of systemd for cgroups, and writes to the cgroup of a container: on plain files, with a fake busctl.
 
-tests/setup/cgroup2_machine has a real one.
+tests/setup/cgroup2_machine has a real systemd.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FULL = Values(cpu_shares=512, cpu_quota_us=150_000, cpu_period_us=100_000, memor
 
 
 class Systemd:
-    """Programs in its place: `told` is what they were called with, `says` the error that the next ones answer with."""
+    """Fake programs: `calls` are their arguments, `fail` sets the error of the next ones."""
 
     def __init__(self, folder: Path) -> None:
         self._notes, self._error = folder / "notes", folder / "error"
@@ -38,12 +38,12 @@ class Systemd:
             )
             script.chmod(0o755)
 
-    def says(self, error: str) -> None:
+    def fail(self, error: str) -> None:
         self._error.write_text(error)
 
     @property
-    def told(self) -> list[str]:
-        """Since it was asked before."""
+    def calls(self) -> list[str]:
+        """The calls since the last reading."""
         lines = self._notes.read_text().splitlines() if self._notes.exists() else []
         self._notes.unlink(missing_ok=True)
         return [line.removeprefix("busctl call ").partition(".Manager ")[2] or line for line in lines]
@@ -68,10 +68,10 @@ def settle(tree: SystemdTree, values: Values, path: tuple[str, ...] = POD) -> No
         tree.take(step)
 
 
-def test_a_new_slice_begins_with_all_its_values_in_one_call(tree: SystemdTree, systemd: Systemd) -> None:
+def test_a_new_slice_gets_all_values_in_one_call(tree: SystemdTree, systemd: Systemd) -> None:
     settle(tree, FULL)
-    (told,) = systemd.told
-    assert told == (
+    (call,) = systemd.calls
+    assert call == (
         f"StartTransientUnit ssa(sv)a(sa(sv)) {UNIT} replace 12 DefaultDependencies b false CPUAccounting b true "
         "MemoryAccounting b true TasksAccounting b true CPUWeight t 20 CPUQuotaPerSecUSec t 1500000 "
         f"CPUQuotaPeriodUSec t 100000 MemoryMax t {64 * MIB} MemoryMin t 0 MemoryLow t 0 MemoryHigh t {INFINITY} "
@@ -80,11 +80,11 @@ def test_a_new_slice_begins_with_all_its_values_in_one_call(tree: SystemdTree, s
     assert tree.missing(Cgroup(path=POD, values=FULL)) == ()
 
 
-def test_a_change_is_told_and_written(tree: SystemdTree, systemd: Systemd) -> None:
+def test_a_change_is_sent_to_systemd_and_written(tree: SystemdTree, systemd: Systemd) -> None:
     settle(tree, FULL)
-    assert systemd.told
+    assert systemd.calls
     settle(tree, Values(cpu_shares=2))
-    assert systemd.told == [
+    assert systemd.calls == [
         f"SetUnitProperties sba(sv) {UNIT} true 1 CPUWeight t 1",
         f"SetUnitProperties sba(sv) {UNIT} true 1 CPUQuotaPerSecUSec t {INFINITY}",
         f"SetUnitProperties sba(sv) {UNIT} true 1 MemoryMax t {INFINITY}",
@@ -93,27 +93,27 @@ def test_a_change_is_told_and_written(tree: SystemdTree, systemd: Systemd) -> No
     assert tree.missing(Cgroup(path=POD, values=Values(cpu_shares=2))) == ()
 
 
-def test_huge_pages_have_no_name_there(tree: SystemdTree, systemd: Systemd) -> None:
+def test_systemd_has_no_property_for_huge_pages(tree: SystemdTree, systemd: Systemd) -> None:
     settle(tree, FULL)
-    assert systemd.told
+    assert systemd.calls
     pages = Values(**{name: getattr(FULL, name) for name in FULL.__struct_fields__} | {"huge_pages": ((2 * MIB, 0),)})
     settle(tree, pages)
-    assert systemd.told == []
+    assert systemd.calls == []
     assert tree.missing(Cgroup(path=POD, values=pages)) == ()
 
 
-def test_a_slice_that_runs_already_is_given_the_values(tree: SystemdTree, systemd: Systemd) -> None:
-    systemd.says(f"Call failed: Unit {UNIT} already exists.")
+def test_the_values_of_an_existing_slice_are_set(tree: SystemdTree, systemd: Systemd) -> None:
+    systemd.fail(f"Call failed: Unit {UNIT} already exists.")
     settle(tree, Values(cpu_shares=2))
-    started, given = systemd.told
+    started, given = systemd.calls
     assert started.startswith("StartTransientUnit")
     assert given.startswith(f"SetUnitProperties sba(sv) {UNIT} true 7 CPUWeight t 1 CPUQuotaPerSecUSec")
 
 
-def test_which_controllers_are_handed_down_is_systemds_to_say(
+def test_systemd_decides_which_controllers_are_enabled_below(
     tree: SystemdTree, systemd: Systemd, tmp_path: Path
 ) -> None:
-    """It takes away what nobody beneath needs; a new slice gets all of them."""
+    """It disables controllers that no slice below needs; a new slice gets all of them."""
     above = Cgroup(path=POD[:-1], values=Values(cpu_shares=2))
     settle(tree, FULL)
     settle(tree, above.values, above.path)
@@ -124,17 +124,17 @@ def test_which_controllers_are_handed_down_is_systemds_to_say(
     assert {"cpu", "memory", "pids", "hugetlb"} <= set(control.read_text().split())
 
 
-def test_a_containers_scope_is_told_its_values(tree: SystemdTree, systemd: Systemd, tmp_path: Path) -> None:
-    """One that has ended meanwhile is nothing to be told of."""
+def test_the_values_of_a_container_are_set_on_its_scope(tree: SystemdTree, systemd: Systemd, tmp_path: Path) -> None:
+    """The scope may have ended meanwhile."""
     settle(tree, FULL)
     pod = next((tmp_path / "cgroup").rglob(UNIT))
     (pod / "cgroup.subtree_control").write_text("memory")
     KernelOfFiles(tmp_path / "cgroup", 2, ("cpu", "memory", "pids", "hugetlb")).make(f"{pod}/docker-c1.scope")
-    assert systemd.told
+    assert systemd.calls
     one = Cgroup(path=(*POD, "c1"), values=Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB), is_containers=True)
     for step in tree.missing(one):
         tree.take(step)
-    assert systemd.told == [
+    assert systemd.calls == [
         f"SetUnitProperties sba(sv) docker-c1.scope true 1 MemoryLow t {MIB}",
         f"SetUnitProperties sba(sv) docker-c1.scope true 1 MemoryHigh t {2 * MIB}",
     ]
@@ -142,18 +142,18 @@ def test_a_containers_scope_is_told_its_values(tree: SystemdTree, systemd: Syste
     assert tree.missing(one) == ()
 
 
-def test_the_end_of_a_slice(tree: SystemdTree, systemd: Systemd) -> None:
+def test_a_removed_slice_is_stopped(tree: SystemdTree, systemd: Systemd) -> None:
     settle(tree, FULL)
-    assert systemd.told
+    assert systemd.calls
     tree.remove(POD)
-    assert systemd.told == [f"systemctl stop {UNIT}"]
+    assert systemd.calls == [f"systemctl stop {UNIT}"]
     assert tree.missing(Cgroup(path=POD, values=FULL))[0].file == ""
-    systemd.says(f"Failed to stop {UNIT}: Unit {UNIT} not loaded.")
+    systemd.fail(f"Failed to stop {UNIT}: Unit {UNIT} not loaded.")
     tree.remove(POD)
 
 
-def test_what_systemd_refuses_is_said(tree: SystemdTree, systemd: Systemd, monkeypatch: pytest.MonkeyPatch) -> None:
-    systemd.says("Call failed: Access denied")
+def test_a_refusal_of_systemd_is_raised(tree: SystemdTree, systemd: Systemd, monkeypatch: pytest.MonkeyPatch) -> None:
+    systemd.fail("Call failed: Access denied")
     with pytest.raises(CgroupRefusal, match=r"busctl call .* StartTransientUnit .*: Call failed: Access denied"):
         settle(tree, FULL)
     monkeypatch.setenv("PATH", "/nowhere")
@@ -161,7 +161,7 @@ def test_what_systemd_refuses_is_said(tree: SystemdTree, systemd: Systemd, monke
         settle(tree, FULL)
 
 
-def test_no_limit_and_none_at_all() -> None:
+def test_unlimited_values_and_zero() -> None:
     assert properties("memory.max", "max") == {"MemoryMax": INFINITY}
     assert properties("memory.limit_in_bytes", "-1") == {"MemoryLimit": INFINITY}
     assert (properties("memory.max", "0"), properties("memory.min", "0")) == ({"MemoryMax": 1}, {"MemoryMin": 0})
@@ -169,14 +169,14 @@ def test_no_limit_and_none_at_all() -> None:
     assert properties("hugetlb.2MB.max", "0") == {}
 
 
-# -- a container's own ------------------------------------------------------------------------------------------------
+# -- containers --------------------------------------------------------------------------------------------------------
 
 ID = "c0ffee"
 HELD = Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB, huge_pages=((2 * MIB, 0),))
 
 
 class Container:
-    """A container's process in a cgroup of files."""
+    """The process of a container, in a cgroup of plain files."""
 
     def __init__(self, folder: Path, version: int, name: str = ID) -> None:
         controllers = ("cpu", "memory", "pids", "hugetlb")
@@ -206,7 +206,7 @@ class Container:
         return (self.folder / file).read_text()
 
 
-def test_only_what_is_given_is_written_beside_the_runtimes_own(tmp_path: Path, systemd: Systemd) -> None:
+def test_only_given_values_are_written(tmp_path: Path, systemd: Systemd) -> None:
     one = Container(tmp_path, 2)
     (one.folder / "cpu.max").write_text("50000 100000")
     one.hold()
@@ -215,26 +215,26 @@ def test_only_what_is_given_is_written_beside_the_runtimes_own(tmp_path: Path, s
     writes = one.kernel.writes
     one.hold()
     assert one.kernel.writes == writes
-    assert systemd.told == []
+    assert systemd.calls == []
 
 
-def test_systemd_hears_of_what_is_its_own(tmp_path: Path, systemd: Systemd) -> None:
+def test_values_of_a_scope_are_also_sent_to_systemd(tmp_path: Path, systemd: Systemd) -> None:
     one = Container(tmp_path, 2, f"docker-{ID}.scope")
     one.hold()
-    assert systemd.told == [
+    assert systemd.calls == [
         f"SetUnitProperties sba(sv) docker-{ID}.scope true 2 MemoryLow t {MIB} MemoryHigh t {2 * MIB}"
     ]
     assert one.says("memory.high") == str(2 * MIB)
 
 
-def test_v1_has_huge_pages_only(tmp_path: Path) -> None:
+def test_on_v1_only_huge_pages_are_written(tmp_path: Path) -> None:
     one = Container(tmp_path, 1)
     writes = one.kernel.writes
     one.hold()
     assert (one.says("hugetlb.2MB.limit_in_bytes"), one.kernel.writes) == ("0", writes + 1)
 
 
-def test_who_has_ended_is_nobody(tmp_path: Path) -> None:
+def test_an_ended_container_is_ignored(tmp_path: Path) -> None:
     one = Container(tmp_path, 2)
     writes = one.kernel.writes
     one.hold(container_id="another")
@@ -244,7 +244,7 @@ def test_who_has_ended_is_nobody(tmp_path: Path) -> None:
     assert one.kernel.writes == writes
 
 
-def test_what_the_kernel_has_not_or_refuses_is_said(tmp_path: Path) -> None:
+def test_a_missing_controller_or_refused_write_is_raised(tmp_path: Path) -> None:
     one = Container(tmp_path, 2)
     (one.folder / "hugetlb.2MB.max").unlink()
     with pytest.raises(CgroupRefusal, match=r"controller hugetlb is missing: cannot write hugetlb\.2MB\.max"):

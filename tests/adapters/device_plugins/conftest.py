@@ -22,5 +22,5 @@ def desk() -> Iterator[Desk]:
 
 @pytest.fixture
 def hasty(desk: Desk) -> Desk:
-    """The same desk for whoever waits until it has waited long enough."""
+    """The same desk with short time-outs, for tests that wait for them."""
     return Desk(GrpcDevicePlugins(desk.folder, desk.watched, SHORT), desk.folder, desk.watched)

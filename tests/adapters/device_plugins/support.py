@@ -18,7 +18,7 @@ from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"
 SOCKETS = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05, alive_seconds=HANG_SECONDS)
-"""`check_seconds` is how long it takes to notice the stop."""
+"""A stop is noticed within `check_seconds`."""
 SHORT = Patience(connect=1, allocate=0.5, introduce=HANG_SECONDS, sockets=SOCKETS)
 PATIENT = Patience(
     connect=HANG_SECONDS,
@@ -33,7 +33,7 @@ PATIENT = Patience(
 
 @dataclass
 class Desk:
-    """Where plugins register: it notes them, and refuses with what `problem` says."""
+    """Records registrations, and refuses those for which `problem` returns a text."""
 
     plugins: GrpcDevicePlugins
     folder: Path
@@ -43,7 +43,7 @@ class Desk:
     opened: int = 0
     left: list[str] = field(default_factory=list)
     failed: list[PluginRefusal] = field(default_factory=list)
-    """Why the latest work ended before it was to."""
+    """Why the latest service ended on its own."""
     registered: queue.SimpleQueue[Registering] = field(default_factory=queue.SimpleQueue)
 
     def register(self, asked: Registering) -> str:
@@ -58,8 +58,8 @@ class Desk:
         self.opened += 1
 
     @contextmanager
-    def at_work(self, *, watching: bool = False) -> Iterator[None]:
-        """Serving the registration socket, or watching the folder."""
+    def serving(self, *, watching: bool = False) -> Iterator[None]:
+        """Serve the registration socket, or watch the folder."""
         stop, failed = threading.Event(), list[PluginRefusal]()
         self.failed = failed
 
@@ -88,27 +88,28 @@ class Desk:
 
 @contextmanager
 def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | PluginRefusal]]:
-    """What a plugin lists, and at the end why it ended."""
-    said, failed = queue.SimpleQueue[Listing | PluginRefusal](), list[BaseException]()
-    stop = desk.plugins.follow(path, Following(said.put, said.put, failed.append))
+    """Yield a queue of the lists of a plugin, and at its end of the reason."""
+    news, failed = queue.SimpleQueue[Listing | PluginRefusal](), list[BaseException]()
+    stop = desk.plugins.follow(path, Following(news.put, news.put, failed.append))
     try:
-        yield said
+        yield news
     finally:
         stop()
         assert not failed
 
 
-def listed(said: queue.SimpleQueue[Listing | PluginRefusal]) -> dict[str, str]:
-    news = said.get(timeout=HANG_SECONDS)
-    assert isinstance(news, Listing), news
-    return {one.id: one.health for one in news.devices}
+def listed(news: queue.SimpleQueue[Listing | PluginRefusal]) -> dict[str, str]:
+    """The health of each device in the next list."""
+    latest = news.get(timeout=HANG_SECONDS)
+    assert isinstance(latest, Listing), latest
+    return {one.id: one.health for one in latest.devices}
 
 
-def ended(said: queue.SimpleQueue[Listing | PluginRefusal]) -> PluginRefusal:
-    """Why a stream ended, whatever it listed before."""
-    while isinstance(news := said.get(timeout=HANG_SECONDS), Listing):
+def ended(news: queue.SimpleQueue[Listing | PluginRefusal]) -> PluginRefusal:
+    """Why a stream ended; earlier lists are skipped."""
+    while isinstance(one := news.get(timeout=HANG_SECONDS), Listing):
         pass
-    return news
+    return one
 
 
 def made(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from tests.support.devices.sample_plugin import sample_plugin
 from tests.support.scratch import HANG_SECONDS
 
 
-def test_what_a_container_gets_is_told_in_full(desk: Desk) -> None:
+def test_an_allocation_is_passed_on_completely(desk: Desk) -> None:
     options = ["--device-node", "/dev/fuse:/dev/f:r", "--mount", "/etc:/mnt/etc:ro", "--env", "A=1"]
     options += ["--annotation", "k=v", "--cdi", "example.com/thing={id}"]
     with sample_plugin(*options, folder=made(desk.folder)) as plugin:
@@ -28,7 +28,7 @@ def test_what_a_container_gets_is_told_in_full(desk: Desk) -> None:
         plugin.wait_for("prestart thing-1")
 
 
-def test_a_plugin_that_registered_before_it_served_is_asked_when_it_does(desk: Desk) -> None:
+def test_options_are_requested_once_the_plugin_listens(desk: Desk) -> None:
     path = str(made(desk.folder) / "example_com_thing.sock")
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(desk.plugins.options, path)
@@ -41,7 +41,7 @@ def test_a_plugin_that_registered_before_it_served_is_asked_when_it_does(desk: D
         assert raised.value.kind == "away"
 
 
-def test_a_preference_is_asked_for(desk: Desk) -> None:
+def test_a_preferred_allocation_is_requested(desk: Desk) -> None:
     with sample_plugin("--preferred", folder=made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         assert desk.plugins.options(path) == PluginOptions(preferred_allocation=True)
@@ -50,13 +50,13 @@ def test_a_preference_is_asked_for(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_too_few_and_too_many_answers_are_handed_on_as_they_are(desk: Desk, count: int) -> None:
+def test_a_wrong_number_of_responses_is_passed_on(desk: Desk, count: int) -> None:
     with sample_plugin("--do", f"answers {count}", folder=made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         assert len(desk.plugins.allocate(path, ["thing-0"])) == count
 
 
-def test_a_refusal_has_the_plugins_words(desk: Desk) -> None:
+def test_a_refusal_has_the_message_of_the_plugin(desk: Desk) -> None:
     with sample_plugin("--do", "fail allocate no more", folder=made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with pytest.raises(PluginRefusal) as raised:
@@ -64,8 +64,8 @@ def test_a_refusal_has_the_plugins_words(desk: Desk) -> None:
         assert (raised.value.kind, str(raised.value)) == ("failed", "rpc error: code = Unknown desc = no more")
 
 
-def test_an_answer_after_the_time_is_none(desk: Desk, hasty: Desk) -> None:
-    # Not before it is told to behave well again, however long this process stands still.
+def test_a_late_response_is_a_timeout(desk: Desk, hasty: Desk) -> None:
+    # It responds only after the command `usual`, however long this process is stopped.
     with sample_plugin("--do", "hang allocate", folder=made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with pytest.raises(PluginRefusal) as raised:
@@ -76,7 +76,7 @@ def test_an_answer_after_the_time_is_none(desk: Desk, hasty: Desk) -> None:
 
 
 @pytest.mark.parametrize("how", ["crash", "crash-late"])
-def test_a_plugin_that_dies_in_a_call_is_away(desk: Desk, how: str) -> None:
+def test_a_plugin_that_dies_during_a_call_is_away(desk: Desk, how: str) -> None:
     with sample_plugin("--do", f"{how} allocate", folder=made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with pytest.raises(PluginRefusal) as raised:
@@ -91,7 +91,7 @@ def test_a_plugin_that_dies_in_a_call_is_away(desk: Desk, how: str) -> None:
         assert len(desk.plugins.allocate(path, ["thing-0"])) == 1
 
 
-def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk) -> None:
+def test_a_hanging_plugin_does_not_delay_others(desk: Desk) -> None:
     folder = made(desk.folder)
     with (
         sample_plugin("--do", "hang allocate", "--socket", "hangs.sock", folder=folder) as hangs,
@@ -110,12 +110,12 @@ def test_others_are_not_kept_waiting_by_one_that_hangs(desk: Desk) -> None:
         assert all(isinstance(one.exception(), PluginRefusal) for one in hanging)
 
 
-def test_a_path_that_is_too_long_for_a_socket_is_named(desk: Desk) -> None:
+def test_a_path_too_long_for_a_socket_is_named(desk: Desk) -> None:
     with pytest.raises(PluginRefusal, match="exceeds the 107 bytes"):
         desk.plugins.allocate(f"/tmp/{'x' * 110}.sock", [])
 
 
-def test_a_command_line_without_end_is_dropped(desk: Desk) -> None:
+def test_an_overlong_command_of_the_sample_plugin_is_dropped(desk: Desk) -> None:
     with sample_plugin(folder=made(desk.folder)) as plugin:
         plugin.write("healthy " + "x" * 200_000)
         plugin.wait_for("command dropped: longer than 65536 characters")

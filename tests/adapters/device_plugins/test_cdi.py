@@ -1,4 +1,4 @@
-"""CDI specifications as they lie on a host, good and bad."""
+"""CDI specifications on a host, good and bad."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def host(tmp_path: Path) -> HostCdi:
     return HostCdi([tmp_path / "etc", tmp_path / "run"])
 
 
-def test_a_device_brings_its_own_and_once_what_all_of_its_file_need(host: HostCdi, tmp_path: Path) -> None:
-    said = spec(node("/dev/a", hostPath="/dev/real-a", permissions="rw"), node("/dev/b"), **COMMON)
-    said["devices"][1]["containerEdits"] |= {"env": ["B=x=y"], "additionalGids": [44, 44]}
-    (tmp_path / "etc" / "vendor.json").write_text(json.dumps(said))
+def test_edits_combine_each_device_with_the_common_edits_of_its_file(host: HostCdi, tmp_path: Path) -> None:
+    written = spec(node("/dev/a", hostPath="/dev/real-a", permissions="rw"), node("/dev/b"), **COMMON)
+    written["devices"][1]["containerEdits"] |= {"env": ["B=x=y"], "additionalGids": [44, 44]}
+    (tmp_path / "etc" / "vendor.json").write_text(json.dumps(written))
     assert host.edits([f"{KIND}=a", f"{KIND}=b"]) == Edits(
         envs={"COMMON": "1", "B": "x=y"},
         mounts=(Mount(container_path="/usr/lib/x", host_path="/lib/x", read_only=True),),
@@ -53,7 +53,7 @@ def test_a_device_brings_its_own_and_once_what_all_of_its_file_need(host: HostCd
     )
 
 
-def test_yaml_is_read_and_the_later_folder_counts(host: HostCdi, tmp_path: Path) -> None:
+def test_yaml_is_read_and_the_later_folder_wins(host: HostCdi, tmp_path: Path) -> None:
     (tmp_path / "etc" / "a.json").write_text(json.dumps(spec(node("/dev/a", hostPath="/dev/old"))))
     (tmp_path / "run" / "a.yaml").write_text(
         f"cdiVersion: 1.0.0\nkind: {KIND}\ndevices:\n"
@@ -62,7 +62,7 @@ def test_yaml_is_read_and_the_later_folder_counts(host: HostCdi, tmp_path: Path)
     assert host.edits([f"{KIND}=a"]).devices[0].host_path == "/dev/new"
 
 
-def test_a_device_that_two_files_of_a_folder_have_is_none(host: HostCdi, tmp_path: Path) -> None:
+def test_a_device_in_two_files_of_a_folder_is_unresolvable(host: HostCdi, tmp_path: Path) -> None:
     for name in ("x.json", "y.json"):
         (tmp_path / "run" / name).write_text(json.dumps(spec(node("/dev/a"), node(f"/dev/{name[0]}"))))
     with pytest.raises(CdiRefusal, match=rf"unresolvable CDI devices {KIND}=a; .*x\.json and in .*y\.json"):
@@ -70,7 +70,7 @@ def test_a_device_that_two_files_of_a_folder_have_is_none(host: HostCdi, tmp_pat
     assert host.edits([f"{KIND}=x", f"{KIND}=y"]).devices
 
 
-def test_a_broken_file_is_named_where_a_device_is_missing_and_harms_no_other(host: HostCdi, tmp_path: Path) -> None:
+def test_a_broken_file_affects_no_other_and_is_named_if_a_device_is_missing(host: HostCdi, tmp_path: Path) -> None:
     (tmp_path / "etc" / "bad.json").write_text("{")
     (tmp_path / "etc" / "worse.yaml").write_text("kind: [")
     (tmp_path / "etc" / "no.json").write_text('{"kind": 5}')
@@ -80,10 +80,10 @@ def test_a_broken_file_is_named_where_a_device_is_missing_and_harms_no_other(hos
     assert host.edits([f"{KIND}=a"]).devices
     with pytest.raises(CdiRefusal) as raised:
         host.edits([f"{KIND}=b", f"{KIND}=a"])
-    said = str(raised.value)
-    assert said.startswith(f"unresolvable CDI devices {KIND}=b; looked in ")
+    error = str(raised.value)
+    assert error.startswith(f"unresolvable CDI devices {KIND}=b; looked in ")
     for words in ("bad.json: ", "worse.yaml: ", "no.json: ", "large.json: larger", "unknown field `quotas`"):
-        assert words in said
+        assert words in error
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_a_broken_file_is_named_where_a_device_is_missing_and_harms_no_other(hos
     ],
 )
 @pytest.mark.parametrize("common", [True, False])
-def test_what_docker_cannot_do_is_refused_by_name(
+def test_edits_that_docker_cannot_apply_are_refused_by_name(
     host: HostCdi, tmp_path: Path, edits: dict[str, Any], words: str, common: bool
 ) -> None:
-    said = spec(device("a"), **edits) if common else spec(device("a", **edits))
-    (tmp_path / "etc" / "x.json").write_text(json.dumps(said))
+    written = spec(device("a"), **edits) if common else spec(device("a", **edits))
+    (tmp_path / "etc" / "x.json").write_text(json.dumps(written))
     with pytest.raises(CdiRefusal, match=f"x.json: {KIND}=a has {words}"):
         host.edits([f"{KIND}=a"])
 
 
-def test_nothing_is_asked_of_no_names(host: HostCdi) -> None:
+def test_no_names_need_no_edits(host: HostCdi) -> None:
     assert host.edits([]) == Edits() == NoCdi().edits([])
     with pytest.raises(CdiRefusal, match="unresolvable CDI devices a/b=c"):
         NoCdi().edits(["a/b=c"])

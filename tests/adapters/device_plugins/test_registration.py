@@ -28,8 +28,8 @@ from tests.support.devices.sample_plugin import sample_plugin
 from tests.support.scratch import HANG_SECONDS
 
 
-def test_a_plugin_registers_with_what_it_wants_to_be_asked(desk: Desk) -> None:
-    with desk.at_work(), sample_plugin("--preferred", folder=desk.folder) as plugin:
+def test_a_plugin_registers_with_its_options(desk: Desk) -> None:
+    with desk.serving(), sample_plugin("--preferred", folder=desk.folder) as plugin:
         assert desk.next() == Registering(
             by="registration",
             resource=RESOURCE,
@@ -41,19 +41,19 @@ def test_a_plugin_registers_with_what_it_wants_to_be_asked(desk: Desk) -> None:
         plugin.wait_for("registered")
 
 
-def test_a_plugin_of_the_first_days_says_nothing_of_options(desk: Desk) -> None:
-    with desk.at_work(), sample_plugin("--no-options", folder=desk.folder):
+def test_an_old_plugin_has_no_options(desk: Desk) -> None:
+    with desk.serving(), sample_plugin("--no-options", folder=desk.folder):
         assert desk.next().options is None
         with pytest.raises(PluginRefusal, match="code = Unimplemented"):
             desk.plugins.options(str(desk.folder / "example_com_thing.sock"))
 
 
-def test_a_plugin_of_the_first_days_works_as_it_is(desk: Desk) -> None:
+def test_a_plugin_of_2018_works_unchanged(desk: Desk) -> None:
     (made(desk.folder) / "DEPRECATION").touch()
     with old_plugin(desk.folder, RESOURCE) as old:
         old.wait_for("serves")
         for times in (1, 2):
-            with desk.at_work():
+            with desk.serving():
                 assert desk.next() == Registering(
                     by="registration",
                     resource=RESOURCE,
@@ -64,8 +64,8 @@ def test_a_plugin_of_the_first_days_works_as_it_is(desk: Desk) -> None:
                 old.wait_for("registered", times)
                 old.wait_for("sees it created", times)
                 path = str(desk.folder / "old.sock")
-                with listing(desk, path) as said:
-                    assert listed(said) == {"one": HEALTHY, "two": HEALTHY}
+                with listing(desk, path) as news:
+                    assert listed(news) == {"one": HEALTHY, "two": HEALTHY}
                 for ask in (desk.plugins.options, lambda path: desk.plugins.preferred(path, ["one"], [], 1)):
                     with pytest.raises(PluginRefusal, match="code = Unimplemented"):
                         ask(path)
@@ -76,7 +76,7 @@ def test_a_plugin_of_the_first_days_works_as_it_is(desk: Desk) -> None:
                 assert answer.devices[0].permissions == "rw"
 
 
-def test_nobody_registers_at_a_socket_before_it_is_said_to_be_open(desk: Desk) -> None:
+def test_no_plugin_registers_before_the_socket_is_reported_open(desk: Desk) -> None:
     early: list[Registering] = []
 
     def noticed() -> None:
@@ -86,32 +86,32 @@ def test_nobody_registers_at_a_socket_before_it_is_said_to_be_open(desk: Desk) -
     desk.noticed = noticed
     with old_plugin(made(desk.folder), RESOURCE) as old:
         old.wait_for("serves")
-        with desk.at_work():
+        with desk.serving():
             assert desk.next().endpoint == "old.sock"
     assert not early
 
 
-def test_a_refused_plugin_hears_why(desk: Desk) -> None:
+def test_a_refused_plugin_gets_the_reason(desk: Desk) -> None:
     desk.problem = lambda asked: f"no {asked.resource} here"
-    with desk.at_work(), sample_plugin(folder=desk.folder) as plugin:
+    with desk.serving(), sample_plugin(folder=desk.folder) as plugin:
         assert plugin.end() == 1
         plugin.wait_for("refused: no example.com/thing here")
 
 
 def test_one_process_registers_several_resources(desk: Desk) -> None:
-    with desk.at_work(), sample_plugin("--resource", "a.test/x", "--resource", "a.test/y", folder=desk.folder):
+    with desk.serving(), sample_plugin("--resource", "a.test/x", "--resource", "a.test/y", folder=desk.folder):
         found = {one.resource: one.endpoint for one in (desk.next(), desk.next())}
         assert found == {"a.test/x": "a_test_x.sock", "a.test/y": "a_test_y.sock"}
 
 
-def test_a_start_removes_the_sockets_that_lie_there_and_nothing_else(desk: Desk) -> None:
+def test_a_start_removes_old_sockets_and_nothing_else(desk: Desk) -> None:
     desk.folder.mkdir()
     for name in ("kubelet.sock", "old.sock"):
         sockets.socket(sockets.AF_UNIX).bind(str(desk.folder / name))
     (desk.folder / "DEPRECATION").write_text("use the other folder")
     (desk.folder / "kubelet_internal_checkpoint").write_text("{}")
     (desk.folder / "sub").mkdir()
-    with desk.at_work():
+    with desk.serving():
         assert sorted(one.name for one in desk.folder.iterdir()) == [
             "kubelet.sock",
             "kubelet_internal_checkpoint",
@@ -120,19 +120,19 @@ def test_a_start_removes_the_sockets_that_lie_there_and_nothing_else(desk: Desk)
         assert stat.S_ISSOCK((desk.folder / "kubelet.sock").stat().st_mode)
 
 
-def test_plugins_register_again_when_the_socket_is_made_anew(desk: Desk) -> None:
+def test_plugins_register_again_when_the_socket_is_recreated(desk: Desk) -> None:
     with sample_plugin(folder=made(desk.folder)) as plugin:
-        with desk.at_work():
+        with desk.serving():
             desk.next()
-            plugin.wait_for("registered")  # its answer is on its way before the socket goes
-        with desk.at_work():
+            plugin.wait_for("registered")  # its response is sent before the socket is removed
+        with desk.serving():
             desk.next()
             plugin.wait_for("registered", times=2)
         assert desk.opened == 2
 
 
-def test_a_registration_socket_that_somebody_removes_is_made_anew(desk: Desk) -> None:
-    with desk.at_work(), sample_plugin(folder=desk.folder) as plugin:
+def test_a_removed_registration_socket_is_recreated(desk: Desk) -> None:
+    with desk.serving(), sample_plugin(folder=desk.folder) as plugin:
         desk.next()
         plugin.wait_for("registered")
         path = desk.folder / "example_com_thing.sock"
@@ -141,13 +141,13 @@ def test_a_registration_socket_that_somebody_removes_is_made_anew(desk: Desk) ->
         desk.next()
         plugin.wait_for("registered", times=2)
         assert desk.opened == 2
-        # Many plugins watch their own socket only: it is removed so that they register again.
+        # Many plugins watch only their own socket: it is removed so that they register again.
         assert unix_sockets.identity(path) not in (None, before)
 
 
-def test_plugins_are_answered_again_after_somebody_removed_the_socket_behind(desk: Desk) -> None:
+def test_after_the_inner_socket_is_removed_a_restart_serves_again(desk: Desk) -> None:
     with sample_plugin(folder=made(desk.folder)):
-        with desk.at_work():
+        with desk.serving():
             desk.next()
             (desk.folder / ".grpc").unlink()
             with sockets.socket(sockets.AF_UNIX) as client:
@@ -156,12 +156,12 @@ def test_plugins_are_answered_again_after_somebody_removed_the_socket_behind(des
                 assert client.recv(1) == b""
             scratch.wait_until(lambda: bool(desk.failed), "the failure of the worker")
         assert "kubelet.sock: cannot serve connections" in str(desk.failed[0])
-        with desk.at_work():
+        with desk.serving():
             assert desk.next().resource == RESOURCE
 
 
 def test_the_sockets_of_plugins_are_removed_whenever_the_registration_socket_ismade(desk: Desk) -> None:
-    with desk.at_work():
+    with desk.serving():
         left = desk.folder / "plugin.sock"
         with sockets.socket(sockets.AF_UNIX) as plugin:
             plugin.bind(str(left))
@@ -170,7 +170,7 @@ def test_the_sockets_of_plugins_are_removed_whenever_the_registration_socket_ism
             assert not left.exists()
 
 
-def test_a_plugin_in_a_container_names_the_watched_folder_as_it_sees_it() -> None:
+def test_a_containerized_plugin_may_name_another_path_of_the_watched_folder() -> None:
     folder, socket = "/srv/kubelet/plugins_registry", "/srv/kubelet/plugins_registry/gpu.sock"
 
     def endpoint(named: str) -> str:
@@ -182,28 +182,28 @@ def test_a_plugin_in_a_container_names_the_watched_folder_as_it_sees_it() -> Non
     assert endpoint("other.sock") == "other.sock"
 
 
-def test_a_numa_node_of_minus_one_is_none() -> None:
+def test_numa_node_minus_one_is_ignored() -> None:
     device = api.Device(ID="a", health=HEALTHY)
     for node in (-1, 0):
         device.topology.nodes.add(ID=node)
     assert wire.devices(api.ListAndWatchResponse(devices=[device]))[0].nodes == (0,)
 
 
-def test_a_registration_socket_that_a_living_process_serves_is_left_alone(desk: Desk) -> None:
+def test_a_registration_socket_of_a_live_process_is_left_alone(desk: Desk) -> None:
     other = Desk(GrpcDevicePlugins(desk.folder, desk.watched, PATIENT), desk.folder, desk.watched)
-    with desk.at_work():
-        with pytest.raises(PluginRefusal, match="another process serves it"), other.at_work():
+    with desk.serving():
+        with pytest.raises(PluginRefusal, match="another process serves it"), other.serving():
             pass
         with sample_plugin(folder=desk.folder):
             desk.next()
 
 
-def test_a_registration_socket_whose_process_answers_late_is_left_alone(desk: Desk) -> None:
-    """A process that has no CPU for a while answers a second later, with the settings that HTTP/2 begins with."""
+def test_a_registration_socket_of_a_slow_process_is_left_alone(desk: Desk) -> None:
+    """A process starved of CPU answers a second later, with the settings frame that begins HTTP/2."""
     assert unix_sockets.DEFAULT_TIMING.alive_seconds > 1
     desk.folder.mkdir()
 
-    def answer_late() -> None:
+    def respond_late() -> None:
         client, _ = alive.accept()
         with client:
             time.sleep(1)
@@ -214,23 +214,23 @@ def test_a_registration_socket_whose_process_answers_late_is_left_alone(desk: De
     with sockets.socket(sockets.AF_UNIX) as alive, ThreadPoolExecutor() as pool:
         alive.bind(str(desk.folder / "kubelet.sock"))
         alive.listen(1)
-        # The first connection asks only whether anybody listens.
-        pool.submit(alive.accept).add_done_callback(lambda _: answer_late())
+        # The first connection only checks for a listener.
+        pool.submit(alive.accept).add_done_callback(lambda _: respond_late())
         try:
-            with pytest.raises(PluginRefusal, match="another process serves it"), desk.at_work():
+            with pytest.raises(PluginRefusal, match="another process serves it"), desk.serving():
                 pass
         finally:
             done.set()
 
 
-def test_a_folder_that_cannot_be_made_is_named(desk: Desk) -> None:
+def test_a_folder_that_cannot_be_created_is_named(desk: Desk) -> None:
     desk.folder.write_text("a file")
-    with pytest.raises(PluginRefusal, match=f"{desk.folder}: File exists"), desk.at_work():
+    with pytest.raises(PluginRefusal, match=f"{desk.folder}: File exists"), desk.serving():
         pass
 
 
-def test_what_is_no_registration_harms_nobody(desk: Desk) -> None:
-    with desk.at_work(), sample_plugin(folder=desk.folder):
+def test_malformed_requests_do_not_affect_registration(desk: Desk) -> None:
+    with desk.serving(), sample_plugin(folder=desk.folder):
         desk.next()
         for noise in (b"GET / HTTP/1.0\r\n\r\n", os.urandom(4096), b""):
             with sockets.socket(sockets.AF_UNIX) as stranger:

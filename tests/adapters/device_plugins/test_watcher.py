@@ -10,8 +10,8 @@ from tests.support import scratch
 from tests.support.devices.sample_plugin import sample_plugin
 
 
-def test_a_plugin_is_found_by_its_socket_and_missed_when_it_goes(desk: Desk) -> None:
-    with desk.at_work(watching=True):
+def test_a_plugin_is_discovered_by_its_socket_and_its_end_is_reported(desk: Desk) -> None:
+    with desk.serving(watching=True):
         scratch.wait_until(desk.watched.is_dir, "the folder")
         with sample_plugin("--watched", folder=desk.watched) as plugin:
             path = str(desk.watched / "example_com_thing.sock")
@@ -21,20 +21,20 @@ def test_a_plugin_is_found_by_its_socket_and_missed_when_it_goes(desk: Desk) -> 
             plugin.wait_for("registered")
             plugin.do("stop")
             assert plugin.end() == 0
-        scratch.wait_until(lambda: desk.left == [path], "that it is missed")
+        scratch.wait_until(lambda: desk.left == [path], "the report that it left")
 
 
-def test_a_plugin_that_is_found_and_refused_hears_why(desk: Desk) -> None:
+def test_a_refused_discovered_plugin_gets_the_reason(desk: Desk) -> None:
     desk.problem = lambda _: "not you"
-    with desk.at_work(watching=True):
+    with desk.serving(watching=True):
         scratch.wait_until(desk.watched.is_dir, "the folder")
         with sample_plugin("--watched", folder=desk.watched) as plugin:
             plugin.wait_for("refused: not you")
     assert desk.left == []
 
 
-def test_a_plugin_that_comes_back_at_the_same_path_registers_again(desk: Desk) -> None:
-    with desk.at_work(watching=True):
+def test_a_plugin_that_returns_at_the_same_path_registers_again(desk: Desk) -> None:
+    with desk.serving(watching=True):
         scratch.wait_until(desk.watched.is_dir, "the folder")
         for _ in range(2):
             with sample_plugin("--watched", folder=desk.watched) as plugin:
@@ -42,11 +42,11 @@ def test_a_plugin_that_comes_back_at_the_same_path_registers_again(desk: Desk) -
                 plugin.wait_for("registered")
 
 
-def test_hidden_and_dead_sockets_are_no_plugins_and_deeper_ones_are(desk: Desk) -> None:
+def test_sockets_in_subfolders_are_discovered_and_hidden_or_dead_ones_are_not(desk: Desk) -> None:
     deep = desk.watched / "vendor"
     deep.mkdir(parents=True)
     for path in (desk.watched / ".hidden.sock", desk.watched / "dead.sock"):
         sockets.socket(sockets.AF_UNIX).bind(str(path))
-    with desk.at_work(watching=True), sample_plugin("--watched", folder=deep):
+    with desk.serving(watching=True), sample_plugin("--watched", folder=deep):
         assert desk.next().endpoint == str(deep / "example_com_thing.sock")
     assert desk.registered.empty()

@@ -1,4 +1,4 @@
-"""What Docker says of a container, as the port has it."""
+"""Docker's description of a container, converted to the port's."""
 
 from typing import Any
 
@@ -29,12 +29,12 @@ def inspected(**state: Any) -> bytes:
     [("exited", "00.642", 0), ("dead", "00.642", 0), ("exited", "00.700", 42), ("running", "00.642", -16)],
     ids=["noted after its end", "dead", "usual", "started again"],
 )
-def test_no_end_comes_before_its_start(status: str, finished: str, length: int) -> None:
+def test_the_end_is_never_before_the_start(status: str, finished: str, length: int) -> None:
     times = {"StartedAt": "2026-01-01T00:00:00.658Z", "FinishedAt": f"2026-01-01T00:00:{finished}Z"}
     found = answers.detail(inspected(Status=status, **times))
     assert found.finished_at - found.started_at == length
 
 
-def test_what_never_started_has_no_times() -> None:
+def test_a_container_that_never_started_has_no_times() -> None:
     found = answers.detail(inspected(Status="created"))
     assert (found.started_at, found.finished_at) == (0, 0)

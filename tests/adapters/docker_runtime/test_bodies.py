@@ -1,4 +1,4 @@
-"""What the engine is asked for, also where this machine's engine could not grant it."""
+"""Request bodies for the engine, including features that this machine's engine does not support."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def sandbox(**fields: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_plain_container_asks_for_no_rights() -> None:
+def test_a_plain_container_requests_no_privileges() -> None:
     body = container()
     host = body["HostConfig"]
     assert (host["Privileged"], host["ReadonlyRootfs"], host["CapAdd"], host["CapDrop"], host["GroupAdd"]) == (
@@ -37,7 +37,7 @@ def test_a_plain_container_asks_for_no_rights() -> None:
     assert "StopSignal" not in body
 
 
-def test_rights() -> None:
+def test_privileges() -> None:
     body = container(
         privileged=True,
         read_only_root=True,
@@ -57,7 +57,7 @@ def test_rights() -> None:
 
 
 @pytest.mark.parametrize(("pid", "mode"), [("host", "host"), ("abc", "container:abc")])
-def test_whose_processes_it_sees(pid: str, mode: str) -> None:
+def test_the_pid_namespace(pid: str, mode: str) -> None:
     assert container(pid=pid)["HostConfig"]["PidMode"] == mode
 
 
@@ -70,7 +70,7 @@ def test_mounts() -> None:
     assert container(mounts=mounts)["HostConfig"]["Binds"] == ["/a:/b:rw", "/c:/d:ro,rslave", "/e:/f:rw,rshared"]
 
 
-def test_a_source_that_has_to_be_there() -> None:
+def test_a_mount_source_that_must_exist() -> None:
     host = container(mounts=[Mount(source="/a", target="/b", read_only=True, has_to_be=True)])["HostConfig"]
     assert host["Binds"] == []
     assert host["Mounts"] == [{"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True}]
@@ -84,13 +84,13 @@ def test_devices() -> None:
     assert found["HostConfig"]["DeviceRequests"] == [{"Driver": "cdi", "DeviceIDs": ["v.test/n=0"]}]
 
 
-def test_a_target_with_a_colon() -> None:
+def test_a_mount_target_with_a_colon() -> None:
     host = container(mounts=[Mount(source="/a", target="/b:ro", read_only=False)])["HostConfig"]
     assert host["Binds"] == []
     assert host["Mounts"] == [{"Type": "bind", "Source": "/a", "Target": "/b:ro", "ReadOnly": False}]
 
 
-def test_a_source_with_a_colon() -> None:
+def test_a_mount_source_with_a_colon() -> None:
     mounts = [
         Mount(source="/a:b", target="/c"),
         Mount(source="/d:e", target="/f", read_only=True, propagation="rslave"),
@@ -110,7 +110,7 @@ def test_a_source_with_a_colon() -> None:
     ]
 
 
-def test_a_sandbox_of_its_own() -> None:
+def test_a_sandbox_with_its_own_namespaces() -> None:
     body = sandbox(ports=[PortMapping(host_port=80, container_port=8080)], sysctls={"net.ipv4.tcp_syncookies": "1"})
     assert (body["Hostname"], body["ExposedPorts"]) == ("web", {"8080/tcp": {}})
     host = body["HostConfig"]
@@ -118,7 +118,7 @@ def test_a_sandbox_of_its_own() -> None:
     assert not {"NetworkMode", "PidMode"} & host.keys()
 
 
-def test_a_sandbox_in_the_hosts_namespaces() -> None:
+def test_a_sandbox_in_the_namespaces_of_the_host() -> None:
     body = sandbox(host_network=True, host_pid=True, host_ipc=True)
     host = body["HostConfig"]
     assert (host["NetworkMode"], host["PidMode"], host["IpcMode"]) == ("host", "host", "host")

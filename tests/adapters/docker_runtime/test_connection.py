@@ -1,4 +1,4 @@
-"""The Docker adapter where there is no Docker: nobody, somebody else, somebody who never answers."""
+"""The Docker adapter without Docker: no server, another server, a silent server."""
 
 import http.client
 import socket
@@ -17,7 +17,7 @@ from tests.support.scratch import HANG_SECONDS
 
 @contextmanager
 def listening(folder: Path, answer: bytes | None) -> Iterator[str]:
-    """A socket that answers every connection so, or never."""
+    """A socket whose server sends this response on every connection, or none."""
     path = folder / "sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -55,10 +55,10 @@ def refusal(host: str, timeout_seconds: float = HANG_SECONDS) -> Refusal:
     return caught.value
 
 
-def test_nobody_there(tmp_path: Path) -> None:
-    said = refusal(f"unix://{tmp_path}/none")
-    assert said.kind == "unavailable"
-    assert f"{tmp_path}/none" in str(said)
+def test_a_missing_server_is_unavailable(tmp_path: Path) -> None:
+    error = refusal(f"unix://{tmp_path}/none")
+    assert error.kind == "unavailable"
+    assert f"{tmp_path}/none" in str(error)
 
 
 def test_a_remote_engine_is_refused() -> None:
@@ -67,27 +67,27 @@ def test_a_remote_engine_is_refused() -> None:
     assert caught.value.kind == "invalid"
 
 
-def test_one_who_never_answers(tmp_path: Path) -> None:
+def test_a_silent_server_times_out(tmp_path: Path) -> None:
     with listening(tmp_path, None) as host:
         assert refusal(host, timeout_seconds=0.2).kind == "timeout"
 
 
-def test_one_who_hangs_up(tmp_path: Path) -> None:
+def test_a_server_that_hangs_up_is_unavailable(tmp_path: Path) -> None:
     with listening(tmp_path, b"") as host:
         assert refusal(host).kind == "unavailable"
 
 
 @pytest.mark.parametrize("body", [b"{}", b"hello", b'{"ApiVersion": "new"}'])
-def test_somebody_else(tmp_path: Path, body: bytes) -> None:
+def test_another_server_is_recognized(tmp_path: Path, body: bytes) -> None:
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body)
     with listening(tmp_path, reply) as host:
-        said = refusal(host)
-    assert said.kind == "failed"
-    assert "not a Docker Engine" in str(said)
+        error = refusal(host)
+    assert error.kind == "failed"
+    assert "not a Docker Engine" in str(error)
 
 
 @pytest.mark.parametrize(("idle_seconds", "bound"), [(None, 30.0), (7.0, 30.0), (120.0, 120.0)])
-def test_the_head_of_a_stream_is_waited_for_as_long_as_any_word_of_it(
+def test_the_head_of_a_stream_has_the_time_out_of_its_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle_seconds: float | None, bound: float
 ) -> None:
     read_head = http.client.HTTPConnection.getresponse
@@ -102,7 +102,7 @@ def test_the_head_of_a_stream_is_waited_for_as_long_as_any_word_of_it(
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body)
     with listening(tmp_path, reply) as host:
         connection = Connection(host, timeout_seconds=30.0)
-        assert connection.call("GET", "/info") == body  # and the version has been asked for
+        assert connection.call("GET", "/info") == body  # the version has been requested
         bounds.clear()
         stream = connection.open("POST", "/images/create", idle_seconds=idle_seconds)
         assert stream.read_some() == body

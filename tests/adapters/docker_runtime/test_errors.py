@@ -1,4 +1,4 @@
-"""What an engine's refusals mean: the kind that decides what is done next, and its words in one line."""
+"""Refusals of an engine: the kind, which decides what is done next, and the message in one line."""
 
 import msgspec
 import pytest
@@ -21,20 +21,20 @@ from chronolet.adapters.docker_runtime import errors
         (418, "teapot", "failed"),
     ],
 )
-def test_kinds(status: int, words: str, kind: str) -> None:
+def test_the_kind_of_a_refusal(status: int, words: str, kind: str) -> None:
     refusal = errors.refused(status, b'{"message": "%s"}' % words.encode())
     assert (refusal.kind, str(refusal)) == (kind, words)
 
 
-def test_words_become_one_line() -> None:
+def test_messages_become_one_line() -> None:
     assert str(errors.refused(500, b'{"message": "first\\n  second\\tthird\\n"}')) == "first second third"
 
 
 @pytest.mark.parametrize("body", [b"<html>bad\ngateway</html>", b"", b'{"message": ""}', b"\xff"])
-def test_a_reply_without_a_message_is_told_all_the_same(body: bytes) -> None:
-    said = str(errors.refused(500, body))
-    assert said
-    assert "\n" not in said
+def test_a_refusal_without_a_message(body: bytes) -> None:
+    message = str(errors.refused(500, body))
+    assert message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_reply_without_a_message_is_told_all_the_same(body: bytes) -> None:
         (TimeoutError("timed out"), "timeout", "no answer in time"),
     ],
 )
-def test_a_broken_exchange(error: Exception, kind: str, words: str) -> None:
+def test_the_kind_of_a_broken_exchange(error: Exception, kind: str, words: str) -> None:
     refusal = errors.broken(error, "/run/docker.sock", "GET /x")
     assert refusal.kind == kind
     assert words in str(refusal)
@@ -56,7 +56,7 @@ def test_a_broken_exchange(error: Exception, kind: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("message", "expected"),
     [
         (
             f"connectivity on endpoint chrono_POD_web ({'ab12' * 16}): port is already allocated",
@@ -71,5 +71,5 @@ def test_a_broken_exchange(error: Exception, kind: str, words: str) -> None:
         (f"No such container: {'a' * 64}", f"No such container: {'a' * 64}"),
     ],
 )
-def test_one_trouble_has_one_message(said: str, told: str) -> None:
-    assert str(errors.refused(500, msgspec.json.encode({"message": said}))) == told
+def test_equal_problems_have_equal_messages(message: str, expected: str) -> None:
+    assert str(errors.refused(500, msgspec.json.encode({"message": message}))) == expected

@@ -1,4 +1,4 @@
-"""How Docker's commands end; of one that it did not begin it always says 126, whether it or the engine is at fault."""
+"""How Docker's commands end. For a command that it could not start it always reports 126, whatever the reason."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ OCI = "OCI runtime exec failed: exec failed: unable to start container process: 
 
 
 class Engine:
-    """Stands for a connection: each exec ends at once with this output, exit code and pid."""
+    """A fake connection: each exec ends immediately with this output, exit code and pid."""
 
-    def __init__(self, said: str, exit_code: int, pid: int) -> None:
-        self._pieces = [struct.pack(">BxxxL", 1, len(said)) + said.encode(), b""]
+    def __init__(self, output: str, exit_code: int, pid: int) -> None:
+        self._pieces = [struct.pack(">BxxxL", 1, len(output)) + output.encode(), b""]
         self._inspected = f'{{"Running": false, "ExitCode": {exit_code}, "Pid": {pid}}}'.encode()
 
     def upgrade(self, *_words: object, **_more: object) -> Engine:
@@ -38,13 +38,13 @@ class Engine:
     def close(self) -> None: ...
 
 
-def run(said: str, exit_code: int = 126, pid: int = 0) -> ExecResult:
-    engine: Any = Engine(said, exit_code, pid)
+def run(output: str, exit_code: int = 126, pid: int = 0) -> ExecResult:
+    engine: Any = Engine(output, exit_code, pid)
     return Execs(cast("Connection", engine)).run("e", 1.0, None, None)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "output",
     [
         OCI + 'exec: "absent": executable file not found in $PATH: unknown',
         OCI + 'exec: "/etc": permission denied: unknown',
@@ -52,13 +52,13 @@ def run(said: str, exit_code: int = 126, pid: int = 0) -> ExecResult:
         OCI + 'chdir to cwd ("/x") set in config.json failed: no such file or directory: unknown',
     ],
 )
-def test_a_command_that_cannot_be_run_has_failed(said: str) -> None:
-    assert run(said).exit_code == 126
-    assert run(said, 127).exit_code == 127
+def test_a_command_that_cannot_be_run_has_failed(output: str) -> None:
+    assert run(output).exit_code == 126
+    assert run(output, 127).exit_code == 127
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("output", "kind"),
     [
         ("error creating stdio pipes: pipe2: too many open files", "failed"),
         (OCI + "fork/exec /proc/self/exe: resource temporarily unavailable: unknown", "failed"),
@@ -68,20 +68,20 @@ def test_a_command_that_cannot_be_run_has_failed(said: str) -> None:
         ("", "failed"),
     ],
 )
-def test_what_the_engine_lacks_is_no_failure_of_the_command(said: str, kind: str) -> None:
+def test_a_problem_of_the_engine_is_no_failure_of_the_command(output: str, kind: str) -> None:
     with pytest.raises(Refusal) as refusal:
-        run(said)
+        run(output)
     assert refusal.value.kind == kind
-    assert said in str(refusal.value)
+    assert output in str(refusal.value)
 
 
-def test_a_command_that_ran_may_say_anything() -> None:
+def test_a_command_that_ran_may_write_anything() -> None:
     assert run("too many open files", pid=7).exit_code == 126
     assert run("", 0).exit_code == 0
 
 
 class Clock:
-    """Time passes while somebody sleeps."""
+    """Advances when its `sleep` is called."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -94,7 +94,7 @@ class Clock:
 
 
 class LongEngine(Engine):
-    """The command's output ends at once, and the engine notes its end, with 3, when the clock shows `ends_at`."""
+    """The output ends immediately; the engine records the exit code 3 when the clock shows `ends_at`."""
 
     def __init__(self, clock: Clock, ends_at: float) -> None:
         super().__init__("early words", 3, 7)
@@ -124,22 +124,22 @@ def run_long(clock: Clock, ends_at: float, seconds: float, cancelled: threading.
 
 
 @pytest.mark.parametrize("seconds", [0.0, 90.0])
-def test_an_engine_that_is_late_to_note_an_end_is_waited_for(clock: Clock, seconds: float) -> None:
+def test_a_late_exit_code_is_awaited(clock: Clock, seconds: float) -> None:
     assert run_long(clock, 60, seconds) == ExecResult(output=b"early words", exit_code=3)
     assert clock.now < 61
 
 
-def test_it_is_waited_for_until_the_commands_time_is_up(clock: Clock) -> None:
+def test_the_exit_code_is_awaited_until_the_timeout(clock: Clock) -> None:
     with pytest.raises(Refusal) as refusal:
         run_long(clock, 60, 30)
     assert (refusal.value.kind, 30 <= clock.now < 31) == ("timeout", True)
 
 
-def test_it_is_waited_for_until_nobody_wants_to_know(clock: Clock) -> None:
+def test_the_exit_code_is_awaited_until_cancelled(clock: Clock) -> None:
     with pytest.raises(Refusal) as refusal:
         run_long(clock, 60, 0, threading.Event())
     assert (refusal.value.kind, 20 < clock.now < 21) == ("timeout", True)
 
 
-def test_an_engine_may_note_an_end_after_the_commands_time(clock: Clock) -> None:
+def test_an_exit_code_may_be_recorded_after_the_timeout(clock: Clock) -> None:
     assert run_long(clock, 4, 1).exit_code == 3

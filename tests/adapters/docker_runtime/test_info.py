@@ -1,4 +1,4 @@
-"""What an engine says of itself, as engines of other versions than this machine's write it."""
+"""Engine information as other versions than this machine's write it."""
 
 from typing import Any
 
@@ -19,5 +19,5 @@ VERSION = msgspec.json.encode({"ApiVersion": "1.47"})
         ({"ServerVersion": "28.0.0", "CDISpecDirs": ["/etc/cdi", "/var/run/cdi"]}, True),
     ],
 )
-def test_an_engine_that_names_folders_knows_cdi(info: dict[str, Any], knows: bool) -> None:
+def test_an_engine_that_names_cdi_folders_knows_cdi(info: dict[str, Any], knows: bool) -> None:
     assert answers.engine(VERSION, msgspec.json.encode(info)).knows_cdi is knows

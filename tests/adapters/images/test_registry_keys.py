@@ -1,4 +1,4 @@
-"""What registries are told: by Secrets first, then by Docker's own configuration and its helper programs."""
+"""Credentials for registries: from Secrets first, then from Docker's configuration and its helper programs."""
 
 import base64
 import json
@@ -48,7 +48,7 @@ def user(name: str) -> Credential:
     return Credential(username=name, password="p")
 
 
-def test_secrets_come_before_dockers_own(secrets: SecretFiles, tmp_path: Path) -> None:
+def test_secrets_come_before_the_configuration_of_docker(secrets: SecretFiles, tmp_path: Path) -> None:
     configured(tmp_path, **auths("own"))
     one, two = keep(secrets, "one", json.dumps(auths("one"))), keep(secrets, "two", json.dumps(auths("two", "other")))
     broken = keep(secrets, "broken", "{")
@@ -56,15 +56,13 @@ def test_secrets_come_before_dockers_own(secrets: SecretFiles, tmp_path: Path) -
     assert (found.credentials, found.lost, found.remarks) == ((user("one"), user("own")), ("0" * 32, broken), ())
 
 
-def test_without_a_configuration_there_is_nothing(secrets: SecretFiles, tmp_path: Path) -> None:
+def test_without_a_configuration_there_are_no_credentials(secrets: SecretFiles, tmp_path: Path) -> None:
     found = HostKeyring(tmp_path / "none", secrets).find(IMAGE, ())
     assert (found.credentials, found.lost, found.remarks) == ((), (), ())
 
 
 @pytest.mark.parametrize("content", [b"{", b'{"auths": {"reg.example": {"auth": "s3cret"}}}', None])
-def test_a_configuration_that_cannot_be_read_is_remarked_upon(
-    secrets: SecretFiles, tmp_path: Path, content: bytes | None
-) -> None:
+def test_an_unreadable_configuration_is_reported(secrets: SecretFiles, tmp_path: Path, content: bytes | None) -> None:
     if content is None:
         (tmp_path / "config.json").mkdir()
     else:
@@ -75,7 +73,9 @@ def test_a_configuration_that_cannot_be_read_is_remarked_upon(
     assert "s3cret" not in found.remarks[0]
 
 
-def test_a_helper_is_asked_for_the_host(secrets: SecretFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_helper_of_the_host_is_called(
+    secrets: SecretFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     helper(
         tmp_path,
         "x",
@@ -88,7 +88,7 @@ def test_a_helper_is_asked_for_the_host(secrets: SecretFiles, tmp_path: Path, mo
     assert (tmp_path / "asked").read_text() == "reg.example"
 
 
-def test_the_store_is_asked_where_no_helper_is_named_and_may_have_a_token(
+def test_without_a_helper_for_the_host_the_store_is_called_and_may_return_a_token(
     secrets: SecretFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     helper(tmp_path, "x", 'cat > /dev/null; echo \'{"Username":"<token>","Secret":"t"}\'', monkeypatch)
@@ -106,7 +106,7 @@ def test_the_store_is_asked_where_no_helper_is_named_and_may_have_a_token(
         ("exec sleep 3600", 0.5, "docker-credential-x: no answer within 0.5 s"),
     ],
 )
-def test_a_helper_that_has_nothing_leaves_what_else_there_is(
+def test_if_the_helper_has_no_credentials_others_are_used(
     secrets: SecretFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, script: str, seconds: float, remark: str
 ) -> None:
     helper(tmp_path, "x", script, monkeypatch)
@@ -116,12 +116,12 @@ def test_a_helper_that_has_nothing_leaves_what_else_there_is(
     assert found.remarks == ((remark,) if remark else ())
 
 
-def test_a_helper_that_is_not_there_is_remarked_upon(secrets: SecretFiles, tmp_path: Path) -> None:
+def test_a_missing_helper_is_reported(secrets: SecretFiles, tmp_path: Path) -> None:
     configured(tmp_path, credsStore="absent-anywhere")
     (remark,) = HostKeyring(tmp_path, secrets).find(IMAGE, ()).remarks
     assert remark.startswith("docker-credential-absent-anywhere: cannot be run: ")
 
 
-def test_dockers_folder_is_where_docker_looks() -> None:
+def test_the_configuration_folder_is_that_of_docker() -> None:
     assert docker_folder({"DOCKER_CONFIG": "/x"}) == Path("/x")
     assert docker_folder({}) == Path.home() / ".docker"

@@ -1,4 +1,4 @@
-"""A sink's answer counts when all of it has come, and only then: what a real socket sends, cut at every byte."""
+"""A response of a sink counts only if it is complete: over a real socket, cut at every byte."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\
 
 @contextmanager
 def sink(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """The URL of a server that reads one request and then does `answer` with the connection."""
+    """The URL of a server that reads one request and then calls `answer` with the connection."""
 
     def serve() -> None:
         client, _ = listener.accept()
@@ -26,7 +26,7 @@ def sink(answer: Callable[[socket.socket], None]) -> Iterator[str]:
             got = b""
             while b"\r\n\r\n" not in got:
                 if not (piece := client.recv(65536)):
-                    return  # its time was over before it had asked
+                    return  # the caller timed out before it sent the request
                 got += piece
             answer(client)
 
@@ -37,30 +37,30 @@ def sink(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def called(text: bytes) -> HttpResponse:
-    """What a call comes to whose answer is this text and then the connection's end."""
+    """The outcome of a call whose response is this text, followed by the end of the connection."""
     with sink(lambda client: client.sendall(text)) as url:
         return HttpCaller(url, seconds=HANG_SECONDS)("POST", "", {}, b"")
 
 
 @pytest.mark.parametrize("text", [HEAD + b"ok", OPEN_HEAD + b"ok", CHUNKED], ids=["length", "open", "chunked"])
-def test_a_whole_answer_counts(text: bytes) -> None:
+def test_a_complete_response_counts(text: bytes) -> None:
     assert (called(text).status, called(text).body) == (200, b"ok")
 
 
 @pytest.mark.parametrize("size", range(len(OPEN_HEAD)))
-def test_an_answer_that_ends_within_its_head_does_not_count(size: int) -> None:
+def test_a_response_cut_in_its_head_does_not_count(size: int) -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
         called(OPEN_HEAD[:size])
 
 
 @pytest.mark.parametrize("missing", range(1, 5))
-def test_an_answer_shorter_than_it_says_does_not_count(missing: int) -> None:
+def test_a_response_shorter_than_its_length_does_not_count(missing: int) -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
         called((HEAD + b"ok")[:-missing])
 
 
 @pytest.mark.parametrize("missing", range(1, 12))
-def test_a_chunked_answer_that_is_cut_does_not_count(missing: int) -> None:
+def test_a_truncated_chunked_response_does_not_count(missing: int) -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
         called(CHUNKED[:-missing])
 
@@ -77,7 +77,7 @@ def test_a_chunked_answer_that_is_cut_does_not_count(missing: int) -> None:
     ],
     ids=["garbage", "no-number", "version", "long-line", "many-lines", "only-continue"],
 )
-def test_what_is_no_answer_does_not_count(text: bytes) -> None:
+def test_a_malformed_response_does_not_count(text: bytes) -> None:
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1"):
         called(text)
 
@@ -85,12 +85,12 @@ def test_what_is_no_answer_does_not_count(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text", [b"HTTP/1.1 200 OK\r\nA: b\r\n", OPEN_HEAD + b"ok"], ids=["in-the-head", "in-the-body"]
 )
-def test_an_answer_that_the_time_out_cuts_off_does_not_count(text: bytes) -> None:
-    """It sends that and then nothing, but drips: each single read is quick enough."""
+def test_a_response_cut_by_the_timeout_does_not_count(text: bytes) -> None:
+    """The server sends single bytes: each read ends in time, but all of them do not."""
     done = threading.Event()
 
     def drip(client: socket.socket) -> None:
-        with suppress(OSError):  # the caller has gone
+        with suppress(OSError):  # the caller has disconnected
             client.sendall(text)
             while not done.wait(0.05):
                 client.sendall(b"x")

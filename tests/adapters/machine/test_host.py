@@ -1,4 +1,4 @@
-"""The machine's address, also where it has no way out."""
+"""The machine's address, with and without a route."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ print(LinuxHost(Path()).address())
     ],
 )
 def test_a_machine_without_a_route_has_an_address(interfaces: str, address: str) -> None:
-    """In a network namespace of its own; the name of the machine is one that nobody knows."""
+    """In its own network namespace; the machine's name cannot be resolved."""
     script = f'hostname no-such-name.invalid; ip link set lo up; {interfaces} exec "$0" -c "$1"'
     command = ["unshare", "--net", "--uts", "sh", "-c", script, sys.executable, _PROGRAM]
     found = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=True)

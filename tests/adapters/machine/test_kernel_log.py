@@ -1,4 +1,4 @@
-"""Whom the kernel killed for memory, by its own log."""
+"""Containers with out-of-memory kills, from the kernel log."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ HOG = "x=a; while :; do x=$x$x; done"
 
 
 @pytest.mark.parametrize("cgroup", [f"/a/pod1/{ID}", f"/a.slice/a-pod1.slice/docker-{ID}.scope", f"/a/{ID}/below"])
-def test_the_victims_cgroup_names_its_container(cgroup: str) -> None:
+def test_the_cgroup_of_the_victim_names_its_container(cgroup: str) -> None:
     line = f"6,1,2,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset={'f' * 64},mems_allowed=0"
     assert victim(f"{line},oom_memcg=/a,task_memcg={cgroup},task=sh,pid=7,uid=0\n".encode()) == ID
 
 
-def test_other_records_name_nobody() -> None:
+def test_other_records_name_no_container() -> None:
     for text in (
         "6,1,2,-;oom-kill:constraint=CONSTRAINT_NONE,task_memcg=/user.slice,task=sh,pid=7,uid=0",
         f"6,1,2,-;docker0: port of {ID} entered forwarding state",
@@ -35,7 +35,7 @@ def test_other_records_name_nobody() -> None:
 
 @pytest.fixture
 def cgroup() -> Iterator[Path]:
-    """One with 8 MiB, named as a container's is; always another one, for the log is long."""
+    """A cgroup with 8 MiB, named like a container's. The name is new each time, since the log is long."""
     name = cgroup_files.named(f"chronolet-kmsg-{os.getpid()}")
     folder = cgroup_files.folder(name) / os.urandom(32).hex()
     if IS_V2:
@@ -56,7 +56,7 @@ def _removed(folder: Path) -> bool:
     return True
 
 
-def test_a_kill_is_found_that_was_before_and_one_that_comes(cgroup: Path) -> None:
+def test_earlier_and_later_kills_are_found(cgroup: Path) -> None:
     log = KernelLog()
     assert not log.named(cgroup.name)
     assert subprocess.run(_inside(cgroup, HOG), check=False).returncode == -9
@@ -69,7 +69,7 @@ def _inside(cgroup: Path, script: str) -> list[str]:
     return ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs; exec sh -c "$0"', script]
 
 
-def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_log_yields_nothing(tmp_path: Path) -> None:
     nothing = KernelLog(str(tmp_path / "none"))
     assert not nothing.named(ID)
     assert nothing.why_not() == f"{tmp_path}/none: No such file or directory"

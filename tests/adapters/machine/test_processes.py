@@ -1,4 +1,4 @@
-"""The ends of processes, told by the kernel."""
+"""The ends of processes, reported by the kernel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def descriptors() -> int:
 
 
 @pytest.mark.parametrize("cgroup", [f"/docker/{ID}", f"/kubepods/podu1/{ID}", f"/../../system.slice/docker-{ID}.scope"])
-def test_the_end_is_told_within(process: subprocess.Popen[bytes], cgroup: str, tmp_path: Path) -> None:
+def test_the_end_of_a_process_is_reported_inside_the_block(
+    process: subprocess.Popen[bytes], cgroup: str, tmp_path: Path
+) -> None:
     before, ended = descriptors(), threading.Event()
     with HostProcesses(proc_of(tmp_path, process.pid, cgroup)).watched(process.pid, ID, ended.set):
         assert not ended.is_set()
@@ -46,7 +48,7 @@ def test_the_end_is_told_within(process: subprocess.Popen[bytes], cgroup: str, t
     assert descriptors() == before
 
 
-def test_what_ends_afterwards_is_not_told(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_an_end_after_the_block_is_not_reported(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     before, ended = descriptors(), threading.Event()
     with HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).watched(process.pid, ID, ended.set):
         pass
@@ -56,7 +58,7 @@ def test_what_ends_afterwards_is_not_told(process: subprocess.Popen[bytes], tmp_
     assert descriptors() == before
 
 
-def test_a_failure_within_is_passed_on(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_an_error_inside_the_block_is_raised(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     before = descriptors()
     watched = HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).watched(process.pid, ID, lambda: None)
     with pytest.raises(ZeroDivisionError), watched:
@@ -64,7 +66,7 @@ def test_a_failure_within_is_passed_on(process: subprocess.Popen[bytes], tmp_pat
     assert descriptors() == before
 
 
-def test_another_ones_process_is_not_watched(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_the_process_of_another_container_is_not_watched(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     ended = threading.Event()
     with HostProcesses(proc_of(tmp_path, process.pid, "/docker/other")).watched(process.pid, ID, ended.set):
         process.kill()
@@ -73,7 +75,7 @@ def test_another_ones_process_is_not_watched(process: subprocess.Popen[bytes], t
 
 
 @pytest.mark.parametrize("pid", [0, 4_194_305])
-def test_a_process_that_is_not_there_is_not_watched(pid: int) -> None:
+def test_an_absent_process_is_not_watched(pid: int) -> None:
     before, ended = descriptors(), threading.Event()
     with HostProcesses().watched(pid, ID, ended.set):
         pass
@@ -81,7 +83,7 @@ def test_a_process_that_is_not_there_is_not_watched(pid: int) -> None:
     assert descriptors() == before
 
 
-def test_a_process_of_which_proc_says_nothing_is_not_watched(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_a_process_without_a_readable_cgroup_is_not_watched(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
     before, ended = descriptors(), threading.Event()
     with HostProcesses(tmp_path).watched(process.pid, ID, ended.set):
         process.kill()
@@ -123,7 +125,7 @@ def test_without_threads_nothing_is_watched(
     assert descriptors() == before
 
 
-def test_the_processes_of_this_host_are_watched() -> None:
+def test_processes_of_this_host_are_watched() -> None:
     assert isinstance(host_processes(), HostProcesses)
 
 

@@ -14,7 +14,7 @@ def read(text: str | bytes) -> Parsed:
 
 
 def errors(text: str | bytes) -> list[str]:
-    """The errors as lines; a file with errors yields no pod."""
+    """The errors as lines. A file with errors yields no pod."""
     parsed = read(text)
     assert parsed.errors
     assert parsed.pods == ()
@@ -28,7 +28,7 @@ def pods(text: str | bytes) -> tuple[Pod, ...]:
 
 
 def spec(text: str) -> str:
-    """A pod whose container has these lines as well."""
+    """A pod whose container also has these lines."""
     return POD + textwrap.indent(textwrap.dedent(text), "    ")
 
 

@@ -8,7 +8,7 @@ from chronolet.adapters.manifest_files import read_documents
 from tests.adapters.manifest_files.reading import POD, errors, only, plain, pods, read
 
 
-def test_a_pod_comes_out_defaulted() -> None:
+def test_a_pod_gets_defaults() -> None:
     pod = only(POD)
     assert pod.key == "default/web"
     assert pod.spec.containers[0].image_pull_policy == "IfNotPresent"
@@ -18,33 +18,33 @@ def test_a_pod_comes_out_defaulted() -> None:
 # --- the documents of a file
 
 
-def test_several_documents_and_empty_ones() -> None:
+def test_empty_documents_are_skipped() -> None:
     other = POD.replace("web", "other")
     assert [pod.key for pod in pods(f"---\n# nothing\n---\n{POD}---\n{other}---\n")] == ["default/web", "default/other"]
 
 
-def test_one_bad_document_refuses_the_file() -> None:
+def test_one_bad_document_rejects_the_file() -> None:
     bad = POD.replace("web", "other").replace("nginx:1", "7")
     assert errors(f"{POD}---\n{bad}") == [
         "web.yaml: document 2: spec.containers[0].image: 7 is a number, expected text in quotes"
     ]
 
 
-def test_a_document_that_breaks_off_does_not_hide_what_came_before() -> None:
+def test_a_syntax_error_does_not_hide_errors_of_earlier_documents() -> None:
     assert errors(f"{POD}    tty: 1\n---\na: [1\nb: }}") == [
         "web.yaml: document 1: spec.containers[0].tty: 1 is a number, expected true or false",
         "web.yaml: document 2: line 12, column 2: not YAML: did not find expected ',' or ']'",
     ]
 
 
-def test_the_same_pod_twice() -> None:
+def test_a_pod_defined_twice_is_an_error() -> None:
     assert errors(f"{POD}---\n{POD}") == [
         "web.yaml: document 2: metadata.name: pod default/web is defined twice in this file, first in document 1"
     ]
 
 
 @pytest.mark.parametrize("kind", ["List", "PodList"])
-def test_lists(kind: str) -> None:
+def test_the_pods_of_a_list_are_read(kind: str) -> None:
     items = [{"apiVersion": "v1", "kind": "Pod", **plain(name)} for name in ("a", "b")]
     found = pods(json.dumps({"apiVersion": "v1", "kind": kind, "items": items}))
     assert [pod.key for pod in found] == ["default/a", "default/b"]
@@ -60,7 +60,7 @@ def test_the_items_of_a_pod_list_need_no_kind() -> None:
     ]
 
 
-def test_a_list_in_a_list_and_its_paths() -> None:
+def test_errors_in_nested_lists_have_full_paths() -> None:
     inner = {"apiVersion": "v1", "kind": "PodList", "items": [plain("a"), plain("A"), 3]}
     text = json.dumps(
         {"apiVersion": "v1", "kind": "List", "items": [inner, plain("x") | {"apiVersion": "v1", "kind": "Pod"}]}
@@ -70,25 +70,25 @@ def test_a_list_in_a_list_and_its_paths() -> None:
     assert second == ("web.yaml: items[0].items[2]: 3 is a number, expected a map with apiVersion, kind and metadata")
 
 
-def test_the_same_pod_twice_in_a_list() -> None:
+def test_a_pod_defined_twice_in_a_list_is_an_error() -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [plain("a"), plain("a")]})
     assert errors(text) == [
         "web.yaml: items[1].metadata.name: pod default/a is defined twice in this file, first in document 1 at items[0]"
     ]
 
 
-def test_an_empty_list_holds_nothing_and_is_no_error() -> None:
+def test_an_empty_list_is_no_error() -> None:
     assert pods("apiVersion: v1\nkind: List\nitems:\n") == ()
 
 
 @pytest.mark.parametrize("items", ["{a: b}", "text", "7"])
-def test_a_list_without_a_list(items: str) -> None:
+def test_items_that_are_not_a_list_are_an_error(items: str) -> None:
     (error,) = errors(f"apiVersion: v1\nkind: List\nitems: {items}\n")
     assert error.startswith("web.yaml: items: ")
     assert error.endswith("expected a list")
 
 
-def test_what_may_stand_beside_a_pod_is_told() -> None:
+def test_an_unsupported_kind_next_to_a_pod_is_a_finding() -> None:
     kind = "ConfigMap"
     parsed = read(f"{POD}---\napiVersion: v1\nkind: {kind}\nmetadata:\n  name: c\nstringData:\n  a: hunter2\n")
     assert [pod.key for pod in parsed.pods] == ["default/web"]
@@ -98,7 +98,7 @@ def test_what_may_stand_beside_a_pod_is_told() -> None:
     assert "hunter2" not in repr(parsed)
 
 
-# --- what is no Pod
+# --- other content
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_may_stand_beside_a_pod_is_told() -> None:
         ),
     ],
 )
-def test_what_is_no_pod(text: str, expected: list[str]) -> None:
+def test_other_content_than_a_pod_is_an_error(text: str, expected: list[str]) -> None:
     assert errors(text) == [f"web.yaml: {line}" for line in expected]
 
 
@@ -146,14 +146,14 @@ def test_what_is_no_pod(text: str, expected: list[str]) -> None:
         (b"\xff\xfea\0", "not UTF-8: invalid start byte"),
     ],
 )
-def test_what_is_no_yaml(text: str | bytes, expected: str) -> None:
+def test_malformed_yaml_is_an_error(text: str | bytes, expected: str) -> None:
     assert errors(text) == [f"web.yaml: {expected}"]
 
 
-def test_a_text_that_is_no_unicode() -> None:
+def test_a_text_with_a_surrogate_is_an_error() -> None:
     (error,) = errors("a: \ud800")
     assert error.startswith("web.yaml: not UTF-8: ")
 
 
-def test_a_byte_order_mark_is_passed_over() -> None:
+def test_a_byte_order_mark_is_skipped() -> None:
     assert pods("\ufeff" + POD) == pods(POD) == pods(b"\xef\xbb\xbf" + POD.encode())

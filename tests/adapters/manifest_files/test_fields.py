@@ -5,10 +5,8 @@ import textwrap
 from chronolet.adapters.manifest_files import read_documents
 from tests.adapters.manifest_files.reading import HEAD, POD, errors, only, pods, read, spec
 
-# --- duplicate keys, unknown fields, nulls
 
-
-def test_duplicate_keys() -> None:
+def test_duplicate_keys_are_errors() -> None:
     assert errors(f"{POD}    image: other\n  restartPolicy: Never\n  restartPolicy: Never\n") == [
         "web.yaml: spec.containers[0].image: duplicate key",
         "web.yaml: spec.restartPolicy: duplicate key",
@@ -27,7 +25,7 @@ def test_unknown_fields_are_findings() -> None:
     assert {finding.pod for finding in parsed.findings} == {"default/web"}
 
 
-def test_strict_refuses_unknown_fields_and_what_is_not_honoured() -> None:
+def test_strict_rejects_fields_that_are_unknown_or_not_honoured() -> None:
     text = f"{POD}  nonsense: 1\n  hostUsers: false\n"
     assert len(read(text).pods) == 1
     parsed = read_documents(text, "web.yaml", strict=True)
@@ -36,28 +34,28 @@ def test_strict_refuses_unknown_fields_and_what_is_not_honoured() -> None:
     assert len(read_documents(POD, "web.yaml", strict=True).pods) == 1
 
 
-def test_nulls_are_as_if_not_written() -> None:
+def test_null_means_absent() -> None:
     text = spec("command:\nports: null\nresources: ~\n") + "  volumes:\n  restartPolicy:\nstatus:\n"
     assert pods(text) == pods(POD)
 
 
-def test_a_null_in_a_map_of_texts_is_an_empty_text() -> None:
+def test_null_in_a_map_of_texts_is_an_empty_text() -> None:
     assert only(HEAD + "  labels:\n    a:\n" + POD.removeprefix(HEAD)).metadata.labels == {"a": ""}
 
 
-def test_an_empty_text_is_no_choice() -> None:
+def test_an_empty_text_means_the_default_choice() -> None:
     assert pods(spec("imagePullPolicy: ''\n")) == pods(POD)
 
 
-def test_a_status_is_passed_over_but_must_be_one() -> None:
+def test_a_status_is_ignored_but_must_be_a_map() -> None:
     assert pods(f"{POD}status: {{phase: Running, nonsense: 1}}\n") == pods(POD)
     assert errors(f"{POD}status: 7\n") == ["web.yaml: status: 7 is a number, expected a map"]
 
 
-# --- types, all at once
+# --- wrong types
 
 
-def test_all_wrong_types_are_told_at_once_and_nothing_that_only_follows() -> None:
+def test_all_wrong_types_are_reported_together_without_consequential_errors() -> None:
     text = HEAD + textwrap.dedent(
         """
         spec:
@@ -117,14 +115,14 @@ def test_a_port_may_be_a_name_or_a_number() -> None:
     ]
 
 
-def test_a_metadata_or_spec_that_is_no_map() -> None:
+def test_metadata_and_spec_must_be_maps() -> None:
     assert errors("apiVersion: v1\nkind: Pod\nmetadata: []\nspec: 7\n") == [
         "web.yaml: metadata: found a list, expected a map",
         "web.yaml: spec: 7 is a number, expected a map",
     ]
 
 
-def test_what_nobody_looks_into_is_still_made_fit_to_travel() -> None:
+def test_uninterpreted_fields_are_normalized() -> None:
     pod = only(f"{POD}  affinity: {{a: [1, null, {{b: null, c: 1.5}}], d: null}}\n")
     assert pod.spec.affinity == {"a": [1, {"c": 1.5}]}
     assert errors(f"{POD}  affinity: {{a: [1, {2**53 + 1}]}}\n") == [
@@ -134,6 +132,6 @@ def test_what_nobody_looks_into_is_still_made_fit_to_travel() -> None:
     assert error.startswith("web.yaml: spec.affinity.a.b: ")
 
 
-def test_a_long_text_is_cut_in_the_message() -> None:
+def test_a_long_text_is_truncated_in_the_message() -> None:
     (error,) = errors(f"{POD}  priority: {'x' * 1000}\n")
     assert error == f"web.yaml: spec.priority: {'x' * 60!r}... is text, expected a whole number"

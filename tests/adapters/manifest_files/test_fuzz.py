@@ -1,4 +1,4 @@
-"""Whatever stands in a file, reading it answers: pods, or errors with something to read in them. It never raises."""
+"""Reading any file yields pods or readable errors. It never raises."""
 
 import json
 
@@ -59,15 +59,15 @@ JSON = st.recursive(
 )
 
 
-def judged(content: bytes | str) -> Parsed:
-    """The file read, after the promises that hold for any file were checked."""
+def checked(content: bytes | str) -> Parsed:
+    """Read the file and check the guarantees for any file."""
     parsed = read_documents(content, "f.yaml")
     assert not (parsed.pods and parsed.errors)
     for error in parsed.errors:
         assert error.file == "f.yaml"
         assert error.message
-    told = msgspec.msgpack.encode(parsed)
-    assert msgspec.msgpack.decode(told, type=Parsed) == parsed
+    encoded = msgspec.msgpack.encode(parsed)
+    assert msgspec.msgpack.decode(encoded, type=Parsed) == parsed
     for pod in parsed.pods:
         assert msgpack.unpackb(msgspec.msgpack.encode(pod)).keys() <= {"apiVersion", "kind", "metadata", "spec"}
         assert defaulted(pod) == pod
@@ -76,54 +76,54 @@ def judged(content: bytes | str) -> Parsed:
 
 @FUZZED
 @given(st.binary(max_size=60))
-def test_any_bytes(content: bytes) -> None:
-    judged(content)
+def test_any_bytes_are_read(content: bytes) -> None:
+    checked(content)
 
 
 @FUZZED
 @given(st.text(st.characters(), max_size=40))
 @example("\ud800")
-def test_any_text(content: str) -> None:
-    judged(content)
+def test_any_text_is_read(content: str) -> None:
+    checked(content)
 
 
 @FUZZED
 @given(st.lists(TOKENS, max_size=30).map("".join))
-def test_any_order_of_what_yaml_is_made_of(content: str) -> None:
-    judged(content)
+def test_any_sequence_of_yaml_tokens_is_read(content: str) -> None:
+    checked(content)
 
 
 @FUZZED
 @given(st.integers(0, len(POD)), st.integers(0, 8), TOKENS)
-def test_a_pod_with_a_piece_torn_out_and_another_put_in(position: int, length: int, put_in: str) -> None:
-    judged(POD[:position] + put_in + POD[position + length :])
+def test_a_pod_with_a_replaced_slice_is_read(position: int, length: int, put_in: str) -> None:
+    checked(POD[:position] + put_in + POD[position + length :])
 
 
 @SLOWER
 @given(
     st.sampled_from(["metadata", "spec", "status", "items", "kind", "apiVersion", "data", "stringData", "type"]), JSON
 )
-def test_any_value_in_place_of_a_part(field: str, value: object) -> None:
+def test_a_pod_with_any_value_in_a_field_is_read(field: str, value: object) -> None:
     for kind in ("Pod", "List", "Secret"):
-        judged(json.dumps({"apiVersion": "v1", "kind": kind, field: value}))
+        checked(json.dumps({"apiVersion": "v1", "kind": kind, field: value}))
 
 
 @SLOWER
 @given(JSON)
-def test_any_value_in_place_of_a_containers_field(value: object) -> None:
+def test_a_container_with_any_value_in_a_field_is_read(value: object) -> None:
     container = dict.fromkeys(("name", "image", "args", "env", "ports", "resources", "livenessProbe", "stdin"), value)
-    judged(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container], "volumes": value}}))
+    checked(json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container], "volumes": value}}))
 
 
 @SLOWER
 @given(pods())
-def test_a_pod_of_right_types_is_judged_by_its_values_only(drawn: Pod) -> None:
-    """Written as JSON and as YAML it reads as it was; no field is unknown, no type wrong."""
+def test_a_generated_pod_has_no_type_errors(drawn: Pod) -> None:
+    """Written as JSON and as YAML, it reads as it was generated, without unknown fields or wrong types."""
     content = {**to_plain(drawn), "apiVersion": "v1", "kind": "Pod"}
-    # All in quotes, with tags for what is no text: other YAML libraries would write the text `y` bare.
+    # All in quotes, with tags for other types than text: other YAML libraries write the text `y` bare.
     written = yaml.safe_dump(content, allow_unicode=True, default_style='"')
     for text in (json.dumps(content), written):
-        judged(text)
+        checked(text)
         (document,) = documents(text)
         assert document.problems == ()
         fitted = fit(document.value, Pod)
@@ -131,5 +131,5 @@ def test_a_pod_of_right_types_is_judged_by_its_values_only(drawn: Pod) -> None:
         assert from_plain(fitted.value) == from_plain(content)
 
 
-def test_the_pod_that_is_torn_apart_is_whole() -> None:
-    assert [pod.key for pod in judged(POD).pods] == ["default/web"]
+def test_the_base_pod_of_the_fuzz_tests_is_valid() -> None:
+    assert [pod.key for pod in checked(POD).pods] == ["default/web"]

@@ -10,10 +10,8 @@ import pytest
 
 from tests.adapters.manifest_files.reading import errors, only, plain, pods
 
-# --- JSON
 
-
-def test_json() -> None:
+def test_a_pod_in_json_is_read() -> None:
     content = {"apiVersion": "v1", "kind": "Pod", **plain("web")}
     content["metadata"] = {"name": "web", "annotations": {"smile": "\U0001f600"}}
     for text in (
@@ -42,14 +40,14 @@ def test_json_with_too_many_values_is_refused_before_it_is_parsed(text: str, mon
     assert errors(text) == ["web.yaml: more than 250000 values"]
 
 
-def test_what_stands_in_json_strings_is_not_counted() -> None:
+def test_brackets_in_json_strings_are_not_counted_as_values() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", **plain("a")}
     pod["metadata"] = {"name": "a", "annotations": {"a": '[],{}:"\\' * 40_000}}
     found = errors(json.dumps(pod))
     assert found == ["web.yaml: metadata.annotations: 320001 bytes are above 262144"]
 
 
-def test_a_pod_of_very_many_containers_is_refused_without_a_look_at_them() -> None:
+def test_a_pod_of_very_many_containers_is_rejected_before_they_are_checked() -> None:
     calls: Counter[str] = Counter()
 
     def count(frame: FrameType, event: str, _argument: object) -> None:
@@ -71,7 +69,7 @@ def test_a_pod_of_very_many_containers_is_refused_without_a_look_at_them() -> No
     assert calls["shape.py"] == calls["validation.py"] == 0
 
 
-def test_braces_that_are_no_json_are_yaml() -> None:
+def test_braces_that_are_not_json_are_yaml() -> None:
     text = '{\n  # KYAML\n  apiVersion: "v1", kind: "Pod", metadata: {name: "web",},\n'
     text += '  spec: {containers: [{name: "a", image: "i",},],},\n}'
     assert only(text).key == "default/web"
@@ -101,5 +99,5 @@ def test_braces_that_are_no_json_are_yaml() -> None:
         ),
     ],
 )
-def test_what_is_wrong_in_json(text: str, expected: str) -> None:
+def test_errors_in_json(text: str, expected: str) -> None:
     assert errors(text)[0] == expected

@@ -4,8 +4,6 @@ import pytest
 
 from tests.adapters.manifest_files.reading import HEAD, POD, errors, only, spec
 
-# --- scalars
-
 
 @pytest.mark.parametrize(
     ("written", "value"),
@@ -30,7 +28,7 @@ from tests.adapters.manifest_files.reading import HEAD, POD, errors, only, spec
         ("", ""),
     ],
 )
-def test_texts_stay_texts(written: str, value: str) -> None:
+def test_texts_stay_text(written: str, value: str) -> None:
     assert only(spec(f"env:\n- name: A\n  value: {written}\n")).spec.containers[0].env[0].value == value
 
 
@@ -46,7 +44,7 @@ def test_texts_stay_texts(written: str, value: str) -> None:
         *[("[]", "found a list"), ("{}", "found a map")],
     ],
 )
-def test_what_is_no_text_says_what_it_is(written: str, shown: str) -> None:
+def test_other_types_in_place_of_a_text_are_named_in_the_error(written: str, shown: str) -> None:
     (error,) = errors(spec(f"env:\n- name: A\n  value: {written}\n"))
     assert error.startswith(f"web.yaml: spec.containers[0].env[0].value: {shown}, expected text")
 
@@ -69,7 +67,7 @@ def test_what_is_no_text_says_what_it_is(written: str, shown: str) -> None:
         ("!!python/name:os.system ''", "tag tag:yaml.org,2002:python/name:os.system is not supported"),
     ],
 )
-def test_numbers(written: str, message: str) -> None:
+def test_bad_numbers_are_errors(written: str, message: str) -> None:
     assert errors(f"{POD}  priority: {written}\n") == [f"web.yaml: spec.priority: {message}"]
 
 
@@ -77,7 +75,7 @@ def test_a_whole_float_is_a_number() -> None:
     assert only(f"{POD}  priority: 8.0\n").spec.priority == 8
 
 
-def test_octal_modes() -> None:
+def test_octal_modes_are_read() -> None:
     pod = only(f"{POD}  volumes:\n  - name: c\n    configMap: {{name: c, defaultMode: 0644}}\n")
     assert pod.spec.volumes[0].config_map is not None
     assert pod.spec.volumes[0].config_map.default_mode == 0o644
@@ -91,18 +89,18 @@ def test_quantities_become_text(written: str, text: str) -> None:
     assert pod.spec.containers[0].resources.limits == {"cpu": text}
 
 
-def test_keys_are_texts() -> None:
+def test_keys_become_text() -> None:
     text = HEAD + "  labels: {1: a, yes: b, 1.5: c, 0x10: d}\n" + POD.removeprefix(HEAD)
     assert only(text).metadata.labels == {"1": "a", "true": "b", "1.5": "c", "16": "d"}
 
 
 @pytest.mark.parametrize("key", ["null", "[a]", "{a: b}", "~"])
-def test_what_is_no_key(key: str) -> None:
+def test_a_key_of_another_type_is_an_error(key: str) -> None:
     assert errors(HEAD + f"  labels:\n    ? {key}\n    : a\n" + POD.removeprefix(HEAD)) == [
         "web.yaml: metadata.labels: the key in line 6 is not text"
     ]
 
 
 @pytest.mark.parametrize("name", ['"a\\0b"', '"a\\x00b"'])
-def test_a_nul_character(name: str) -> None:
+def test_a_nul_character_is_an_error(name: str) -> None:
     assert errors(POD.replace("nginx:1", name)) == ["web.yaml: spec.containers[0].image: contains a NUL character"]

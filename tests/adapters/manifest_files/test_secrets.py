@@ -1,4 +1,4 @@
-"""Secrets in manifest files: what is kept of them, and that no message shows what they hold."""
+"""Secrets in manifest files: what is kept of them. No message shows their content."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ def encoded(text: str) -> str:
 
 
 def secret(**fields: Any) -> dict[str, Any]:
-    """A good Secret; a field that is None is left out."""
+    """A valid Secret; fields that are None are omitted."""
     whole = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -53,7 +53,7 @@ def errors(value: Any) -> list[str]:
         {"immutable": True, "metadata": {"name": "regcred", "labels": {"a": "b"}}},
     ],
 )
-def test_a_secret_is_read_beside_a_pod(fields: dict[str, Any]) -> None:
+def test_a_secret_is_read_next_to_a_pod(fields: dict[str, Any]) -> None:
     parsed = read_documents(POD + json.dumps(secret(**fields)), "s.yaml", namespace="team")
     assert (parsed.errors, parsed.findings) == ((), ())
     assert [pod.key for pod in parsed.pods] == ["team/web"]
@@ -64,7 +64,7 @@ def test_a_secret_is_read_beside_a_pod(fields: dict[str, Any]) -> None:
     assert parsed.secrets[0].key == "team/regcred"
 
 
-def test_the_older_type_and_lists_are_read_too() -> None:
+def test_the_older_type_and_lists_are_read() -> None:
     old = secret(
         type="kubernetes.io/dockercfg",
         data={".dockercfg": encoded(json.dumps({"reg.example": {"auth": encoded("u:p")}})), "more": None},
@@ -99,17 +99,17 @@ def test_the_older_type_and_lists_are_read_too() -> None:
         (secret(data={"a": "A" * 1_500_000}), "data: holds more than 1048576 bytes"),
     ],
 )
-def test_what_is_wrong_is_told_by_its_path_and_without_a_value(value: Any, expected: str) -> None:
+def test_errors_have_the_path_and_no_value(value: Any, expected: str) -> None:
     assert errors(value)[0].startswith(f"s.yaml: {expected}")
 
 
-def test_wrong_yaml_shows_nothing_of_a_secret() -> None:
+def test_malformed_yaml_shows_nothing_of_a_secret() -> None:
     text = json.dumps(secret())[:-1]
     for broken in (text + ", 'x", text.replace('"data"', "data: !!python/x"), text + "\n  a: [", f"{text}, {text}"):
         errors(broken)
 
 
-def test_a_secret_twice_and_a_path_in_a_list() -> None:
+def test_a_secret_defined_twice_and_an_error_in_a_list() -> None:
     twice = {"apiVersion": "v1", "kind": "SecretList", "items": [secret(), secret(), secret(type="x")]}
     first = "first in document 1 at items[0]"
     assert errors(twice) == [

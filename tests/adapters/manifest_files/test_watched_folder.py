@@ -1,4 +1,4 @@
-"""The manifest folder on a real file system: what is told, how soon, and what is not."""
+"""The manifest folder on a real file system: what is reported, when, and what is not."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 class Watch:
-    """A folder followed by a thread of its own."""
+    """Follows a folder on its own thread."""
 
     def __init__(self, path: Path, rescan_seconds: float, tick_seconds: float) -> None:
         self.news: list[FolderNews] = []
@@ -34,7 +34,7 @@ class Watch:
         assert not self._thread.is_alive()
 
     def contents(self, name: str) -> list[bytes]:
-        """The contents that were told of this file."""
+        """The reported contents of this file."""
         return [file.content for one in list(self.news) for file in one.changed if file.name == name]
 
     def names(self) -> set[str]:
@@ -47,7 +47,7 @@ class Watch:
         return [one.error for one in list(self.news) if one.error]
 
     def began(self) -> None:
-        wait_until(lambda: bool(self.news), "the first look")
+        wait_until(lambda: bool(self.news), "the first scan")
 
 
 Watching = Callable[..., Watch]
@@ -55,7 +55,7 @@ Watching = Callable[..., Watch]
 
 @pytest.fixture
 def watching(tmp_path: Path) -> Iterator[Watching]:
-    """Starts a watch of `tmp_path / "m"`, or what is named. An hour between rescans: only a notification tells."""
+    """Start a watch of `tmp_path / "m"` or the given path. Rescans are an hour apart, so only notifications count."""
     (tmp_path / "m").mkdir()
     started: list[Watch] = []
 
@@ -75,13 +75,13 @@ def folder(tmp_path: Path, watching: Watching) -> Path:
 
 
 def put(folder: Path, name: str, content: bytes) -> None:
-    """As a careful writer does: written elsewhere, renamed into place."""
+    """Write a file elsewhere and rename it into place, as a careful writer does."""
     stage = folder.parent / f"stage-{name}"
     stage.write_bytes(content)
     stage.rename(folder / name)
 
 
-def test_the_first_news_is_all_of_it(folder: Path, watching: Watching) -> None:
+def test_the_first_news_is_complete(folder: Path, watching: Watching) -> None:
     for name in ("b.yaml", "a.yml", "c.json", "d.kyaml"):
         (folder / name).write_bytes(name.encode())
     first = watching().news[0]
@@ -92,11 +92,11 @@ def test_the_first_news_is_all_of_it(folder: Path, watching: Watching) -> None:
     assert (first.complete, first.error) == (True, "")
 
 
-def test_an_empty_folder_is_told_too(watching: Watching) -> None:
+def test_an_empty_folder_is_reported(watching: Watching) -> None:
     assert watching().news == [FolderNews(complete=True)]
 
 
-def test_a_renamed_file_is_told_without_a_look_at_the_folder(folder: Path, watching: Watching) -> None:
+def test_a_file_renamed_into_place_is_reported_alone(folder: Path, watching: Watching) -> None:
     watch = watching()
     for number in range(20):
         put(folder, f"{number}.yaml", b"x")
@@ -110,7 +110,7 @@ def _names(news: FolderNews, number: int) -> bool:
 
 
 def vanishing(monkeypatch: pytest.MonkeyPatch, remove: Callable[[Path], None]) -> None:
-    """Whatever is read disappears after it was looked at, and before it is opened."""
+    """Let files named `gone*` disappear after the scan and before they are opened."""
     read = watched_folder._content
 
     def gone(path: Path) -> bytes:
@@ -121,7 +121,7 @@ def vanishing(monkeypatch: pytest.MonkeyPatch, remove: Callable[[Path], None]) -
     monkeypatch.setattr(watched_folder, "_content", gone)
 
 
-def test_a_file_that_disappears_before_it_is_read_was_removed(
+def test_a_file_that_disappears_before_it_is_read_counts_as_removed(
     folder: Path, watching: Watching, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(folder, "gone-1.yaml", b"x")
@@ -131,19 +131,19 @@ def test_a_file_that_disappears_before_it_is_read_was_removed(
     put(folder, "gone-2.yaml", b"y")
     put(folder, "stays.yaml", b"z")
     wait_until(lambda: watch.contents("stays.yaml") == [b"z"] and watch.gone() != [], "the other file and the removal")
-    assert watch.gone() == ["gone-1.yaml"], "one that was never reported is not reported as gone"
+    assert watch.gone() == ["gone-1.yaml"], "a file that was never reported is not reported as gone"
     assert not [file for one in watch.news for file in one.changed if file.error]
 
 
-def test_a_file_that_goes_before_it_was_ever_told_of_is_not_reported_as_gone(folder: Path, watching: Watching) -> None:
+def test_a_file_that_was_never_reported_is_not_reported_as_gone(folder: Path, watching: Watching) -> None:
     watch = watching(tick_seconds=3600)
     brief = folder / "brief.yaml"
-    brief.write_bytes(b"half")  # in place, and so left for a tick
+    brief.write_bytes(b"half")  # in place, and so postponed for a tick
     put(folder, "first.yaml", b"x")
-    wait_until(lambda: watch.contents("first.yaml") == [b"x"], "a look that found it")
+    wait_until(lambda: watch.contents("first.yaml") == [b"x"], "a scan that found it")
     brief.unlink()
     put(folder, "second.yaml", b"x")
-    wait_until(lambda: watch.contents("second.yaml") == [b"x"], "a look that did not")
+    wait_until(lambda: watch.contents("second.yaml") == [b"x"], "a scan that did not")
     (folder / "first.yaml").unlink()
     wait_until(lambda: watch.gone() != [], "the removal of the other")
     assert (watch.gone(), watch.contents("brief.yaml")) == (["first.yaml"], [])
@@ -156,28 +156,28 @@ def test_a_folder_that_disappears_while_it_is_read_removes_nothing(
     watch = watching()
     vanishing(monkeypatch, lambda path: shutil.rmtree(path.parent))
     put(folder, "gone.yaml", b"y")
-    wait_until(lambda: watch.errors() != [], "that it is unreadable")
+    wait_until(lambda: watch.errors() != [], "the error")
     assert watch.gone() == []
 
 
-def test_a_file_written_in_place_is_told_when_it_is_closed(folder: Path, watching: Watching) -> None:
+def test_a_file_written_in_place_is_reported_when_it_is_closed(folder: Path, watching: Watching) -> None:
     watch = watching()
     with (folder / "web.yaml").open("wb") as file:
         file.write(b"half ")
         file.flush()
-        put(folder, "other.yaml", b"x")  # makes it look while the first is half-written
+        put(folder, "other.yaml", b"x")  # causes a scan while the first file is half-written
         wait_until(lambda: watch.contents("other.yaml") == [b"x"], "the other file")
         file.write(b"whole")
     wait_until(lambda: watch.contents("web.yaml")[-1:] == [b"half whole"], "the whole file")
 
 
-def test_a_file_is_not_read_in_the_tick_that_it_is_written_in(folder: Path, watching: Watching) -> None:
+def test_a_file_is_not_read_in_the_tick_in_which_it_is_written(folder: Path, watching: Watching) -> None:
     watch = watching(tick_seconds=3600)
     with (folder / "web.yaml").open("wb") as file:
         file.write(b"half ")
         file.flush()
         for number in range(3):
-            put(folder, f"{number}.yaml", b"x")  # moved in: whole, however fresh
+            put(folder, f"{number}.yaml", b"x")  # moved in, and so complete
             wait_until(lambda n=number: watch.contents(f"{n}.yaml") == [b"x"], "another file")
         file.write(b"whole")
         file.flush()
@@ -186,14 +186,14 @@ def test_a_file_is_not_read_in_the_tick_that_it_is_written_in(folder: Path, watc
     assert watch.contents("web.yaml") == [b"half whole"]
 
 
-def test_a_file_written_in_place_is_told_a_tick_later(folder: Path, watching: Watching) -> None:
+def test_a_file_written_in_place_is_reported_a_tick_later(folder: Path, watching: Watching) -> None:
     watch = watching()
     for number in range(5):
         (folder / "web.yaml").write_bytes(b"%d" % number)
         wait_until(lambda n=number: watch.contents("web.yaml")[-1:] == [b"%d" % n], "the file")
 
 
-def test_changes_and_removals_are_told(folder: Path, watching: Watching) -> None:
+def test_changes_and_removals_are_reported(folder: Path, watching: Watching) -> None:
     put(folder, "web.yaml", b"1")
     watch = watching()
     put(folder, "web.yaml", b"2")
@@ -206,7 +206,7 @@ def test_changes_and_removals_are_told(folder: Path, watching: Watching) -> None
     wait_until(lambda: watch.gone() == ["web.yaml", "web.yaml"], "the second removal")
 
 
-def test_two_contents_of_one_size_within_a_tick_are_both_seen(folder: Path, watching: Watching) -> None:
+def test_changes_of_equal_size_within_a_tick_are_noticed(folder: Path, watching: Watching) -> None:
     watch = watching()
     path = folder / "web.yaml"
     path.write_bytes(b"?")
@@ -215,7 +215,7 @@ def test_two_contents_of_one_size_within_a_tick_are_both_seen(folder: Path, watc
     wait_until(lambda: watch.contents("web.yaml")[-1:] == [b"199"], "the last content")
 
 
-def test_an_entry_that_cannot_be_looked_at_leaves_the_others_alone(folder: Path, watching: Watching) -> None:
+def test_an_entry_that_cannot_be_inspected_does_not_affect_others(folder: Path, watching: Watching) -> None:
     (folder / "loop.yaml").symlink_to("loop.yaml")
     (folder / "web.yaml").write_bytes(b"fine")
     watch = watching()
@@ -237,7 +237,7 @@ def test_links_are_followed(folder: Path, watching: Watching) -> None:
     assert "nowhere.yaml" not in watch.names()
 
 
-def test_what_is_no_manifest_is_not_read(folder: Path, watching: Watching) -> None:
+def test_other_files_than_manifests_are_not_read(folder: Path, watching: Watching) -> None:
     for name in (".hidden.yaml", "web.yaml~", "#web.yaml#", ".web.yaml.swp", "4913", "README", "web.yaml.tmp", "yaml"):
         (folder / name).write_bytes(b"x")
     (folder / "sub.yaml").mkdir()
@@ -249,7 +249,7 @@ def test_what_is_no_manifest_is_not_read(folder: Path, watching: Watching) -> No
     assert watch.names() == {"web.yaml"}
 
 
-def test_a_pipe_holds_nobody_up(folder: Path, watching: Watching) -> None:
+def test_a_pipe_does_not_block_the_watch(folder: Path, watching: Watching) -> None:
     os.mkfifo(folder / "pipe.yaml")
     watch = watching()
     assert [(file.name, file.error) for file in watch.news[0].changed] == [
@@ -257,25 +257,25 @@ def test_a_pipe_holds_nobody_up(folder: Path, watching: Watching) -> None:
     ]
 
 
-def test_a_name_that_is_no_utf8_is_told_in_utf8(folder: Path, watching: Watching) -> None:
+def test_a_name_that_is_not_utf8_is_escaped(folder: Path, watching: Watching) -> None:
     (Path(os.fsdecode(os.fsencode(folder) + b"/\xff.yaml"))).write_bytes(b"x")
-    told = watching().news[0].changed[0]
-    assert (told.name, told.content) == ("\\udcff.yaml", b"x")
-    told.path.encode()
+    reported = watching().news[0].changed[0]
+    assert (reported.name, reported.content) == ("\\udcff.yaml", b"x")
+    reported.path.encode()
 
 
-def test_the_rescan_finds_what_nothing_notified_of(folder: Path, watching: Watching) -> None:
+def test_a_rescan_finds_changes_without_a_notification(folder: Path, watching: Watching) -> None:
     target = folder.parent / "target"
     target.write_bytes(b"1")
     (folder / "web.yaml").symlink_to(target)
     watch = watching(rescan_seconds=0.05)
-    # Another folder's change: this folder's bell does not ring. In one write, so that no look finds the file empty.
+    # The change is in another folder: no notification comes. It is one write, so that no scan finds the file empty.
     with target.open("r+b") as file:
         file.write(b"22")
     wait_until(lambda: watch.contents("web.yaml") == [b"1", b"22"], "the second content")
 
 
-def test_a_missing_folder_is_told_once_and_read_when_it_is_there(tmp_path: Path, watching: Watching) -> None:
+def test_a_missing_folder_is_reported_once_and_read_once_it_exists(tmp_path: Path, watching: Watching) -> None:
     late = tmp_path / "late"
     watch = watching(late)
     assert watch.errors() == ["No such file or directory"]
@@ -290,7 +290,7 @@ def test_a_missing_folder_is_told_once_and_read_when_it_is_there(tmp_path: Path,
     wait_until(lambda: watch.contents("more.yaml") == [b"y"], "a notification from the new folder")
 
 
-def test_a_folder_that_is_replaced_is_watched_on(folder: Path, watching: Watching) -> None:
+def test_a_replaced_folder_is_still_watched(folder: Path, watching: Watching) -> None:
     put(folder, "old.yaml", b"1")
     watch = watching()
     folder.rename(folder.parent / "before")
@@ -302,7 +302,7 @@ def test_a_folder_that_is_replaced_is_watched_on(folder: Path, watching: Watchin
     wait_until(lambda: watch.contents("new.yaml") == [b"2"], "the file in the new folder")
 
 
-def test_a_removed_folder_comes_back(folder: Path, watching: Watching) -> None:
+def test_a_recreated_folder_is_read_again(folder: Path, watching: Watching) -> None:
     put(folder, "web.yaml", b"1")
     watch = watching()
     shutil.rmtree(folder)
@@ -312,7 +312,7 @@ def test_a_removed_folder_comes_back(folder: Path, watching: Watching) -> None:
     wait_until(lambda: watch.contents("web.yaml") == [b"1", b"2"], "the file")
 
 
-def test_one_file_can_be_watched(folder: Path, watching: Watching) -> None:
+def test_a_single_file_can_be_watched(folder: Path, watching: Watching) -> None:
     put(folder, "web.conf", b"1")
     put(folder, "other.yaml", b"x")
     watch = watching(folder / "web.conf")
@@ -322,7 +322,7 @@ def test_one_file_can_be_watched(folder: Path, watching: Watching) -> None:
     assert watch.names() == {"web.conf"}
 
 
-def test_no_folder_says_that_there_is_nothing() -> None:
+def test_without_a_folder_there_is_nothing() -> None:
     stop = threading.Event()
     news = NoFolder().follow(stop)
     assert next(news) == FolderNews(complete=True)

@@ -1,4 +1,4 @@
-"""PodResources as a client reads it that was generated from the interface alone, in a process of its own."""
+"""PodResources, read by a client in another process that was generated from the interface alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VIEW = NodeResources(
                         ResourceDevice(resource="a.test/nic", id="nic-3"),
                     ),
                 ),
-                ContainerResources(name="beside"),
+                ContainerResources(name="sidecar"),
             ),
         ),
         PodResources(name="trained", namespace="default", active=False, containers=(ContainerResources(name="app"),)),
@@ -81,11 +81,11 @@ def client() -> Iterator[PodResourcesClient]:
         yield made
 
 
-def test_a_device_is_told_once_for_each_of_its_nodes(server: Server, client: PodResourcesClient) -> None:
+def test_a_device_is_listed_once_per_numa_node(server: Server, client: PodResourcesClient) -> None:
     gpu = {"resource_name": "a.test/gpu", "device_ids": ["gpu-0"]}
     on_nodes = [gpu | {"topology": {"nodes": [{"ID": node}]}} for node in ("1", "2")]
-    said = client.ask(server.folder, "List")
-    assert said == {
+    listed = client.ask(server.folder, "List")
+    assert listed == {
         "pod_resources": [
             {
                 "name": "trainer",
@@ -95,55 +95,55 @@ def test_a_device_is_told_once_for_each_of_its_nodes(server: Server, client: Pod
                         "name": "app",
                         "devices": [*on_nodes, {"resource_name": "a.test/nic", "device_ids": ["nic-3"]}],
                     },
-                    {"name": "beside"},
+                    {"name": "sidecar"},
                 ],
             }
         ]
     }
     one = client.ask(server.folder, "Get", pod_name="trainer", pod_namespace="default")
-    assert one == {"pod_resources": said["pod_resources"][0]}
+    assert one == {"pod_resources": listed["pod_resources"][0]}
     assert client.ask(server.folder, "GetAllocatableResources") == {"devices": on_nodes}
     assert server.counted == [("v1", "list", False), ("v1", "get", False), ("v1", "get_allocatable", False)]
 
 
-def test_a_pod_that_is_over_is_not_listed_but_can_be_asked_for(server: Server, client: PodResourcesClient) -> None:
+def test_an_ended_pod_is_not_listed_but_can_be_requested(server: Server, client: PodResourcesClient) -> None:
     (listed,) = client.ask(server.folder, "List")["pod_resources"]
     assert listed["name"] == "trainer"
     one = client.ask(server.folder, "Get", pod_name="trained", pod_namespace="default")
     assert one == {"pod_resources": {"name": "trained", "namespace": "default", "containers": [{"name": "app"}]}}
 
 
-def test_agents_of_the_first_days_ask_v1alpha1(server: Server) -> None:
+def test_old_agents_use_v1alpha1(server: Server) -> None:
     with grpc.insecure_channel(f"unix:{server.folder}/kubelet.sock") as channel:
-        said = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=HANG_SECONDS, wait_for_ready=True)
+        raw = channel.unary_unary("/v1alpha1.PodResourcesLister/List")(b"", timeout=HANG_SECONDS, wait_for_ready=True)
         with pytest.raises(grpc.RpcError, match="UNIMPLEMENTED"):
             channel.unary_unary("/v1alpha1.PodResourcesLister/Get")(b"", timeout=HANG_SECONDS)
-    pod, over = podresources_pb2.ListPodResourcesResponse.FromString(said).pod_resources
+    pod, over = podresources_pb2.ListPodResourcesResponse.FromString(raw).pod_resources
     assert over.name == "trained"
     assert (pod.namespace, pod.name) == ("default", "trainer")
     assert [one.device_ids[:] for one in pod.containers[0].devices] == [["gpu-0"], ["gpu-0"], ["nic-3"]]
     assert server.counted == [("v1alpha1", "list", False)]
 
 
-def test_what_cannot_be_said_is_an_error(server: Server, client: PodResourcesClient) -> None:
-    said = client.ask(server.folder, "Get", pod_name="nobody", pod_namespace="default")
-    assert said == {"error": "NOT_FOUND: pod nobody in namespace default not found"}
+def test_an_unknown_pod_and_an_unreadable_view_are_errors(server: Server, client: PodResourcesClient) -> None:
+    found = client.ask(server.folder, "Get", pod_name="nobody", pod_namespace="default")
+    assert found == {"error": "NOT_FOUND: pod nobody in namespace default not found"}
     server.view = UnreadableError("Redis does not answer")
     assert client.ask(server.folder, "List") == {"error": "UNAVAILABLE: Redis does not answer"}
     assert server.counted == [("v1", "get", True), ("v1", "list", True)]
 
 
-def test_a_flood_of_calls_is_bounded_and_over_when_it_ends(server: Server) -> None:
-    go_on, lock, at_work, most = threading.Event(), threading.Lock(), [0], [0]
+def test_concurrent_calls_are_limited(server: Server) -> None:
+    go_on, lock, running, most = threading.Event(), threading.Lock(), [0], [0]
     look = server.server._view
 
     def slow() -> NodeResources:
         with lock:
-            at_work[0] += 1
-            most[0] = max(most[0], at_work[0])
+            running[0] += 1
+            most[0] = max(most[0], running[0])
         assert go_on.wait(HANG_SECONDS)
         with lock:
-            at_work[0] -= 1
+            running[0] -= 1
         return look()
 
     server.server._view = slow
@@ -156,10 +156,10 @@ def test_a_flood_of_calls_is_bounded_and_over_when_it_ends(server: Server) -> No
         answered = [one for one in calls if one.exception(timeout=HANG_SECONDS) is None]
         assert len(answered) == len(calls) - len(refused) == 64
         assert 1 <= most[0] <= 8
-        assert ask(b"", timeout=HANG_SECONDS), "the flood is over"
+        assert ask(b"", timeout=HANG_SECONDS), "calls are accepted again"
 
 
 def _unanswered(calls: list[grpc.Future], at_least: int) -> list[grpc.Future]:
-    """The calls that wait, once at least so many others were refused."""
+    """The calls in progress, once at least `at_least` others were refused."""
     scratch.wait_until(lambda: sum(one.done() for one in calls) >= at_least, f"{at_least} refusals")
     return [one for one in calls if not one.done()]

@@ -1,4 +1,4 @@
-"""What is measured of delays: by a clock that the test moves, and from files as Linux has them."""
+"""Measured delays: with a manual clock, and from files as Linux writes them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class World:
         return len(self._timers)
 
     def run(self, seconds: float, *, shares: Waited | None = None, probes: bool = True) -> None:
-        """The loop runs; of each second, tasks wait for these parts."""
+        """Run the loop; tasks wait for these shares of each second."""
         if probes:
             self.delays.wake()
         until = self.now + seconds
@@ -48,7 +48,7 @@ class World:
         self._pass(until, shares)
 
     def stop(self, seconds: float) -> None:
-        """Nothing runs in this process."""
+        """Stop the process for a time."""
         self.now += seconds
 
     def _pass(self, until: float, shares: Waited | None) -> None:
@@ -77,7 +77,7 @@ def test_an_attempt_on_a_quiet_machine_has_no_delay(world: World) -> None:
     assert world.delays.short_of() == ()
 
 
-def test_time_in_which_the_process_was_stopped_is_the_agents(world: World) -> None:
+def test_time_in_which_the_process_was_stopped_is_a_delay_of_the_agent(world: World) -> None:
     world.run(10.05)
     mark = world.delays.mark()
     world.stop(5.0)
@@ -89,10 +89,10 @@ def test_time_in_which_the_process_was_stopped_is_the_agents(world: World) -> No
     assert before_the_beat.read_late == 3_890
     assert world.delays.short_of() == ("agent",)
     world.run(11.0)
-    assert world.delays.short_of() == (), "that is over"
+    assert world.delays.short_of() == (), "the delay is over"
 
 
-def test_waiting_counts_for_the_time_of_the_attempt_only(world: World) -> None:
+def test_only_waiting_during_the_attempt_counts(world: World) -> None:
     world.run(3.0, shares=Waited(cpu=1.0))
     world.run(0.1)
     mark = world.delays.mark()
@@ -105,7 +105,7 @@ def test_waiting_counts_for_the_time_of_the_attempt_only(world: World) -> None:
     assert delay.engine == 700
 
 
-def test_the_machine_is_short_of_what_much_of_the_last_seconds_was_lost_to(world: World) -> None:
+def test_shortages_are_resources_to_which_much_time_was_lost(world: World) -> None:
     world.run(20.0, shares=Waited(cpu=0.9))
     assert world.delays.short_of() == ("cpu",)
     world.run(6.0, shares=Waited(memory=0.3, io=0.5))
@@ -116,7 +116,7 @@ def test_the_machine_is_short_of_what_much_of_the_last_seconds_was_lost_to(world
     assert world.delays.short_of() == ()
 
 
-def test_an_answer_that_was_read_late_says_so_without_a_look_at_files(world: World) -> None:
+def test_a_late_read_is_measured_without_reading_files(world: World) -> None:
     mark = world.delays.mark()
     world.run(0.05)
     world.totals = Waited(cpu=50.0)
@@ -125,7 +125,7 @@ def test_an_answer_that_was_read_late_says_so_without_a_look_at_files(world: Wor
     assert (delay.read_late, delay.agent, delay.cpu) == (500, 500, 0)
 
 
-def test_the_heart_rests_while_nothing_is_probed_and_begins_anew(world: World) -> None:
+def test_the_heartbeat_stops_without_probes_and_restarts(world: World) -> None:
     world.run(REST_AFTER_SECONDS + 5 * BEAT_SECONDS, probes=False)
     assert world.delays.short_of() == ()
     assert world.timers == 0
@@ -136,11 +136,11 @@ def test_the_heart_rests_while_nothing_is_probed_and_begins_anew(world: World) -
     assert world.timers == 1
     mark = world.delays.mark()
     world.run(1.0)
-    assert world.delays.since(mark, timed_out(), 1.0).agent == 0, "resting is no delay"
-    assert world.delays.short_of() == (), "what was before does not count"
+    assert world.delays.since(mark, timed_out(), 1.0).agent == 0, "a stopped heartbeat is no delay"
+    assert world.delays.short_of() == (), "earlier waiting does not count"
 
 
-def test_a_process_that_was_stopped_for_long_does_not_rest_for_it(world: World) -> None:
+def test_a_long_stop_of_the_process_does_not_stop_the_heartbeat(world: World) -> None:
     world.run(1.0)
     world.stop(2 * REST_AFTER_SECONDS)
     world.run(0.0, probes=False)
@@ -168,10 +168,10 @@ def test_pressure_is_read_from_proc_or_from_cgroup2(tmp_path: Path) -> None:
     assert pressure.waited().queue >= found.queue
     known = pressure.waited()
     os.close(pressure._files["queue"])
-    assert pressure.waited() == known, "what cannot be read any more ends no probe"
+    assert pressure.waited() == known, "an unreadable file ends no probe"
 
 
-def test_without_pressure_the_number_of_runnable_tasks_stands_for_cpu(tmp_path: Path) -> None:
+def test_without_pressure_files_runnable_tasks_stand_for_cpu(tmp_path: Path) -> None:
     now = [0.0]
     pressure = Pressure((tmp_path,), lambda: now[0])
     before = pressure.waited()

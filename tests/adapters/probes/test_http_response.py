@@ -1,4 +1,4 @@
-"""Answers read piece by piece: whatever the pieces, the same comes out; what is no HTTP is said so at once."""
+"""Responses parsed in pieces: the result does not depend on the pieces, and malformed ones are rejected early."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ def read(pieces: list[bytes], *, ends: bool = True) -> ResponseParser:
 
 @pytest.mark.parametrize("wire", [PLAIN, CHUNKED, TO_THE_END, INTERIM, BARE_LINES])
 @given(cuts=st.lists(st.integers(0, 100), max_size=8))
-def test_however_it_is_cut_it_reads_alike(wire: bytes, cuts: list[int]) -> None:
+def test_the_result_does_not_depend_on_the_pieces(wire: bytes, cuts: list[int]) -> None:
     marks = sorted({0, len(wire), *(cut % len(wire) for cut in cuts)})
     answer = read([wire[a:b] for a, b in itertools.pairwise(marks)])
     assert (answer.status, answer.body, answer.complete) == (200, b"hello", True)
 
 
 @pytest.mark.parametrize("wire", [PLAIN, CHUNKED])
-def test_it_is_complete_before_the_server_closes(wire: bytes) -> None:
+def test_a_response_is_complete_before_the_server_closes(wire: bytes) -> None:
     assert read([wire], ends=False).complete
 
 
 @pytest.mark.parametrize(("length", "kept"), [(10_239, 10_239), (10_240, 10_240), (10_241, 10_240), (10**9, 10_240)])
-def test_the_beginning_of_a_body_is_kept_and_the_rest_not_waited_for(length: int, kept: int) -> None:
+def test_a_long_body_is_truncated_and_its_rest_not_awaited(length: int, kept: int) -> None:
     answer = read([b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length, b"x" * min(length, 20_000)], ends=False)
     assert (answer.complete, len(answer.body)) == (True, kept)
     assert kept <= OUTPUT_LIMIT
 
 
 @pytest.mark.parametrize("status", [204, 304, 101])
-def test_some_answers_have_no_body(status: int) -> None:
+def test_some_responses_have_no_body(status: int) -> None:
     answer = read([b"HTTP/1.1 %d X\r\nContent-Length: 9\r\n\r\n" % status], ends=False)
     assert (answer.complete, answer.status) == (True, status)
 
 
-def test_where_a_redirect_leads() -> None:
+def test_the_location_of_a_redirect() -> None:
     answer = read([b"HTTP/1.1 302 Found\r\nLOCATION: /new\r\nContent-Length: 0\r\n\r\n"], ends=False)
     assert (answer.status, answer.location) == (302, "/new")
 
@@ -84,7 +84,7 @@ def test_where_a_redirect_leads() -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz", "malformed chunked encoding"),
     ],
 )
-def test_what_is_no_http_is_said_so_before_the_end(wire: bytes, said: str) -> None:
+def test_malformed_responses_are_rejected_before_their_end(wire: bytes, said: str) -> None:
     with pytest.raises(Malformed, match=said.replace("\\", "\\\\")):
         read([wire], ends=False)
 
@@ -98,13 +98,13 @@ def test_what_is_no_http_is_said_so_before_the_end(wire: bytes, said: str) -> No
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel", "unexpected EOF"),
     ],
 )
-def test_too_early_an_end(wire: bytes, said: str) -> None:
+def test_an_early_end_is_malformed(wire: bytes, said: str) -> None:
     with pytest.raises(Malformed, match=f"^{said}$"):
         read([wire])
 
 
 @pytest.mark.parametrize("piece", [b"\r\nX: y", b"\r\nX: " + b"x" * 1000, b"\r\n\r\nHTTP/1.1 100 Continue"])
-def test_heads_without_end_are_given_up(piece: bytes) -> None:
+def test_endless_heads_are_rejected(piece: bytes) -> None:
     answer = ResponseParser()
     answer.feed(b"HTTP/1.1 100 Continue")
     fed = 0
@@ -125,34 +125,34 @@ PIECES = st.one_of(
 
 
 @given(wire=st.lists(PIECES, max_size=12), ends=st.booleans())
-def test_whatever_a_server_sends_is_read_or_malformed(wire: list[bytes], ends: bool) -> None:
+def test_any_bytes_are_parsed_or_malformed(wire: list[bytes], ends: bool) -> None:
     with contextlib.suppress(Malformed):
         read([b"HTTP/1.1 200 OK\r\n", *wire], ends=ends)
 
 
 class Searched(bytearray):
-    """Counts the bytes in which something was looked for."""
+    """Counts the bytes that were searched."""
 
-    looked_at = 0
+    searched = 0
 
     def find(self, what: Any, start: Any = 0, end: Any = None) -> int:
-        self.looked_at += len(self) - start
+        self.searched += len(self) - start
         return super().find(what, start, end)
 
 
 class Pattern:
-    """A compiled pattern that counts in the same way."""
+    """A compiled pattern that counts the same."""
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
 
     def search(self, where: Searched, start: int) -> re.Match[bytes] | None:
-        where.looked_at += len(where) - start
+        where.searched += len(where) - start
         return self._pattern.search(where, start)
 
 
 @pytest.mark.parametrize("start", [b"HTTP/1.1 200 ", b"HTTP/1.1 200 OK\r\nX: "])
-def test_a_head_that_comes_byte_by_byte_is_searched_once(start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_of_single_bytes_is_searched_once(start: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_response, "_HEAD_END", Pattern(http_response._HEAD_END))
     answer = ResponseParser()
     answer._rest = rest = Searched()
@@ -161,9 +161,9 @@ def test_a_head_that_comes_byte_by_byte_is_searched_once(start: bytes, monkeypat
         answer.feed(feed[n : n + 1])
     assert not answer.complete
     assert answer._rest is rest
-    assert len(feed) <= rest.looked_at < 8 * len(feed)
+    assert len(feed) <= rest.searched < 8 * len(feed)
 
 
-def test_a_head_that_comes_at_once_has_the_same_limit() -> None:
+def test_a_head_in_one_piece_has_the_same_limit() -> None:
     with pytest.raises(Malformed, match="headers exceeded"):
         read([b"HTTP/1.1 200 OK\r\nX: " + b"x" * HEAD_LIMIT + b"\r\n\r\n"])

@@ -1,4 +1,4 @@
-"""The thread that all probes of a process share: it outlives whatever it is given."""
+"""The thread that all probes of a process share: it survives all errors."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def loop() -> Iterator[Loop]:
     made.stop()
 
 
-def turned(loop: Loop) -> bool:
-    """It has called what it was given, and gone to wait."""
+def completed_round(loop: Loop) -> bool:
+    """Return once the loop has called all pending actions and waits."""
     for _ in range(2):
         called = threading.Event()
         loop.soon(called.set)
@@ -35,24 +35,24 @@ def turned(loop: Loop) -> bool:
 
 
 @pytest.mark.parametrize("days", [1, 25, 400_000])
-def test_a_time_that_is_far_away_is_waited_for(loop: Loop, days: int) -> None:
+def test_the_loop_waits_for_a_distant_timer(loop: Loop, days: int) -> None:
     loop.soon(lambda: loop.at(time.monotonic() + days * DAY_SECONDS, lambda: None))
-    assert turned(loop)
+    assert completed_round(loop)
 
 
-def test_a_failure_of_its_own_is_told_and_does_not_end_it(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_loop_is_logged_and_does_not_end_it(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> float:
         monkeypatch.undo()
         raise OverflowError("a defect")
 
-    assert turned(loop)
+    assert completed_round(loop)
     with capture_logs() as said:
         monkeypatch.setattr(loop, "_wait", fails)
-        assert turned(loop)
+        assert completed_round(loop)
     assert [one["log_level"] for one in said] == ["error"]
 
 
-def test_a_thread_that_was_refused_is_asked_for_again(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_could_not_start_is_retried(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -60,11 +60,11 @@ def test_a_thread_that_was_refused_is_asked_for_again(loop: Loop, monkeypatch: p
         limited.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError):
             loop.soon(lambda: None)
-    assert turned(loop)
+    assert completed_round(loop)
 
 
 def held(loop: Loop) -> list[weakref.ref[object]]:
-    """2,000 deadlines far away; nine of ten are cancelled."""
+    """Set 2,000 distant deadlines and cancel nine of ten; return the number kept."""
     refs: list[weakref.ref[object]] = []
 
     def begin() -> None:
@@ -76,16 +76,16 @@ def held(loop: Loop) -> list[weakref.ref[object]]:
                 timer.cancel()
 
     loop.soon(begin)
-    assert turned(loop)
+    assert completed_round(loop)
     return refs
 
 
-def test_deadlines_that_were_cancelled_are_not_kept_until_their_time(loop: Loop) -> None:
+def test_cancelled_deadlines_are_purged(loop: Loop) -> None:
     left = sum(one() is not None for one in held(loop))
     assert 200 <= left <= 500
 
 
-def test_what_is_left_happens_in_its_order(loop: Loop) -> None:
+def test_the_remaining_timers_fire_in_order(loop: Loop) -> None:
     rung: list[int] = []
 
     def begin() -> None:
@@ -101,8 +101,8 @@ def test_what_is_left_happens_in_its_order(loop: Loop) -> None:
     assert rung == [*range(2, 1_001, 2), 0]
 
 
-def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
-    """A worker's time may come between the end of attempts and that of their thread."""
+def test_an_ended_lane_starts_nothing(loop: Loop) -> None:
+    """A worker may become due between the end of the attempts and that of the loop's thread."""
     lane = Lane(loop, "lane", 1, HANG_SECONDS)
     done: list[object] = []
     attempts = [
@@ -121,7 +121,7 @@ def test_a_lane_that_has_ended_begins_nothing(loop: Loop) -> None:
     wait_until(lambda: len(done) == 1, "the first")
     loop.soon(lane.end)
     loop.soon(lambda: lane.submit(attempts[1]))
-    assert turned(loop)
+    assert completed_round(loop)
     assert [one.began for one in attempts] == [True, False]
     lane.join(time.monotonic() + HANG_SECONDS)
     assert len(done) == 1

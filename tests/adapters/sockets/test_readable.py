@@ -1,4 +1,4 @@
-"""Waiting for bytes, whatever number a socket has."""
+"""Waiting for bytes, with any descriptor number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chronolet.adapters.sockets.readable import readable
 
 
 @pytest.mark.parametrize("number", [0, 1500])
-def test_silence_bytes_and_an_end(number: int) -> None:
+def test_silence_bytes_and_end_of_file(number: int) -> None:
     ours, theirs = socket.socketpair()
     if number:
         os.dup2(ours.fileno(), number)

@@ -1,4 +1,4 @@
-"""Connections that wait for their server, and are passed on to it."""
+"""Connections that wait for their server and are relayed to it."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ print("grpc" in sys.modules, "google.protobuf" in sys.modules, file=sys.stderr)
 
 
 class Backwards(socketserver.StreamRequestHandler):
-    """Answers with what came, the wrong way round, when the client has said all."""
+    """Sends the request back in reverse order once the client has sent all."""
 
     def handle(self) -> None:
         self.wfile.write(self.rfile.read()[::-1])
 
 
 class Tidy(socketserver.StreamRequestHandler):
-    """Answers when all garbage has been collected."""
+    """Responds after a garbage collection."""
 
     def handle(self) -> None:
-        said = self.rfile.read()
+        request = self.rfile.read()
         gc.collect()
-        self.wfile.write(said)
+        self.wfile.write(request)
 
 
 class Greeting(socketserver.StreamRequestHandler):
-    """Says something at once, and waits until the client has left."""
+    """Sends a greeting immediately, and waits until the client has disconnected."""
 
     left = threading.Semaphore(0)
 
@@ -81,7 +81,7 @@ class Greeting(socketserver.StreamRequestHandler):
 
 
 class Server:
-    """Started in its own time; counts its starts and stops."""
+    """Starts when the test permits; counts its starts and stops."""
 
     def __init__(self, path: Path, handler: type[socketserver.StreamRequestHandler] = Backwards) -> None:
         self.path = path
@@ -122,24 +122,24 @@ def relayed(folder: Path, start: Callable[[], Callable[[], None]]) -> Iterator[t
             yield relay, path
 
 
-def ask(path: str, said: bytes) -> bytes:
+def ask(path: str, request: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(HANG_SECONDS)
         client.connect(path)
-        client.sendall(said)
+        client.sendall(request)
         client.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: client.recv(65536), b""))
 
 
-def is_turned_away(path: str) -> bool:
-    """Whether the connection is closed without an answer, perhaps before anything could be written to it."""
+def is_rejected(path: str) -> bool:
+    """Whether the connection is closed without a response, perhaps before the request could be sent."""
     try:
-        return ask(path, b"anybody?") == b""
+        return ask(path, b"hello?") == b""
     except (BrokenPipeError, ConnectionResetError):
         return True
 
 
-def test_whoever_comes_before_the_server_is_there_is_answered(folder: Path) -> None:
+def test_clients_that_connect_before_the_server_runs_get_responses(folder: Path) -> None:
     server = Server(folder / "behind")
     with relayed(folder, server.start) as (relay, path), ThreadPoolExecutor(MANY) as clients:
         asked = [clients.submit(ask, path, b"%d" % number) for number in range(MANY)]
@@ -149,22 +149,22 @@ def test_whoever_comes_before_the_server_is_there_is_answered(folder: Path) -> N
     assert (server.starts, server.stops) == (1, 1)
 
 
-def test_much_is_passed_on_whole(folder: Path) -> None:
+def test_large_requests_are_relayed_completely(folder: Path) -> None:
     server = Server(folder / "behind")
     server.may_start.set()
-    said = bytes(range(256)) * 40_000
+    request = bytes(range(256)) * 40_000
     with relayed(folder, server.start) as (_, path):
-        assert ask(path, said) == said[::-1]
+        assert ask(path, request) == request[::-1]
 
 
-def test_who_has_said_all_is_answered_though_nothing_refers_to_the_connection(folder: Path) -> None:
+def test_a_connection_survives_garbage_collection(folder: Path) -> None:
     server = Server(folder / "behind", Tidy)
     server.may_start.set()
     with relayed(folder, server.start) as (_, path):
         assert ask(path, b"still there?") == b"still there?"
 
 
-def test_the_server_hears_of_a_client_that_left_without_reading_its_answer(folder: Path) -> None:
+def test_the_server_notices_a_client_that_left_without_reading(folder: Path) -> None:
     server = Server(folder / "behind", Greeting)
     server.may_start.set()
     with relayed(folder, server.start) as (_, path):
@@ -172,11 +172,11 @@ def test_the_server_hears_of_a_client_that_left_without_reading_its_answer(folde
         client.settimeout(HANG_SECONDS)
         client.connect(path)
         assert client.recv(5, socket.MSG_PEEK)
-        client.close()  # what it has not read makes this a reset, not an end
+        client.close()  # unread bytes make this a reset instead of an end of file
         assert Greeting.left.acquire(timeout=HANG_SECONDS)
 
 
-def test_a_relay_that_cannot_listen_is_told_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relay_that_cannot_listen_reports_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(*_: object, **__: object) -> None:
         raise OSError("no room for it")
 
@@ -186,14 +186,14 @@ def test_a_relay_that_cannot_listen_is_told_of(folder: Path, monkeypatch: pytest
     assert str(relay.failed) == "no room for it"
 
 
-def test_nothing_is_started_for_nobody(folder: Path) -> None:
+def test_without_a_client_no_server_is_started(folder: Path) -> None:
     server = Server(folder / "behind")
     with relayed(folder, server.start):
         pass
     assert (server.starts, server.stops) == (0, 0)
 
 
-def test_a_server_that_is_being_started_at_the_end_is_stopped(folder: Path) -> None:
+def test_a_server_that_starts_during_the_stop_is_stopped(folder: Path) -> None:
     server = Server(folder / "behind")
     with relayed(folder, server.start) as (_, path):
         client = socket.socket(socket.AF_UNIX)
@@ -204,18 +204,18 @@ def test_a_server_that_is_being_started_at_the_end_is_stopped(folder: Path) -> N
     assert (server.starts, server.stops) == (1, 1)
 
 
-def test_a_server_that_cannot_be_started_is_told_of(folder: Path) -> None:
+def test_a_server_that_cannot_start_is_reported(folder: Path) -> None:
     def fails() -> Callable[[], None]:
         raise OSError("no room")
 
     with relayed(folder, fails) as (relay, path):
-        assert is_turned_away(path)
+        assert is_rejected(path)
         scratch.wait_until(lambda: relay.failed is not None, "the failure")
         assert str(relay.failed) == "no room"
 
 
 @pytest.mark.parametrize("remains", [False, True])
-def test_a_server_that_cannot_be_reached_is_told_of(folder: Path, remains: bool) -> None:
+def test_an_unreachable_server_is_reported(folder: Path, remains: bool) -> None:
     server = Server(folder / "behind")
     server.may_start.set()
     with relayed(folder, server.start) as (relay, path):
@@ -224,13 +224,13 @@ def test_a_server_that_cannot_be_reached_is_told_of(folder: Path, remains: bool)
         if remains:
             with socket.socket(socket.AF_UNIX) as dead:
                 dead.bind(str(server.path))
-        assert is_turned_away(path)
+        assert is_rejected(path)
         scratch.wait_until(lambda: relay.failed is not None, "the failure")
         assert isinstance(relay.failed, ConnectionRefusedError if remains else FileNotFoundError)
     assert (server.starts, server.stops) == (1, 1)
 
 
-def test_who_comes_while_the_relay_ends_is_no_failure_of_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_during_the_stop_is_no_failure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connecting, stopped, refused = threading.Event(), threading.Event(), threading.Event()
 
     async def refuse(_: str) -> None:
@@ -251,7 +251,7 @@ def test_who_comes_while_the_relay_ends_is_no_failure_of_it(folder: Path, monkey
     assert relay.failed is None
 
 
-def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path) -> None:
+def test_a_socket_without_handlers_is_an_error(folder: Path) -> None:
     timing = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05)
     path = folder / "kubelet.sock"
 
@@ -275,7 +275,7 @@ def test_a_socket_behind_which_nobody_can_answer_is_given_up(folder: Path) -> No
     assert [str(one) for one in failed] == [f"{path}: cannot serve connections: no memory"]
 
 
-def test_the_path_is_seen_only_when_the_socket_listens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_appears_only_once_the_socket_listens(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "kubelet.sock"
     seen_before: list[bool] = []
 
@@ -291,7 +291,7 @@ def test_the_path_is_seen_only_when_the_socket_listens(folder: Path, monkeypatch
     assert seen_before[0] is False
 
 
-def test_a_socket_whose_maker_was_killed_before_it_was_shown_is_removed_by_the_next_start(folder: Path) -> None:
+def test_the_next_start_removes_a_hidden_socket_of_a_killed_process(folder: Path) -> None:
     dead, living = folder / ".new-1", folder / ".new-2"
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(dead))
@@ -304,7 +304,7 @@ def test_a_socket_whose_maker_was_killed_before_it_was_shown_is_removed_by_the_n
 
 
 class Stop(threading.Event):
-    """Tells when somebody waits for it."""
+    """`awaited` is set once a thread waits for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -340,7 +340,7 @@ def test_the_socket_is_removed_at_the_end(folder: Path) -> None:
     assert not path.exists()
 
 
-def test_the_socket_of_somebody_else_is_not_removed_at_the_end(folder: Path) -> None:
+def test_the_socket_of_another_process_is_not_removed_at_the_end(folder: Path) -> None:
     path = folder / "kubelet.sock"
     with socket.socket(socket.AF_UNIX) as other:
         with served(path, check_seconds=HANG_SECONDS):  # it does not check again before the stop
@@ -351,7 +351,7 @@ def test_the_socket_of_somebody_else_is_not_removed_at_the_end(folder: Path) -> 
         assert unix_sockets.identity(path) == theirs
 
 
-def test_neither_socket_loads_grpc_before_somebody_connects(folder: Path) -> None:
+def test_no_socket_loads_grpc_before_the_first_connection(folder: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-c", ALONE, str(folder)], check=True, capture_output=True, text=True, timeout=HANG_SECONDS
     )

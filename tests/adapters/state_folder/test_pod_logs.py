@@ -1,4 +1,4 @@
-"""The folders of pods' logs: what lies there, and that nothing else is touched."""
+"""The folders of pods' logs: their content, and that nothing else is touched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return pods
 
 
-def test_folders_and_links(folder: Path) -> None:
+def test_folders_and_links_are_listed(folder: Path) -> None:
     logs = PodLogFolders(folder)
     (found,) = logs.folders()
     assert found.name == "default_web_u1"
@@ -40,19 +40,19 @@ def test_folders_and_links(folder: Path) -> None:
     ]
 
 
-def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
+def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
     logs = PodLogFolders(tmp_path / "none" / "pods")
     assert (logs.folders(), logs.links()) == ([], [])
     logs.remove_folder("default_web_u1")
     logs.remove_link("x.log")
 
 
-def test_a_folder_goes_with_all_it_holds(folder: Path) -> None:
+def test_a_folder_is_removed_with_its_content(folder: Path) -> None:
     PodLogFolders(folder).remove_folder("default_web_u1")
     assert sorted(one.name for one in folder.iterdir()) == ["a_file", "a_link"]
 
 
-def test_only_links_to_nothing_go(folder: Path) -> None:
+def test_only_dangling_links_are_removed(folder: Path) -> None:
     logs, links = PodLogFolders(folder), folder.parent / "containers"
     for name in ("odd", "web_default_app-k0.log", "web_default_app-k1.log", "a_file.log"):
         logs.remove_link(name)
@@ -62,7 +62,7 @@ def test_only_links_to_nothing_go(folder: Path) -> None:
 APP = ContainerLog(pod="default/web", uid="u1", container="app", id="k7")
 
 
-def test_a_containers_log_is_found_by_its_place(folder: Path) -> None:
+def test_the_log_of_a_container_is_linked_under_its_name(folder: Path) -> None:
     logs, links = PodLogFolders(folder), folder.parent / "containers"
     output = folder.parent / "elsewhere" / "kept"
     for _ in range(2):
@@ -79,7 +79,7 @@ def test_a_containers_log_is_found_by_its_place(folder: Path) -> None:
     assert output.exists()
 
 
-def test_a_name_that_is_too_long_ends_earlier(folder: Path) -> None:
+def test_a_long_name_is_truncated(folder: Path) -> None:
     logs = PodLogFolders(folder)
     long = ContainerLog(pod="default/" + "w" * 150, uid="u", container="a" * 63, id="k" * 64)
     logs.link(long, 0, "/x")
@@ -88,7 +88,7 @@ def test_a_name_that_is_too_long_ends_earlier(folder: Path) -> None:
     assert not any(one.name.startswith("www") for one in logs.links())
 
 
-def test_links_never_take_the_place_of_files_and_lead_nobody_out(folder: Path) -> None:
+def test_links_neither_replace_files_nor_are_followed(folder: Path) -> None:
     logs, links = PodLogFolders(folder), folder.parent / "containers"
     with pytest.raises(PodLogsRefusal, match=r"0\.log: File exists"):
         logs.link(APP, 0, "/x")
@@ -111,7 +111,7 @@ def test_nothing_else_is_touched(folder: Path) -> None:
             logs.remove_link(name)
 
 
-def test_what_cannot_be_read_or_removed_is_named(folder: Path) -> None:
+def test_unreadable_or_unremovable_entries_are_named(folder: Path) -> None:
     logs = PodLogFolders(folder / "a_file")
     with pytest.raises(PodLogsRefusal, match="a_file: Not a directory"):
         logs.folders()

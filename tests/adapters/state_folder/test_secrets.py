@@ -1,4 +1,4 @@
-"""Secrets in a state folder: whole or not there, for the owner's eyes only, under names that tell nothing."""
+"""Secrets in a state folder: complete or absent, readable by the owner only, under names that reveal nothing."""
 
 import hashlib
 import os
@@ -32,9 +32,9 @@ def age(path: Path, seconds: float) -> None:
     os.utime(path, (past, past))
 
 
-def test_what_is_kept_is_read_and_found_again(files: SecretFiles, tmp_path: Path) -> None:
+def test_a_kept_secret_is_read_and_listed(files: SecretFiles, tmp_path: Path) -> None:
     digest = files.keep(SECRET, "apply")
-    assert files.keep(SECRET, "apply") == digest, "the same again is the same file"
+    assert files.keep(SECRET, "apply") == digest, "equal content is the same file"
     again = SecretFiles(tmp_path, "n")
     again.prepare()
     assert again.read(digest) == SECRET
@@ -45,7 +45,7 @@ def test_what_is_kept_is_read_and_found_again(files: SecretFiles, tmp_path: Path
     assert [one.digest for one in files.all()] == [other, digest], "the oldest first"
 
 
-def test_nobody_else_may_look(files: SecretFiles, tmp_path: Path) -> None:
+def test_only_the_owner_may_read(files: SecretFiles, tmp_path: Path) -> None:
     digest = files.keep(SECRET, "apply")
     for path, mode in (
         (folder(tmp_path), 0o700),
@@ -55,7 +55,7 @@ def test_nobody_else_may_look(files: SecretFiles, tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_a_digest_is_no_hash_that_others_can_make(files: SecretFiles, tmp_path: Path) -> None:
+def test_a_digest_cannot_be_computed_by_others(files: SecretFiles, tmp_path: Path) -> None:
     digest = files.keep(SECRET, "apply")
     content = (folder(tmp_path) / digest).read_bytes()
     assert digest != hashlib.sha256(content).hexdigest()[:32]
@@ -65,7 +65,7 @@ def test_a_digest_is_no_hash_that_others_can_make(files: SecretFiles, tmp_path: 
     assert files.seal(b"a") != other.seal(b"a")
 
 
-def test_without_the_agents_folder_nothing_is_written(tmp_path: Path) -> None:
+def test_without_the_state_folder_nothing_is_written(tmp_path: Path) -> None:
     stranger = SecretFiles(tmp_path, "n")
     with pytest.raises(SecretRefusal, match=r"No such file.*on the machine of node n"):
         stranger.keep(SECRET, "apply")
@@ -78,11 +78,11 @@ def test_the_folder_of_another_node_is_left_alone(files: SecretFiles, tmp_path: 
     with pytest.raises(SecretRefusal, match="belongs to node n, expected m"):
         other.keep(SECRET, "apply")
     other.prepare()
-    assert other.all() == [], "what another node kept here is none of its own"
+    assert other.all() == [], "secrets of another node are not listed"
     assert other.read(digest) == SECRET
 
 
-def test_what_cannot_be_read_is_not_there(files: SecretFiles, tmp_path: Path) -> None:
+def test_an_unreadable_secret_counts_as_absent(files: SecretFiles, tmp_path: Path) -> None:
     digest = files.keep(SECRET, "apply")
     assert files.read("0" * 32) is None
     assert files.read("../key") is None
@@ -91,7 +91,7 @@ def test_what_cannot_be_read_is_not_there(files: SecretFiles, tmp_path: Path) ->
     assert files.all() == []
 
 
-def test_only_what_is_old_and_used_by_nobody_is_unused(files: SecretFiles, tmp_path: Path) -> None:
+def test_only_old_and_unreferenced_secrets_are_unused(files: SecretFiles, tmp_path: Path) -> None:
     used, young, old, future = (files.keep(SECRET, source) for source in ("a", "b", "c", "d"))
     left = folder(tmp_path) / f".{old}-x_y1"
     left.write_bytes(b"half")
@@ -107,7 +107,7 @@ def test_only_what_is_old_and_used_by_nobody_is_unused(files: SecretFiles, tmp_p
     assert (folder(tmp_path) / "key").exists()
 
 
-def test_no_folder_holds_nothing(tmp_path: Path) -> None:
+def test_without_a_folder_there_are_no_secrets(tmp_path: Path) -> None:
     nothing = SecretFiles(tmp_path, "n")
     assert (nothing.all(), nothing.unused(()), nothing.read("0" * 32)) == ([], [], None)
     with pytest.raises(SecretRefusal, match="cannot be removed"):

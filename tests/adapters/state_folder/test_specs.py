@@ -1,4 +1,4 @@
-"""Specs on the disk: whole or not there, for their owner only, and nothing that lies there can do harm."""
+"""Specs on the disk: complete or absent, readable by the owner only, and safe against foreign files."""
 
 import stat
 from pathlib import Path
@@ -33,7 +33,7 @@ SPEC = KeptSpec(
 )
 
 
-def test_what_is_kept_is_there_until_the_pods_folder_goes(tmp_path: Path) -> None:
+def test_a_spec_is_kept_until_the_folder_of_its_pod_is_removed(tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
     assert specs.all() == ([], [], {})
     specs.keep(SPEC)
@@ -47,7 +47,7 @@ def test_what_is_kept_is_there_until_the_pods_folder_goes(tmp_path: Path) -> Non
     assert [one.uid for one in specs.all().specs] == ["u2"]
 
 
-def test_it_is_written_when_it_changes_and_only_then(tmp_path: Path) -> None:
+def test_a_spec_is_written_only_when_it_changes(tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
     specs.keep(SPEC)
     path = tmp_path / "pods" / "u1" / "pod.json"
@@ -59,7 +59,7 @@ def test_it_is_written_when_it_changes_and_only_then(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"node": "n"}', b'{"uid": 7}'], ids=range(6))
-def test_what_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
+def test_an_unreadable_spec_is_named(content: bytes, tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
     specs.keep(SPEC)
     bad = tmp_path / "pods" / "bad" / "pod.json"
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_named(content: bytes, tmp_path: Path) -> None:
     assert line.startswith(f"{bad}: ")
 
 
-def test_a_folder_or_a_file_of_another_pod_in_its_place_is_named(tmp_path: Path) -> None:
+def test_a_folder_or_the_file_of_another_pod_is_named(tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
     specs.keep(SPEC)
     moved = tmp_path / "pods" / "moved"
@@ -87,7 +87,7 @@ def test_a_folder_or_a_file_of_another_pod_in_its_place_is_named(tmp_path: Path)
 ENDING = Ending(reason="Deleted", grace_period_seconds=30, deadline=1_700_000_030_000)
 
 
-def test_an_end_that_has_begun_is_kept_beside_its_spec(tmp_path: Path) -> None:
+def test_the_begun_end_of_a_pod_is_kept_next_to_its_spec(tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
     specs.keep(SPEC)
     specs.keep(replace(SPEC, uid="u2"))
@@ -99,7 +99,7 @@ def test_an_end_that_has_begun_is_kept_beside_its_spec(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "pods" / "u1" / "end.json").stat().st_mode) == 0o600
 
 
-def test_the_end_of_a_pod_of_which_nothing_ran_needs_no_word(tmp_path: Path) -> None:
+def test_the_end_of_a_pod_that_never_ran_is_not_kept(tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
     specs.end("u1", ENDING)
     assert specs.all() == ([], [], {})
@@ -108,7 +108,7 @@ def test_the_end_of_a_pod_of_which_nothing_ran_needs_no_word(tmp_path: Path) -> 
         specs.end("..", ENDING)
 
 
-def test_an_end_that_cannot_be_read_is_named_and_its_pod_lives(tmp_path: Path) -> None:
+def test_an_unreadable_end_is_named_and_does_not_end_the_pod(tmp_path: Path) -> None:
     specs = SpecFiles(tmp_path)
     specs.keep(SPEC)
     (tmp_path / "pods" / "u1" / "end.json").write_bytes(b"{")
@@ -117,19 +117,19 @@ def test_an_end_that_cannot_be_read_is_named_and_its_pod_lives(tmp_path: Path) -
     assert line.startswith(f"{tmp_path / 'pods' / 'u1' / 'end.json'}: ")
 
 
-def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported(tmp_path: Path) -> None:
     (tmp_path / "pods").write_text("no folder")
     with pytest.raises(SpecRefusal, match="cannot be written"):
         SpecFiles(tmp_path).keep(SPEC)
 
 
 @pytest.mark.parametrize("uid", ["..", "a/b", "", "."])
-def test_a_uid_is_one_part_of_a_path(uid: str, tmp_path: Path) -> None:
+def test_a_uid_must_be_a_single_path_component(uid: str, tmp_path: Path) -> None:
     with pytest.raises(SpecRefusal, match="is not a valid folder name"):
         SpecFiles(tmp_path).keep(replace(SPEC, uid=uid))
 
 
-def test_a_half_written_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partially_written_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     specs = SpecFiles(tmp_path)
     specs.keep(SPEC)
     monkeypatch.setattr("os.fsync", _full)
@@ -145,7 +145,7 @@ def _full(_handle: int) -> None:
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pods())
-def test_any_pod_comes_back_as_it_was(tmp_path: Path, pod: Pod) -> None:
+def test_any_pod_is_read_as_it_was_kept(tmp_path: Path, pod: Pod) -> None:
     spec = replace(SPEC, uid="any", pod=pod.key, manifest=pod, digest=podspec.digest(pod))
     SpecFiles(tmp_path).keep(spec)
     (kept,), unreadable, _ = SpecFiles(tmp_path).all()

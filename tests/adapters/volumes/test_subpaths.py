@@ -1,4 +1,4 @@
-"""What may be mounted as a part of a volume: folders and plain files of the pod, anything of the host."""
+"""Parts of volumes that may be mounted: folders and plain files of the pod, anything of the host."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def special(folder: Path, kind: str) -> None:
         case "FIFO":
             os.mkfifo(folder / "it")
         case "socket":
-            # From within, for a socket's path has at most 107 characters.
+            # From inside the folder, since a socket's path has at most 107 characters.
             with contextlib.chdir(folder), socket.socket(socket.AF_UNIX) as listening:
                 listening.bind("it")
         case _:
@@ -40,7 +40,7 @@ def part(source: str | Path, index: int = 0) -> SubPath:
 
 
 @pytest.mark.parametrize("kind", ["FIFO", "socket", "character device"])
-def test_a_special_file_in_a_volume_of_the_pod_is_refused_and_one_of_the_host_is_not(
+def test_special_files_are_refused_in_volumes_of_the_pod_and_allowed_in_those_of_the_host(
     volumes: HostVolumes, tmp_path: Path, kind: str
 ) -> None:
     own = volumes.prepare(PodVolumes(uid=UID, volumes=(Volume(name="v", empty_dir=EmptyDir()),)))["v"]
