@@ -200,9 +200,9 @@ class Container:
         self.folder = Path(self.kernel.mounts()[-1].point, "kubepods", name)
 
     def hold(self, values: Values = HELD, container_id: str = ID) -> None:
-        ContainerGroups(self.proc, self.kernel).hold(77, container_id, values)
+        ContainerGroups(self.proc, self.kernel, manager=PATIENT).hold(77, container_id, values)
 
-    def says(self, file: str) -> str:
+    def content(self, file: str) -> str:
         return (self.folder / file).read_text()
 
 
@@ -210,7 +210,7 @@ def test_only_given_values_are_written(tmp_path: Path, systemd: Systemd) -> None
     one = Container(tmp_path, 2)
     (one.folder / "cpu.max").write_text("50000 100000")
     one.hold()
-    found = [one.says(name) for name in ("memory.low", "memory.high", "memory.min", "hugetlb.2MB.max", "cpu.max")]
+    found = [one.content(name) for name in ("memory.low", "memory.high", "memory.min", "hugetlb.2MB.max", "cpu.max")]
     assert found == [str(MIB), str(2 * MIB), "0", "0", "50000 100000"]
     writes = one.kernel.writes
     one.hold()
@@ -224,21 +224,21 @@ def test_values_of_a_scope_are_also_sent_to_systemd(tmp_path: Path, systemd: Sys
     assert systemd.calls == [
         f"SetUnitProperties sba(sv) docker-{ID}.scope true 2 MemoryLow t {MIB} MemoryHigh t {2 * MIB}"
     ]
-    assert one.says("memory.high") == str(2 * MIB)
+    assert one.content("memory.high") == str(2 * MIB)
 
 
 def test_on_v1_only_huge_pages_are_written(tmp_path: Path) -> None:
     one = Container(tmp_path, 1)
     writes = one.kernel.writes
     one.hold()
-    assert (one.says("hugetlb.2MB.limit_in_bytes"), one.kernel.writes) == ("0", writes + 1)
+    assert (one.content("hugetlb.2MB.limit_in_bytes"), one.kernel.writes) == ("0", writes + 1)
 
 
 def test_an_ended_container_is_ignored(tmp_path: Path) -> None:
     one = Container(tmp_path, 2)
     writes = one.kernel.writes
     one.hold(container_id="another")
-    ContainerGroups(one.proc, one.kernel).hold(78, ID, HELD)
+    ContainerGroups(one.proc, one.kernel, manager=PATIENT).hold(78, ID, HELD)
     one.kernel.refuse = lambda _: 2
     one.hold()
     assert one.kernel.writes == writes

@@ -64,7 +64,7 @@ def test_the_location_of_a_redirect() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wire", "said"),
+    ("wire", "message"),
     [
         (b"SSH-2.0-OpenSSH_9.2\r\n", 'malformed HTTP response "SSH-2.0-OpenSSH_9.2'),
         (b"\x00\x01", "malformed HTTP response"),
@@ -84,13 +84,13 @@ def test_the_location_of_a_redirect() -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nxyz", "malformed chunked encoding"),
     ],
 )
-def test_malformed_responses_are_rejected_before_their_end(wire: bytes, said: str) -> None:
-    with pytest.raises(Malformed, match=said.replace("\\", "\\\\")):
+def test_malformed_responses_are_rejected_before_their_end(wire: bytes, message: str) -> None:
+    with pytest.raises(Malformed, match=message.replace("\\", "\\\\")):
         read([wire], ends=False)
 
 
 @pytest.mark.parametrize(
-    ("wire", "said"),
+    ("wire", "message"),
     [
         (b"", "EOF"),
         (b"HTTP/1.1 2", "unexpected EOF"),
@@ -98,8 +98,8 @@ def test_malformed_responses_are_rejected_before_their_end(wire: bytes, said: st
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel", "unexpected EOF"),
     ],
 )
-def test_an_early_end_is_malformed(wire: bytes, said: str) -> None:
-    with pytest.raises(Malformed, match=f"^{said}$"):
+def test_an_early_end_is_malformed(wire: bytes, message: str) -> None:
+    with pytest.raises(Malformed, match=f"^{message}$"):
         read([wire])
 
 

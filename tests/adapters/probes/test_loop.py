@@ -46,10 +46,10 @@ def test_an_error_of_the_loop_is_logged_and_does_not_end_it(loop: Loop, monkeypa
         raise OverflowError("a defect")
 
     assert completed_round(loop)
-    with capture_logs() as said:
+    with capture_logs() as logged:
         monkeypatch.setattr(loop, "_wait", fails)
         assert completed_round(loop)
-    assert [one["log_level"] for one in said] == ["error"]
+    assert [one["log_level"] for one in logged] == ["error"]
 
 
 def test_a_thread_that_could_not_start_is_retried(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
