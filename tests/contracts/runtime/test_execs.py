@@ -10,10 +10,8 @@ from collections.abc import Sequence
 import pytest
 
 from chronolet.ports.runtime.runtime import ExecState, Refusal
-from tests.contracts.test_runtime import ABSENT, COMPUTES, EXIT_3, LASTS, OBEDIENT, SAYS, Harness, harness
+from tests.contracts.runtime.harness import ABSENT, COMPUTES, EXIT_3, LASTS, OBEDIENT, SAYS, Harness
 from tests.support.scratch import HANG_SECONDS, wait_until
-
-__all__ = ["harness"]
 
 
 def running(harness: Harness) -> str:
