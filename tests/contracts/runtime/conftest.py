@@ -23,7 +23,7 @@ def harness(request: pytest.FixtureRequest) -> Iterator[Harness]:
         yield Harness(fake, fake.go_down, fake.come_up, fake.freeze)
         return
     engine: PrivateDocker = request.getfixturevalue("docker_engine")
-    # An engine that gets no processor for a while is waited for.
+    # The time-outs allow for an engine that is starved of CPU.
     runtime = DockerRuntime(engine.host, timeout_seconds=HANG_SECONDS, list_seconds=HANG_SECONDS)
     with closing(engine.api()) as api:
         yield Harness(runtime, engine.kill9, engine.start, api.pause)

@@ -21,11 +21,11 @@ from tests.support.docker.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 SHELL = "/bin/sh"
-OBEDIENT = (SHELL, "-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
-DEAF = (SHELL, "-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+STOPS_ON_TERM = (SHELL, "-c", 'trap "exit 4" TERM; echo ready; while :; do sleep 1 & wait $!; done')
+IGNORES_TERM = (SHELL, "-c", 'trap "" TERM; echo ready; while :; do sleep 1 & wait $!; done')
 EXIT_3 = (SHELL, "-c", "echo out; echo err >&2; exit 3")
 MISSING = ("/no/such/file",)
-SAYS = (SHELL, "-c", "echo out; echo err >&2; exit 5")
+EXIT_5 = (SHELL, "-c", "echo out; echo err >&2; exit 5")
 LASTS = (SHELL, "-c", "sleep 3600 & wait")
 COMPUTES = (SHELL, "-c", "while :; do :; done")
 ABSENT = ("/no/such/command",)
@@ -33,11 +33,11 @@ CAT = ("cat",)
 WIDE = (SHELL, "-c", "until stty size 2>/dev/null | grep 31; do :; done")
 
 PROGRAMS = {
-    SAYS: Program(exits=5, stdout=b"out\n", stderr=b"err\n"),
+    EXIT_5: Program(exits=5, stdout=b"out\n", stderr=b"err\n"),
     ABSENT: Program(missing='exec: "/no/such/command": stat /no/such/command: no such file or directory'),
     COMPUTES: Program(computes=True),
-    OBEDIENT: Program(on_term=4, stdout=b"ready\n"),
-    DEAF: Program(on_term=None, stdout=b"ready\n"),
+    STOPS_ON_TERM: Program(on_term=4, stdout=b"ready\n"),
+    IGNORES_TERM: Program(on_term=None, stdout=b"ready\n"),
     EXIT_3: Program(exits=3, stdout=b"out\n", stderr=b"err\n"),
     WIDE: Program(exits=0, stdout=b"31 97\r\n"),
     MISSING: Program(missing='exec: "/no/such/file": no such file or directory'),
@@ -80,15 +80,15 @@ class Harness:
         return created
 
     def ready(self, container: str) -> None:
-        """A shell that has said something has set its traps before."""
-        wait_until(lambda: self.output(container)["stdout"] == b"ready\n", "the program's first words")
+        """Wait for the output, before which the shell has set its traps."""
+        wait_until(lambda: self.output(container)["stdout"] == b"ready\n", "the output of the program")
 
     def output(self, container: str) -> dict[str, bytes]:
         pieces = self.runtime.logs(container, follow=False, tail=None, since=None, timestamps=False)
-        said = {"stdout": b"", "stderr": b""}
+        output = {"stdout": b"", "stderr": b""}
         for stream, piece in pieces:
-            said[stream] += piece
-        return said
+            output[stream] += piece
+        return output
 
     def detail(self, container: str) -> ContainerState:
         found = self.runtime.inspect(container)
@@ -102,7 +102,7 @@ class Harness:
 
 @dataclass
 class Follower:
-    """Notices read by a thread of their own."""
+    """Reads notices on its own thread."""
 
     notices: list[Notice] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
@@ -130,7 +130,7 @@ def following(harness: Harness, labels: dict[str, str], since: int | None = None
     yield follower
     follower.streams[0].close()
     thread.join(HANG_SECONDS)
-    assert not thread.is_alive(), "a closed stream goes on"
+    assert not thread.is_alive(), "a closed stream continues"
 
 
 def new_name() -> str:

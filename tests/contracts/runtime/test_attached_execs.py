@@ -9,25 +9,25 @@ from chronolet.ports.runtime.runtime import (
     Refusal,
     Runtime,
 )
-from tests.contracts.runtime.harness import CAT, EXIT_3, OBEDIENT, WIDE, Harness
+from tests.contracts.runtime.harness import CAT, EXIT_3, STOPS_ON_TERM, WIDE, Harness
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 
-def test_a_command_runs_in_a_container_and_says_how_it_ended(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), OBEDIENT)
+def test_a_command_has_output_and_exit_code(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), STOPS_ON_TERM)
     prepared = harness.runtime.create_exec(container, EXIT_3)
     assert harness.runtime.inspect_exec(prepared) == ExecState(running=False)
     attached = harness.runtime.attach_exec(prepared)
     assert sorted(attached.output()) == [("stderr", b"err\n"), ("stdout", b"out\n")]
     attached.close()
-    wait_until(lambda: harness.runtime.inspect_exec(prepared) == ExecState(running=False, exit_code=3), "its end")
+    wait_until(lambda: harness.runtime.inspect_exec(prepared) == ExecState(running=False, exit_code=3), "the exit code")
     with pytest.raises(Refusal) as again:
         harness.runtime.attach_exec(prepared)
     assert again.value.kind == "conflict"
 
 
-def test_a_command_reads_what_it_is_sent_until_the_end_of_it(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), OBEDIENT)
+def test_a_command_reads_its_input_to_the_end(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), STOPS_ON_TERM)
     prepared = harness.runtime.create_exec(container, CAT, stdin=True)
     attached = harness.runtime.attach_exec(prepared)
     output = attached.output()
@@ -36,11 +36,11 @@ def test_a_command_reads_what_it_is_sent_until_the_end_of_it(harness: Harness) -
     assert harness.runtime.inspect_exec(prepared) == ExecState(running=True)
     attached.end_input()
     assert list(output) == []
-    wait_until(lambda: harness.runtime.inspect_exec(prepared) == ExecState(running=False, exit_code=0), "its end")
+    wait_until(lambda: harness.runtime.inspect_exec(prepared) == ExecState(running=False, exit_code=0), "the exit code")
 
 
 def resized(runtime: Runtime, prepared: str) -> bool:
-    """False while the engine has not yet begun with it."""
+    """Resize the terminal; False if the engine has not started the command yet."""
     try:
         runtime.resize_exec(prepared, 31, 97)
     except Refusal as refusal:
@@ -50,16 +50,16 @@ def resized(runtime: Runtime, prepared: str) -> bool:
     return True
 
 
-def test_a_command_with_a_terminal_is_told_its_size(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), OBEDIENT)
+def test_a_terminal_can_be_resized(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), STOPS_ON_TERM)
     prepared = harness.runtime.create_exec(container, WIDE, tty=True, stdin=True)
     attached = harness.runtime.attach_exec(prepared, tty=True)
-    wait_until(lambda: resized(harness.runtime, prepared), "a command that is there to be told")
+    wait_until(lambda: resized(harness.runtime, prepared), "the start of the command")
     assert b"".join(piece for _, piece in attached.output()) == b"31 97\r\n"
 
 
-def test_who_lets_go_of_a_command_reads_no_more(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), OBEDIENT)
+def test_closing_the_attachment_ends_the_reading(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), STOPS_ON_TERM)
     attached = harness.runtime.attach_exec(harness.runtime.create_exec(container, CAT, stdin=True))
     reader = threading.Thread(target=lambda: list(attached.output()), daemon=True)
     reader.start()
@@ -68,8 +68,8 @@ def test_who_lets_go_of_a_command_reads_no_more(harness: Harness) -> None:
     assert not reader.is_alive()
 
 
-def test_commands_run_in_running_containers_only(harness: Harness) -> None:
-    container = harness.container(harness.sandbox(), OBEDIENT)
+def test_commands_run_only_in_running_containers(harness: Harness) -> None:
+    container = harness.container(harness.sandbox(), STOPS_ON_TERM)
     with pytest.raises(Refusal) as unstarted:
         harness.runtime.create_exec(container, CAT)
     assert unstarted.value.kind == "conflict"

@@ -10,14 +10,14 @@ from chronolet.ports.runtime.runtime import (
     Runtime,
     SandboxSpec,
 )
-from tests.contracts.runtime.harness import DEAF, EXIT_3, MISSING, NODE, OBEDIENT, Harness, new_name
+from tests.contracts.runtime.harness import EXIT_3, IGNORES_TERM, MISSING, NODE, STOPS_ON_TERM, Harness, new_name
 from tests.support.docker.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS
 
 
-def test_a_container_goes_from_created_over_running_to_exited(harness: Harness) -> None:
+def test_a_container_is_created_runs_and_exits(harness: Harness) -> None:
     sandbox = harness.sandbox()
-    container = harness.container(sandbox, OBEDIENT)
+    container = harness.container(sandbox, STOPS_ON_TERM)
     created = harness.detail(container)
     assert (created.state, created.started_at, created.finished_at) == ("created", 0, 0)
     harness.runtime.start(container)
@@ -38,11 +38,11 @@ def test_a_running_sandbox_has_an_address(harness: Harness) -> None:
     assert harness.detail(harness.sandbox()).ip.count(".") == 3
 
 
-def test_a_name_is_given_once_and_finds_its_container(harness: Harness) -> None:
+def test_names_are_unique_and_identify_containers(harness: Harness) -> None:
     sandbox = harness.sandbox()
-    first = harness.container(sandbox, OBEDIENT, name="contract-twice")
+    first = harness.container(sandbox, STOPS_ON_TERM, name="contract-twice")
     with pytest.raises(Refusal, match="contract-twice") as refusal:
-        harness.container(sandbox, OBEDIENT, name="contract-twice")
+        harness.container(sandbox, STOPS_ON_TERM, name="contract-twice")
     assert refusal.value.kind == "conflict"
     assert harness.detail("contract-twice").id == first
 
@@ -55,20 +55,20 @@ def test_a_missing_image_is_not_found(harness: Harness) -> None:
     assert harness.runtime.image("chronolet/absent:1") is None
 
 
-def test_an_image_that_is_there_has_an_id(harness: Harness) -> None:
+def test_a_present_image_has_an_id(harness: Harness) -> None:
     found = harness.runtime.image(BUSYBOX.reference)
     assert found is not None
     assert found.id.startswith("sha256:")
     assert found.size_bytes > 0
 
 
-def test_a_pull_that_fails_is_refused(harness: Harness) -> None:
+def test_a_failed_pull_is_a_refusal(harness: Harness) -> None:
     with pytest.raises(Refusal) as refusal:
         harness.runtime.pull("127.0.0.1:1/absent:1", lambda _: None)
     assert "\n" not in str(refusal.value)
 
 
-def test_a_missing_command_fails_the_start_and_leaves_it_created(harness: Harness) -> None:
+def test_a_missing_command_fails_the_start_and_leaves_the_container_created(harness: Harness) -> None:
     container = harness.container(harness.sandbox(), MISSING)
     with pytest.raises(Refusal, match="no such file or directory") as refusal:
         harness.runtime.start(container)
@@ -79,12 +79,12 @@ def test_a_missing_command_fails_the_start_and_leaves_it_created(harness: Harnes
 
 
 def test_a_container_cannot_join_a_sandbox_that_does_not_run(harness: Harness) -> None:
-    container = harness.container(harness.sandbox(start=False), OBEDIENT)
+    container = harness.container(harness.sandbox(start=False), STOPS_ON_TERM)
     with pytest.raises(Refusal, match="non running container"):
         harness.runtime.start(container)
 
 
-def test_a_host_port_is_given_once(harness: Harness) -> None:
+def test_a_host_port_can_be_bound_once(harness: Harness) -> None:
     harness.sandbox(PortMapping(host_port=8085, container_port=80))
     second = harness.sandbox(PortMapping(host_port=8085, container_port=80), start=False)
     with pytest.raises(Refusal, match="port is already allocated") as refusal:
@@ -92,15 +92,15 @@ def test_a_host_port_is_given_once(harness: Harness) -> None:
     assert refusal.value.kind == "failed"
 
 
-def test_a_start_of_what_runs_changes_nothing(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), OBEDIENT)
+def test_starting_a_running_container_changes_nothing(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), STOPS_ON_TERM)
     before = harness.detail(container)
     harness.runtime.start(container)
     assert harness.detail(container) == before
 
 
-def test_a_deaf_container_is_waited_for_in_vain_until_it_is_killed(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), DEAF)
+def test_a_container_that_ignores_term_runs_until_killed(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), IGNORES_TERM)
     harness.ready(container)
     harness.runtime.kill(container, "TERM")
     assert not harness.runtime.wait(container, 0.3)
@@ -109,14 +109,14 @@ def test_a_deaf_container_is_waited_for_in_vain_until_it_is_killed(harness: Harn
     assert harness.detail(container).exit_code == 137
 
 
-def test_kill_sends_the_signal_it_is_told(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), OBEDIENT)
+def test_kill_sends_the_given_signal(harness: Harness) -> None:
+    container = harness.run(harness.sandbox(), STOPS_ON_TERM)
     harness.ready(container)
     harness.runtime.kill(container, "TERM")
     assert harness.dead(container).exit_code == 4
 
 
-def test_the_dead_and_the_absent_can_be_waited_for_killed_and_removed(harness: Harness) -> None:
+def test_wait_kill_and_remove_accept_dead_and_absent_containers(harness: Harness) -> None:
     container = harness.run(harness.sandbox(), EXIT_3)
     assert harness.dead(container).exit_code == 3
     for name in (container, "0" * 64):
@@ -127,14 +127,18 @@ def test_the_dead_and_the_absent_can_be_waited_for_killed_and_removed(harness: H
 
 
 def test_a_running_container_can_be_removed(harness: Harness) -> None:
-    container = harness.run(harness.sandbox(), DEAF)
+    container = harness.run(harness.sandbox(), IGNORES_TERM)
     harness.runtime.remove(container)
     assert harness.runtime.inspect(container) is None
 
 
-def test_only_the_dead_are_removed_where_the_dead_are_meant(harness: Harness) -> None:
+def test_remove_dead_refuses_running_containers(harness: Harness) -> None:
     sandbox = harness.sandbox()
-    running, dead, fresh = harness.run(sandbox, DEAF), harness.run(sandbox, EXIT_3), harness.container(sandbox, DEAF)
+    running, dead, fresh = (
+        harness.run(sandbox, IGNORES_TERM),
+        harness.run(sandbox, EXIT_3),
+        harness.container(sandbox, IGNORES_TERM),
+    )
     harness.dead(dead)
     with pytest.raises(Refusal) as caught:
         harness.runtime.remove_dead(running)
@@ -145,8 +149,8 @@ def test_only_the_dead_are_removed_where_the_dead_are_meant(harness: Harness) ->
         assert harness.runtime.inspect(container) is None
 
 
-def test_what_is_frozen_runs_though_no_listing_says_so_and_is_not_removed(harness: Harness) -> None:
-    frozen = harness.run(harness.sandbox(), DEAF)
+def test_a_frozen_container_is_not_listed_as_running_and_not_removed_as_dead(harness: Harness) -> None:
+    frozen = harness.run(harness.sandbox(), IGNORES_TERM)
     harness.freeze(frozen)
     assert next(one.state for one in harness.runtime.list(NODE) if one.id == frozen) == "unknown"
     found = harness.detail(frozen)
@@ -157,21 +161,21 @@ def test_what_is_frozen_runs_though_no_listing_says_so_and_is_not_removed(harnes
     assert harness.detail(frozen).pid == found.pid
 
 
-def test_a_container_tells_whose_network_it_is_in(harness: Harness) -> None:
+def test_a_container_names_the_sandbox_whose_network_it_shares(harness: Harness) -> None:
     sandbox = harness.sandbox()
-    container = harness.container(sandbox, DEAF)
+    container = harness.container(sandbox, IGNORES_TERM)
     listed = {one.id: one.sandbox_id for one in harness.runtime.list(NODE)}
     assert listed == {sandbox: "", container: sandbox}
     assert harness.detail(container).sandbox_id == sandbox
 
 
 def refusals_of_removers(runtime: Runtime, container: str, count: int) -> list[Refusal]:
-    """What so many at once are told who all remove the same container."""
-    at_once = threading.Barrier(count)
+    """Remove a container from `count` threads at the same time; return the refusals."""
+    together = threading.Barrier(count)
     refusals: list[Refusal] = []
 
     def remove() -> None:
-        at_once.wait(HANG_SECONDS)
+        together.wait(HANG_SECONDS)
         try:
             runtime.remove(container)
         except Refusal as refusal:
@@ -185,28 +189,28 @@ def refusals_of_removers(runtime: Runtime, container: str, count: int) -> list[R
     return refusals
 
 
-def test_who_removes_what_is_being_removed_sees_its_end(harness: Harness) -> None:
+def test_concurrent_removals_all_succeed(harness: Harness) -> None:
     sandbox = harness.sandbox()
     for _ in range(3):
-        container = harness.run(sandbox, DEAF)
+        container = harness.run(sandbox, IGNORES_TERM)
         assert refusals_of_removers(harness.runtime, container, 4) == []
         assert harness.runtime.inspect(container) is None
 
 
-def test_a_listing_shows_which_sandbox_is_on_the_machines_network(harness: Harness) -> None:
+def test_a_listing_shows_which_sandbox_uses_the_host_network(harness: Harness) -> None:
     spec = SandboxSpec(name=new_name(), labels=NODE, image=PAUSE.reference, hostname="", host_network=True)
     on_host, own = harness.runtime.create_sandbox(spec), harness.sandbox(start=False)
-    joining = harness.container(own, OBEDIENT)
+    joining = harness.container(own, STOPS_ON_TERM)
     listed = {one.id: one.host_network for one in harness.runtime.list(NODE)}
     assert [listed[one] for one in (on_host, own, joining)] == [True, False, False]
     assert harness.detail(on_host).host_network
 
 
-def test_a_listing_has_the_dead_too_but_only_those_with_the_labels(harness: Harness) -> None:
+def test_a_listing_includes_dead_containers_and_is_filtered_by_labels(harness: Harness) -> None:
     sandbox = harness.sandbox()
     dead = harness.run(sandbox, EXIT_3)
     harness.dead(dead)
-    fresh = harness.container(sandbox, OBEDIENT)
+    fresh = harness.container(sandbox, STOPS_ON_TERM)
     everything = {one.id: one for one in harness.runtime.list(NODE)}
     assert {key: one.state for key, one in everything.items()} == {
         sandbox: "running",

@@ -1,4 +1,4 @@
-"""The store's contract: commands in mailboxes."""
+"""The contract of the store: commands in mailboxes."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def mailed(store: Store, shard: Shard = SHARD, after: Position = START) -> list[
     return [mail.request for mail in store.wait(store.last(), {shard: after}, 20_000, 0).mail.get(shard, ())]
 
 
-def test_a_request_is_taken_once_even_when_consumed(begun: Store) -> None:
+def test_a_request_is_accepted_once_even_after_it_was_consumed(begun: Store) -> None:
     token = take(begun)
     assert begun.send(SHARD, "t@1", "e", "r1", b"") == "sent"
     assert begun.send(SHARD, "t@1", "e", "r1", b"") == "duplicate"
@@ -55,7 +55,7 @@ def test_a_step_trims_the_mailbox_to_its_cursor(begun: Store) -> None:
     assert mailed(begun) == ["r2", "r3", "r4"]
 
 
-def test_a_full_mailbox_is_busy_and_the_consumed_entry_does_not_count(begun: Store) -> None:
+def test_a_full_mailbox_is_busy_and_consumed_entries_do_not_count(begun: Store) -> None:
     token = take(begun)
     for number in range(10_000):
         assert begun.send(SHARD, "t@1", "e", f"r{number}", b"") == "sent"

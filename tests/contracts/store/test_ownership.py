@@ -1,4 +1,4 @@
-"""The store's contract: the beginning of a log, leases and ownership of shards."""
+"""The contract of the store: the beginning of a log, leases and ownership of shards."""
 
 import threading
 
@@ -35,7 +35,7 @@ def test_the_log_begins_once(another: Another) -> None:
     assert second.last() == entries[0].position
 
 
-def test_two_begin_at_once_and_one_wins(another: Another) -> None:
+def test_of_concurrent_beginnings_one_wins(another: Another) -> None:
     stores = [another() for _ in range(4)]
     runs = []
     threads = [
@@ -55,12 +55,12 @@ def test_two_begin_at_once_and_one_wins(another: Another) -> None:
 # -- leases and ownership --------------------------------------------------------------------------------------------
 
 
-def test_a_shard_never_owned(begun: Store) -> None:
+def test_a_shard_that_was_never_owned(begun: Store) -> None:
     head = begun.heads([SHARD, OTHER])[OTHER]
     assert (head.token, head.version, head.log_cursor, head.at, dict(head.tries)) == ("", 0, START, START, {})
 
 
-def test_acquiring_gives_the_next_epoch_and_retiring_frees_at_once(begun: Store) -> None:
+def test_acquiring_increments_the_epoch_and_retiring_frees_immediately(begun: Store) -> None:
     assert take(begun) == "1:p"
     assert take(begun) == "2:p"
     begun.retire("p", [(SHARD, "2:p"), (OTHER, "9:p")])
@@ -81,14 +81,14 @@ def test_a_living_owner_keeps_its_shard(begun: Store) -> None:
     assert begun.heads([SHARD])[SHARD].token == token
 
 
-def test_an_owner_whose_lease_ran_out_loses_its_shard(begun: Store) -> None:
+def test_an_owner_with_an_expired_lease_loses_its_shard(begun: Store) -> None:
     begun.renew("short", "", 1)
     token = take(begun, process="short")
     wait_until(lambda: "short" not in begun.alive(), "the end of its lease")
     assert isinstance(begun.acquire(SHARD, token, "p", 1, proven_dead=False), Acquired)
 
 
-def test_a_server_tells_how_long_it_is_up(begun: Store) -> None:
+def test_a_server_reports_its_uptime(begun: Store) -> None:
     before = begun.up_milliseconds()
     assert before >= 0
     wait_until(lambda: begun.up_milliseconds() > before, "a later second")
@@ -102,7 +102,7 @@ def test_an_owner_proven_dead_loses_shard_and_lease(begun: Store) -> None:
     assert begun.alive() == {}
 
 
-def test_the_same_acquisition_again_gets_the_same_answer(begun: Store) -> None:
+def test_a_repeated_acquisition_has_the_same_result(begun: Store) -> None:
     first = begun.acquire(SHARD, "", "p", 1, proven_dead=False)
     assert begun.acquire(SHARD, "", "p", 1, proven_dead=False) == first
 
@@ -116,14 +116,14 @@ def test_a_newer_schema_keeps_older_processes_out(begun: Store) -> None:
     assert isinstance(begun.acquire(SHARD, token, "p", 7, proven_dead=False), Acquired)
 
 
-def test_how_long_a_shard_is_without_owner(begun: Store) -> None:
+def test_the_time_without_an_owner_is_recorded(begun: Store) -> None:
     token = take(begun)
     assert begun.unowned(SHARD, token) is None
     assert begun.unowned(SHARD, "9:z") is None
     begun.retire("p", [])
     if isinstance(begun, MemoryStore):
         now = begun._server.clock()
-        begun._server.clock = lambda: now  # it looks twice, and a millisecond may have passed
+        begun._server.clock = lambda: now  # it reads the clock twice, and a millisecond may have passed
     assert begun.unowned(SHARD, token) == 0
     since = begun.heads([SHARD])[SHARD].unowned_since
     assert since > 0

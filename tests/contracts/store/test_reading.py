@@ -1,4 +1,4 @@
-"""The store's contract: reading the log, and waiting for entries."""
+"""The contract of the store: reading the log, and waiting for entries."""
 
 import threading
 
@@ -36,7 +36,7 @@ def test_reading_and_scanning_agree(begun: Store) -> None:
     assert begun.read_log(upto, 5, everything[3].position) == []
 
 
-def test_a_scan_may_be_given_up(begun: Store) -> None:
+def test_a_scan_may_be_closed_early(begun: Store) -> None:
     token = take(begun)
     for turn in range(12):
         commit(begun, token, 100, step_id=str(turn))
@@ -46,7 +46,7 @@ def test_a_scan_may_be_given_up(begun: Store) -> None:
     assert begun.last().n == 1201
 
 
-def test_waiting_returns_what_is_there(begun: Store) -> None:
+def test_waiting_returns_present_entries(begun: Store) -> None:
     token = take(begun)
     before = begun.last()
     commit(begun, token, 3)
@@ -59,7 +59,7 @@ def test_waiting_returns_what_is_there(begun: Store) -> None:
 
 
 @pytest.mark.parametrize("block", [0, 5])
-def test_waiting_for_nothing_ends(begun: Store, block: int) -> None:
+def test_waiting_ends_after_its_time(begun: Store, block: int) -> None:
     inputs = begun.wait(begun.last(), {SHARD: START}, 10, block)
     assert (list(inputs.log), dict(inputs.mail)) == ([], {})
 
@@ -87,11 +87,11 @@ def test_waking_ends_a_wait(begun: Store) -> None:
 
 
 def test_a_wake_just_before_a_wait_ends_it(begun: Store) -> None:
-    """Who is about to wait has looked at its own affairs before: what came since then must not be slept through."""
+    """The caller has checked its own work before it waits; a wake after that check must not be missed."""
     token = take(begun)
     before = begun.last()
     begun.wake()
-    # Slept through, it would end this test by its time-out.
+    # A missed wake would end this test by its time-out.
     assert not begun.wait(before, {}, 10, 3_600_000).log
     commit(begun, token)
     assert len(begun.wait(before, {}, 10, 1000).log) == 1

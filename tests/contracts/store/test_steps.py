@@ -1,4 +1,4 @@
-"""The store's contract: steps."""
+"""The contract of the store: steps."""
 
 import threading
 
@@ -27,7 +27,7 @@ from tests.contracts.store.support import (
 )
 
 
-def test_a_step_appends_moves_and_counts(begun: Store) -> None:
+def test_a_step_appends_events_moves_cursors_and_increments_the_version(begun: Store) -> None:
     token = take(begun)
     first = begun.last()
     done = commit(begun, token, 3, new_log_cursor=first, step_id="one")
@@ -40,7 +40,7 @@ def test_a_step_appends_moves_and_counts(begun: Store) -> None:
     assert entries[-1].position == done.at == begun.last()
 
 
-def test_a_step_without_events_counts_too(begun: Store) -> None:
+def test_a_step_without_events_increments_the_version(begun: Store) -> None:
     token = take(begun)
     done = commit(begun, token, 2, step_id="a")
     empty = commit(begun, token, 0, new_log_cursor=done.at, step_id="b")
@@ -48,7 +48,7 @@ def test_a_step_without_events_counts_too(begun: Store) -> None:
     assert begun.heads([SHARD])[SHARD].log_cursor == done.at
 
 
-def test_the_same_step_again_is_done_once(begun: Store) -> None:
+def test_a_repeated_step_is_committed_once(begun: Store) -> None:
     token = take(begun)
     one = step(begun, token, records=(record(1), record(2)), step_id="one")
     first = begun.step(one)
@@ -57,7 +57,7 @@ def test_the_same_step_again_is_done_once(begun: Store) -> None:
     assert len(begun.read_log(START, 10)) == 3
 
 
-def test_a_stale_version_is_told_what_is_there(begun: Store) -> None:
+def test_a_conflict_returns_the_current_head(begun: Store) -> None:
     token = take(begun)
     late = step(begun, token, records=(record(1),), step_id="late")
     done = commit(begun, token, step_id="first")
@@ -85,12 +85,12 @@ def test_a_stale_token_is_fenced(begun: Store, token: str) -> None:
     assert len(begun.read_log(START, 10)) == 1
 
 
-def test_nobody_owns_a_fresh_shard(begun: Store) -> None:
+def test_a_new_shard_has_no_owner(begun: Store) -> None:
     assert begun.step(step(begun, "", records=(record(1),))) == Fenced("")
 
 
 @pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])
-def test_a_cursor_that_goes_back_is_refused(begun: Store, cursor: str) -> None:
+def test_a_cursor_that_moves_back_is_refused(begun: Store, cursor: str) -> None:
     token = take(begun)
     begun.send(SHARD, "t@1", "e", "r", b"")
     mail = begun.wait(begun.last(), {SHARD: START}, 1, 0).mail[SHARD][0]
@@ -101,8 +101,8 @@ def test_a_cursor_that_goes_back_is_refused(begun: Store, cursor: str) -> None:
     assert begun.heads([SHARD])[SHARD].version == 1
 
 
-def test_owners_that_compete_leave_no_gap(another: Another) -> None:
-    """Four threads with four shards write at once: every event once, n without a gap."""
+def test_concurrent_owners_leave_no_gap(another: Another) -> None:
+    """Four threads write to four shards concurrently: each event is appended once, and n has no gap."""
     stores = [another() for _ in range(4)]
     stores[0].begin("run-1", {"pod": 4}, STARTED)
 
@@ -126,7 +126,7 @@ def test_owners_that_compete_leave_no_gap(another: Another) -> None:
         assert mine == [f"{turn}.{i}" for turn in range(20) for i in range(3)]
 
 
-def test_tries_are_counted_and_forgotten(begun: Store) -> None:
+def test_attempts_are_counted_and_forgotten(begun: Store) -> None:
     token = take(begun)
     assert begun.count_attempts(SHARD, token, {"log:5-5": 1}) is None
     assert begun.count_attempts(SHARD, token, {"log:5-5": 2}) is None
@@ -137,8 +137,8 @@ def test_tries_are_counted_and_forgotten(begun: Store) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])
-def test_what_a_step_consumes_must_be_there(begun: Store, cursor: str) -> None:
-    """A server that lost a tail must not be told that it was consumed."""
+def test_a_step_can_consume_only_present_entries(begun: Store, cursor: str) -> None:
+    """On a server that lost the tail of its log, the tail must not be recorded as consumed."""
     token = take(begun)
     last = begun.last()
     lost = Position(last.milliseconds + 1, last.n + 1)
@@ -148,14 +148,14 @@ def test_what_a_step_consumes_must_be_there(begun: Store, cursor: str) -> None:
     assert begun.last() == last
 
 
-def test_dead_letters_go_with_the_step(begun: Store) -> None:
+def test_dead_letters_are_stored_by_the_step(begun: Store) -> None:
     token = take(begun)
     letter = DeadLetter("mailbox", "5-5", "pod.Do@1", "pod/default/web", b"\x80", "it failed thrice")
     commit(begun, token, 1, dead=(letter, letter))
     assert begun.sizes()["dead"] == 2
 
 
-def test_no_more_dead_letters_are_kept_than_somebody_may_look_at(begun: Store) -> None:
+def test_the_number_of_dead_letters_is_limited(begun: Store) -> None:
     token = take(begun)
     letter = DeadLetter("mailbox", "5-5", "pod.Do@1", "pod/default/web", b"\x80", "it failed thrice")
     for turn in range(11):

@@ -1,4 +1,4 @@
-"""The store's contract: snapshots, the archive mark, and trimming the log."""
+"""The contract of the store: snapshots, the archive mark, and trimming the log."""
 
 from chronolet.kernel.storage.store import (
     Fenced,
@@ -9,7 +9,7 @@ from chronolet_schemas.envelope import START, Position
 from tests.contracts.store.support import KEEPER, OTHER, SHARD, commit, step, take
 
 
-def test_a_snapshot_only_grows(begun: Store) -> None:
+def test_a_snapshot_only_advances(begun: Store) -> None:
     token = take(begun)
     assert begun.read_snapshots([SHARD]).get(SHARD) is None
     commit(begun, token, 3)
@@ -24,14 +24,14 @@ def test_a_snapshot_only_grows(begun: Store) -> None:
     assert begun.snapshot(SHARD, token, Snapshot(third, 2, b"later"))
 
 
-def test_a_snapshot_of_what_the_log_has_not_is_refused(begun: Store) -> None:
+def test_a_snapshot_beyond_the_log_is_refused(begun: Store) -> None:
     token = take(begun)
     last = begun.last()
     assert not begun.snapshot(SHARD, token, Snapshot(Position(last.milliseconds, last.n + 1), 1, b""))
     assert begun.read_snapshots([SHARD]).get(SHARD) is None
 
 
-def test_the_archive_mark_only_grows(begun: Store) -> None:
+def test_the_archive_mark_only_advances(begun: Store) -> None:
     token = take(begun, KEEPER)
     assert begun.archived() == (START, START)
     assert begun.mark_archived(KEEPER, token, Position(10, 5))
@@ -41,10 +41,10 @@ def test_the_archive_mark_only_grows(begun: Store) -> None:
     assert begun.archived() == (Position(10, 5), START)
 
 
-def test_trimming_goes_as_far_as_it_may(long_log: tuple[Store, str, list[Position]]) -> None:
+def test_trimming_removes_entries_up_to_the_given_position(long_log: tuple[Store, str, list[Position]]) -> None:
     store, keeper, positions = long_log
     removed = store.trim(KEEPER, keeper, positions[499], [SHARD])
-    # A server removes whole nodes of its stream only, 100 entries each by default.
+    # A server removes only whole nodes of a stream, which have 100 entries by default.
     assert isinstance(removed, int)
     assert 400 <= removed <= 500
     left = [entry.position for entry in store.scan(START)]
@@ -90,7 +90,7 @@ def test_trimming_by_a_stale_keeper_is_fenced(long_log: tuple[Store, str, list[P
     assert len(list(store.scan(START))) == len(positions)
 
 
-def test_a_trimmed_log_counts_on(long_log: tuple[Store, str, list[Position]]) -> None:
+def test_a_trimmed_log_continues_its_numbers(long_log: tuple[Store, str, list[Position]]) -> None:
     store, keeper, positions = long_log
     store.trim(KEEPER, keeper, positions[-1], [])
     last = store.last()
@@ -98,7 +98,7 @@ def test_a_trimmed_log_counts_on(long_log: tuple[Store, str, list[Position]]) ->
     assert commit(store, token, step_id="after").at.n == last.n + 1
 
 
-def test_sizes(long_log: tuple[Store, str, list[Position]]) -> None:
+def test_sizes_of_the_log(long_log: tuple[Store, str, list[Position]]) -> None:
     store, _, positions = long_log
     sizes = store.sizes()
     assert sizes["entries"] == len(positions)
