@@ -1,4 +1,4 @@
-"""The contract of a tree of cgroups: on plain files and on the machine's own cgroups, with the names of both drivers."""
+"""The contract of a tree of cgroups: on plain files and on the machine's cgroups, with both drivers' names."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def begun(store: Store) -> Store:
 
 @pytest.fixture
 def long_log(begun: Store) -> tuple[Store, str, list[Position]]:
-    """A store with 1,001 entries, all consumed, archived and covered by a snapshot; the keeper's token; the positions."""
+    """A store with 1,001 entries, all consumed, archived and in a snapshot; the keeper's token; the positions."""
     token = take(begun)
     for turn in range(10):
         commit(begun, token, 100, step_id=str(turn))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.kube_events.api_server import LARGEST_REQUEST, ApiServer
-from tests.support.kube_events.webhook import served
+from tests.support.kube_events.faulty_server import served
 from tests.support.scratch import HANG_SECONDS
 
 EVENTS = "/api/v1/namespaces/shop/events"

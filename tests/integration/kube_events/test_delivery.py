@@ -15,7 +15,8 @@ from chronolet_schemas import kube_events
 from tests.integration.kube_events.support import NODE, Events, names, node, recorded
 from tests.support import scratch
 from tests.support.kube_events.api_server import ApiServer
-from tests.support.kube_events.webhook import Fault, Webhook, served
+from tests.support.kube_events.faulty_server import Fault, served
+from tests.support.kube_events.webhook import Webhook
 from tests.support.redis.server import PrivateRedis
 
 FAULTS: tuple[Fault, ...] = (

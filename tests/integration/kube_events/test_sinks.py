@@ -23,7 +23,8 @@ from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
 from tests.support.kube_events.api_server import ApiServer
-from tests.support.kube_events.webhook import UNREACHABLE, Fault, Webhook, served
+from tests.support.kube_events.faulty_server import UNREACHABLE, Fault, served
+from tests.support.kube_events.webhook import Webhook
 from tests.support.redis.server import PrivateRedis, RedisOptions, private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 

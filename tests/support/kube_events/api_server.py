@@ -1,8 +1,7 @@
-"""A stand-in for a Kubernetes API server: create and patch of Event objects, every request checked by its rules.
+"""A fake Kubernetes API server: creates and patches Event objects, and checks every request by the rules of a real one.
 
-Input: requests over real HTTP, and the faults of `event_servers`. Output: the objects it has, the calls, what was wrong
-with them. By pkg/apis/core/validation/events.go, the API machinery's metadata rules and its handlers of create and
-patch.
+Input: requests over real HTTP, and the faults of `faulty_server`. Output: the objects, the calls, and their errors.
+Source: pkg/apis/core/validation/events.go, the API machinery's metadata rules and its handlers of create and patch.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple
 
-from tests.support.kube_events.webhook import Server
+from tests.support.kube_events.faulty_server import Server
 
 LARGEST_REQUEST = 3 << 20
 _PATH = re.compile(r"/api/v1/namespaces/([^/]+)/events(?:/([^/]+))?")
@@ -22,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 _KEY = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _TYPES = {"POST": "application/json", "PATCH": "application/strategic-merge-patch+json"}
 _PATCHED = {"count", "lastTimestamp", "message"}
-"""What the kubelet's patch of an event that it counts up may differ in."""
+"""Fields that the kubelet's patch of a repeated event may change."""
 
 Shape = Mapping[str, Any]
 _SHAPE: Shape = {
@@ -43,11 +42,11 @@ _SHAPE: Shape = {
     "reportingComponent": str,
     "reportingInstance": str,
 }
-"""What the kubelet's own objects have: they bear no series, which is for those with an eventTime."""
+"""The fields of the kubelet's objects. They have no series, which belongs to events with an eventTime."""
 
 
-class Refused(Exception):  # noqa: N818 - an answer
-    """A Status: code, reason, and what was wrong in words."""
+class Refused(Exception):  # noqa: N818 - a response
+    """A Status: code, reason, and a message that names the error."""
 
     def __init__(self, code: int, reason: str, message: str = "") -> None:
         super().__init__(message)
@@ -55,7 +54,7 @@ class Refused(Exception):  # noqa: N818 - an answer
 
 
 class Call(NamedTuple):
-    """One that was answered."""
+    """A call that got a response."""
 
     method: str
     name: str
@@ -63,8 +62,8 @@ class Call(NamedTuple):
 
 
 class ApiServer(Server):
-    """Event objects by namespace and name. `wrong` is what no kubelet would have sent, in words; such a request is
-    refused. `namespaces`: those that there are, None for any.
+    """Event objects by namespace and name. `wrong` has the errors of requests that no kubelet would send, which are
+    refused. `namespaces`: the existing ones, None for any.
     """
 
     def __init__(self, token: str = "", namespaces: set[str] | None = None) -> None:
@@ -76,7 +75,7 @@ class ApiServer(Server):
         self.calls: list[Call] = []
         self.wrong: list[str] = []
 
-    def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
+    def respond(self, handler: BaseHTTPRequestHandler, body: bytes) -> tuple[int, Any]:
         with self.lock:
             method, (namespace, name) = handler.command, _place(handler.path)
             try:
@@ -143,7 +142,7 @@ class ApiServer(Server):
 
 
 def _place(path: str) -> tuple[str, str]:
-    """Namespace and name of a path."""
+    """Parse namespace and name of a path."""
     found = _PATH.fullmatch(path)
     return (found[1], found[2] or "") if found else ("", "")
 
@@ -163,18 +162,18 @@ def _problems(namespace: str, event: dict[str, Any]) -> Iterator[str]:
 
 
 def _misshapen(path: str, found: Any, shape: Any) -> list[str]:
-    """A field of another type, or none that there is: a strict decoder names it."""
+    """Errors of a strict decoder: fields of a wrong type, and unknown fields."""
     if not isinstance(shape, Mapping):
         good = isinstance(found, shape) and not (shape is int and isinstance(found, bool))
-        return [] if good else [f"{path}: {found!r} is no {shape.__name__}"]
+        return [] if good else [f"{path}: {found!r} is not a {shape.__name__}"]
     if not isinstance(found, dict):
-        return [f"{path}: {found!r} is no object"]
+        return [f"{path}: {found!r} is not an object"]
     problems = []
     for name, value in found.items():
         inner = shape.get(name, shape.get("*"))
         where = f"{path}.{name}" if path else name
         problems += (
-            [f"{where}: no such field, or not the client's"] if inner is None else _misshapen(where, value, inner)
+            [f"{where}: unknown field, or not set by clients"] if inner is None else _misshapen(where, value, inner)
         )
     return problems
 
@@ -198,11 +197,11 @@ def _misplaced(namespace: str, metadata: dict[str, Any], involved: dict[str, Any
         yield f"metadata.name: {name!r}"
     if metadata.get("namespace") != namespace:
         yield f"metadata.namespace: {metadata.get('namespace')!r} in {namespace!r}"
-    # Events of what has no namespace lie in `default`, by grace.
+    # Events of objects without a namespace are in `default`.
     if involved.get("namespace", "default") != namespace:
         yield f"involvedObject.namespace: {involved.get('namespace')!r} in {namespace!r}"
     if not involved.get("kind") or not involved.get("name"):
-        yield "involvedObject: of nothing"
+        yield "involvedObject: kind or name is empty"
     yield from (f"annotation {key!r}" for key in metadata.get("annotations", {}) if not _KEY.fullmatch(key))
 
 

@@ -1,4 +1,4 @@
-"""KubeEvents on their way to a sink, for tests. In: what they say. Output: posts."""
+"""Posts of KubeEvents for tests of sinks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chronolet_schemas.kube_events import Post
 
 
 def warnings(messages: Iterable[str]) -> list[Post]:
-    """Warnings of one pod, one after the other."""
+    """Return one warning of a pod per message."""
     return [
         Post(
             at=f"1-{n}",
