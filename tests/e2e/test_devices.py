@@ -37,7 +37,7 @@ def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
         try:
             listed(node, resource, before + 1)
         except TimeoutError as error:
-            error.add_note(f"the plugin: {found.said}")
+            error.add_note(f"the plugin: {found.lines}")
             raise
         yield found
 
@@ -351,7 +351,7 @@ def test_nothing_is_lost_when_plugin_and_agent_are_killed(node: Node, client: Po
         node.wait_until_running("later")
         assert not set(ids(node, name)["default/later"]) & set(held)
         assert node.started_at("kept") == started, "a running container was touched"
-        assert one.count("allocated") == 1, one.said
+        assert one.count("allocated") == 1, one.lines
         assert by_pod_resources(node, client, name)["default/kept"] == set(held)
 
 

@@ -92,7 +92,7 @@ class _Life:
             self._run()
         except BaseException as error:
             error.add_note(f"{self.job.point} in {self.node}; struck: {self.keeping.struck}\n{self.journal.tail(40)}")
-            error.add_note("plugin: " + "\n".join(self.plugin.said))
+            error.add_note("plugin: " + "\n".join(self.plugin.lines))
             error.add_note("agent: " + "\n".join((self.root / "log").read_text().splitlines()[-60:]))
             raise
         finally:

@@ -1,9 +1,9 @@
-"""A device plugin of the first days, as its authors have long forgotten it, in a process of its own.
+"""A device plugin of 2018, in its own process.
 
-Input: a folder. Output: what it says. Nothing of the product is imported by it. It differs from the sample plugin
-in what plugins of 2018 do: its interface is the first v1beta1, without options, preferences, topology and all that came
-later; it calls by an authority that is a path, as Go programs did; it hears of a new kubelet.sock from inotify and
-serves and registers at that very moment, but not where a file DEPRECATION lies; it ends when it cannot register.
+Input: a folder. Output: its lines. It imports nothing of the product. Unlike the sample plugin it does as plugins of
+2018 did: its interface is the first v1beta1, without options, preferences, topology and all later additions; its
+authority is a path, as in Go programs; it notices a new kubelet.sock by inotify and immediately serves and registers,
+unless there is a file DEPRECATION; it ends if it cannot register.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import scratch
+from tests.support.devices.line_process import LineProcess
 
 PROTO = """
 syntax = "proto3";
@@ -74,7 +74,7 @@ def served():
 
 def register():
     if os.path.exists(folder + "/DEPRECATION"):
-        sys.exit("another folder, it says")
+        sys.exit("DEPRECATION names another folder")
     with grpc.insecure_channel("unix:" + node, options=[("grpc.default_authority", node)]) as channel:
         grpc.channel_ready_future(channel).result(timeout=HANG_SECONDS)
         stubs.RegistrationStub(channel).Register(
@@ -96,7 +96,7 @@ libc.inotify_add_watch(watching, folder.encode(), CREATE)
 plugin, server = served()
 if os.path.exists(node):
     register()
-# Said last: a kubelet.sock that comes after this is seen created, and not registered with twice.
+# Printed last: a kubelet.sock that is created later is noticed, and not registered with twice.
 print("serves", flush=True)
 while True:
     if b"kubelet.sock" in created(watching):
@@ -108,45 +108,24 @@ while True:
 """
 
 
-class OldPlugin:
-    """One process. `said` are its lines so far."""
+class OldPlugin(LineProcess):
+    """One plugin of 2018."""
 
     def __init__(self, where: Path, folder: Path, resource: str) -> None:
         (where / "first.proto").write_text(PROTO)
         out = (f"--python_out={where}", f"--grpc_python_out={where}")
         subprocess.run([sys.executable, "-m", "grpc_tools.protoc", f"-I{where}", *out, "first.proto"], check=True)
-        self.said: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder), resource, str(scratch.HANG_SECONDS)],
-            cwd=where,
-            env={},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line.rstrip("\n"))
-
-    def wait_for(self, words: str, times: int = 1) -> None:
-        """Until so many of its lines have these words."""
-        scratch.wait_until(
-            lambda: sum(words in line for line in self.said) >= times, f"{times} x {words!r}; it said {self.said}"
-        )
+        command = [sys.executable, "-c", PROGRAM, str(folder), resource, str(scratch.HANG_SECONDS)]
+        super().__init__(command, cwd=where, env={})
 
 
 @contextmanager
 def old_plugin(folder: Path, resource: str) -> Iterator[OldPlugin]:
-    """A plugin in that folder, which must be there; killed at the end."""
+    """A plugin in that folder, which must exist; killed at the end."""
     where = scratch.create("client")
     plugin = OldPlugin(where, folder, resource)
     try:
         yield plugin
     finally:
-        plugin.process.kill()
-        plugin.process.communicate()
+        plugin.kill()
         shutil.rmtree(where)

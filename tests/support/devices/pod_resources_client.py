@@ -1,6 +1,6 @@
-"""A client of PodResources that was generated from the interface alone, with stubs, in a process of its own.
+"""A client of PodResources in its own process, generated from the interface alone.
 
-Input: the .proto file. Output: answers as JSON. Nothing of the product is imported by it.
+Input: the .proto file. Output: responses as JSON. It imports nothing of the product.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ for line in sys.stdin:
         stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
         try:
             request = REQUESTS[asked["method"]](**asked["fields"])
-            # The socket may be there a moment before its server listens.
+            # The socket may exist a moment before its server listens.
             answer = getattr(stub, asked["method"])(request, timeout=seconds, wait_for_ready=True)
-            said = MessageToDict(answer, preserving_proto_field_name=True)
+            found = MessageToDict(answer, preserving_proto_field_name=True)
         except grpc.RpcError as error:
-            said = {"error": error.code().name + ": " + error.details()}
-    print(json.dumps(said), flush=True)
+            found = {"error": error.code().name + ": " + error.details()}
+    print(json.dumps(found), flush=True)
 """
 
 
 class PodResourcesClient:
-    """One process; a question at a time."""
+    """One process, which makes one call at a time."""
 
     def __init__(self, folder: Path) -> None:
         out = (f"--python_out={folder}", f"--grpc_python_out={folder}")
@@ -64,7 +64,7 @@ class PodResourcesClient:
     @classmethod
     @contextmanager
     def generated(cls) -> Iterator[PodResourcesClient]:
-        """Generated into a folder that is gone at the end."""
+        """A client generated into a folder that is removed at the end."""
         folder = scratch.create("client")
         client = cls(folder)
         try:
@@ -75,7 +75,7 @@ class PodResourcesClient:
             shutil.rmtree(folder)
 
     def ask(self, folder: Path, method: str, **fields: str) -> Any:
-        """The answer of the server in that folder, or its `error`."""
+        """Return the response of the server in that folder, or its `error`."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         asked = {"socket": str(folder / "kubelet.sock"), "method": method, "fields": fields}

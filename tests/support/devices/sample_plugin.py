@@ -1,43 +1,27 @@
-"""The sample device plugin as a process of its own.
+"""The sample device plugin in its own process.
 
-Input: options, commands. Output: what it says, its end.
+Input: options, commands. Output: its lines, its exit status.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import scratch
-from tests.support.scratch import HANG_SECONDS
+from tests.support.devices.line_process import LineProcess
 
 
-class SamplePlugin:
-    """One process. `said` are its lines so far."""
+class SamplePlugin(LineProcess):
+    """One sample plugin, which takes commands on its standard input."""
 
     def __init__(self, *options: str) -> None:
-        self.said: list[str] = []
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "chronolet_sample_plugin", *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line.rstrip("\n"))
+        super().__init__([sys.executable, "-m", "chronolet_sample_plugin", *options])
 
     def do(self, command: str) -> None:
-        """A command, done when this returns. One that ends it may end it before it can say so."""
+        """Run a command and wait until it is done. `stop` may end the plugin before it reports that."""
         before = self.count(f"did {command}")
         self.write(command)
 
@@ -45,37 +29,13 @@ class SamplePlugin:
             ended = command == "stop" and self.process.poll() is not None
             return ended or self.count(f"did {command}") > before
 
-        scratch.wait_until(done, f"{command}; it said {self.said}")
+        scratch.wait_until(done, f"{command}; its output: {self.lines}")
 
     def write(self, line: str) -> None:
-        """A line on its standard input."""
+        """Write a line to its standard input."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
-
-    def count(self, words: str) -> int:
-        """How many of its lines have these words."""
-        return sum(words in line for line in self.said)
-
-    def wait_for(self, words: str, times: int = 1) -> str:
-        """The last line with these words, when there are so many."""
-        scratch.wait_until(lambda: self.count(words) >= times, f"{times} x {words!r}; it said {self.said}")
-        return [line for line in self.said if words in line][-1]
-
-    def end(self) -> int:
-        """How it ends by itself."""
-        status = self.process.wait(HANG_SECONDS)
-        self._reader.join(HANG_SECONDS)
-        return status
-
-    def kill(self) -> None:
-        """kill -9."""
-        self.process.kill()
-        self.process.wait()
-        self._reader.join(HANG_SECONDS)
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""A private Docker Engine: a dockerd of the tests' own beside any other, to be killed at will.
+"""A private Docker Engine for tests, which they may kill.
 
-Input: nothing. Output: an engine in its own network namespace, with its own folders, socket and cgroup, with
-`--live-restore` as a production host has it unless told otherwise: then containers outlive a kill -9 of dockerd, too,
-but not its next start. Nothing outlives `destroy()`. Next: tests use the session fixture `docker_engine`, or
-`private_docker()` for one that they break.
+Input: nothing. Output: an engine in its own network namespace, with its own folders, socket and cgroup. By default it
+has `--live-restore`, as on a production host; without it containers survive a kill -9 of dockerd, but not its next
+start. `destroy()` removes everything. Next: tests use the session fixture `docker_engine`, or `private_docker()` for
+one that they break.
 """
 
 import os
@@ -27,11 +27,11 @@ _KIND = "docker"
 _ID_LENGTH = 64
 IS_V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
 DRIVER = "systemd" if IS_V2 and Path("/run/systemd/system").exists() else "cgroupfs"
-"""Who makes cgroups: where systemd has the only tree, it does."""
+"""Who creates cgroups: systemd, if it manages the only tree."""
 
 
 class PrivateDocker:
-    """One dockerd with everything it owns below one folder."""
+    """One dockerd, with all its files in one folder."""
 
     def __init__(self, folder: Path, *, live_restore: bool = True) -> None:
         self.folder = folder
@@ -54,7 +54,7 @@ class PrivateDocker:
         return self._process.pid
 
     def start(self) -> None:
-        """Start dockerd and wait for its answer to /_ping. RuntimeError with the log's end when it gives up."""
+        """Start dockerd and wait until it responds. RuntimeError with the end of its log if it exits."""
         assert self._process is None, "dockerd is running already"
         self._config.write_text("{}")
         with self.log.open("ab") as log:
@@ -64,11 +64,11 @@ class PrivateDocker:
         scratch.wait_until(self._answers, f"dockerd's answer; see {self.log}", 60)
 
     def kill9(self) -> None:
-        """Kill dockerd as an out-of-memory kill would; containers and their shims live on, host ports do not."""
+        """Kill dockerd as an out-of-memory kill would: containers and their shims survive, host ports do not."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ask dockerd to end; with --live-restore the containers stay here, too."""
+        """Stop dockerd; with --live-restore the containers survive this, too."""
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
@@ -84,19 +84,19 @@ class PrivateDocker:
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
-    # -- talking to it ---------------------------------------------------------------------------------------------
+    # -- access --------------------------------------------------------------------------------------------------
 
     def api(self, timeout: int = int(scratch.HANG_SECONDS)) -> docker.APIClient:
-        """A low-level client of its own connection pool. Threads should not share one.
+        """Create a low-level client with its own connection pool. Threads should not share one.
 
-        Closed by whoever is done with it, with its last reference, or at the latest with the engine.
+        It is closed by the caller, with its last reference, or at the latest with the engine.
         """
         client = docker.APIClient(base_url=self.host, version="auto", timeout=timeout)
         self._clients.add(client)
         return client
 
     def cgroup_root(self, node: str) -> str:
-        """For a node's setting: below the engine's own, so that nothing of it is left over, and no other node's."""
+        """The cgroup root for a node's settings: below the engine's, so that it is removed with it, and unique."""
         return f"/{self.folder.name}/{node}"
 
     @property
@@ -107,32 +107,32 @@ class PrivateDocker:
     def processes(self) -> dict[str, list[int]]:
         """The processes of each running container by its id, without asking dockerd."""
         (root, *_) = _hierarchies()
-        # Not by glob, which fails where a cgroup goes while it looks.
+        # `glob` fails if a cgroup disappears meanwhile.
         below = {_id_of(Path(path).name): Path(path) for path, _, _ in os.walk(root / self.cgroup)}
         found = {name: _pids_in([path]) for name, path in below.items() if len(name) == _ID_LENGTH}
         return {container: pids for container, pids in found.items() if pids}
 
     def remove_containers(self) -> None:
-        """Remove every container: a test that shares the engine leaves none behind."""
+        """Remove all containers, at the end of a test that shares the engine."""
         api = self.api()
         for container in api.containers(all=True, quiet=True):
             name: str = container["Id"]
             scratch.wait_until(lambda name=name: _removed(api, name), f"the end of {name}")  # type: ignore[misc]
         api.close()
 
-    # -- the end of it ---------------------------------------------------------------------------------------------
+    # -- removal --------------------------------------------------------------------------------------------------
 
     def destroy(self) -> None:
-        """Remove the engine with its containers, mounts, cgroups and namespace; works from any half-way state.
+        """Remove the engine with its containers, mounts, cgroups and namespace, in any state.
 
-        Nothing is asked of dockerd, which may be dead or stuck: processes are found by the folder in their arguments.
+        It does not call dockerd, which may be dead or hang: processes are found by the folder in their arguments.
         """
         for client in list(self._clients):
             client.close()
         cgroups = {self.cgroup, *self._container_ids()}
-        # One that is killed may have begun another just before.
-        while living := self._living(cgroups):
-            scratch.kill(living)
+        # A killed process may have started another one just before.
+        while live := self._live_pids(cgroups):
+            scratch.kill(live)
         if self._process is not None:
             self._process.wait()
             self._process = None
@@ -141,7 +141,7 @@ class PrivateDocker:
         _remove_cgroups(cgroups)
         shutil.rmtree(self.folder)
 
-    def _living(self, cgroups: set[str]) -> list[int]:
+    def _live_pids(self, cgroups: set[str]) -> list[int]:
         named = scratch.pids_naming(f"{self.folder}/")
         found = [*named, *(child for pid in named for child in scratch.children(pid)), *_pids_in(_cgroups(cgroups))]
         return [pid for pid in found if scratch.start_time(pid)]
@@ -156,7 +156,7 @@ class PrivateDocker:
             # Else the default cgroup /docker would be shared with the machine's own engine.
             f"--cgroup-parent={'' if DRIVER == 'systemd' else '/'}{self.cgroup}",
             f"--exec-opt=native.cgroupdriver={DRIVER}",
-            # The machine's own /etc/docker/daemon.json may say anything.
+            # The machine's own /etc/docker/daemon.json may have any content.
             f"--config-file={self._config}",
             *(("--live-restore",) if self._live_restore else ()),
         ]
@@ -197,7 +197,7 @@ class PrivateDocker:
 
 
 def _removed(api: docker.APIClient, container: str) -> bool:
-    """False where the engine gave up waiting for an end that it has asked for."""
+    """Remove a container; False if the engine stopped waiting for its end."""
     try:
         api.remove_container(container, force=True, v=True)
     except docker.errors.NotFound:
@@ -216,9 +216,9 @@ def _removed(api: docker.APIClient, container: str) -> bool:
 def private_docker(
     *, images: bool = True, live_restore: bool = True, disk_megabytes: int = 0
 ) -> Iterator[PrivateDocker]:
-    """A running engine, with the local images unless told otherwise; gone at the end, whatever happened.
+    """Run an engine, by default with the local images, and remove it at the end.
 
-    `disk_megabytes` gives it a disk of its own, which can be filled.
+    `disk_megabytes` gives it its own disk, which can be filled.
     """
     sweep()
     engine = PrivateDocker(scratch.create(_KIND), live_restore=live_restore)
@@ -235,7 +235,7 @@ def private_docker(
 
 
 def mount_disk(folder: Path, megabytes: int) -> None:
-    """A file system of that size on a new folder, next to which its image lies. Whoever mounts it unmounts it: for an
+    """Mount a file system of that size on a new folder, with its image next to it. The caller unmounts it; for an
     engine's disk, `destroy` does.
     """
     image = folder.with_name("disk")
@@ -247,18 +247,18 @@ def mount_disk(folder: Path, megabytes: int) -> None:
 
 
 def sweep() -> None:
-    """Remove what test runs that were themselves killed have left behind."""
+    """Remove what killed test runs have left behind."""
     scratch.sweep(_KIND, lambda folder: PrivateDocker(folder).destroy())
 
 
 def _cgroups(names: set[str]) -> list[Path]:
-    """The cgroup folders so named, with all below them, in each hierarchy, the deepest first."""
+    """The cgroup folders with these names, and all below them, in each hierarchy, the deepest first."""
     walks = (os.walk(hierarchy, topdown=False) for hierarchy in _hierarchies())
     return [Path(path) for walk in walks for path, _, _ in walk if names & set(map(_id_of, path.split("/")))]
 
 
 def _id_of(name: str) -> str:
-    """A container's id of what either driver calls its cgroup; other names as they are."""
+    """The container's id from either driver's name of its cgroup; other names as they are."""
     return name.removeprefix("docker-").removesuffix(".scope")
 
 

@@ -1,4 +1,4 @@
-"""The local images in a test's Docker, by the product's own builder.
+"""The local images for a test's engine, made by the product's own builder.
 
 Input: a Docker API client. Output: `chronolet/pause:1` and `chronolet/busybox:1` in that engine; images of random
 bytes.
@@ -20,7 +20,7 @@ _built: list[bytes] = []
 
 
 def root_file_system() -> bytes:
-    """As a tar, built once a test run."""
+    """The root file system as a tar archive, built once per test run."""
     if not _built:
         _built.append(build())
     return _built[0]
@@ -37,15 +37,15 @@ def load_images(api: docker.APIClient) -> None:
 def small_image(
     api: docker.APIClient, names: Sequence[str], labels: Mapping[str, str] | None = None, megabytes: int = 2
 ) -> str:
-    """An image of a file like no other, with these names; its id. It has nothing that could run."""
+    """Create an image with one random file under these names; return its id. It contains no program."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         info = tarfile.TarInfo("blob")
         info.size = megabytes << 20
         archive.addfile(info, io.BytesIO(os.urandom(info.size)))
     changes = ['CMD ["/blob"]', *(f'LABEL {key}="{value}"' for key, value in (labels or {}).items())]
-    said = api.import_image_from_data(buffer.getvalue(), changes=changes)
-    image_id: str = msgspec.json.decode(said.splitlines()[-1])["status"]
+    output = api.import_image_from_data(buffer.getvalue(), changes=changes)
+    image_id: str = msgspec.json.decode(output.splitlines()[-1])["status"]
     for name in names:
         repository, _, tag = name.rpartition(":")
         api.tag(image_id, repository, tag)

@@ -1,10 +1,10 @@
-"""A proxy in front of a Docker Engine that can be told to fail: it hangs, delays, refuses or loses calls, cuts and
-mutes streams.
+"""A proxy in front of a Docker Engine that injects faults: it hangs, delays, refuses or loses calls, cuts and mutes
+streams.
 
-Input: an engine's socket. Output: a socket like it, whose calls go on to the engine but for those that a fault was set
-for. Calls are named as `METHOD /path?query`, and faults by a regular expression that is searched in that. Each
-connection carries one call, so that what comes after its head is passed on as it is, upgraded connections included.
-Next: tests give `proxy.host` to an agent or a runtime in place of the engine's.
+Input: an engine's socket. Output: a socket whose calls are forwarded to the engine, except those with a fault. A call's
+name is `METHOD /path?query`; a fault has a regular expression that is searched in it. Each connection carries one call,
+so that all after its head is passed on unchanged, including upgraded connections. Next: tests pass `proxy.host` to an
+agent or a runtime instead of the engine's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Muted = Callable[[], bool]
 
 @dataclass(eq=False)
 class Fault:
-    """Something that goes wrong with the calls that match, until it is lifted. `met` are the calls it was met by."""
+    """A fault of matching calls until it is lifted. `met` has the affected calls."""
 
     kind: Literal["hang", "delay", "refuse", "drop", "swallow", "mute"]
     pattern: re.Pattern[str]
@@ -43,7 +43,7 @@ class Fault:
     over: threading.Event = field(default_factory=threading.Event)
 
     def lift(self) -> None:
-        """Nothing goes wrong any more; what hangs goes on."""
+        """End the fault; hanging calls continue."""
         self.over.set()
 
 
@@ -53,7 +53,7 @@ class DockerProxy:
     def __init__(self, engine: str, path: Path) -> None:
         self.host = f"unix://{path}"
         self.calls: list[str] = []
-        """All that were made, in their order."""
+        """All calls in order."""
         self._engine = engine.removeprefix("unix://")
         self._faults: list[Fault] = []
         self._open: dict[_Call, str] = {}
@@ -66,34 +66,34 @@ class DockerProxy:
         self._thread = threading.Thread(target=self._accept, name="docker proxy", daemon=True)
         self._thread.start()
 
-    # -- what goes wrong -------------------------------------------------------------------------------------------
+    # -- faults ---------------------------------------------------------------------------------------------------
 
     def hang(self, pattern: str) -> Fault:
         """Matching calls do not reach the engine until the fault is lifted."""
         return self._set(Fault("hang", re.compile(pattern)))
 
     def delay(self, pattern: str, seconds: float) -> Fault:
-        """Matching calls reach the engine so much later."""
+        """Matching calls reach the engine `seconds` later."""
         return self._set(Fault("delay", re.compile(pattern), seconds=seconds))
 
     def refuse(self, pattern: str, status: int = 500, message: str = "out of order") -> Fault:
-        """Matching calls are answered with this error, and do not reach the engine."""
+        """Matching calls get this error and do not reach the engine."""
         return self._set(Fault("refuse", re.compile(pattern), status=status, message=message))
 
     def drop(self, pattern: str) -> Fault:
-        """The connections of matching calls are closed before the engine hears of them."""
+        """The connections of matching calls are closed before the calls reach the engine."""
         return self._set(Fault("drop", re.compile(pattern)))
 
     def swallow(self, pattern: str) -> Fault:
-        """Matching calls are done, and the connection is closed in place of the answer."""
+        """Matching calls are executed, and the connection is closed instead of a response."""
         return self._set(Fault("swallow", re.compile(pattern)))
 
     def mute(self, pattern: str = "/events") -> Fault:
-        """What matching streams say is lost, whether they stand already or are opened meanwhile."""
+        """The content of matching streams is lost, of open ones and of new ones."""
         return self._set(Fault("mute", re.compile(pattern)))
 
     def cut(self, pattern: str = "/events") -> int:
-        """Close the connections of matching calls that are under way; how many there were."""
+        """Close the connections of matching calls in progress; return their number."""
         with self._lock:
             found = [call for call, name in self._open.items() if re.search(pattern, name)]
         for call in found:
@@ -101,7 +101,7 @@ class DockerProxy:
         return len(found)
 
     def under_way(self, pattern: str) -> int:
-        """How many matching calls have no end yet."""
+        """The number of matching calls in progress."""
         with self._lock:
             return sum(bool(re.search(pattern, name)) for name in self._open.values())
 
@@ -110,10 +110,10 @@ class DockerProxy:
             self._faults.append(fault)
         return fault
 
-    # -- its work --------------------------------------------------------------------------------------------------
+    # -- forwarding ------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything; no thread of it is left."""
+        """End all calls and threads."""
         self._closing.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -145,17 +145,17 @@ class DockerProxy:
             if self._may_pass(call, name):
                 call.connect(self._engine)
                 if self._closing.is_set():
-                    return  # it had no engine's end yet when all calls were cut
+                    return  # it was not connected yet when all calls were cut
                 call.relay(swallow=bool(self._met("swallow", name)), muted=lambda: bool(self._met("mute", name)))
         except (OSError, ValueError):
-            pass  # the engine is not there, or ended in the middle of its answer, or the client has gone
+            pass  # the engine is gone or ended during its response, or the client disconnected
         finally:
             with self._lock:
                 del self._open[call]
             call.close()
 
     def _may_pass(self, call: _Call, name: str) -> bool:
-        """Whether the call goes on to the engine, once it may."""
+        """Whether the call may be forwarded; waits while it is delayed or hangs."""
         if (fault := self._met("drop", name)) is not None:
             return False
         if (fault := self._met("refuse", name)) is not None:
@@ -179,7 +179,7 @@ class DockerProxy:
 
 
 class _Call:
-    """One connection of a client, and the one to the engine that stands for it."""
+    """A client's connection, and the corresponding one to the engine."""
 
     def __init__(self, client: socket.socket) -> None:
         self._client = client
@@ -188,7 +188,7 @@ class _Call:
         self._rest = b""
 
     def read_head(self) -> str:
-        """The call's name, empty if none came."""
+        """Read the head; return the call's name, empty if there is none."""
         data = b""
         while b"\r\n\r\n" not in data:
             if not (piece := self._client.recv(_PIECE)):
@@ -205,7 +205,7 @@ class _Call:
         return False
 
     def answer(self, status: int, message: str) -> None:
-        """In the engine's place."""
+        """Send an error instead of the engine."""
         body = msgspec.json.encode({"message": message})
         head = f"HTTP/1.1 {status} Fault\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         self._client.sendall(head.encode() + b"Connection: close\r\n\r\n" + body)
@@ -216,7 +216,7 @@ class _Call:
         self._engine.sendall(self._head + self._rest)
 
     def relay(self, *, swallow: bool, muted: Muted) -> None:
-        """Until either side ends."""
+        """Pass on bytes until either side ends."""
         up = threading.Thread(target=self._send_up, name="docker proxy upward", daemon=True)
         up.start()
         for piece in self._pieces(muted):
@@ -233,13 +233,13 @@ class _Call:
             self._engine.shutdown(socket.SHUT_WR)
 
     def _pieces(self, muted: Muted) -> Iterator[bytes]:
-        """What the engine says; of a reply in chunks each as a whole, without those that are muted."""
+        """Yield the engine's response: a chunked one by whole chunks, without muted ones."""
         assert self._engine is not None
         with self._engine.makefile("rb") as reader:
             head = b""
             while (line := reader.readline()) != b"\r\n":
                 if not line:
-                    return  # the engine was killed, or the call was cut, before there was a whole head
+                    return  # the engine was killed, or the call was cut, before the head was complete
                 head += line
             yield head + b"\r\n"
             if b"transfer-encoding: chunked" not in head.lower():
@@ -252,21 +252,21 @@ class _Call:
                     yield chunk
 
     def end(self) -> None:
-        """From any thread: wakes whoever reads."""
+        """End both connections and wake their readers. Thread-safe."""
         for one in (self._client, self._engine):
             if one is not None:
                 with suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """By the serving thread, when it has done."""
+        """Close both sockets; called by the serving thread at its end."""
         for one in (self._client, self._engine):
             if one is not None:
                 one.close()
 
 
 def _one_call(head: bytes) -> bytes:
-    """The head as the engine is to have it: it closes after its answer, but for a connection that is upgraded."""
+    """The head for the engine, which closes the connection after its response unless it is upgraded."""
     lines = head.split(b"\r\n")
     if any(line.lower().startswith(b"upgrade:") for line in lines):
         return head + b"\r\n\r\n"
@@ -276,7 +276,7 @@ def _one_call(head: bytes) -> bytes:
 
 @contextmanager
 def docker_proxy(engine: str) -> Iterator[DockerProxy]:
-    """A proxy in front of the engine at that `host`, gone at the end."""
+    """Run a proxy in front of the engine at this host."""
     scratch.sweep(_KIND, shutil.rmtree)
     folder = scratch.create(_KIND)
     proxy = DockerProxy(engine, folder / "sock")

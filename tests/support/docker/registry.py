@@ -1,7 +1,7 @@
-"""A real registry (Debian's docker-registry) beside a private engine, with images to be pulled from it.
+"""A real registry (Debian's docker-registry) for a private engine, with images to be pulled from it.
 
-Input: an engine. Output: a registry on the engine's own loopback, which needs no TLS there, with or without a password;
-it can be killed and started again. Next: the tests of images.
+Input: an engine. Output: a registry on the engine's own loopback, which needs no TLS, with or without a password. It
+can be killed and restarted. Next: the tests of images.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _contents = itertools.count(1)
 
 
 class Pushed(msgspec.Struct, frozen=True):
-    """An image that the registry has and the engine has not."""
+    """An image that the registry has and the engine does not have."""
 
     tag: str
     digest: str
@@ -47,7 +47,7 @@ class Pushed(msgspec.Struct, frozen=True):
 
 
 class PrivateRegistry:
-    """One docker-registry with everything it owns below one folder."""
+    """One docker-registry, with all its files in one folder."""
 
     def __init__(self, engine: PrivateDocker, folder: Path, *, private: bool) -> None:
         self._engine = engine
@@ -65,29 +65,29 @@ class PrivateRegistry:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """It answers when this is over."""
+        """Start the registry and wait until it responds."""
         command = self._engine.namespace.command("docker-registry", "serve", str(self._folder / "config.yaml"))
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         scratch.wait_until(self._answers, f"the registry's answer; see {self._folder}/log")
 
     def kill9(self) -> None:
-        """Nobody listens any more."""
+        """Kill the registry."""
         if self._process is not None:
             os.kill(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 
     def push(self, path: str = "team/app", tag: str = "1") -> Pushed:
-        """An image with busybox and a content that no other image has; what the engine had of that name it keeps."""
+        """Push an image with busybox and unique content. The engine keeps an image that it already has under the name."""
         api = self._engine.api()
         repository = f"{self.address}/{path}"
         reference = f"{repository}:{tag}"
         had = next((one["Id"] for one in api.images(name=reference)), None)
         api.import_image_from_data(unique_root(), repository=repository, tag=tag, changes=["ENV PATH=/bin"])
         auth = {"username": USER, "password": PASSWORD} if self.private else None
-        said = list(api.push(repository, tag=tag, auth_config=auth, stream=True, decode=True))
-        assert not any("error" in line for line in said), said[-1]
+        progress = list(api.push(repository, tag=tag, auth_config=auth, stream=True, decode=True))
+        assert not any("error" in line for line in progress), progress[-1]
         made: dict[str, Any] = api.inspect_image(reference)  # type: ignore[no-untyped-call]
         api.remove_image(made["Id"], force=True)
         if had is not None:
@@ -96,7 +96,7 @@ class PrivateRegistry:
         return Pushed(reference, made["RepoDigests"][0])
 
     def forget(self) -> None:
-        """The engine forgets the names of what it pulled from here."""
+        """Remove the names of images from this registry in the engine."""
         forget(self._engine, self.address)
 
     def _answers(self) -> bool:
@@ -107,21 +107,21 @@ class PrivateRegistry:
 
 
 def forget(engine: PrivateDocker, address: str) -> None:
-    """The engine forgets the names of images from this registry, and the images that nothing uses."""
+    """Remove the names of images from a registry in the engine, and unused images."""
     api = engine.api()
     names = [name for one in api.images() for name in (*(one["RepoTags"] or ()), *(one["RepoDigests"] or ()))]
     for name in names:
         if name.startswith(f"{address}/"):
-            with suppress(docker.errors.ImageNotFound):  # its last tag took it along
+            with suppress(docker.errors.ImageNotFound):  # it was removed with its last tag
                 api.remove_image(name, force=True)
     api.close()
 
 
 def unique_root() -> bytes:
-    """Busybox's root, and a file that makes it another one."""
+    """The root file system of busybox with a unique file."""
     buffer = io.BytesIO(busybox.build())
     with tarfile.open(fileobj=buffer, mode="a") as archive:
-        # What cannot be compressed, so that there is something to pull.
+        # Incompressible, so that there is something to pull.
         content = f"{next(_contents)} {os.getpid()}\n".encode() + os.urandom(1_000_000)
         info = tarfile.TarInfo("payload")
         info.size = len(content)
@@ -131,7 +131,7 @@ def unique_root() -> bytes:
 
 @contextmanager
 def private_registry(engine: PrivateDocker, folder: Path, *, private: bool = False) -> Iterator[PrivateRegistry]:
-    """A registry that answers; nothing of it outlives the block."""
+    """Run a registry for the block."""
     registry = PrivateRegistry(engine, folder, private=private)
     try:
         registry.start()

@@ -1,4 +1,4 @@
-"""A /proc and cgroup hierarchies as plain files, for what reads usage: v1, v2, or v1 with pressure figures in v2.
+"""/proc and cgroup hierarchies as plain files, for tests of usage: v1, v2, or v1 with pressure figures in v2.
 
 Output: files as the kernel writes them, which a test may change or remove.
 """
@@ -33,7 +33,7 @@ ETH0 = Interface(
     tx_errors=7,
     tx_dropped=8,
 )
-"""What NET_DEV says of it."""
+"""The interface in NET_DEV."""
 _PRESSURE = "some avg10={0} avg60=0.00 avg300={0} total={1}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
 
 
@@ -55,7 +55,7 @@ class CgroupTrees:
         write(self.proc / "self/mountinfo", "\n".join(mounts))
 
     def pod(self, uid: str, ids: Sequence[str], *, qos: str = "burstable", driver: str = "cgroupfs") -> str:
-        """The cgroups of a pod and its containers; the pod's path."""
+        """Create the cgroups of a pod and its containers; return the pod's path."""
         path = f"{self.root}/{qos}/pod{uid}" if qos else f"{self.root}/pod{uid}"
         if driver == "systemd":
             path = f"{self.root}.slice/kubepods-{qos}.slice/kubepods-{qos}-pod{uid.replace('-', '_')}.slice"
@@ -65,7 +65,7 @@ class CgroupTrees:
         return path
 
     def container(self, path: str, container_id: str) -> int:
-        """A container's cgroup with one process; that process."""
+        """Create a container's cgroup with one process; return its pid."""
         self._pid += 1
         self.cgroup(path)
         for folder in self.folders(path):
@@ -76,7 +76,7 @@ class CgroupTrees:
         return self._pid
 
     def cgroup(self, path: str, *, cpu: int = 5_000, memory: int = 900) -> None:
-        """One cgroup with processor time in nanoseconds and memory in bytes."""
+        """Create one cgroup with processor time in nanoseconds and memory in bytes."""
         if self.kind != "v2":
             self._v1(path.lstrip("/"), cpu, memory)
         if self.kind == "v2":
@@ -88,7 +88,7 @@ class CgroupTrees:
                 )
 
     def busy(self, path: str, *, cpu: int, memory: int = 900) -> None:
-        """As if that had been used so far."""
+        """Set the usage so far: nanoseconds and bytes."""
         below = path.lstrip("/")
         if self.kind == "v2":
             write(self.tree / "unified" / below / "cpu.stat", _v2_cpu(cpu))
@@ -98,7 +98,7 @@ class CgroupTrees:
             write(self.tree / "memory" / below / "memory.usage_in_bytes", f"{memory}\n")
 
     def file(self, path: str, controller: str, name: str) -> Path:
-        """One file of a cgroup."""
+        """The path of one file of a cgroup."""
         return self.tree / ("unified" if self.kind == "v2" else controller) / path.lstrip("/") / name
 
     def folders(self, path: str) -> list[Path]:
@@ -106,7 +106,7 @@ class CgroupTrees:
         return [self.tree / name / path.lstrip("/") for name in names]
 
     def end(self, path: str) -> None:
-        """The cgroup goes, as when its container ends."""
+        """Remove the cgroup, as when its container ends."""
         for folder in self.folders(path):
             shutil.rmtree(folder)
 
@@ -156,6 +156,6 @@ def _v2_cpu(nanoseconds: int) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """The file, with the folders above it."""
+    """Write a file, and create the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

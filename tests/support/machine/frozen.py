@@ -1,6 +1,6 @@
-"""Processes and disks that stand still for a while, and processes that can open nothing.
+"""Stopped processes, frozen disks, and processes without free descriptors.
 
-Input: pids, or folders that are mount points. Output: context managers; at their end everything goes on.
+Input: pids, or folders that are mount points. Output: context managers; at their end all is as before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FREEZE = 'fsfreeze --freeze "$1" && echo frozen && read -r _; fsfreeze --unfree
 
 @contextmanager
 def stopped(pids: Sequence[int]) -> Iterator[None]:
-    """These processes do not run."""
+    """Stop these processes."""
     with ExitStack() as stack:
         for pid in pids:
             stack.callback(_signal, pid, signal.SIGCONT)
@@ -36,8 +36,8 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 @contextmanager
 def frozen_disks(*folders: Path) -> Iterator[None]:
-    """Whoever writes to these file systems waits. They thaw even if this process is killed: then the shell that froze
-    them reads the end of its input.
+    """Freeze these file systems, so that writers wait. They thaw even if this process is killed, since the shell that
+    froze them then reads the end of its input.
     """
     with ExitStack() as stack:
         for folder in folders:
@@ -54,16 +54,16 @@ def frozen_disks(*folders: Path) -> Iterator[None]:
 
 @contextmanager
 def no_descriptor_left(*pids: int) -> Iterator[None]:
-    """The processes can open nothing: each number below their limit is taken, and there is none above."""
+    """Lower the descriptor limit of the processes to numbers already in use, so that they can open nothing."""
     with ExitStack() as stack:
         for pid in pids:
             soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, hard))
-            stack.callback(_let_open, pid, (soft, hard))
+            stack.callback(_restore_limits, pid, (soft, hard))
         yield
 
 
-def _let_open(pid: int, limits: tuple[int, int]) -> None:
-    # dockerd ends a containerd that has not answered it for a while, and starts another one.
+def _restore_limits(pid: int, limits: tuple[int, int]) -> None:
+    # dockerd replaces a containerd that has not responded for a while.
     with suppress(ProcessLookupError):
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)

@@ -1,7 +1,7 @@
-"""A network namespace of one's own, and code or commands inside it.
+"""A network namespace, and code or commands inside it.
 
-Input: a name. Output: commands, sockets and HTTP answers from within. A private dockerd lives in one, so that its
-docker0 and its iptables rules cannot touch the machine's; a pod's host port is therefore open inside only.
+Input: a name. Output: commands, sockets and HTTP responses from inside. A private dockerd runs in one, so that its
+docker0 and its iptables rules do not affect the machine's; a pod's host port is therefore open only inside.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What an HTTP server said."""
+    """A response of an HTTP server."""
 
     status: int
     body: bytes
@@ -45,25 +45,25 @@ class NetworkNamespace:
         subprocess.run(["ip", "-n", self.name, "link", "set", "lo", "up"], check=True)
 
     def delete(self) -> None:
-        """Remove it; no error when it is not there. Sockets still open inside keep it alive, unnamed."""
+        """Remove it, if it exists. Open sockets inside keep it alive without a name."""
         if self.path.exists():
             subprocess.run(["ip", "netns", "delete", self.name], check=True)
 
     def command(self, *argv: str) -> list[str]:
         """The argument list that runs argv inside. nsenter replaces itself, so the pid is argv's own.
 
-        `ip netns exec` will not do: it mounts another /sys, in which dockerd finds no devices cgroup.
+        `ip netns exec` does not work: it mounts another /sys, in which dockerd finds no devices cgroup.
         """
         return ["nsenter", f"--net={self.path}", *argv]
 
     def run(self, *argv: str, timeout: float = HANG_SECONDS) -> subprocess.CompletedProcess[str]:
-        """Run to the end inside; the caller looks at the return code."""
+        """Run a command inside; the caller checks the return code."""
         return subprocess.run(self.command(*argv), capture_output=True, text=True, timeout=timeout, check=False)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Run the function in a thread that has entered the namespace; its result or exception comes back.
+        """Run the function in a thread inside the namespace; return its result or raise its exception.
 
-        setns moves one thread only, and this one ends with the call: the test's own threads never leave theirs.
+        setns moves one thread only, which ends with the call: the test's own threads stay in their namespace.
         """
         outcome: Future[T] = Future()
 
@@ -87,7 +87,7 @@ class NetworkNamespace:
             os.close(descriptor)
 
     def connect(self, port: int, host: str = "127.0.0.1", timeout: float = HANG_SECONDS) -> socket.socket:
-        """A TCP connection opened inside. The socket stays there and can be used from any thread."""
+        """Open a TCP connection inside. The socket stays there and can be used from any thread."""
         return self.call(lambda: socket.create_connection((host, port), timeout=timeout))
 
     def http(
@@ -99,7 +99,7 @@ class NetworkNamespace:
         method: str = "GET",
         timeout: float = HANG_SECONDS,
     ) -> HttpAnswer:
-        """One HTTP request from inside."""
+        """Make one HTTP request from inside."""
         connection = http.client.HTTPConnection(host, port, timeout=timeout)
         connection.sock = self.connect(port, host, timeout)
         try:

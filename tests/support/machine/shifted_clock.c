@@ -1,5 +1,5 @@
-/* Loaded into a process by LD_PRELOAD: shifts its wall clock by the seconds (an int64) in the file SHIFTED_CLOCK, at
- * once when they change. The monotonic clocks are left alone. Debian's faketime fails sleeps of Python (EINVAL).
+/* Preloaded into a process: shifts its wall clock by the seconds (an int64) in the file SHIFTED_CLOCK, immediately
+ * when they change. The monotonic clocks are unchanged. With Debian's faketime, sleeps of Python fail (EINVAL).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

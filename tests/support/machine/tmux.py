@@ -1,7 +1,7 @@
-"""A real terminal: a tmux server of the test's own, with one window that a shell runs in.
+"""A real terminal: a private tmux server with one window that runs a shell.
 
-Input: an environment. Output: keys go in, the screen comes out, the window changes its size. Nobody's tmux is touched.
-Next: `private_terminal()`.
+Input: an environment, keys, window sizes. Output: the screen. Other tmux servers are not affected. Next:
+`private_terminal()`.
 """
 
 import shutil
@@ -29,49 +29,49 @@ class Terminal:
 
     def start(self) -> None:
         size = ("-x", str(COLUMNS), "-y", str(ROWS))
-        # The server hands its own environment on to the shell.
+        # The server passes its own environment on to the shell.
         self._tmux("-f", "/dev/null", "new-session", "-d", *size, "env", f"PS1={PROMPT} ", *self._shell)
         self.wait_for(PROMPT)
 
     def type(self, text: str) -> None:
-        """A line, and the return key."""
+        """Type a line and the return key."""
         self.write(text)
         self.press("Enter")
 
     def ask(self, text: str) -> None:
-        """A line to the shell, once it has its prompt again."""
+        """Type a line once the shell shows its prompt."""
         self.wait_until(lambda screen: screen.splitlines()[-1:] == [PROMPT], "the prompt")
         self.type(text)
 
     def write(self, text: str) -> None:
-        """A line that is not ended yet."""
+        """Type text without the return key."""
         self._tmux("send-keys", "-l", text)
 
     def press(self, *keys: str) -> None:
-        """Keys by tmux's names: `C-c`, `Enter`."""
+        """Press keys by tmux's names: `C-c`, `Enter`."""
         self._tmux("send-keys", *keys)
 
     def resize(self, columns: int, rows: int) -> None:
-        """As a person who draws at the window's corner."""
+        """Resize the window."""
         self._tmux("resize-window", "-x", str(columns), "-y", str(rows))
 
     @property
     def screen(self) -> str:
-        """What stands in the window, long lines whole."""
+        """The content of the window, with wrapped lines joined."""
         return "\n".join(line.rstrip() for line in self._tmux("capture-pane", "-p", "-J").rstrip().splitlines())
 
     def wait_for(self, text: str) -> str:
-        """The screen, once it has this text."""
+        """Wait for this text; return the screen."""
         return self.wait_until(lambda screen: text in screen, repr(text))
 
     def wait_for_line(self, line: str) -> str:
-        """The screen, once one of its lines is this: what was typed stands behind a prompt."""
+        """Wait for a line that is exactly this; typed text has a prompt before it. Return the screen."""
         return self.wait_until(lambda screen: line in screen.splitlines(), f"the line {line!r}")
 
-    def wait_until(self, stands: Callable[[str], bool], what: str, seconds: float = 30) -> str:
-        """The screen, once the condition holds for it."""
+    def wait_until(self, holds: Callable[[str], bool], what: str, seconds: float = 30) -> str:
+        """Wait until the condition holds for the screen; return it."""
         try:
-            scratch.wait_until(lambda: stands(self.screen), f"{what} on the screen", seconds)
+            scratch.wait_until(lambda: holds(self.screen), f"{what} on the screen", seconds)
         except TimeoutError as error:
             error.add_note(self.screen)
             raise
@@ -79,11 +79,11 @@ class Terminal:
 
     @property
     def children(self) -> list[int]:
-        """The pids of what the shell has started."""
+        """The pids of processes that the shell has started."""
         return scratch.children(int(self._tmux("display-message", "-p", "#{pane_pid}")))
 
     def destroy(self) -> None:
-        """The server with everything in it, from whatever half-way state."""
+        """Remove the server with everything in it, in any state."""
         named = scratch.pids_naming(f"{self.folder}/")
         scratch.kill([*named, *(child for pid in named for child in scratch.children(pid))])
         shutil.rmtree(self.folder)
@@ -98,7 +98,7 @@ class Terminal:
 
 @contextmanager
 def private_terminal(environ: Mapping[str, str], *shell: str) -> Iterator[Terminal]:
-    """A window with a shell at its prompt; gone at the end, with all that runs in it."""
+    """Run a window with a shell at its prompt; end it with all its processes."""
     scratch.sweep(_KIND, lambda folder: Terminal(folder, {}, ()).destroy())
     terminal = Terminal(scratch.create(_KIND), environ, shell or ("sh",))
     try:

@@ -1,7 +1,7 @@
-"""A private redis-server on a unix socket, to be killed at will, on a disk as slow or as small as a test wants.
+"""A private redis-server on a unix socket, which tests may kill, with an optionally slow or small disk.
 
-Input: options. Output: a server whose append-only file lives through `kill9()` and `restart()`; nothing of it outlives
-the `with` block. Next: tests use the fixture `redis_server`, or `private_redis(...)` where options matter.
+Input: options. Output: a server whose append-only file survives `kill9()` and `restart()`; everything is removed at the
+end of the `with` block. Next: tests use the fixture `redis_server`, or `private_redis(...)` with options.
 """
 
 import os
@@ -28,10 +28,9 @@ _SLOW_FSYNC, _STEPPED_CLOCK = (Path(__file__).with_name(name) for name in ("slow
 
 
 class RedisOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a redis-server is started with. `port` 0: unix socket only. Sizes in bytes; `disk` makes a file system
-    of that size for the data. `slow_fsync` loads the shim, which delays nothing until `slow_down` says so; `clock`
-    likewise, and `step_clock`.
-    `more` are further redis-server arguments.
+    """Options of a redis-server. `port` 0: unix socket only. Sizes in bytes; `disk` creates a file system of that size
+    for the data. `slow_fsync` preloads the library for `slow_down`, `clock` that for `step_clock`. `more`: further
+    arguments of redis-server.
     """
 
     appendfsync: Literal["always", "everysec", "no"] = "always"
@@ -46,7 +45,7 @@ class RedisOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrivateRedis:
-    """One redis-server with everything it owns below one folder."""
+    """One redis-server, with all its files in one folder."""
 
     def __init__(self, folder: Path, options: RedisOptions) -> None:
         self.folder = folder
@@ -59,7 +58,7 @@ class PrivateRedis:
 
     @property
     def url(self) -> str:
-        """As `--redis` takes it."""
+        """The URL for `--redis`."""
         password = f":{self.options.requirepass}@" if self.options.requirepass else ""
         return f"unix://{password}{self.socket}"
 
@@ -71,7 +70,7 @@ class PrivateRedis:
     # -- the server ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start and wait until it has loaded its data and answers."""
+        """Start and wait until it has loaded its data and responds."""
         assert self._process is None, "redis-server is running already"
         if (self.data / "appendonlydir").exists():
             append_only.cut_torn_end(self.data / "appendonlydir")
@@ -83,7 +82,7 @@ class PrivateRedis:
         scratch.wait_until(self._answers, f"redis-server's answer; see {self.log}")
 
     def kill9(self) -> None:
-        """What the server had not given to the kernel is lost."""
+        """kill -9: data that was not yet written to the kernel is lost."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
@@ -96,7 +95,7 @@ class PrivateRedis:
         self.start()
 
     def wait_for_end(self) -> int:
-        """Wait until the server ends by itself, as it does when `always` meets a full disk; its exit status."""
+        """Wait until the server ends by itself, as on a full disk with `always`; return its exit status."""
         assert self._process is not None, "redis-server is not running"
         status = self._process.wait(timeout=HANG_SECONDS)
         self._process = None
@@ -110,7 +109,7 @@ class PrivateRedis:
         os.kill(self.pid, signal.SIGCONT)
 
     def client(self, *, timeout: float = HANG_SECONDS) -> redis.Redis:
-        """A client that never retries by itself: redis-py's default of ten retries would double what it sends."""
+        """Create a client without retries: redis-py's default of ten would send commands twice."""
         client = redis.Redis.from_url(self.url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
         self._clients.append(client)
         return client
@@ -118,7 +117,7 @@ class PrivateRedis:
     # -- a bad clock -----------------------------------------------------------------------------------------------
 
     def step_clock(self, ahead_seconds: int) -> None:
-        """From now on the server's wall clock is so far ahead of the machine's, or behind it. Needs `clock`."""
+        """Set how far the server's wall clock is ahead of the machine's; negative: behind. Needs `clock`."""
         assert self.options.clock, "private_redis(clock=True) is needed"
         with (self.folder / "clock").open("r+b", buffering=0) as file:
             file.write(struct.pack("=q", ahead_seconds))
@@ -126,10 +125,10 @@ class PrivateRedis:
     # -- a bad disk ------------------------------------------------------------------------------------------------
 
     def slow_down(self, milliseconds: int) -> None:
-        """From the next fsync on, each takes that much longer; 0 ends it. Needs `slow_fsync`.
+        """Delay each fsync from the next one on; 0 ends it. Needs `slow_fsync`.
 
-        Under everysec a write that comes while an fsync runs is acknowledged at once and reaches the kernel up to
-        two seconds later: `wait_for_fsync()`, write, `kill9()` loses exactly those writes.
+        With everysec, a write during an fsync is acknowledged immediately and reaches the kernel up to two seconds
+        later: `wait_for_fsync()`, write, `kill9()` loses exactly those writes.
         """
         assert self.options.slow_fsync, "private_redis(slow_fsync=True) is needed"
         fresh = self.folder / "milliseconds.new"
@@ -137,37 +136,37 @@ class PrivateRedis:
         fresh.rename(self.folder / "milliseconds")
 
     def wait_for_fsync(self) -> None:
-        """Return when a slowed fsync has begun; one is due within a second of a write under everysec."""
+        """Wait for the start of a delayed fsync; with everysec, one is due within a second of a write."""
         busy = self.folder / "busy"
         scratch.wait_until(lambda: not busy.exists(), "the end of an earlier fsync")
-        scratch.wait_until(busy.exists, "the beginning of an fsync; was anything written?")
+        scratch.wait_until(busy.exists, "the start of an fsync; was anything written?")
 
     def fill_disk(self) -> Path:
-        """Take all that is left of the small disk; remove the file that comes back to free it."""
+        """Fill the small disk; return the file to be removed to free it."""
         assert self.options.disk, "private_redis(disk=BYTES) is needed"
-        ballast = self.data / "filler"
-        with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        filler = self.data / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(65536))
-        return ballast
+        return filler
 
-    # -- the end of it ---------------------------------------------------------------------------------------------
+    # -- removal --------------------------------------------------------------------------------------------------
 
     def destroy(self) -> None:
-        """Remove the server and its files; works from any half-way state."""
+        """Remove the server and its files, in any state."""
         for client in self._clients:
             client.close()
         scratch.kill(scratch.pids_naming(f"{self.folder}/"))
         if self._process is not None:
-            # With a port its title names that port instead of the folder.
+            # With a port, its process title has that instead of the folder.
             self._process.kill()
             self._process.wait()
             self._process = None
-        scratch.unmount_below(self.folder)  # its disk, and the volumes of agents that had their folder here
+        scratch.unmount_below(self.folder)  # its disk, and volumes of agents with their folder here
         shutil.rmtree(self.folder)
 
     def prepare(self) -> None:
-        """Make the data folder, on a disk of its own if that is asked for."""
+        """Create the data folder, on its own disk if requested."""
         self.data.mkdir()
         if self.options.disk:
             size = f"size={self.options.disk}"
@@ -183,13 +182,13 @@ class PrivateRedis:
             "dir": self.data,
             "appendonly": "yes",
             "appendfsync": options.appendfsync,
-            "aof-load-truncated": "no",  # as the agent's own server: Redis's own repair would leave half a step
+            "aof-load-truncated": "no",  # as in the agent's own server: Redis's repair would leave half a step
             "maxmemory": options.maxmemory,
             "maxmemory-policy": options.maxmemory_policy,
         }
         words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         password = ["--requirepass", options.requirepass] if options.requirepass else []
-        # An empty `save` has to come last: redis-server takes the word after it for its value.
+        # An empty `save` must come last: redis-server takes the next word for its value.
         return ["redis-server", *words, *password, *options.more, "--save", ""]
 
     def _shims(self) -> dict[str, str]:
@@ -231,7 +230,7 @@ class PrivateRedis:
 
 @contextmanager
 def private_redis(options: RedisOptions | None = None, **fields: object) -> Iterator[PrivateRedis]:
-    """A running, empty server: `private_redis(appendfsync="everysec", slow_fsync=True)`; gone at the end."""
+    """Run an empty server for the block: `private_redis(appendfsync="everysec", slow_fsync=True)`."""
     sweep()
     chosen = options or RedisOptions(**fields)  # type: ignore[arg-type]
     server = PrivateRedis(scratch.create(_KIND), chosen)
@@ -244,5 +243,5 @@ def private_redis(options: RedisOptions | None = None, **fields: object) -> Iter
 
 
 def sweep() -> None:
-    """Remove what test runs that were themselves killed have left behind."""
+    """Remove what killed test runs have left behind."""
     scratch.sweep(_KIND, lambda folder: PrivateRedis(folder, RedisOptions()).destroy())

@@ -1,8 +1,8 @@
-/* Preloaded into redis-server: a disk whose fsync takes as long as a test says.
+/* A disk with a slow fsync: preloaded into redis-server by tests/support/redis/server.py.
  *
  * SLOW_FSYNC_FOLDER/milliseconds holds the delay and is read at each call. While a call is delayed, the file
- * SLOW_FSYNC_FOLDER/busy exists, so that a test need not guess when to kill. The delay comes before the real call:
- * what is written meanwhile is on its way, not on the disk.
+ * SLOW_FSYNC_FOLDER/busy exists, which shows a test when to kill. The delay comes before the real call: data written
+ * meanwhile is not on the disk.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

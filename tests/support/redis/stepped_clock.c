@@ -1,9 +1,9 @@
 /* A wall clock that a test steps while the program runs: preloaded into redis-server by tests/support/redis/server.py.
  *
- * In: the environment variable STEPPED_CLOCK, a file of eight bytes: by how many seconds the wall clock is ahead, as a
- * signed number in the machine's order. Written at any time, it counts from the next call on. The monotonic clock is
- * left alone, as by a real step. Debian's faketime does not do here: redis-server's jemalloc asks for the time while
- * faketime still looks for the real function, and neither recovers.
+ * Input: the environment variable STEPPED_CLOCK, a file of eight bytes: how many seconds the wall clock is ahead, as a
+ * signed number in the machine's byte order. A change takes effect at the next call. The monotonic clock is unchanged,
+ * as by a real step. Debian's faketime does not work here: redis-server's jemalloc reads the time while faketime still
+ * looks up the real function, and neither recovers.
  */
 
 #define _GNU_SOURCE
