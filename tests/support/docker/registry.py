@@ -79,7 +79,7 @@ class PrivateRegistry:
             self._process = None
 
     def push(self, path: str = "team/app", tag: str = "1") -> Pushed:
-        """Push an image with busybox and unique content. The engine keeps an image that it already has under the name."""
+        """Push an image with busybox and unique content. An image that the engine has under the name keeps it."""
         api = self._engine.api()
         repository = f"{self.address}/{path}"
         reference = f"{repository}:{tag}"

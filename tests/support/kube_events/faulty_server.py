@@ -1,4 +1,4 @@
-"""A real HTTP server that can be told to fail, as the base of servers that KubeEvents are sent to.
+"""A real HTTP server that fails on request: the base of servers that KubeEvents are sent to.
 
 Input: faults, one for each coming request. Output: the number of requests, and of each fault. Next: `webhook`,
 `api_server`.
