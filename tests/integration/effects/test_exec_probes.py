@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.probes import Probing
-from chronolet.adapters.probes.probing import EXECS_AT_ONCE
+from chronolet.adapters.probes.probing import EXEC_SLOTS
 from chronolet.pod import signals
 from chronolet.ports.pods.probes import Attempt, ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, PatientRuntime, World, container, pod, start_container
@@ -138,13 +138,13 @@ def test_commands_that_hang_hold_no_other_up(probes: Probes, world: World, app: 
     def begin() -> None:
         attempts.extend(
             probes.prober.begin(hangs, 3600, told.append, lambda: True, probe=f"{number}")
-            for number in range(2 * EXECS_AT_ONCE)
+            for number in range(2 * EXEC_SLOTS)
         )
 
     probes.prober.soon(begin)
     reading = ask(probes, app, "true")
     assert reading.result == "success"
-    wait_until(lambda: len(execs(world, app)) == 2 * EXECS_AT_ONCE, "all of them")
+    wait_until(lambda: len(execs(world, app)) == 2 * EXEC_SLOTS, "all of them")
     assert told == [], "none of them had to end first"
     probes.cancel(attempts)
     wait_until(lambda: not execs(world, app), "the end of them all")

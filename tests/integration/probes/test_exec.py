@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.adapters.probes.handlers import exec as exec_handler
 from chronolet.adapters.probes.handlers.exec import MARK
-from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing, Timing
+from chronolet.adapters.probes.probing import EXEC_SLOTS, Probing, Timing
 from chronolet.ports.pods.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime.runtime import Refusal
 from tests.support.probes.probing import Probes, held, running
@@ -135,21 +135,21 @@ def test_commands_beyond_the_concurrency_limit_are_queued(probes: Probes, runtim
     """The first ones run until the test ends them; the others wait for longer than their own time-out."""
     found: queue.Queue[Reading] = queue.Queue()
     began: list[bool] = []
-    total = 2 * EXECS_AT_ONCE + 1
+    total = 2 * EXEC_SLOTS + 1
 
     def begin() -> None:
         target = ExecTarget(container_id=container, command=COMPUTES)
-        times = [3600.0 if number < EXECS_AT_ONCE else 1.0 for number in range(total)]
+        times = [3600.0 if number < EXEC_SLOTS else 1.0 for number in range(total)]
         attempts = [probes.prober.begin(target, one, found.put, lambda: True) for one in times]
         began.extend(one.began for one in attempts)
         attempts[-1].cancel()
 
     probes.prober.soon(begin)
-    wait_until(lambda: len(running_commands(runtime)) == EXECS_AT_ONCE and len(began) == total, "the concurrency limit")
-    assert began == [number < EXECS_AT_ONCE for number in range(total)]
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS and len(began) == total, "the concurrency limit")
+    assert began == [number < EXEC_SLOTS for number in range(total)]
     running = time.monotonic()
     wait_until(lambda: time.monotonic() > running + 1.2, "more than the time-out of the others")
-    assert len(runtime.execs.all) == EXECS_AT_ONCE
+    assert len(runtime.execs.all) == EXEC_SLOTS
     for one in running_commands(runtime):
         runtime.execs.all[one].end(0)
     readings = [found.get(timeout=HANG_SECONDS) for _ in range(total - 1)]
@@ -173,7 +173,7 @@ def test_hanging_commands_do_not_block_others(
         hangs = ExecTarget(container_id=container, command=command)
         attempts.extend(
             probes.prober.begin(hangs, 3600, found.put, lambda: True, probe=f"hangs/{number}")
-            for number in range(EXECS_AT_ONCE)
+            for number in range(EXEC_SLOTS)
         )
         well = ExecTarget(container_id=container, command=("well",))
         probes.prober.begin(well, 3600, found.put, lambda: True, probe="well")
@@ -182,7 +182,7 @@ def test_hanging_commands_do_not_block_others(
     reading = found.get(timeout=HANG_SECONDS)
     assert (reading.result, reading.output) == ("success", "fine\n")
     # The first free slot goes to the other one, whether or not the last hanging command has started.
-    wait_until(lambda: len(running_commands(runtime)) == EXECS_AT_ONCE, "the hanging commands")
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS, "the hanging commands")
     probes.cancel(attempts)
     wait_until(lambda: not running_commands(runtime), "the end of all commands")
 
@@ -249,19 +249,19 @@ def test_stop_kills_running_commands_and_starts_none(runtime: FakeRuntime, conta
     prober = Probing(runtime, timing=Timing(exec_slot_seconds=3600.0, stop_seconds=HANG_SECONDS))
     found: list[Reading] = []
     target = ExecTarget(container_id=container, command=COMPUTES)
-    total = EXECS_AT_ONCE + 2
+    total = EXEC_SLOTS + 2
 
     def begin() -> None:
         for number in range(total):
             prober.begin(target, 3600, found.append, lambda: True, probe=f"{number}")
 
     prober.soon(begin)
-    wait_until(lambda: len(running_commands(runtime)) == EXECS_AT_ONCE, "the concurrency limit")
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS, "the concurrency limit")
     prober.stop()
     assert not running_commands(runtime)
     assert [one for one in threading.enumerate() if one.name == "exec probe"] == []
     assert held() <= before
-    assert (found, len(runtime.execs.all)) == ([], EXECS_AT_ONCE)
+    assert (found, len(runtime.execs.all)) == ([], EXEC_SLOTS)
 
 
 def test_stop_does_not_wait_for_a_hanging_engine(
@@ -355,7 +355,7 @@ def test_an_attempt_without_a_thread_is_an_error_and_releases_its_slot(
     probes: Probes, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: queue.Queue[Reading] = queue.Queue()
-    total = 2 * EXECS_AT_ONCE + 1
+    total = 2 * EXEC_SLOTS + 1
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -382,24 +382,24 @@ def test_without_the_lease_queued_attempts_create_no_command_and_none_is_started
     found: queue.Queue[Reading] = queue.Queue()
     target = ExecTarget(container_id=container, command=COMPUTES)
     lost = threading.Event()
-    total = EXECS_AT_ONCE + 3
+    total = EXEC_SLOTS + 3
 
     def begin() -> None:
         for _ in range(total):
             probes.prober.begin(target, 3600, found.put, lambda: not lost.is_set())
 
     probes.prober.soon(begin)
-    wait_until(lambda: len(running_commands(runtime)) == EXECS_AT_ONCE, "the concurrency limit")
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS, "the concurrency limit")
     lost.set()
     for one in running_commands(runtime):
         runtime.execs.all[one].end(1)
     readings = [found.get(timeout=HANG_SECONDS) for _ in range(total)]
-    assert sorted(one.result for one in readings) == ["error"] * 3 + ["failure"] * EXECS_AT_ONCE
-    assert len(runtime.execs.all) == EXECS_AT_ONCE
+    assert sorted(one.result for one in readings) == ["error"] * 3 + ["failure"] * EXEC_SLOTS
+    assert len(runtime.execs.all) == EXEC_SLOTS
     once = iter([True, False])
     probes.prober.soon(lambda: probes.prober.begin(target, 3600, found.put, lambda: next(once)))
     assert found.get(timeout=HANG_SECONDS).output == MAY_NOT
-    assert [one.started for one in runtime.execs.all.values()] == [True] * EXECS_AT_ONCE + [False]
+    assert [one.started for one in runtime.execs.all.values()] == [True] * EXEC_SLOTS + [False]
 
 
 def test_a_hanging_runtime_does_not_delay_the_outcome(

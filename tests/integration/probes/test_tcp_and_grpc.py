@@ -18,7 +18,7 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chronolet.adapters.probes.handlers import grpc as grpc_handler
-from chronolet.adapters.probes.probing import GRPCS_AT_ONCE
+from chronolet.adapters.probes.probing import GRPC_SLOTS
 from chronolet.ports.pods.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.ports import free_port
 from tests.support.probes.probing import Probes, Script, Server
@@ -255,7 +255,7 @@ def test_silent_servers_do_not_block_other_probes(probes: Probes, serve: Serve, 
     def begin() -> None:
         attempts.extend(
             probes.prober.begin(silent, 3600, found.put, lambda: True, probe=f"{number}")
-            for number in range(GRPCS_AT_ONCE + 1)
+            for number in range(GRPC_SLOTS + 1)
         )
         probes.prober.begin(server.target(), HANG_SECONDS, found.put, lambda: True, probe="well")
 

@@ -15,7 +15,7 @@ import pytest
 
 from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.adapters.probes.handlers.exec import MARK
-from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Timing
+from chronolet.adapters.probes.probing import EXEC_SLOTS, Timing
 from chronolet.kernel.effects.runner import LostOwnership
 from chronolet.ports.pods.probes import Result
 from chronolet.ports.runtime.runtime import Refusal
@@ -81,7 +81,7 @@ class Reported:
 class World:
     """Starts and ends workers."""
 
-    execs_at_once = EXECS_AT_ONCE
+    exec_slots = EXEC_SLOTS
 
     def __init__(self, probes: Probes, runtime: FakeRuntime) -> None:
         self.probes = probes
@@ -266,9 +266,9 @@ def running_commands(runtime: FakeRuntime) -> list[str]:
 
 def queued_number(world: World) -> int:
     """The number of the only queued probe, once all others run."""
-    wait_until(lambda: len(running_commands(world.runtime)) == world.execs_at_once, "all but one to run")
+    wait_until(lambda: len(running_commands(world.runtime)) == world.exec_slots, "all but one to run")
     probing = " ".join(world.runtime.execs.all[one].env[MARK] for one in running_commands(world.runtime))
-    (waits,) = (number for number in range(world.execs_at_once + 1) if f"/c{number}/" not in probing)
+    (waits,) = (number for number in range(world.exec_slots + 1) if f"/c{number}/" not in probing)
     return waits
 
 
@@ -278,7 +278,7 @@ def test_a_probe_that_is_queued_for_too_long_reports_it(world: World) -> None:
     """It reports its lateness while queued, and nothing else until its turn."""
     computes = Probe(exec=ExecAction(command=("computes",)), timeout_seconds=3600)
     container = running(world.runtime)
-    total = world.execs_at_once + 1
+    total = world.exec_slots + 1
     contexts = [world.begin(computes, period=100, id=container, container=f"c{number}") for number in range(total)]
     reports = contexts[queued_number(world)].sent
     wait_until(lambda: bool(reports), "its report")
@@ -322,16 +322,16 @@ def test_a_worker_that_ends_during_an_attempt_records_an_error_and_reports_nothi
 def test_a_worker_that_ends_while_queued_made_no_attempt(world: World) -> None:
     computes = Probe(exec=ExecAction(command=("computes",)), timeout_seconds=3600)
     container = running(world.runtime)
-    total = world.execs_at_once + 1
+    total = world.exec_slots + 1
     contexts = [world.begin(computes, period=100, id=container, container=f"c{number}") for number in range(total)]
     queued = queued_number(world)
     wait_until(lambda: bool(contexts[queued].sent), "the report of the queued one")
     world.ends[queued]()
     wait_until(lambda: len(pykka.ActorRegistry.get_by_class(ProbeWorker)) == total - 1, "its end")
     assert world.reported.raw == []
-    wait_until(lambda: len(running_commands(world.runtime)) == world.execs_at_once, "the others to run")
+    wait_until(lambda: len(running_commands(world.runtime)) == world.exec_slots, "the others to run")
     world.end()
-    assert [raw.output for raw in world.reported.raw] == [GIVEN_UP] * world.execs_at_once
+    assert [raw.output for raw in world.reported.raw] == [GIVEN_UP] * world.exec_slots
 
 
 def test_a_failing_worker_is_reported_to_the_kernel(

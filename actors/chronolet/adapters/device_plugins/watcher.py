@@ -102,14 +102,14 @@ class Watch:
 
         info: api.PluginInfo = calls.ask(socket, calls.INFO, api.InfoRequest(), self._patience.introduce)
         if info.type == wire.DEVICE_PLUGIN:
-            asked = wire.found_registering(info, socket, str(self._folder))
-            problem = self._register(asked)
+            registering = wire.found_registering(info, socket, str(self._folder))
+            problem = self._register(registering)
         else:
-            asked, problem = None, f"no handler registered for plugin type: {info.type} at socket {socket}"
+            registering, problem = None, f"no handler registered for plugin type: {info.type} at socket {socket}"
         status = api.RegistrationStatus(plugin_registered=not problem, error=problem)
         with contextlib.suppress(PluginRefusal):  # it is registered even if this notification fails
             calls.ask(socket, calls.NOTIFY, status, self._patience.introduce)
-        return asked.endpoint if asked and not problem else ""
+        return registering.endpoint if registering and not problem else ""
 
 
 def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:

@@ -38,9 +38,9 @@ from chronolet.ports.pods.probes import (
 from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.prober import Shortage
 
-EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)
+EXEC_SLOTS = max(2 * (os.cpu_count() or 1), 4)
 """Concurrency limit: more commands than the machine can run slow each other down until healthy ones time out."""
-GRPCS_AT_ONCE = 32
+GRPC_SLOTS = 32
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,20 +64,18 @@ DEFAULT_TIMING = Timing()
 class Probing:
     """`ports.pods.probes.Prober`."""
 
-    def __init__(
-        self, runtime: Runtime, execs_at_once: int = EXECS_AT_ONCE, *, timing: Timing = DEFAULT_TIMING
-    ) -> None:
+    def __init__(self, runtime: Runtime, exec_slots: int = EXEC_SLOTS, *, timing: Timing = DEFAULT_TIMING) -> None:
         self._runtime = runtime
         self._stop_seconds = timing.stop_seconds
         self._loop = Loop()
         self._names = NameLookup(self._loop)
         self._pressure = Pressure()
         self._delays = Delays(self._loop, self._pressure)
-        self._execs = self._lane("exec probe", execs_at_once, timing.exec_slot_seconds, timing)
-        self._grpcs = self._lane("grpc probe", GRPCS_AT_ONCE, timing.grpc_slot_seconds, timing)
+        self._execs = self._lane("exec probe", exec_slots, timing.exec_slot_seconds, timing)
+        self._grpcs = self._lane("grpc probe", GRPC_SLOTS, timing.grpc_slot_seconds, timing)
 
-    def _lane(self, name: str, at_once: int, slot_seconds: float, timing: Timing) -> Lane:
-        return Lane(self._loop, name, at_once, slot_seconds, grace_seconds=timing.grace_seconds)
+    def _lane(self, name: str, slots: int, slot_seconds: float, timing: Timing) -> Lane:
+        return Lane(self._loop, name, slots, slot_seconds, grace_seconds=timing.grace_seconds)
 
     def soon(self, action: Callable[[], object]) -> None:
         self._loop.soon(action)

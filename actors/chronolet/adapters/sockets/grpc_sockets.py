@@ -19,7 +19,7 @@ from chronolet.adapters.sockets.unix_sockets import SocketError, check_length
 
 MOST_BYTES = 16 * 1024 * 1024
 """Maximum size of a message: a list of more than a hundred thousand devices."""
-_AT_ONCE = 8
+_CONCURRENT_CALLS = 8
 
 _SERVER_OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # two servers must never silently share a path
@@ -57,9 +57,9 @@ def started(
     socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls: int, grace_seconds: float
 ) -> Callable[[], None]:
     """Serve a free path; return the function that stops the server, which gives running calls `grace_seconds`.
-    `_AT_ONCE` calls run concurrently, others wait; more than `most_calls` in all are refused. SocketError.
+    `_CONCURRENT_CALLS` calls run concurrently, others wait; more than `most_calls` in all are refused. SocketError.
     """
-    pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=socket.name)
+    pool = ThreadPoolExecutor(_CONCURRENT_CALLS, thread_name_prefix=socket.name)
     server = grpc.server(pool, options=_SERVER_OPTIONS, maximum_concurrent_rpcs=most_calls)
     server.add_generic_rpc_handlers(handlers)
     try:

@@ -1,7 +1,7 @@
 """The port for probing containers: targets, readings, and the thread that all probes of a process share.
 
-Input: a target and a time-out. Output: one `Reading` per attempt, in Go's and the kubelet's words. Next: the prober's
-workers. Source: pkg/probe. Implementation: `adapters.probes`.
+Input: a target and a time-out. Output: one `Reading` per attempt, in the texts of Go and the kubelet. Next: the
+prober's workers. Source: pkg/probe. Implementation: `adapters.probes`.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _OURS = (
 )
 _NOT_YET = (errno.EALREADY, errno.EINPROGRESS)
 
-_AT_ONCE = struct.pack("ii", 1, 0)
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """Closing resets the connection, so that the machine keeps no TIME_WAIT entry for a minute (there may be some 20,000).
 The kubelet lets it linger for a second, which saves nothing on Linux and may block the closer.
 """
@@ -82,7 +82,7 @@ class Dial:
         for family, address in self._addresses:
             try:
                 raw = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             except OSError as refused:  # unsupported address family, or out of descriptors
                 error = refused
                 continue

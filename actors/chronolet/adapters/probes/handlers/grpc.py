@@ -82,7 +82,7 @@ def _checked(target: GrpcTarget, timeout_seconds: float, attempt: AttemptHandle)
 
 
 def _unconnected(code: str, details: str) -> bool:
-    """Whether there was no server to ask. A server that itself reports UNAVAILABLE has answered."""
+    """Whether no server could be reached. A server that itself reports UNAVAILABLE has responded."""
     return code == "UNAVAILABLE" and details.startswith(_NO_CONNECTION)
 
 
@@ -93,7 +93,7 @@ def _not_connected(address: str, details: str, timeout_seconds: float) -> str:
 
 
 def _refused(code: str, details: str, timeout_seconds: float) -> str:
-    """Format an error in the kubelet's words, with Go's names for codes."""
+    """Format an error as the kubelet does, with Go's names for codes."""
     within = go_duration(round(timeout_seconds * 1000))
     match code:
         case "UNIMPLEMENTED":

@@ -25,7 +25,7 @@ from chronolet.ports.pods.requests import Request
 USER_AGENT = f"kube-probe/{texts.VERSION}"
 
 _READ = 16 * 1024
-_READS_AT_ONCE = 8
+_READS_PER_TURN = 8
 """Then other attempts get a turn, as a server may send forever."""
 _IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 
@@ -111,7 +111,7 @@ class HttpAttempt(LoopAttempt):
 
     def _read(self, raw: socket.socket) -> bool:
         """Read; return whether the response is complete. False also if more data is available already."""
-        for _ in range(_READS_AT_ONCE):
+        for _ in range(_READS_PER_TURN):
             data = raw.recv(_READ)
             if data:
                 self._answer.feed(data)

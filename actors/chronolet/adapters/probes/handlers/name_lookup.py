@@ -26,7 +26,7 @@ class NameLookup:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._asked: dict[tuple[str, int], list[Answered]] = {}
+        self._waiting: dict[tuple[str, int], list[Answered]] = {}
 
     def find(self, host: str, port: int, answered: Answered) -> None:
         """Look up a host. `answered` is called immediately, or later on the loop's thread."""
@@ -34,7 +34,7 @@ class NameLookup:
         if found:
             answered(found)
             return
-        waiting = self._asked.setdefault((host, port), [])
+        waiting = self._waiting.setdefault((host, port), [])
         waiting.append(answered)
         if len(waiting) == 1:
             self._begin(host, port)
@@ -43,7 +43,7 @@ class NameLookup:
         try:
             threading.Thread(target=self._ask, args=(host, port), name=f"lookup {host}", daemon=True).start()
         except RuntimeError:  # out of threads or memory
-            self._tell(host, port, OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+            self._report(host, port, OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
 
     def _ask(self, host: str, port: int) -> None:
         reset_priority()
@@ -54,10 +54,10 @@ class NameLookup:
             found = socket.gaierror(socket.EAI_NONAME, "no such host")
         except OSError as error:
             found = error
-        self._loop.soon(lambda: self._tell(host, port, found))
+        self._loop.soon(lambda: self._report(host, port, found))
 
-    def _tell(self, host: str, port: int, found: Sequence[Address] | OSError) -> None:
-        for answered in self._asked.pop((host, port)):
+    def _report(self, host: str, port: int, found: Sequence[Address] | OSError) -> None:
+        for answered in self._waiting.pop((host, port)):
             answered(found)
 
 

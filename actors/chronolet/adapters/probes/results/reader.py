@@ -13,7 +13,7 @@ from chronolet.kernel.storage.redis.connection import Address, Channel
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
 
-_AT_ONCE = 1000
+_PAGE_SIZE = 1000
 _TIMEOUT_SECONDS = 5.0
 
 
@@ -24,7 +24,7 @@ def kept_results(url: str, node: str) -> Iterator[RawResult]:
     channel = Channel(Address(url), _TIMEOUT_SECONDS)
     key, end = Keys(node).probe_results, "+"
     try:
-        while entries := channel.call("XREVRANGE", key, end, "-", "COUNT", _AT_ONCE):
+        while entries := channel.call("XREVRANGE", key, end, "-", "COUNT", _PAGE_SIZE):
             for _, fields in entries:
                 yield from _read(fields)
             end = f"({entries[-1][0].decode()}"

@@ -34,7 +34,7 @@ OUTPUT_LIMIT = 1024
 """Maximum length of an output in characters: the limit for a KubeEvent's message."""
 
 _MOST_WAITING = 10_000
-_READ_AT_ONCE = 1_000
+_PAGE_SIZE = 1_000
 
 
 class RedisResults:
@@ -142,7 +142,7 @@ class RedisResults:
     def _found(self) -> PerProbe:
         """Read the entries left by earlier processes."""
         found, start = PerProbe(self._of_each), "-"
-        while entries := self._channel.call("XRANGE", self._key, start, "+", "COUNT", _READ_AT_ONCE):
+        while entries := self._channel.call("XRANGE", self._key, start, "+", "COUNT", _PAGE_SIZE):
             for entry_id, fields in entries:
                 found.added(_probe_key(fields), entry_id)
             start = f"({entries[-1][0].decode()}"

@@ -58,7 +58,7 @@ class AttemptHandle(Protocol):
         """Call `end` on cancellation, on any thread, possibly twice; immediately if already cancelled."""
 
     def begun(self, late: str) -> None:
-        """The container has been asked: from now on a missing response is its failure, with the text `late`."""
+        """The request reached the container: from now on a missing response is its failure, with the text `late`."""
 
     def waits(self) -> None:
         """The attempt only waits and costs the machine nothing: release its slot."""
@@ -76,13 +76,13 @@ class Lane:
     """A queue of attempts with a concurrency limit. Used on the loop's thread."""
 
     def __init__(
-        self, loop: Loop, name: str, at_once: int, longest_seconds: float, *, grace_seconds: float = GRACE_SECONDS
+        self, loop: Loop, name: str, limit: int, longest_seconds: float, *, grace_seconds: float = GRACE_SECONDS
     ) -> None:
-        """No attempt holds its slot for longer than `longest_seconds`."""
+        """There are `limit` slots, and no attempt holds one for longer than `longest_seconds`."""
         self.grace_seconds = grace_seconds
         self._loop = loop
         self._name = name
-        self._at_once = at_once
+        self._limit = limit
         self._longest = longest_seconds
         self._slots: dict[ThreadAttempt, tuple[float, Timer]] = {}
         self._threads: dict[ThreadAttempt, threading.Thread] = {}
@@ -116,7 +116,7 @@ class Lane:
 
     def end(self) -> None:
         """Cancel all attempts and start no more."""
-        self._at_once = 0
+        self._limit = 0
         for attempt in (*self._queue.clear(), *self._threads):
             attempt.cancel()
 
@@ -128,7 +128,7 @@ class Lane:
                 log.warning("probe thread still running after stop", thread=self._name, probe=attempt.probe)
 
     def _fill(self) -> None:
-        while len(self._slots) < self._at_once and (attempt := self._queue.take(self._may_begin)) is not None:
+        while len(self._slots) < self._limit and (attempt := self._queue.take(self._may_begin)) is not None:
             self._launch(attempt)
         if not self._slots and not self._queue:
             self._queue.rest()
