@@ -130,7 +130,7 @@ def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
 
 @contextlib.contextmanager
 def _notifier(folder: Path, seconds: float) -> Iterator[Callable[[threading.Event], object]]:
-    """Yield a function that waits, less if the folder itself changes."""
+    """Yield a function that waits for `seconds`, or less if the folder itself changes."""
     try:
         notifier = FolderNotifier(folder)
     except OSError:  # out of inotify watches: fall back to polling
