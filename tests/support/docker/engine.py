@@ -22,6 +22,7 @@ from requests.exceptions import RequestException
 from tests.support import scratch
 from tests.support.docker.images import load_images
 from tests.support.machine.netns import NetworkNamespace
+from tests.support.server_process import ServerProcess
 
 _KIND = "docker"
 _ID_LENGTH = 64
@@ -30,59 +31,29 @@ DRIVER = "systemd" if IS_V2 and Path("/run/systemd/system").exists() else "cgrou
 """Who creates cgroups: systemd, if it manages the only tree."""
 
 
-class PrivateDocker:
-    """One dockerd, with all its files in one folder."""
+class PrivateDocker(ServerProcess):
+    """One dockerd, with all its files in one folder.
+
+    With --live-restore containers survive `stop`; they and their shims always survive `kill9`, but host ports do not.
+    """
 
     def __init__(self, folder: Path, *, live_restore: bool = True) -> None:
+        super().__init__("dockerd", folder / "dockerd.log")
         self.folder = folder
         self._live_restore = live_restore
         self.host = f"unix://{folder}/sock"
         self.namespace = NetworkNamespace(folder.name)
-        self.log = folder / "dockerd.log"
         self.data = folder / "data"
         self._exec = folder / "exec"
         self._config = folder / "daemon.json"
-        self._process: subprocess.Popen[bytes] | None = None
         self._clients: WeakSet[docker.APIClient] = WeakSet()
 
     # -- dockerd ---------------------------------------------------------------------------------------------------
 
-    @property
-    def pid(self) -> int:
-        """The pid of dockerd, which must be running."""
-        assert self._process is not None, "dockerd is not running"
-        return self._process.pid
-
     def start(self) -> None:
         """Start dockerd and wait until it responds. RuntimeError with the end of its log if it exits."""
-        assert self._process is None, "dockerd is running already"
         self._config.write_text("{}")
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.namespace.command(*self._arguments()), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        scratch.wait_until(self._answers, f"dockerd's answer; see {self.log}", 60)
-
-    def kill9(self) -> None:
-        """Kill dockerd as an out-of-memory kill would: containers and their shims survive, host ports do not."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Stop dockerd; with --live-restore the containers survive this, too."""
-        self._end(signal.SIGTERM)
-
-    def restart(self) -> None:
-        """Stop if running, then start."""
-        if self._process is not None:
-            self.stop()
-        self.start()
-
-    def pause(self) -> None:
-        """SIGSTOP: every call hangs until `resume()`."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
+        self._launch(self.namespace.command(*self._arguments()), seconds=60)
 
     # -- access --------------------------------------------------------------------------------------------------
 
@@ -161,11 +132,7 @@ class PrivateDocker:
             *(("--live-restore",) if self._live_restore else ()),
         ]
 
-    def _answers(self) -> bool:
-        assert self._process is not None
-        if self._process.poll() is not None:
-            self._process = None
-            raise RuntimeError("dockerd ended: " + " | ".join(self.log.read_text().splitlines()[-8:]))
+    def _responds(self) -> bool:
         client = None
         try:
             client = docker.APIClient(base_url=self.host, version="1.41", timeout=5)
@@ -177,11 +144,8 @@ class PrivateDocker:
                 client.close()
 
     def _end(self, number: signal.Signals) -> None:
-        assert self._process is not None, "dockerd is not running"
-        containerd = [pid for pid in scratch.children(self._process.pid) if self._is_containerd(pid)]
-        self._process.send_signal(number)
-        self._process.wait()  # reaps it: dockerd refuses to start while its former pid exists, even as a zombie
-        self._process = None
+        containerd = [pid for pid in scratch.children(self.pid) if self._is_containerd(pid)]
+        super()._end(number)
         scratch.wait_until(lambda: not any(map(scratch.start_time, containerd)), "the end of its containerd")
         for name in (self.folder / "pid", self._exec / "containerd" / "containerd.pid"):
             name.unlink(missing_ok=True)

@@ -9,8 +9,6 @@ from __future__ import annotations
 import io
 import itertools
 import os
-import signal
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,9 +19,9 @@ import docker
 import msgspec
 
 from chronolet.adapters.images import busybox
-from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker
 from tests.support.ports import free_port
+from tests.support.server_process import ServerProcess
 
 USER = "reader"
 PASSWORD = "open sesame"
@@ -46,13 +44,13 @@ class Pushed(msgspec.Struct, frozen=True):
     """`host/path@sha256:...`"""
 
 
-class PrivateRegistry:
+class PrivateRegistry(ServerProcess):
     """One docker-registry, with all its files in one folder."""
 
     def __init__(self, engine: PrivateDocker, folder: Path, *, private: bool) -> None:
+        super().__init__("the registry", folder / "log")
         self._engine = engine
         self._folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
         self.private = private
         self.port = engine.namespace.call(free_port)
         folder.mkdir()
@@ -67,16 +65,12 @@ class PrivateRegistry:
     def start(self) -> None:
         """Start the registry and wait until it responds."""
         command = self._engine.namespace.command("docker-registry", "serve", str(self._folder / "config.yaml"))
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        scratch.wait_until(self._answers, f"the registry's answer; see {self._folder}/log")
+        self._launch(command)
 
     def kill9(self) -> None:
-        """Kill the registry."""
+        """Kill the registry, if it runs."""
         if self._process is not None:
-            os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+            super().kill9()
 
     def push(self, path: str = "team/app", tag: str = "1") -> Pushed:
         """Push an image with busybox and unique content. An image that the engine has under the name keeps it."""
@@ -99,7 +93,7 @@ class PrivateRegistry:
         """Remove the names of images from this registry in the engine."""
         forget(self._engine, self.address)
 
-    def _answers(self) -> bool:
+    def _responds(self) -> bool:
         try:
             return self._engine.namespace.http(self.port, "/v2/").status in (200, 401)
         except OSError:

@@ -22,6 +22,7 @@ from redis.retry import Retry
 from chronolet.adapters.redis_server import append_only
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
+from tests.support.server_process import ServerProcess
 
 _KIND = "redis"
 _SLOW_FSYNC, _STEPPED_CLOCK = (Path(__file__).with_name(name) for name in ("slow_fsync.c", "stepped_clock.c"))
@@ -44,16 +45,15 @@ class RedisOptions(msgspec.Struct, frozen=True, kw_only=True):
     more: tuple[str, ...] = ()
 
 
-class PrivateRedis:
-    """One redis-server, with all its files in one folder."""
+class PrivateRedis(ServerProcess):
+    """One redis-server, with all its files in one folder. `kill9` loses data that was not yet written to the kernel."""
 
     def __init__(self, folder: Path, options: RedisOptions) -> None:
+        super().__init__("redis-server", folder / "log")
         self.folder = folder
         self.options = options
         self.socket = folder / "sock"
         self.data = folder / "data"
-        self.log = folder / "log"
-        self._process: subprocess.Popen[bytes] | None = None
         self._clients: list[redis.Redis] = []
 
     @property
@@ -62,11 +62,6 @@ class PrivateRedis:
         password = f":{self.options.requirepass}@" if self.options.requirepass else ""
         return f"unix://{password}{self.socket}"
 
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, "redis-server is not running"
-        return self._process.pid
-
     # -- the server ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -74,39 +69,16 @@ class PrivateRedis:
         assert self._process is None, "redis-server is running already"
         if (self.data / "appendonlydir").exists():
             append_only.cut_torn_end(self.data / "appendonlydir")
-        environment = os.environ | (self._shims() if self.options.slow_fsync or self.options.clock else {})
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._arguments(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
-            )
-        scratch.wait_until(self._answers, f"redis-server's answer; see {self.log}")
-
-    def kill9(self) -> None:
-        """kill -9: data that was not yet written to the kernel is lost."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        self._end(signal.SIGTERM)
-
-    def restart(self) -> None:
-        """Stop if running, then start on the same data."""
-        if self._process is not None:
-            self.stop()
-        self.start()
+        self._launch(
+            self._arguments(),
+            env=os.environ | (self._shims() if self.options.slow_fsync or self.options.clock else {}),
+        )
 
     def wait_for_end(self) -> int:
         """Wait until the server ends by itself, as on a full disk with `always`; return its exit status."""
-        assert self._process is not None, "redis-server is not running"
-        status = self._process.wait(timeout=HANG_SECONDS)
+        status = self._running().wait(timeout=HANG_SECONDS)
         self._process = None
         return status
-
-    def pause(self) -> None:
-        """SIGSTOP: calls hang until `resume()`."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        os.kill(self.pid, signal.SIGCONT)
 
     def client(self, *, timeout: float = HANG_SECONDS) -> redis.Redis:
         """Create a client without retries: redis-py's default of ten would send commands twice."""
@@ -206,11 +178,7 @@ class PrivateRedis:
             subprocess.run(compiler, check=True)
         return str(library)
 
-    def _answers(self) -> bool:
-        assert self._process is not None
-        if self._process.poll() is not None:
-            self._process = None
-            raise RuntimeError("redis-server ended: " + " | ".join(self.log.read_text().splitlines()[-8:]))
+    def _responds(self) -> bool:
         client = redis.Redis.from_url(self.url, socket_timeout=HANG_SECONDS, retry=Retry(NoBackoff(), 0))
         try:
             return bool(client.ping())
@@ -220,10 +188,7 @@ class PrivateRedis:
             client.close()
 
     def _end(self, number: signal.Signals) -> None:
-        assert self._process is not None, "redis-server is not running"
-        self._process.send_signal(number)
-        self._process.wait()
-        self._process = None
+        super()._end(number)
         self.socket.unlink(missing_ok=True)
         (self.folder / "busy").unlink(missing_ok=True)
 
