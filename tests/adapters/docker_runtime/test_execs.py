@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import threading
-from typing import Any, cast
 
 import pytest
 
@@ -16,17 +15,17 @@ from chronolet.ports.runtime.runtime import ExecResult, Refusal
 OCI = "OCI runtime exec failed: exec failed: unable to start container process: "
 
 
-class Engine:
+class Engine(Connection):
     """A fake connection: each exec ends immediately with this output, exit code and pid."""
 
     def __init__(self, output: str, exit_code: int, pid: int) -> None:
         self._pieces = [struct.pack(">BxxxL", 1, len(output)) + output.encode(), b""]
         self._inspected = f'{{"Running": false, "ExitCode": {exit_code}, "Pid": {pid}}}'.encode()
 
-    def upgrade(self, *_words: object, **_more: object) -> Engine:
+    def upgrade(self, *_words: object, **_more: object) -> Engine:  # type: ignore[override]
         return self
 
-    def call(self, *_words: object) -> bytes:
+    def call(self, *_words: object, **_more: object) -> bytes:
         return self._inspected
 
     def has_something(self, _seconds: float) -> bool:
@@ -39,8 +38,8 @@ class Engine:
 
 
 def run(output: str, exit_code: int = 126, pid: int = 0) -> ExecResult:
-    engine: Any = Engine(output, exit_code, pid)
-    return Execs(cast("Connection", engine)).run("e", 1.0, None, None)
+    engine = Engine(output, exit_code, pid)
+    return Execs(engine).run("e", 1.0, None, None)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +99,7 @@ class LongEngine(Engine):
         super().__init__("early words", 3, 7)
         self._clock, self._ends_at = clock, ends_at
 
-    def call(self, *_words: object) -> bytes:
+    def call(self, *_words: object, **_more: object) -> bytes:
         if self._clock.now >= self._ends_at:
             return self._inspected
         return self._inspected.replace(b"false", b"true").replace(b"3", b"null")
@@ -114,13 +113,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def run_long(clock: Clock, ends_at: float, seconds: float, cancelled: threading.Event | None = None) -> ExecResult:
-    engine: Any = LongEngine(clock, ends_at)
+    engine = LongEngine(clock, ends_at)
 
     def give_up() -> None:
         if cancelled is not None and clock.now > 20:
             cancelled.set()
 
-    return Execs(cast("Connection", engine)).run("e", seconds, cancelled, give_up)
+    return Execs(engine).run("e", seconds, cancelled, give_up)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 90.0])
