@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support.docker import PrivateDocker, private_docker
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.docker.engine import PrivateDocker, private_docker
+from tests.support.redis.server import PrivateRedis, private_redis
 
 # A busy machine is slow to draw examples and to run them: neither may fail a test.
 settings.register_profile(

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.node import Node, pod
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.ports import free_port
-from tests.support.redis import private_redis
+from tests.support.redis.server import private_redis
 
 _ESTABLISHED, _CLOSE_WAIT = "01", "08"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import Any
 
-from chronolet.adapters.probes.kept import kept_results
+from chronolet.adapters.probes.results.reader import kept_results
 from chronolet.kernel.storage.store import StoreUnreachable
 from chronolet_schemas.prober import RawResult
 from tests.e2e.node import Node, pod, shell

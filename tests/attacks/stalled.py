@@ -21,7 +21,7 @@ from chronolet_schemas import pod as pods
 from tests.attacks.probed import PERIOD, outcomes, probed, wait_for_probes
 from tests.e2e.node import Node, pod, shell
 from tests.support import scratch
-from tests.support.docker import PrivateDocker, mount_disk, private_docker
+from tests.support.docker.engine import PrivateDocker, mount_disk, private_docker
 
 DISK_MEGABYTES = 400
 """More than twice the agent's reserve, and room for the images."""

@@ -13,7 +13,7 @@ from tests.attacks.probed import PERIOD
 from tests.e2e.node import Node
 from tests.support.scratch import HANG_SECONDS
 
-_SHIM = Path(__file__).parents[1] / "support" / "shifted_clock.c"
+_SHIM = Path(__file__).parents[1] / "support" / "machine" / "shifted_clock.c"
 
 
 def test_a_step_of_the_agents_clock_restarts_nothing(own_node: Node) -> None:

@@ -19,8 +19,8 @@ from chronolet.adapters.redis_server.server import OwnServer
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod
 from tests.support import scratch
-from tests.support.docker import PrivateDocker, mount_disk
-from tests.support.frozen import stopped
+from tests.support.docker.engine import PrivateDocker, mount_disk
+from tests.support.machine.frozen import stopped
 
 MEGABYTES = 320
 """More than twice the agent's reserve: with less room it keeps none."""

@@ -20,8 +20,8 @@ from chronolet_schemas.keys import NODES, Keys
 from tests.attacks.attacked import check_well
 from tests.e2e.journal import Journal
 from tests.e2e.node import Node, pod
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import PrivateRedis, private_redis
 
 
 @pytest.fixture

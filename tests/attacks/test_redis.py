@@ -19,7 +19,7 @@ from tests.attacks.attacked import check_well
 from tests.e2e.journal import Journal
 from tests.e2e.node import Node, pod
 from tests.support import scratch
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 HANG_SECONDS = 60.0
 

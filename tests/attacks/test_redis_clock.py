@@ -10,8 +10,8 @@ from itertools import pairwise
 from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, running_node, shell
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 HOUR = 3600
 STEPS = (5 * HOUR, -3 * HOUR, 0)

@@ -26,7 +26,7 @@ from tests.kernel import chore
 from tests.kernel.chore import Assign
 from tests.kernel.rig import request
 from tests.support import scratch
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 
 CHORE = Shard("chore")
 HOUR = 3600

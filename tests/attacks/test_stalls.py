@@ -15,7 +15,7 @@ from tests.attacks.probed import outcomes
 from tests.attacks.stalled import engine, engine_pids, node, redis_pid, unharmed
 from tests.e2e.node import Node
 from tests.support import scratch
-from tests.support.frozen import frozen_disks, no_descriptor_left, stopped
+from tests.support.machine.frozen import frozen_disks, no_descriptor_left, stopped
 
 __all__ = ["engine", "node"]
 

@@ -15,9 +15,9 @@ from chronolet_schemas import prober
 from tests.attacks.probed import PERIOD, probed, wait_for_probes
 from tests.attacks.stalled import starts
 from tests.e2e.node import Node, pod, running_node, shell
-from tests.support.docker import PrivateDocker
-from tests.support.frozen import no_descriptor_left
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.machine.frozen import no_descriptor_left
+from tests.support.redis.server import private_redis
 
 MOST_PIDS = 60
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.bench.agent_bench import TRAP, Docker, Watch
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.images import BUSYBOX, PAUSE
 
 WORKERS = (1, 2, 4, 8, 16)
 """Numbers of pods that a bare client creates concurrently; the fastest is the engine's capacity."""

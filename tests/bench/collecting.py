@@ -29,9 +29,9 @@ from chronolet.ports.runtime import labels
 from chronolet_schemas import container_gc, image_gc
 from tests.bench.figures import Figure
 from tests.e2e.node import Node
-from tests.support.docker import PrivateDocker, private_docker
-from tests.support.images import BUSYBOX, small_image
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker, private_docker
+from tests.support.docker.images import BUSYBOX, small_image
+from tests.support.redis.server import private_redis
 
 CONTAINER_COUNT = 10_000
 IMAGE_COUNT = 5_000

@@ -30,7 +30,7 @@ from chronolet_schemas.envelope import Signal
 from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds
 from tests.bench.figures import Figure
-from tests.support.docker import DRIVER
+from tests.support.docker.engine import DRIVER
 
 PODS = 110
 _MIB = 1 << 20

@@ -11,7 +11,7 @@ import pytest
 from chronolet.cli.services import Services
 from tests.cli.test_real_redis import Owner
 from tests.cli.written import run
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 
 PATIENT = f"""

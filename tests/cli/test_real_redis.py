@@ -24,7 +24,7 @@ from chronolet_schemas.envelope import START, Event, Position, Record
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 from tests.cli.written import Said, manifest, run
 from tests.support.patience import PATIENT
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 NODE = "node-1"

@@ -16,8 +16,8 @@ import pytest
 
 from chronolet.cli.services import Services
 from tests.cli.written import run
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 PATIENT = f"""

@@ -15,7 +15,7 @@ from chronolet.pod.actor import kind
 from chronolet_schemas import pod
 from chronolet_schemas.keys import shard_for
 from tests.cli.test_real_redis import Owner
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 PODS = kind().shards

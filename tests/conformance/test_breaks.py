@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from chronolet.adapters.probes import health, tcp
+from chronolet.adapters.probes.handlers import grpc, tcp
 from chronolet.container_gc import effects as collecting
 from chronolet.container_gc.planning import plan
 from chronolet.devices import evolve
@@ -80,7 +80,7 @@ BREAKS: dict[str, Break] = {
     ),
     "errors are not retried": Break(probe_worker, "should_retry", lambda *_: False, "probes", "error_then_success"),
     "an error of the health service counts as an error of the probe": Break(
-        health, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
+        grpc, "_checked", lambda *_: ("error", "", False), "probes", "grpc_unimplemented"
     ),
     "an error of closing ends the attempt": Break(
         tcp, "closed", _no_release, "probes", "tcp_close_error_after_connect_still_success"

@@ -1,4 +1,4 @@
-"""What a tree of cgroups does, the same over files and over the machine's own v1, and for both drivers' names."""
+"""The contract of a tree of cgroups: on plain files and on the machine's cgroups, with both drivers' names."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from chronolet.rules.resources.cgroups import Cgroup, Values
 from chronolet.rules.resources.cgroups import Path as CgroupPath
 from tests.support import scratch
 from tests.support.counting import counted
-from tests.support.docker import DRIVER
+from tests.support.docker.engine import DRIVER
 from tests.support.scratch import HANG_SECONDS
 
 MIB = 1 << 20
 
 
 class World(NamedTuple):
-    """A machine with cgroups. `top` is a cgroup of the test's own; `files` is None where they are the kernel's."""
+    """A machine with cgroups. `top` is the test's own cgroup; `files` is None on the kernel's cgroups."""
 
     cgroups: Cgroups
     driver: Driver
@@ -61,7 +61,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
             tree = cgroups.tree(driver)
             assert tree is not None
             tree.kill((top,))
-            scratch.wait_until(lambda: not tree.processes((top,)), "the end of all in the cgroup")
+            scratch.wait_until(lambda: not tree.processes((top,)), "the end of all processes of the cgroup")
             tree.remove((top,))
         return
     version, _, names = request.param.partition("-")
@@ -73,7 +73,7 @@ FULL = Values(cpu_shares=512, cpu_quota_us=50_000, cpu_period_us=100_000, memory
 
 
 def settle(tree: CgroupTree, cgroup: Cgroup) -> int:
-    """Take every step; how many there were."""
+    """Take all missing steps; return their number."""
     steps = tree.missing(cgroup)
     for step in steps:
         tree.take(step)
@@ -81,7 +81,7 @@ def settle(tree: CgroupTree, cgroup: Cgroup) -> int:
 
 
 def above(world: World) -> CgroupTree:
-    """With the cgroup above all pods and that of a class."""
+    """The tree with the cgroup above all pods and those of two QoS classes."""
     tree = world.tree()
     tree.claim(world.root, "node")
     for path in (world.root, world.path("burstable"), world.path("besteffort")):
@@ -89,7 +89,7 @@ def above(world: World) -> CgroupTree:
     return tree
 
 
-def test_a_cgroup_is_made_and_then_there_is_nothing_to_do(world: World) -> None:
+def test_after_a_cgroup_is_created_nothing_is_missing(world: World) -> None:
     tree = above(world)
     cgroup = Cgroup(path=world.path("burstable", "podu-1"), values=FULL)
     assert settle(tree, cgroup) > 3
@@ -100,7 +100,7 @@ def test_a_cgroup_is_made_and_then_there_is_nothing_to_do(world: World) -> None:
     assert tree.memory_used(cgroup.path) == 0
 
 
-def test_what_is_no_longer_limited_is_unlimited_again(world: World) -> None:
+def test_a_removed_limit_becomes_unlimited(world: World) -> None:
     tree = above(world)
     path = world.path("podu")
     settle(tree, Cgroup(path=path, values=FULL))
@@ -111,7 +111,7 @@ def test_what_is_no_longer_limited_is_unlimited_again(world: World) -> None:
     assert {step.file for step in tree.missing(again)} >= {"pids.max"}
 
 
-def test_a_value_that_was_changed_by_hand_is_found(world: World) -> None:
+def test_a_value_changed_by_hand_is_detected(world: World) -> None:
     tree = above(world)
     cgroup = Cgroup(path=world.path("podu"), values=FULL)
     settle(tree, cgroup)
@@ -128,18 +128,18 @@ def _dict(values: Values) -> dict[str, int | None]:
     return {name: getattr(values, name) for name in values.__struct_fields__ if name != "huge_pages"}
 
 
-def test_a_cgroup_that_was_removed_is_found_missing(world: World) -> None:
+def test_a_removed_cgroup_is_detected(world: World) -> None:
     tree = above(world)
     cgroup = Cgroup(path=world.path("podu"), values=FULL)
     count = settle(tree, cgroup)
     tree.remove(cgroup.path)
     tree.remove(cgroup.path)
     assert tree.pods(world.root) == ()
-    assert all(says == "" for says, _ in tree.actual(cgroup).values())
+    assert all(content == "" for content, _ in tree.actual(cgroup).values())
     assert settle(tree, cgroup) == count
 
 
-def test_what_is_beneath_is_removed_too_once_nobody_is_in_it(world: World) -> None:
+def test_cgroups_below_are_removed_once_they_are_empty(world: World) -> None:
     tree = above(world)
     cgroup = Cgroup(path=world.path("besteffort", "podu"), values=Values(cpu_shares=2))
     settle(tree, cgroup)
@@ -164,29 +164,29 @@ def test_what_is_beneath_is_removed_too_once_nobody_is_in_it(world: World) -> No
     assert tree.pods(world.root) == ()
 
 
-def test_a_containers_cgroup_gets_what_is_given_and_is_never_made(world: World) -> None:
-    """It is the runtime's own: nobody but the runtime makes it, and what is not given stays as the runtime has it."""
+def test_the_cgroup_of_a_container_gets_the_given_values_and_is_never_created(world: World) -> None:
+    """Only the runtime creates it, and values that are not given stay as the runtime has set them."""
     tree = above(world)
     pod = Cgroup(path=world.path("burstable", "podu"), values=Values(**_dict(FULL), huge_pages=((2 * MIB, 4 * MIB),)))
     settle(tree, pod)
     values = Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB, huge_pages=((2 * MIB, 4 * MIB),))
     one = Cgroup(path=(*pod.path, "c" * 64), values=values, is_containers=True)
     assert tree.missing(one) == ()
-    wanted = made_by_the_runtime(world, one)
+    wanted = created_by_the_runtime(world, one)
     assert {step.file for step in tree.missing(one)} == set(wanted)
     assert settle(tree, one) == len(wanted)
     assert tree.missing(one) == ()
-    assert {file: says for file, (says, _) in tree.actual(one).items() if says} == wanted
+    assert {file: content for file, (content, _) in tree.actual(one).items() if content} == wanted
     assert tree.missing(Cgroup(path=one.path, is_containers=True)) == ()
     assert tree.missing(pod) == ()
     assert tree.pods(world.root) == (pod.path,)
 
 
-def made_by_the_runtime(world: World, one: Cgroup) -> dict[str, str]:
-    """As Docker names it beneath its parent. The files that are to be written there, and what with."""
+def created_by_the_runtime(world: World, one: Cgroup) -> dict[str, str]:
+    """Create the cgroup under the name that Docker uses; return the files to be written there, with their content."""
     tree = world.tree()
     if world.files is None and (tree.version == 1 or world.driver == "systemd"):
-        return {}  # there is no such file, or systemd would have to be asked for it
+        return {}  # there is no such file, or only systemd may create the cgroup
     pages = Values(**{**_dict(FULL), "pids": 31}, huge_pages=((2 * MIB, MIB),))
     name = f"docker-{one.path[-1]}.scope" if world.driver == "systemd" else one.path[-1]
     for folder in {step.folder for step in tree.missing(Cgroup(path=one.path[:-1], values=pages))}:
@@ -199,7 +199,7 @@ def made_by_the_runtime(world: World, one: Cgroup) -> dict[str, str]:
     return memory if world.files is None else memory | {"hugetlb.2MB.max": str(4 * MIB)}
 
 
-def test_a_tree_of_ours_is_found_again_and_nobody_elses(world: World) -> None:
+def test_a_tree_is_claimed_again_by_its_node_only(world: World) -> None:
     tree = above(world)
     world.tree().claim(world.root, "node")
     with pytest.raises(CgroupRefusal, match="belongs to chronolet's node node: choose another --cgroup-root"):
@@ -207,7 +207,7 @@ def test_a_tree_of_ours_is_found_again_and_nobody_elses(world: World) -> None:
     tree.claim((world.top, "another"), "other")
 
 
-def test_a_tree_that_nobody_signed_is_somebody_elses_if_there_is_something_in_it(world: World) -> None:
+def test_an_unmarked_tree_with_cgroups_in_it_is_foreign(world: World) -> None:
     tree = world.tree()
     settle(tree, Cgroup(path=world.root, values=Values(cpu_shares=2)))
     tree.claim(world.root, "node")
@@ -218,7 +218,7 @@ def test_a_tree_that_nobody_signed_is_somebody_elses_if_there_is_something_in_it
         tree.claim(foreign, "node")
 
 
-def test_our_tree_made_again_by_somebody_else_is_signed_again(world: World) -> None:
+def test_our_tree_recreated_by_another_program_is_marked_again(world: World) -> None:
     tree = above(world)
     tree.remove(world.root)
     maker = world.tree() if world.files is None else world.files.tree(world.driver)
@@ -233,7 +233,7 @@ def test_our_tree_made_again_by_somebody_else_is_signed_again(world: World) -> N
     tree.claim(world.root, "node")
 
 
-def test_110_pods_that_are_as_they_should_be_cost_a_few_reads_each(world: World) -> None:
+def test_110_unchanged_pods_cost_a_few_reads_each(world: World) -> None:
     tree = above(world)
     pods = [Cgroup(path=world.path("burstable", f"podu{number}"), values=FULL) for number in range(110)]
     for one in pods:
@@ -242,7 +242,7 @@ def test_110_pods_that_are_as_they_should_be_cost_a_few_reads_each(world: World)
         held = Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB)
         containers = [Cgroup(path=(*one.path, "c" * 64), values=held, is_containers=True) for one in pods]
         for one in containers:
-            made_by_the_runtime(world, one)
+            created_by_the_runtime(world, one)
             assert settle(tree, one) == 2
         pods += containers
     writes = world.files.writes if world.files else 0
@@ -253,7 +253,7 @@ def test_110_pods_that_are_as_they_should_be_cost_a_few_reads_each(world: World)
     assert looked.python <= 50 * len(pods), looked.python
 
 
-# -- what only a tree of files shows ----------------------------------------------------------------------------------
+# -- on plain files only ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[1, 2])
@@ -261,7 +261,7 @@ def files(request: pytest.FixtureRequest, tmp_path: Path) -> KernelOfFiles:
     return KernelOfFiles(tmp_path / "cgroup", request.param, ("cpu", "memory", "pids", "hugetlb"))
 
 
-def test_a_refusal_says_what_was_written_where(files: KernelOfFiles) -> None:
+def test_a_refusal_names_file_and_value(files: KernelOfFiles) -> None:
     tree = files.tree("cgroupfs")
     assert tree is not None
     cgroup = Cgroup(path=("kubepods",), values=FULL)
@@ -275,7 +275,7 @@ def test_a_refusal_says_what_was_written_where(files: KernelOfFiles) -> None:
         tree.remove(("kubepods",))
 
 
-def test_huge_pages(files: KernelOfFiles) -> None:
+def test_limits_of_huge_pages_are_written(files: KernelOfFiles) -> None:
     tree = files.tree("cgroupfs")
     assert tree is not None
     values = Values(cpu_shares=2, huge_pages=((2 * MIB, 4 * MIB), (1 << 30, 1 << 62)))
@@ -285,7 +285,7 @@ def test_huge_pages(files: KernelOfFiles) -> None:
     assert "hugetlb.2MB" in " ".join(tree.actual(cgroup))
 
 
-def test_a_controller_that_is_missing_is_said_and_done_without(tmp_path: Path) -> None:
+def test_a_missing_controller_is_reported_and_skipped(tmp_path: Path) -> None:
     for version in (1, 2):
         found = KernelOfFiles(tmp_path / str(version), version, ("memory",)).tree("cgroupfs")
         assert found is not None
@@ -296,7 +296,7 @@ def test_a_controller_that_is_missing_is_said_and_done_without(tmp_path: Path) -
         assert {name.split(".")[0] for name in found.actual(cgroup)} <= {"memory", "cgroup"}
 
 
-def test_memory_is_v2s_to_protect(tmp_path: Path) -> None:
+def test_memory_is_protected_on_v2(tmp_path: Path) -> None:
     tree = KernelOfFiles(tmp_path / "cgroup", 2).tree("systemd")
     assert tree is not None
     kept = Values(cpu_shares=2, memory_min_bytes=MIB, memory_low_bytes=2 * MIB, memory_high_bytes=3 * MIB)
@@ -307,7 +307,7 @@ def test_memory_is_v2s_to_protect(tmp_path: Path) -> None:
     assert [(folder / name).read_text() for name in names] == [str(MIB), str(2 * MIB), str(3 * MIB), "1", "max 100000"]
 
 
-def test_cgroups_that_cannot_be_used_are_told_apart(tmp_path: Path) -> None:
+def test_the_reason_why_cgroups_are_unusable(tmp_path: Path) -> None:
     def linux(*lines: str) -> LinuxCgroups:
         (tmp_path / "self").mkdir(exist_ok=True)
         (tmp_path / "self/mountinfo").write_text("\n".join(lines))

@@ -1,6 +1,6 @@
-"""The images port's contract, held against the Docker adapter on a real engine and against the shipped fake.
+"""The contract of the images port, for the Docker adapter on a real engine and for the fake.
 
-Input: both implementations. Output: proof that what is learnt with the fake holds on Docker.
+Output: the same tests for both, so that results with the fake hold for Docker.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.fakes.images import FakeImages
 from chronolet.ports.runtime.images import HeldImage, Images
 from chronolet.ports.runtime.runtime import Refusal, SandboxSpec
-from tests.support.docker import PrivateDocker
-from tests.support.images import small_image
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import small_image
 from tests.support.scratch import wait_until
 
 _numbers = itertools.count(1)
@@ -26,7 +26,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Harness:
-    """One implementation: `make` an image with these names and labels, `use` one by a dead container."""
+    """One implementation. `make` creates an image with names and labels; `use` creates a dead container of an image."""
 
     images: Images
     make: Callable[..., str]
@@ -91,7 +91,7 @@ def test_an_image_is_listed_with_names_labels_and_size(harness: Harness) -> None
     assert found.size_bytes > 1_000_000
 
 
-def test_an_image_without_a_name(harness: Harness) -> None:
+def test_an_image_without_a_name_is_listed_and_removed(harness: Harness) -> None:
     image_id = harness.make()
     found = harness.found(image_id)
     assert found is not None
@@ -109,7 +109,7 @@ def test_an_image_is_removed_with_all_its_names(harness: Harness, count: int) ->
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_an_image_that_a_dead_container_has_keeps_its_names(harness: Harness, count: int) -> None:
+def test_an_image_of_a_dead_container_is_not_removed_and_keeps_its_names(harness: Harness, count: int) -> None:
     names = sorted(name() for _ in range(count))
     image_id = harness.make(*names)
     harness.use(image_id)
@@ -121,10 +121,10 @@ def test_an_image_that_a_dead_container_has_keeps_its_names(harness: Harness, co
     assert sorted(found.names) == names
 
 
-def test_the_disk_has_room_for_what_is_removed(harness: Harness) -> None:
+def test_an_image_takes_disk_space(harness: Harness) -> None:
     capacity = harness.images.disk().capacity_bytes
 
-    def takes_room() -> bool:
+    def takes_space() -> bool:
         before = harness.images.disk()
         image_id = harness.make(name())
         with_image = harness.images.disk()
@@ -133,19 +133,19 @@ def test_the_disk_has_room_for_what_is_removed(harness: Harness) -> None:
         assert before.available_bytes <= capacity
         return with_image.available_bytes <= before.available_bytes
 
-    # It is everybody's disk: somebody else may give back more than an image takes, but not each time.
-    wait_until(takes_room, "an image that takes room")
+    # Others use the disk, too: they may free more than an image takes, but not each time.
+    wait_until(takes_space, "an image that takes space")
     assert harness.images.disk().capacity_bytes == capacity
 
 
-def test_the_disk_is_the_one_of_the_engines_data(docker_engine: PrivateDocker) -> None:
+def test_the_disk_is_that_of_the_data_of_the_engine(docker_engine: PrivateDocker) -> None:
     images = DockerImages(docker_engine.host)
     found = os.statvfs(docker_engine.data)
     assert images.disk().capacity_bytes == found.f_blocks * found.f_frsize
     images.close()
 
 
-def test_an_engine_that_is_away(tmp_path: object) -> None:
+def test_a_missing_engine_is_unavailable(tmp_path: object) -> None:
     images = DockerImages(f"unix://{tmp_path}/none")
     for call in (images.list, images.disk, lambda: images.remove("sha256:0")):
         with pytest.raises(Refusal) as caught:

@@ -15,7 +15,7 @@ from typing import Final
 import docker
 
 from chronolet.adapters.images import busybox
-from tests.support.images import root_file_system
+from tests.support.docker.images import root_file_system
 
 SHELL: Final = busybox.BUSYBOX.reference
 SERVER: Final = "corpus/server:1"

@@ -23,8 +23,8 @@ from tests.corpus.extra.pods import hooks, probes
 from tests.corpus.manifests import batches, content, paths, rewritten
 from tests.corpus.manifests import images as images_of
 from tests.e2e.node import Node, running_node
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 pytestmark = [pytest.mark.corpus, pytest.mark.docker]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.docker import DRIVER, IS_V2
+from tests.support.docker.engine import DRIVER, IS_V2
 
 _ROOT = Path("/sys/fs/cgroup")
 _FILES = {

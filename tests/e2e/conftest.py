@@ -6,9 +6,9 @@ import pytest
 
 from tests.e2e.node import Node, running_node
 from tests.integration.effects.registry import Registry, registry_in
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis, private_redis
-from tests.support.registry import forget, unique_root
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.registry import forget, unique_root
+from tests.support.redis.server import PrivateRedis, private_redis
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any
 
 from chronolet_schemas import pod
 from tests.e2e.node import Node
-from tests.support.frozen import stopped
+from tests.support.machine.frozen import stopped
 
 FIRST_SECONDS = 10
 

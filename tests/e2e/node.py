@@ -29,8 +29,8 @@ from chronolet_schemas.podspec import plain
 from tests.e2e.crash_matrix.farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
-from tests.support.docker import PrivateDocker
-from tests.support.frozen import stopped
+from tests.support.docker.engine import PrivateDocker
+from tests.support.machine.frozen import stopped
 
 _CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 BUSYBOX = "chronolet/busybox:1"

@@ -9,7 +9,7 @@ import pytest
 from chronolet_schemas import pleg
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 
 def test_an_engine_that_is_not_there_yet_is_waited_for(own_node: Node, docker_engine: PrivateDocker) -> None:

@@ -14,9 +14,9 @@ from chronolet_schemas import kernel
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import Keys, Shard
 from tests.e2e.node import Node, pod
-from tests.support.docker import PrivateDocker
-from tests.support.log_lines import times_said
-from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.log_lines import most_repeated
+from tests.support.redis.server import PrivateRedis, RedisOptions, private_redis
 from tests.support.scratch import HANG_SECONDS
 
 
@@ -80,7 +80,7 @@ def test_one_that_dies_in_mid_life_takes_nothing_with_it(own_node: Node, redis_s
     assert own_node.journal.events(kernel.TailLost) == []
     warnings = [line for line in own_node.log.splitlines() if "warning" in line or "error" in line]
     # Each shard that had something to say says so once: how many those are is a matter of time.
-    assert 0 < times_said(warnings) <= 2, own_node.log
+    assert 0 < most_repeated(warnings) <= 2, own_node.log
     assert len(warnings) < 60, own_node.log
     assert "Traceback" not in own_node.log
     assert own_node.runs

@@ -12,7 +12,7 @@ from tests.bench.pods.churn import (
     held,
     leavings,
 )
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.scratch import wait_until
 
 SECONDS = 15

@@ -13,15 +13,15 @@ from typing import Any
 import grpc
 import pytest
 
-from chronolet.adapters.device_plugins.lists import AT_ONCE
+from chronolet.adapters.device_plugins.lists import BURST
 from chronolet_schemas import devices, kube_events
 from chronolet_schemas import pod as pods
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.old_plugin import old_plugin
-from tests.support.pod_resources_client import PodResourcesClient
-from tests.support.sample_plugin import SamplePlugin, sample_plugin
+from tests.support.devices.old_plugin import old_plugin
+from tests.support.devices.pod_resources_client import PodResourcesClient
+from tests.support.devices.sample_plugin import SamplePlugin, sample_plugin
 from tests.support.scratch import HANG_SECONDS
 
 
@@ -37,7 +37,7 @@ def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
         try:
             listed(node, resource, before + 1)
         except TimeoutError as error:
-            error.add_note(f"the plugin: {found.said}")
+            error.add_note(f"the plugin: {found.lines}")
             raise
         yield found
 
@@ -226,7 +226,7 @@ def test_lists_that_make_no_sense_and_lists_without_end(node: Node) -> None:
         last = devices.DeviceInfo(id="thing-9999", health="Unhealthy")
         node.journal.wait_for("the last word", lambda: last in listed(node, many).devices)
         # A few pass at once, then one a second: how many there are depends on how slowly the plugin sends them.
-        most = AT_ONCE + time.monotonic() - began
+        most = BURST + time.monotonic() - began
         assert len(node.journal.events(devices.DevicesListed, resource=many)) <= most
 
 
@@ -351,7 +351,7 @@ def test_nothing_is_lost_when_plugin_and_agent_are_killed(node: Node, client: Po
         node.wait_until_running("later")
         assert not set(ids(node, name)["default/later"]) & set(held)
         assert node.started_at("kept") == started, "a running container was touched"
-        assert one.count("allocated") == 1, one.said
+        assert one.count("allocated") == 1, one.lines
         assert by_pod_resources(node, client, name)["default/kept"] == set(held)
 
 

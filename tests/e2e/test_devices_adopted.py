@@ -5,7 +5,7 @@ from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
 from tests.e2e.test_devices import plugin
 from tests.e2e.test_lost_log import new_log
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 NAME = "adopted.test/thing"

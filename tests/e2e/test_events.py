@@ -14,8 +14,8 @@ import pytest
 from chronolet_schemas import kube_events, manifests, prober
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
-from tests.support.docker import PrivateDocker
-from tests.support.docker_proxy import DockerProxy, docker_proxy
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.proxy import DockerProxy, docker_proxy
 from tests.support.scratch import wait_until
 
 RUNS = "trap 'exit 0' TERM; while :; do sleep 0.1; done"

@@ -27,18 +27,18 @@ from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.node import BUSYBOX, Node, pod, shell
-from tests.support.docker import PrivateDocker, private_docker
-from tests.support.docker_proxy import DockerProxy, docker_proxy
-from tests.support.frozen import stopped
-from tests.support.images import PAUSE, small_image
-from tests.support.redis import PrivateRedis
+from tests.support.docker.engine import PrivateDocker, private_docker
+from tests.support.docker.images import PAUSE, small_image
+from tests.support.docker.proxy import DockerProxy, docker_proxy
+from tests.support.machine.frozen import stopped
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 DISK_MEGABYTES = 320
 MEGABYTES = 20
 YOUNG_SECONDS = 600
 NEVER = "1h"
-_SHIM = Path(__file__).parents[1] / "support" / "shifted_clock.c"
+_SHIM = Path(__file__).parents[1] / "support" / "machine" / "shifted_clock.c"
 
 
 @pytest.fixture(scope="module")

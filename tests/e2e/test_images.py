@@ -13,9 +13,9 @@ import pytest
 from chronolet_schemas import kube_events, manifests
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis
-from tests.support.registry import PASSWORD, USER, PrivateRegistry, private_registry
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.registry import PASSWORD, USER, PrivateRegistry, private_registry
+from tests.support.redis.server import PrivateRedis
 
 AUTH = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 

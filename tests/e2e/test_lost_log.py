@@ -11,7 +11,7 @@ from chronolet_schemas import pod as pods
 from tests.e2e.crash_matrix.farm import Farm
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.node import Node, pod, shell
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 APPLIED = pod("applied")

@@ -8,8 +8,8 @@ from typing import Any
 
 from chronolet_schemas import kube_events
 from tests.e2e.node import pod, running_node, shell
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 LABELS = ("--node-labels", "disk=hdd", "--max-parallel-starts", "2")
 

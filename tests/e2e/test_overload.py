@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.probes.kept import kept_results
+from chronolet.adapters.probes.results.reader import kept_results
 from chronolet.prober.patience import LEAST
 from chronolet_schemas import kube_events, pod, prober
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.frozen import stopped
+from tests.support.machine.frozen import stopped
 from tests.support.scratch import wait_until
 
 SERVES = "trap 'exit 0' TERM; httpd -f -p 8080 & wait"

@@ -9,7 +9,7 @@ from prometheus_client.samples import Sample
 
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.netns import HttpAnswer
+from tests.support.machine.netns import HttpAnswer
 from tests.support.scratch import HANG_SECONDS
 
 PORT = 10255

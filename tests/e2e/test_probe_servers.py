@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from chronolet.adapters.probes.kept import kept_results
+from chronolet.adapters.probes.results.reader import kept_results
 from chronolet.pod.status.status import pod_status
 from chronolet_schemas import kube_events, pod, prober
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 ENOUGH_SECONDS = 300
 """A time-out that no answer exceeds, however busy the machine is."""

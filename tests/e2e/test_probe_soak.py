@@ -25,9 +25,9 @@ from chronolet_schemas.keys import Keys
 from tests.e2e.holding import Held, held_all_the_time, remembered
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.docker import PrivateDocker
-from tests.support.frozen import stopped
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.machine.frozen import stopped
+from tests.support.redis.server import private_redis
 from tests.support.scratch import hang_limit
 
 PODS = 11

@@ -24,9 +24,9 @@ from chronolet_schemas import kernel, pod, prober
 from tests.e2e.journal import Line
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.frozen import stopped
-from tests.support.probing import Server
-from tests.support.redis import PrivateRedis
+from tests.support.machine.frozen import stopped
+from tests.support.probes.probing import Server
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import wait_until
 
 ENOUGH_SECONDS = 500

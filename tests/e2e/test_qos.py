@@ -18,9 +18,9 @@ from tests.e2e.cgroup_files import says
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 from tests.e2e.shared import Shared, above, asking
-from tests.support.docker import IS_V2, PrivateDocker
-from tests.support.frozen import stopped
-from tests.support.redis import private_redis
+from tests.support.docker.engine import IS_V2, PrivateDocker
+from tests.support.machine.frozen import stopped
+from tests.support.redis.server import private_redis
 from tests.support.scratch import wait_until
 
 MIB, GIB = 1 << 20, 1 << 30

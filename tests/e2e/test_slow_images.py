@@ -11,8 +11,8 @@ from chronolet_schemas import kube_events
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
 from tests.integration.effects.registry import Registry, registry_in
-from tests.support.docker import PrivateDocker
-from tests.support.registry import forget, unique_root
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.registry import forget, unique_root
 from tests.support.scratch import HANG_SECONDS
 
 

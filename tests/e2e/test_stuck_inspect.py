@@ -7,8 +7,8 @@ from typing import TypeVar
 from chronolet_schemas import pleg
 from tests.e2e.node import Node, pod, shell
 from tests.e2e.test_pages import status
-from tests.support.docker import PrivateDocker
-from tests.support.docker_proxy import docker_proxy
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.proxy import docker_proxy
 from tests.support.scratch import wait_until
 
 PORT = 10256

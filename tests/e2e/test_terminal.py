@@ -12,8 +12,8 @@ import pytest
 
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support import tmux
-from tests.support.tmux import Terminal, private_terminal
+from tests.support.machine import tmux
+from tests.support.machine.tmux import Terminal, private_terminal
 
 IN_POD = "/ #"
 TALKS = "trap 'exit 0' TERM; echo up; while :; do sleep 3600 & wait $!; done"

@@ -13,8 +13,8 @@ from chronolet_schemas import pod as pods
 from tests.e2e.held_back import crash, held_back
 from tests.e2e.node import Node, pod, shell
 from tests.e2e.witness import Witness
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import PrivateRedis
 
 APPLIED = [f"applied-{number}" for number in range(14)]
 FILED = [f"filed-{number}" for number in range(12)]

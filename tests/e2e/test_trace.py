@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from chronolet.adapters.probes.kept import kept_results
+from chronolet.adapters.probes.results.reader import kept_results
 from chronolet_schemas import manifests, prober
 from chronolet_schemas import pod as pods
 from chronolet_schemas.prober import RawResult
 from tests.e2e.node import Node, Said, pod, shell
 from tests.integration.effects.registry import Registry
-from tests.support.docker import PrivateDocker
-from tests.support.docker_proxy import DockerProxy, docker_proxy
-from tests.support.frozen import stopped
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.proxy import DockerProxy, docker_proxy
+from tests.support.machine.frozen import stopped
 from tests.support.ports import free_port
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 

@@ -7,8 +7,8 @@ import docker
 from chronolet.ports.runtime import labels
 from tests.e2e.node import BUSYBOX
 from tests.e2e.witness import Witness
-from tests.support.docker import PrivateDocker
-from tests.support.docker_proxy import DockerProxy, docker_proxy
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.proxy import DockerProxy, docker_proxy
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 NODE = "seen"

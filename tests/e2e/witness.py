@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import docker
 
 from chronolet.ports.runtime import labels
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.scratch import HANG_SECONDS
 
 _LIFE = {"create", "start", "die", "destroy", "pause", "restart", "oom"}

@@ -9,8 +9,8 @@ from chronolet.adapters.cgroup_stats.reader import Reader
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.adapters.machine.disk_use import measured, upper_layer
 from chronolet.ports.runtime.runtime import ContainerSpec, SandboxSpec
-from tests.support.docker import PrivateDocker
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 MIB = 1 << 20

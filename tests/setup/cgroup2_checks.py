@@ -20,8 +20,8 @@ from tests.e2e.crash_matrix.points import Point
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 from tests.e2e.shared import Shared, asking
-from tests.support.docker import DRIVER, PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import DRIVER, PrivateDocker
+from tests.support.redis.server import private_redis
 from tests.support.scratch import PATIENCE, wait_until
 
 MIB, GIB, PAGE = 1 << 20, 1 << 30, 4096

@@ -12,8 +12,8 @@ import pytest
 
 from tests.attacks.clock import check_steps
 from tests.e2e.node import Node
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 PERIOD = 5
 """In seconds: the processor is emulated."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.docker import PrivateDocker, private_docker
+from tests.support.docker.engine import PrivateDocker, private_docker
 from tests.support.scratch import hang_limit
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,10 +11,10 @@ from redis.retry import Retry
 
 from chronolet.adapters.docker_runtime import DockerRuntime
 from chronolet.ports.runtime.runtime import Refusal, SandboxSpec
-from tests.support.docker import PrivateDocker
-from tests.support.docker_proxy import DockerProxy, docker_proxy
-from tests.support.images import BUSYBOX, PAUSE
-from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import BUSYBOX, PAUSE
+from tests.support.docker.proxy import DockerProxy, docker_proxy
+from tests.support.redis.server import PrivateRedis, RedisOptions, private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

@@ -1,7 +1,7 @@
-"""What a piece of work costs, in calls instead of seconds: the same on every machine, whatever else runs there.
+"""Count the calls that a function makes: a cost that is the same on every machine, whatever else runs there.
 
-Input: a function without arguments. Output: its answer, with the calls that this thread made meanwhile. Durations are
-measured by scripts/bench.
+Input: a function without arguments. Output: its result, and the calls that this thread made meanwhile. scripts/bench
+measures durations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Counted(NamedTuple, Generic[T]):
 
 
 def counted(work: Callable[[], T]) -> Counted[T]:
-    """Do it, counting. Threads that it starts are not counted."""
+    """Call `work` and count calls, without those of threads that it starts."""
     python, system = [0], Counter[str]()
 
     def profile(_: FrameType, event: str, called: Any) -> None:

@@ -1,7 +1,7 @@
-"""Lines of an agent's own log, for tests of what it says while something is away.
+"""Lines of an agent's own log, for tests of what it logs during an outage.
 
-Input: lines as they were written, with their times. Output: how often the same thing was said. How many sources
-have something to say meanwhile depends on how long it lasts; none of them says the same again and again.
+Input: lines as written, with their times. Output: how often the most frequent line was logged. The number of sources
+that log something depends on the length of the outage; none of them repeats the same line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 
-def times_said(lines: Iterable[str]) -> int:
-    """How often the line was said that was said most often; 0 without lines."""
+def most_repeated(lines: Iterable[str]) -> int:
+    """How often the most frequent line was logged; 0 without lines."""
     counted = Counter(line.partition(" ")[2] for line in lines)
     return max(counted.values(), default=0)

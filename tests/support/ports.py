@@ -1,7 +1,7 @@
-"""Ports for servers that are told a number before they listen on it.
+"""Port numbers for servers that need one before they listen.
 
-Input: nothing. Output: a number that nobody else is given: no other lane of tests, for the last one is kept in a file
-that all share, and no client, for the kernel takes their ports from a range above. Next: whoever starts such a server.
+Input: nothing. Output: a number that is given to no other lane of tests, since all share a file with the last one, and
+to no client, since the kernel takes their ports from a higher range. Next: tests that start such servers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FIRST, _COUNT = 20_000, 10_000
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 on which nobody listens; it comes up again after ten thousand others."""
+    """Return a free TCP port of 127.0.0.1. It is returned again after ten thousand others."""
     with _LAST.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)

@@ -1,8 +1,8 @@
-"""Scratch folders under /tmp that name their owner, so that a later run can tell a dead run's leftovers.
+"""Scratch folders under /tmp that name their owner, so that a later run recognizes leftovers of a dead run.
 
 Input: a kind (`docker`, `redis`). Output: a folder `/tmp/chronolet-<kind>-<pid>-<n>` with a file `owner` in it. Paths
 are short because a unix socket's path holds at most 107 characters, which pytest's own temporary folders exceed. Next:
-`docker.py` and `redis.py` put their servers there and sweep what a killed run left behind.
+`docker.engine` and `redis.server` put their servers there and remove what a killed run left behind.
 """
 
 import fcntl
@@ -17,15 +17,15 @@ from contextlib import suppress
 from pathlib import Path
 
 PATIENCE = float(os.environ.get("CHRONOLET_TEST_PATIENCE", "5"))
-"""How many times as long as on an idle machine everything may take; an emulated processor needs more than five."""
+"""How much longer than on an idle machine everything may take; an emulated processor needs more than five."""
 HANG_SECONDS = 20 * PATIENCE
-"""A limit that only a hang exceeds, for what takes two seconds at most on an idle machine. It decides no test."""
+"""A limit that only a hang exceeds, for work of at most two seconds on an idle machine. It decides no test."""
 _BASE = Path("/tmp")  # not gettempdir(): TMPDIR may be long, or on a file system that overlay2 refuses
 _numbers = itertools.count(1)
 
 
 def start_time(pid: int) -> str | None:
-    """The process's start time in clock ticks, or None when it is gone or only waits to be reaped."""
+    """The start time of a process in clock ticks; None if it is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -35,7 +35,7 @@ def start_time(pid: int) -> str | None:
 
 
 def create(kind: str) -> Path:
-    """A new, empty folder owned by this process."""
+    """Create an empty folder owned by this process."""
     folder = _BASE / f"chronolet-{kind}-{os.getpid()}-{next(_numbers)}"
     folder.mkdir(mode=0o700)
     unfinished = folder / "owner.new"
@@ -45,7 +45,7 @@ def create(kind: str) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """The folder, from which threads that come to their end may remove what they have made there."""
+    """Remove a folder in which ending threads may still remove their own files."""
     while folder.exists():
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
@@ -61,11 +61,11 @@ def sweep(kind: str, destroy: Callable[[Path], None]) -> None:
 
 
 def _abandoned(folder: Path) -> bool:
-    """Whether the owner has died. A pid that another process has got meanwhile is told by its start time."""
+    """Whether the owner has died. The start time shows whether its pid was reused."""
     try:
         owner = (folder / "owner").read_text()
     except FileNotFoundError:
-        # The folder is half made by a living run or half removed, by a dead one or by another run just now.
+        # A live run is creating the folder, or a dead or concurrent one is removing it.
         owner = folder.name.split("-")[2]
     pid, _, started = owner.partition(" ")
     now = start_time(int(pid))
@@ -73,14 +73,14 @@ def _abandoned(folder: Path) -> bool:
 
 
 def hang_limit(idle_seconds: float = 20) -> float:
-    """Seconds after which something hangs. `idle_seconds` would be a generous limit on an idle machine: ten times what
-    is expected there.
+    """Seconds after which something counts as hanging. `idle_seconds` is a generous limit on an idle machine: ten times
+    the expected time.
     """
     return max(HANG_SECONDS, idle_seconds * PATIENCE)
 
 
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
-    """Return as soon as the condition holds; raise TimeoutError, naming what was waited for, when it never does."""
+    """Return as soon as the condition holds; raise TimeoutError, which names `what`, if it never does."""
     deadline = time.monotonic() + hang_limit(seconds)
     while not condition():
         if time.monotonic() > deadline:
@@ -89,16 +89,16 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 20) ->
 
 
 def unmount_below(folder: Path) -> None:
-    """Take away what is still mounted in a folder, such as a killed agent's volumes."""
+    """Unmount what is mounted below a folder, such as the volumes of a killed agent."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     points = [line.split()[4] for line in lines]
-    # The last mounted first, for mounts stand on one another.
+    # In reverse order, since mounts may be nested.
     for point in reversed([point for point in points if point.startswith(f"{folder}/")]):
         subprocess.run(["umount", "--lazy", point], check=False, capture_output=True)
 
 
 def pids_naming(text: str) -> list[int]:
-    """Living processes with that text in their command line, this one excepted."""
+    """Live processes with that text in their command line, except this one."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -112,7 +112,7 @@ def pids_naming(text: str) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """All living descendants of a process, the nearest first."""
+    """All live descendants of a process, each before its own."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -125,7 +125,7 @@ def children(pid: int) -> list[int]:
 
 
 def kill(pids: list[int]) -> None:
-    """SIGKILL to each and wait until all are gone (a zombie that its parent has yet to reap counts as gone)."""
+    """Send SIGKILL to each process and wait until all are gone; zombies count as gone."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)

@@ -89,7 +89,7 @@ def kept_secrets(settings: Settings) -> Secrets:
 
 def probe_results(settings: Settings) -> Iterator[RawResult]:
     """The node's raw probe results, newest first."""
-    from chronolet.adapters.probes.kept import kept_results  # noqa: PLC0415 - only `describe` shows them
+    from chronolet.adapters.probes.results.reader import kept_results  # noqa: PLC0415 - only `describe` shows them
 
     yield from kept_results(settings.redis_url, settings.node)
 

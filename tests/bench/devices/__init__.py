@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.bench.devices import allocation, replay
 from tests.bench.figures import Figure
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 
 Part = Callable[[PrivateRedis, Path, bool], list[Figure]]
 

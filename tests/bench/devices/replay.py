@@ -27,7 +27,7 @@ from chronolet_schemas.keys import Shard
 from tests.bench.devices import node
 from tests.bench.figures import Figure
 from tests.bench.kernel.child import Writer
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 NODE = "replayed"
 BATCH = 500

@@ -13,7 +13,7 @@ from chronolet_schemas.envelope import START
 from tests.bench.figures import Figure
 from tests.integration.kube_events.support import Events, node, recorded
 from tests.support import scratch
-from tests.support.redis import private_redis
+from tests.support.redis.server import private_redis
 
 _AT_ONCE = 100
 MOST_GROWTH = 96.0
@@ -42,18 +42,18 @@ def _flood(count: int, name: str, *, distinct: bool) -> list[Figure]:
         events.wait_settled("redis", seconds=300)
         found = events.balance("redis")
         own = sum(1 for entry in events.store.scan(START) if entry.entity.startswith("kube_events/"))
-        assert found["heard"] == events.told == found["suppressed"] + found["delivered"] + found["given up"]
+        assert found["heard"] == events.count == found["suppressed"] + found["delivered"] + found["given up"]
         return [
             Figure(
                 name=f"flood, {name}: recorded and correlated",
-                ours=events.told / correlated,
+                ours=events.count / correlated,
                 unit="/s",
-                note=f"{events.told:,} recorded in {written:.1f} s by one writer; {found['suppressed']:,} kept back,"
+                note=f"{events.count:,} recorded in {written:.1f} s by one writer; {found['suppressed']:,} kept back,"
                 f" {found['delivered']:,} delivered, {found['given up']:,} given up",
             ),
             Figure(
                 name=f"flood, {name}: entries of kube_events for each recorded",
-                ours=own / events.told,
+                ours=own / events.count,
                 unit="",
                 goal=0.1,
             ),

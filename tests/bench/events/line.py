@@ -18,8 +18,8 @@ from contextlib import contextmanager
 
 from tests.bench.figures import Figure
 from tests.e2e.node import Node, pod, running_node, shell
-from tests.support.docker import private_docker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import private_docker
+from tests.support.redis.server import private_redis
 
 GOAL_MILLISECONDS = 50.0
 

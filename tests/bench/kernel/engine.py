@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.bench.figures import Figure
 from tests.bench.kernel import hop, idle, replay, writing
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 
 Part = Callable[[PrivateRedis, Path, bool], list[Figure]]
 

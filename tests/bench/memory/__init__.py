@@ -21,7 +21,7 @@ from tests.bench.pods import SETTLE_SECONDS, serving
 from tests.bench.pods.agent import Agent, running
 from tests.bench.pods.parts import MEMORY_GOALS
 from tests.support import scratch
-from tests.support.sample_plugin import sample_plugin
+from tests.support.devices.sample_plugin import sample_plugin
 
 EACH_SECOND = {"livenessProbe": {"httpGet": {"path": "/ok", "port": 8080}, "periodSeconds": 1, "failureThreshold": 3}}
 TOLD_MIB = 0.5

@@ -20,7 +20,7 @@ from tests.bench.other_agents import rows
 from tests.bench.other_agents.other import NAME, SECOND, Other
 from tests.bench.pods import attempted
 from tests.bench.pods.agent import AnyAgent, on
-from tests.support.docker import private_docker
+from tests.support.docker.engine import private_docker
 
 OURS = "chronolet"
 

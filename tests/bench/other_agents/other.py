@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.bench.pods.agent import AnyAgent
 from tests.support import scratch
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 NAME = "other"
 SECOND = (

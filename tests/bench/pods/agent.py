@@ -16,8 +16,8 @@ from typing import Any
 
 from tests.bench.kernel.child import REPOSITORY
 from tests.support import scratch
-from tests.support.docker import PrivateDocker, private_docker
-from tests.support.images import BUSYBOX
+from tests.support.docker.engine import PrivateDocker, private_docker
+from tests.support.docker.images import BUSYBOX
 
 NODE = "bench"
 CHRONOLET = ("-m", "chronolet.cli")

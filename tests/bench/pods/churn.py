@@ -21,7 +21,7 @@ from tests.bench.agent_bench import Docker
 from tests.bench.figures import Figure
 from tests.bench.pods.agent import NODE, Agent
 from tests.support import scratch
-from tests.support.images import BUSYBOX
+from tests.support.docker.images import BUSYBOX
 
 PODS = 10
 WARM_UP_ROUNDS = 3

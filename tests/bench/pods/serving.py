@@ -15,7 +15,7 @@ from typing import Any
 from tests.bench.pods.agent import Agent
 from tests.bench.pods.churn import containers
 from tests.support import scratch
-from tests.support.images import BUSYBOX
+from tests.support.docker.images import BUSYBOX
 
 SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p 8080 -h /tmp/www & sleep 1000000 & wait"
 IMAGE = f"{BUSYBOX.repository}:{BUSYBOX.tag}"

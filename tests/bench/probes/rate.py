@@ -22,7 +22,7 @@ from tests.bench.kernel.idle import cpu_seconds
 from tests.bench.pods.agent import NODE, Agent
 from tests.bench.pods.churn import containers
 from tests.support import scratch
-from tests.support.images import BUSYBOX
+from tests.support.docker.images import BUSYBOX
 
 PERIOD_MS = 667
 PROBES_AT_WORK = 2

@@ -27,8 +27,8 @@ from chronolet_schemas.keys import Keys
 from tests.bench.soak.pods import BREAKABLE, DEVICE, HOW_TO_BREAK, LOOPING, MOST_DEVICES, kinds, manifest, stays
 from tests.e2e.node import Node
 from tests.support import scratch
-from tests.support.docker import PrivateDocker, private_docker
-from tests.support.sample_plugin import sample_plugin
+from tests.support.devices.sample_plugin import sample_plugin
+from tests.support.docker.engine import PrivateDocker, private_docker
 
 SEED = 2027
 PORT = 10255

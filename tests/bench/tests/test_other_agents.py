@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.bench.other_agents import named, rows
 from tests.bench.other_agents.other import Other
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 
 def alone(*seconds: float) -> dict[str, Any]:

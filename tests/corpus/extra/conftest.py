@@ -7,8 +7,8 @@ import pytest
 from tests.corpus import images
 from tests.corpus.extra.pods import AppliedPods
 from tests.e2e.node import running_node
-from tests.support.docker import PrivateDocker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import private_redis
 
 
 @pytest.fixture(scope="package")

@@ -10,8 +10,8 @@ from tests.e2e.chaos.agreement import wait_for_agreement
 from tests.e2e.chaos.churn import Churn, moved
 from tests.e2e.node import Node
 from tests.integration.effects.registry import registry_in
-from tests.support.docker import private_docker
-from tests.support.redis import private_redis
+from tests.support.docker.engine import private_docker
+from tests.support.redis.server import private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 KILLED = 3

@@ -15,8 +15,8 @@ from chronolet_schemas import pod as pods
 from tests.e2e.chaos.agreement import lags, wait_for_agreement
 from tests.e2e.node import Node, pod, shell
 from tests.e2e.witness import Witness
-from tests.support.docker import PrivateDocker, private_docker
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.docker.engine import PrivateDocker, private_docker
+from tests.support.redis.server import PrivateRedis, private_redis
 from tests.support.scratch import hang_limit
 
 SHORT_PODS, LONG_PODS = 20, 40

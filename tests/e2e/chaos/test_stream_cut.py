@@ -6,9 +6,9 @@ from chronolet_schemas import pleg
 from tests.e2e.chaos.agreement import differences, wait_for_agreement
 from tests.e2e.chaos.churn import Churn, moved
 from tests.e2e.node import Node, pod, shell
-from tests.support.docker import PrivateDocker
-from tests.support.docker_proxy import DockerProxy, Fault, docker_proxy
-from tests.support.redis import PrivateRedis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.proxy import DockerProxy, Fault, docker_proxy
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import wait_until
 
 

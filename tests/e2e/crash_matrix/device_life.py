@@ -23,9 +23,9 @@ from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.keeping import Keeping
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.journal import Journal
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis, private_redis
-from tests.support.sample_plugin import SamplePlugin, sample_plugin
+from tests.support.devices.sample_plugin import SamplePlugin, sample_plugin
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import PrivateRedis, private_redis
 
 RESOURCE = "last.test/thing"
 PODS = ("one", "two")
@@ -92,7 +92,7 @@ class _Life:
             self._run()
         except BaseException as error:
             error.add_note(f"{self.job.point} in {self.node}; struck: {self.keeping.struck}\n{self.journal.tail(40)}")
-            error.add_note("plugin: " + "\n".join(self.plugin.said))
+            error.add_note("plugin: " + "\n".join(self.plugin.lines))
             error.add_note("agent: " + "\n".join((self.root / "log").read_text().splitlines()[-60:]))
             raise
         finally:

@@ -17,7 +17,7 @@ from tests.e2e.crash_matrix import faults
 from tests.e2e.crash_matrix.farm import AgentJob, Farm
 from tests.e2e.journal import Journal
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 STRUCK_WITHIN_SECONDS = 15

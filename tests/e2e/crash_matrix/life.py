@@ -40,8 +40,8 @@ from tests.e2e.crash_matrix.points import Point, without_ids
 from tests.e2e.crash_matrix.story import Story, creations, of_the_last_try, status_lines, tell
 from tests.e2e.journal import Journal
 from tests.e2e.witness import Witness
-from tests.support.docker import PrivateDocker
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.docker.engine import PrivateDocker
+from tests.support.redis.server import PrivateRedis, private_redis
 
 POD = "default/web"
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from tests.e2e.crash_matrix.listener import Listener
 from tests.e2e.crash_matrix.points import Point
 from tests.e2e.crash_matrix.story import difference
 from tests.e2e.witness import Witness
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 AT_ONCE = 4
 VICTIMS: tuple[Victim, ...] = ("agent", "redis")

@@ -14,7 +14,7 @@ from tests.e2e.crash_matrix import points
 from tests.e2e.crash_matrix.life import Plan
 from tests.e2e.crash_matrix.matrix import AT_ONCE, VICTIMS, Matrix, Twin, blows, matrix
 from tests.e2e.crash_matrix.points import Point
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 FILE = Plan()
 APPLY = Plan(source="apply")

@@ -16,7 +16,7 @@ from tests.e2e.crash_matrix.device_life import Lived, live, of_devices
 from tests.e2e.crash_matrix.farm import Farm
 from tests.e2e.crash_matrix.faults import Victim
 from tests.e2e.crash_matrix.points import Point
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 VICTIMS: tuple[Victim, ...] = ("agent", "redis")
 Blow = tuple[Point, Victim]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.integration.effects.support import PatientRuntime, World, be_patient
 from tests.support import scratch
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 
 
 @pytest.fixture

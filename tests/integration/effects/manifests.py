@@ -8,7 +8,7 @@ from typing import Any
 from chronolet.pod import signals
 from chronolet_schemas.podspec import Pod, from_plain
 from tests.integration.effects.support import UID, World, start_container
-from tests.support.images import BUSYBOX
+from tests.support.docker.images import BUSYBOX
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 IDLE = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"

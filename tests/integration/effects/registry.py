@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from tests.support.netns import NetworkNamespace
+from tests.support.machine.netns import NetworkNamespace
 from tests.support.scratch import HANG_SECONDS
 
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"

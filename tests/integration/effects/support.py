@@ -14,7 +14,6 @@ from msgspec import structs
 
 from chronolet.adapters.cgroups import ContainerGroups
 from chronolet.adapters.docker_runtime import DockerRuntime
-from chronolet.adapters.docker_runtime import runtime as docker_runtime
 from chronolet.adapters.http.requests import HttpRequests
 from chronolet.adapters.images.builtin import builtin
 from chronolet.adapters.machine.host import LinuxHost
@@ -35,7 +34,7 @@ from chronolet.ports.runtime.runtime import ContainerState, Runtime
 from chronolet.rules.resources.container_limits import Holding
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import Container, ObjectMeta, Pod, PodSpec, Volume
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.images import BUSYBOX, PAUSE
 from tests.support.scratch import HANG_SECONDS
 
 NODE = "test-node"
@@ -66,7 +65,7 @@ class PatientRuntime(DockerRuntime):
     """A runtime whose calls wait for an engine that is stalled for a while."""
 
     def __init__(self, host: str, *, pool_size: int = 16) -> None:
-        super().__init__(host, timeout_seconds=HANG_SECONDS, pool_size=pool_size)
+        super().__init__(host, timeout_seconds=HANG_SECONDS, list_seconds=HANG_SECONDS, pool_size=pool_size)
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = HANG_SECONDS) -> ContainerState | None:
         return super().inspect(container_id_or_name, timeout_seconds=max(timeout_seconds, HANG_SECONDS))
@@ -74,7 +73,6 @@ class PatientRuntime(DockerRuntime):
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for an engine that works, however slowly."""
-    monkeypatch.setattr(docker_runtime, "_LIST_SECONDS", HANG_SECONDS)
 
 
 class Killed(BaseException):

@@ -31,8 +31,8 @@ from chronolet_schemas import codec, container_gc, devices
 from chronolet_schemas.envelope import START, Event
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from tests.support import scratch
-from tests.support.redis import PrivateRedis, private_redis
-from tests.support.sample_plugin import sample_plugin
+from tests.support.devices.sample_plugin import sample_plugin
+from tests.support.redis.server import PrivateRedis, private_redis
 
 PARALLEL, DEAD = 8, 80
 E = TypeVar("E", bound=Event)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.probes import Probing
-from chronolet.adapters.probes.probing import EXECS_AT_ONCE
+from chronolet.adapters.probes.probing import EXEC_SLOTS
 from chronolet.pod import signals
 from chronolet.ports.pods.probes import Attempt, ExecTarget, Reading
 from tests.integration.effects.support import OBEDIENT, SHELL, PatientRuntime, World, container, pod, start_container
-from tests.support.docker import PrivateDocker
-from tests.support.probing import Probes, held
+from tests.support.docker.engine import PrivateDocker
+from tests.support.probes.probing import Probes, held
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 STUBBORN = """
@@ -137,14 +137,14 @@ def test_hanging_commands_delay_no_other(probes: Probes, world: World, app: str)
 
     def begin() -> None:
         attempts.extend(
-            probes.prober.begin(hangs, 3600, readings.append, lambda: True, who=f"{number}")
-            for number in range(2 * EXECS_AT_ONCE)
+            probes.prober.begin(hangs, 3600, readings.append, lambda: True, probe=f"{number}")
+            for number in range(2 * EXEC_SLOTS)
         )
 
     probes.prober.soon(begin)
     reading = ask(probes, app, "true")
     assert reading.result == "success"
-    wait_until(lambda: len(execs(world, app)) == 2 * EXECS_AT_ONCE, "all commands")
+    wait_until(lambda: len(execs(world, app)) == 2 * EXEC_SLOTS, "all commands")
     assert readings == [], "no command had to end first"
     probes.cancel(attempts)
     wait_until(lambda: not execs(world, app), "the end of all commands")

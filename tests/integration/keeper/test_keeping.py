@@ -13,7 +13,7 @@ from chronolet.kernel.log.archive import Archive
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet_schemas.envelope import START, Position, Signal
 from tests.integration.keeper.support import NEVER_OWNED, NODE, PLEG, POD, Crash, Desk, desk
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 CHUNK = 400
 WEEK = 7 * 24 * 3600 * 1000

@@ -1,7 +1,7 @@
-"""A node whose only process hosts kube_events, and a stand-in for the actors that record.
+"""A node whose only process hosts kube_events, and a fake actor that records KubeEvents.
 
-Input: a redis-server. Output: `Events`: KubeEvents recorded by real steps, the agent started, killed and asked; what
-its log says that became of each.
+Input: a redis-server. Output: `Events`, which records KubeEvents by real steps, starts and kills the agent, and reads
+the outcome of each event from the log.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from chronolet_schemas import codec, kernel, kube_events, registry
 from chronolet_schemas.envelope import START, Event, Record
 from chronolet_schemas.keys import Keys, Shard
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 NODE = "n"
-_TELLER = Shard("pleg")
+_RECORDER = Shard("pleg")
 
 
 def recorded(number: int, **fields: Any) -> kube_events.Recorded:
-    """About an object of its own."""
+    """An event about the object with this number."""
     known: dict[str, Any] = {
         "object_kind": "Pod",
         "namespace": "shop",
@@ -55,23 +55,23 @@ class Events:
         self.store.check()
         started = kernel.LogStarted(run="run-1", node=NODE, shards=dict(SHARDS))
         self.store.begin("run-1", SHARDS, _record(f"node/{NODE}", started))
-        self.store.renew("teller", "", 3_600_000)
-        acquired = self.store.acquire(_TELLER, "", "teller", registry.SCHEMA, proven_dead=False)
+        self.store.renew("recorder", "", 3_600_000)
+        acquired = self.store.acquire(_RECORDER, "", "recorder", registry.SCHEMA, proven_dead=False)
         assert isinstance(acquired, Acquired)
         self._head = acquired.head
         self._version = acquired.head.version
         self._agent: subprocess.Popen[bytes] | None = None
-        self.told = 0
+        self.count = 0
         self.shard = Shard("kube_events")
         self.last = START
-        """The position of the last one that was told."""
+        """The position of the last recorded event."""
 
-    # -- telling -------------------------------------------------------------------------------------------------------
+    # -- recording -----------------------------------------------------------------------------------------------------
     def record(self, *events: kube_events.Recorded) -> None:
-        """All in one step."""
+        """Record the events in one step."""
         head = self._head
         step = Step(
-            shard=_TELLER,
+            shard=_RECORDER,
             token=head.token,
             version=self._version,
             step_id=uuid.uuid4().hex,
@@ -82,13 +82,13 @@ class Events:
             new_mail_cursor=head.mail_cursor,
             records=tuple(_record("pleg/node", event) for event in events),
         )
-        answer = self._answered(step)
+        answer = self._committed(step)
         assert isinstance(answer, Committed)
         self._version, self.last = answer.version, answer.at
-        self.told += len(events)
+        self.count += len(events)
 
-    def _answered(self, step: Step) -> object:
-        """As a host does it: the same step again, until there is an answer."""
+    def _committed(self, step: Step) -> object:
+        """Send the same step until there is a reply, as a host does."""
         until = time.monotonic() + scratch.hang_limit(60)
         while True:
             try:
@@ -124,20 +124,20 @@ class Events:
             self.kill9()
         self.store.close()
 
-    # -- what became of it ---------------------------------------------------------------------------------------------
+    # -- outcome -------------------------------------------------------------------------------------------------------
     def facts(self) -> list[Any]:
         """The events of kube_events in the log."""
         own = [entry for entry in self.store.scan(START) if entry.entity.startswith("kube_events/")]
         return [codec.decode(entry.type, entry.data, Event) for entry in own]
 
     def recorded(self) -> list[kube_events.Recorded]:
-        """All that was told, as the log has it."""
+        """All recorded events in the log."""
         kind = registry.type_of(kube_events.Recorded)
         found = [codec.decode(one.type, one.data, Event) for one in self.store.scan(START) if one.type == kind]
         return [event for event in found if isinstance(event, kube_events.Recorded)]
 
     def balance(self, sink: str) -> Counter[str]:
-        """All that the log says, in numbers."""
+        """Counts of all events in the log about the sink."""
         found: Counter[str] = Counter()
         for fact in self.facts():
             match fact:
@@ -156,13 +156,13 @@ class Events:
         return found
 
     def posts(self) -> list[kube_events.Post]:
-        """All that the sinks were to have."""
+        """All posts to be delivered."""
         return [post for fact in self.facts() if isinstance(fact, kube_events.Correlated) for post in fact.posts]
 
     def settled(self, sink: str) -> bool:
-        """Whether all that was told has come to its end there."""
+        """Whether all recorded events are delivered to the sink or given up."""
         found = self.balance(sink)
-        whole = found["heard"] == self.told
+        whole = found["heard"] == self.count
         return whole and found["posted"] == found["delivered"] + found["given up"]
 
     def wait_settled(self, *sinks: str, seconds: float = 30) -> None:
@@ -174,7 +174,7 @@ class Events:
             raise
 
     def stream(self) -> list[tuple[str, dict[str, Any]]]:
-        """(position, Event object) of each entry that readers have."""
+        """The entries of the stream for readers, as (position, Event object)."""
         entries: Any = self.server.client().xrange(Keys(NODE).kube_events)
         return [(at.decode(), msgspec.json.decode(fields[b"event"])) for at, fields in entries]
 
@@ -185,7 +185,7 @@ def _record(entity: str, event: Event) -> Record:
 
 @contextmanager
 def node(server: PrivateRedis, root: Path, **settings: object) -> Iterator[Events]:
-    """Nothing of it is left at the end."""
+    """Run a node for the block."""
     events = Events(server, root, **settings)
     try:
         yield events

@@ -1,4 +1,4 @@
-"""That the stand-in for an API server can say no: each way in which a request can be wrong is refused, and noted."""
+"""The fake API server refuses and records every kind of invalid request."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.event_api import LARGEST_REQUEST, ApiServer
-from tests.support.event_servers import served
+from tests.support.kube_events.api_server import LARGEST_REQUEST, ApiServer
+from tests.support.kube_events.faulty_server import served
 from tests.support.scratch import HANG_SECONDS
 
 EVENTS = "/api/v1/namespaces/shop/events"
@@ -42,25 +42,27 @@ def api() -> Iterator[ApiServer]:
         yield server
 
 
-def asked(api: ApiServer, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, dict[str, Any]]:
+def requested(
+    api: ApiServer, method: str, path: str, headers: dict[str, str], body: bytes
+) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection(api.url.removeprefix("http://"), timeout=HANG_SECONDS)
     try:
         connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
     finally:
         connection.close()
 
 
 def create(api: ApiServer, event: Any = EVENT, path: str = EVENTS, **headers: str) -> int:
-    return asked(api, "POST", path, {**CREATE, **headers}, json.dumps(event).encode())[0]
+    return requested(api, "POST", path, {**CREATE, **headers}, json.dumps(event).encode())[0]
 
 
 def patch(api: ApiServer, changes: Any, name: str = "web.1", **headers: str) -> int:
-    return asked(api, "PATCH", f"{EVENTS}/{name}", {**PATCH, **headers}, json.dumps(changes).encode())[0]
+    return requested(api, "PATCH", f"{EVENTS}/{name}", {**PATCH, **headers}, json.dumps(changes).encode())[0]
 
 
-def test_what_a_kubelet_sends_is_taken(api: ApiServer) -> None:
+def test_requests_of_a_kubelet_are_accepted(api: ApiServer) -> None:
     assert (create(api), create(api)) == (201, 409)
     assert (patch(api, MORE), patch(api, MORE), patch(api, MORE, name="web.2")) == (200, 200, 404)
     assert create(api, {**EVENT, "metadata": {"name": "a", "namespace": "gone"}}) == 422
@@ -68,7 +70,7 @@ def test_what_a_kubelet_sends_is_taken(api: ApiServer) -> None:
     assert [(event["count"], event["message"]) for event in api.events.values()] == [(2, "Container started")]
 
 
-def test_an_event_of_a_namespace_that_is_gone_is_not_taken(api: ApiServer) -> None:
+def test_an_event_of_a_removed_namespace_is_not_found(api: ApiServer) -> None:
     event = json.loads(json.dumps(EVENT).replace('"shop"', '"gone"'))
     assert create(api, event, EVENTS.replace("shop", "gone")) == 404
     assert (api.wrong, api.events) == ([], {})
@@ -103,7 +105,7 @@ def test_an_event_of_a_namespace_that_is_gone_is_not_taken(api: ApiServer) -> No
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_an_event_that_is_none_is_refused(api: ApiServer, status: int, changed: dict[str, Any]) -> None:
+def test_an_invalid_event_is_refused(api: ApiServer, status: int, changed: dict[str, Any]) -> None:
     assert create(api, {**EVENT, **changed}) == status
     assert len(api.wrong) == 1
     assert api.events == {}
@@ -114,14 +116,14 @@ def test_an_event_that_is_none_is_refused(api: ApiServer, status: int, changed: 
     [(422, {}), (422, {"reason": "x"}), (422, {"count": 1}), (422, {"count": "3"}), (422, {"metadata": {"name": "x"}})],
     ids=str,
 )
-def test_a_patch_that_is_none_is_refused(api: ApiServer, status: int, changes: dict[str, Any]) -> None:
+def test_an_invalid_patch_is_refused(api: ApiServer, status: int, changes: dict[str, Any]) -> None:
     assert (create(api), patch(api, MORE)) == (201, 200)
     assert patch(api, changes) == status
     assert len(api.wrong) == 1
     assert api.events["shop", "web.1"]["count"] == 2
 
 
-def test_a_request_that_is_none_is_refused(api: ApiServer) -> None:
+def test_an_invalid_request_is_refused(api: ApiServer) -> None:
     assert create(api) == 201
     assert create(api, **{"Content-Type": "text/plain"}) == 415
     assert create(api, **{"Content-Type": PATCH["Content-Type"]}) == 415
@@ -129,7 +131,7 @@ def test_a_request_that_is_none_is_refused(api: ApiServer) -> None:
     assert create(api, Accept="text/html") == 406
     assert create(api, path="/api/v1/events") == 405
     assert create(api, path=f"{EVENTS}/web.1") == 405
-    assert asked(api, "POST", EVENTS, CREATE, b"{")[0] == 400
-    assert asked(api, "POST", EVENTS, CREATE, b"[]")[0] == 400
+    assert requested(api, "POST", EVENTS, CREATE, b"{")[0] == 400
+    assert requested(api, "POST", EVENTS, CREATE, b"[]")[0] == 400
     assert len(api.wrong) == 8
     assert api.events["shop", "web.1"]["count"] == 1

@@ -1,5 +1,5 @@
-"""The whole way, from entries of the log to sinks that fail in every way: delivered and given up are what was posted,
-posted and kept back are what was recorded; and what kill -9 does to that.
+"""From log entries to sinks that fail in every way: delivered and given-up posts are all posts, posted and suppressed
+events are all recorded events, also after kill -9.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import pytest
 from chronolet_schemas import kube_events
 from tests.integration.kube_events.support import NODE, Events, names, node, recorded
 from tests.support import scratch
-from tests.support.event_api import ApiServer
-from tests.support.event_servers import Fault, Webhook, served
-from tests.support.redis import PrivateRedis
+from tests.support.kube_events.api_server import ApiServer
+from tests.support.kube_events.faulty_server import Fault, served
+from tests.support.kube_events.webhook import Webhook
+from tests.support.redis.server import PrivateRedis
 
 FAULTS: tuple[Fault, ...] = (
     *("close", "reset", "half", "nonsense", "huge", "empty", "html 502", "later 503", "move 307", "deny 403"),
@@ -31,13 +32,13 @@ def webhook() -> Iterator[Webhook]:
 
 
 def keys(events: Events) -> list[str]:
-    """Of all that was posted, as a webhook knows them."""
+    """The webhook's keys of all posts."""
     return [f"{NODE}/{post.name}/{post.count}/{post.at}" for post in events.posts()]
 
 
-def test_sinks_that_fail_in_every_way(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
+def test_delivery_to_sinks_that_fail_in_every_way(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
     api = ApiServer()
-    told = 120
+    objects = 120
     with (
         served(api),
         node(redis_server, tmp_path / "root", event_webhook_url=webhook.url, event_api_server=api.url) as events,
@@ -45,46 +46,48 @@ def test_sinks_that_fail_in_every_way(redis_server: PrivateRedis, tmp_path: Path
         for server in (webhook, api):
             server.faults.extend(fault for fault in FAULTS * 3)
         events.start()
-        for number in range(told):
-            # Half of it told twice: the second time is a patch.
+        for number in range(objects):
+            # Half of them are recorded twice: the second time is a patch.
             events.record(recorded(number), *([recorded(number)] if number % 2 else []))
         events.wait_settled("redis", "webhook", "kubernetes")
         posted = keys(events)
-        assert len(posted) == len(set(posted)) == events.told == told * 3 // 2
+        assert len(posted) == len(set(posted)) == events.count == objects * 3 // 2
         assert [at for at, _ in events.stream()] == [post.at for post in events.posts()]
         for server, sink, refused in ((webhook, "webhook", 6), (api, "kubernetes", 3)):
             assert server.met.keys() == set(FAULTS)
             found = events.balance(sink)
             assert found["failed"] >= 20
             assert found["given up"] == found["given up: refused"] >= refused
-        # What was refused did not get there; nothing else is missing. An answer of nothing took it, though, without
-        # its being kept.
+        # Refused posts were not accepted; nothing else is missing. An empty response counts as delivered, although the
+        # post was not stored.
         assert len(webhook.taken) == events.balance("webhook")["delivered"] - webhook.met["empty"]
         assert set(webhook.taken) < set(posted)
         assert api.wrong == []
         counts = {name: event["count"] for (_, name), event in api.events.items()}
         assert counts.items() <= set(names(events.posts()))
-        assert len(counts) >= told - events.balance("kubernetes")["given up"]
+        assert len(counts) >= objects - events.balance("kubernetes")["given up"]
 
 
-def test_a_sink_that_is_down_is_given_up_for_what_is_too_much(redis_server: PrivateRedis, tmp_path: Path) -> None:
+def test_posts_beyond_the_backlog_of_a_failing_sink_are_given_up(redis_server: PrivateRedis, tmp_path: Path) -> None:
     settings = {"event_webhook_url": "http://127.0.0.1:1/", "event_backlog": 100, "pause": 20}
     with node(redis_server, tmp_path / "root", **settings) as events:
         events.start()
         for begin in range(0, 600, 50):
             events.record(*(recorded(number) for number in range(begin, begin + 50)))
         events.wait_settled("redis")
-        scratch.wait_until(lambda: events.balance("webhook")["given up: tries"] > 0, "a post given up by tries")
+        scratch.wait_until(
+            lambda: events.balance("webhook")["given up: tries"] > 0, "a post given up after its attempts"
+        )
         found = events.balance("webhook")
-        by_tries = found["given up: tries"]
-        assert found["failed"] >= 11 * by_tries, "each was tried twelve times"
-        # The slower the events come, the more of them have been tried to the end by now.
-        assert found["given up: backlog"] == found["given up"] - by_tries
-        assert 0 < found["posted"] - found["given up"] <= 100  # that many wait
+        by_attempts = found["given up: tries"]
+        assert found["failed"] >= 11 * by_attempts, "each had twelve attempts"
+        # The slower events are recorded, the more of them have used up their attempts by now.
+        assert found["given up: backlog"] == found["given up"] - by_attempts
+        assert 0 < found["posted"] - found["given up"] <= 100  # the backlog
         assert len(events.stream()) == 600
 
 
-def test_what_is_told_while_no_agent_runs_is_delivered_by_the_next(
+def test_events_recorded_without_an_agent_are_delivered_by_the_next_one(
     redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
 ) -> None:
     with node(redis_server, tmp_path / "root", event_webhook_url=webhook.url) as events:
@@ -95,40 +98,40 @@ def test_what_is_told_while_no_agent_runs_is_delivered_by_the_next(
         events.record(recorded(1), recorded(2))
         events.start()
         events.wait_settled("redis", "webhook")
-        assert [post.count for post in events.posts()] == [1, 2, 1]  # the counts have outlived the process
+        assert [post.count for post in events.posts()] == [1, 2, 1]  # the counts survive the process
         assert sorted(webhook.taken) == sorted(keys(events))
 
 
-def test_a_sink_that_hangs_holds_up_no_other(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
+def test_a_hanging_sink_does_not_delay_others(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
     webhook.faults.append("hang")
     with node(redis_server, tmp_path / "root", event_webhook_url=webhook.url) as events:
         events.start()
         for begin in range(0, 300, 10):
             events.record(*(recorded(number) for number in range(begin, begin + 10)))
         events.wait_settled("redis")
-        scratch.wait_until(lambda: webhook.requests > 0, "the request that hangs")
+        scratch.wait_until(lambda: webhook.requests > 0, "the hanging request")
         found = events.balance("webhook")
         assert (webhook.met["hang"], webhook.requests) == (1, 1)
         assert (found["posted"], found["delivered"], found["given up"]) == (300, 0, 0)
 
 
-def test_strange_events_get_everywhere_and_those_of_what_is_gone_are_refused(
+def test_unusual_events_are_delivered_and_those_of_a_removed_namespace_refused(
     redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
 ) -> None:
-    """A megabyte, control characters, a namespace that is no more."""
-    strange = "\x00\x1b[2J\r\n\t\u2028\x7f" + "x" * 1_000_000
+    """They have a megabyte of text, control characters, and a removed namespace."""
+    unusual = "\x00\x1b[2J\r\n\t\u2028\x7f" + "x" * 1_000_000
     api = ApiServer(namespaces={"shop"})
     with (
         served(api),
         node(redis_server, tmp_path / "root", event_webhook_url=webhook.url, event_api_server=api.url) as events,
     ):
         events.start()
-        events.record(recorded(1, message=strange), recorded(2, namespace="gone"), recorded(3))
+        events.record(recorded(1, message=unusual), recorded(2, namespace="gone"), recorded(3))
         events.wait_settled("redis", "webhook", "kubernetes")
         whole = [event for event in events.recorded() if event.name == "web-1"]
-        assert [event.message for event in whole] == [strange]
+        assert [event.message for event in whole] == [unusual]
         shown = [event["message"] for _, event in events.stream()]
-        assert shown[0] == f"{strange[:4093]}..."
+        assert shown[0] == f"{unusual[:4093]}..."
         assert [event["message"] for event in webhook.taken.values()] == shown
         assert [event["message"] for event in api.events.values()] == [shown[0], shown[2]]
         given_up = [fact for fact in events.facts() if isinstance(fact, kube_events.GivenUp)]
@@ -138,9 +141,11 @@ def test_strange_events_get_everywhere_and_those_of_what_is_gone_are_refused(
         assert api.wrong == []
 
 
-def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook) -> None:
-    """Ten thousand: a thousand of as many objects, the rest of one, which the spam filter keeps back. The agent is
-    killed, and killed again, then the server that has its log.
+def test_a_flood_with_kills_is_delivered_completely(
+    redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
+) -> None:
+    """Ten thousand events: a thousand of as many objects, the rest of one object, which the spam filter suppresses. The
+    agent is killed twice, then the redis-server.
     """
     api = ApiServer()
     settings = {
@@ -154,8 +159,8 @@ def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_p
         events.start()
         flood = threading.Thread(target=_flood, args=(events,))
         flood.start()
-        for much, killed in ((100, events), (300, events), (500, redis_server)):
-            scratch.wait_until(lambda much=much: len(webhook.taken) > much, f"{much} at the webhook", 60)  # type: ignore[misc]
+        for count, killed in ((100, events), (300, events), (500, redis_server)):
+            scratch.wait_until(lambda count=count: len(webhook.taken) > count, f"{count} at the webhook", 60)  # type: ignore[misc]
             killed.kill9()
             killed.start()
         flood.join()
@@ -164,16 +169,16 @@ def test_a_flood_and_kills_in_the_middle_of_it(redis_server: PrivateRedis, tmp_p
         assert found["heard"] == 10_000 == found["suppressed"] + found["posted"]
         assert found["posted"] == len(posted) == len(set(posted)) == 1_000 + 25
         assert found["given up"] == 0
-        assert sorted(webhook.taken) == sorted(posted)  # each there, and known by its name if it came twice
+        assert sorted(webhook.taken) == sorted(posted)  # each arrived, and repeats were recognized by their key
         assert [at for at, _ in events.stream()] == [post.at for post in posts]
         assert {name: event["count"] for (_, name), event in api.events.items()} == dict(names(posts))
         assert api.wrong == []
-        # What is sent again after a kill, it has already: its answers were heard but never written down.
+        # Posts that are sent again after a kill are known there: their responses were received but not recorded.
         at_api = events.balance("kubernetes")
         assert at_api["delivered"] + at_api["given up: known"] == found["posted"]
-        assert sum(call.status == 409 for call in api.calls) <= 60  # a batch for each kill
+        assert sum(call.status == 409 for call in api.calls) <= 60  # a batch per kill
         assert {call.status for call in api.calls} <= {200, 201, 409}
-        assert found["correlated"] < 2_000  # a hundred may be one entry
+        assert found["correlated"] < 2_000  # one entry may have a hundred
 
 
 def _flood(events: Events) -> None:

@@ -1,6 +1,4 @@
-"""Each sink for itself, over real HTTP and against a real Redis: what it makes of every way in which the other side
-can fail.
-"""
+"""Each sink alone, over real HTTP and on a real Redis, with every kind of failure of the other side."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ import msgspec
 import pytest
 import redis
 
-from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink, stream
+from chronolet.adapters.kube_sinks import KubernetesSink, StreamReader, StreamSink, WebhookSink
 from chronolet.adapters.kube_sinks.calls import HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
@@ -22,15 +20,16 @@ from chronolet.ports.kube_sinks import Outcome
 from chronolet_schemas.envelope import START, Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
-from tests.support.event_api import ApiServer
-from tests.support.event_servers import UNREACHABLE, Fault, Webhook, served
-from tests.support.redis import PrivateRedis, RedisOptions, private_redis
+from tests.support.kube_events.api_server import ApiServer
+from tests.support.kube_events.faulty_server import UNREACHABLE, Fault, served
+from tests.support.kube_events.webhook import Webhook
+from tests.support.redis.server import PrivateRedis, RedisOptions, private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 T0 = 1_700_000_000_000
 PATIENCE = 0.5
 ENDLESS: tuple[Fault, ...] = ("drip", "hang", "huge")
-"""Those that only the client's patience ends."""
+"""Faults that only the client's time-out ends."""
 DELIVERED = Outcome(delivered=1)
 
 
@@ -48,15 +47,18 @@ def webhook() -> Iterator[Webhook]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that stands still for a while is waited for."""
-    monkeypatch.setitem(HttpCaller.__init__.__kwdefaults__, "seconds", HANG_SECONDS)
-    monkeypatch.setattr(stream, "_TIMEOUT_SECONDS", HANG_SECONDS)
+def caller(url: str, seconds: float = HANG_SECONDS) -> HttpCaller:
+    """A caller that waits for a server that stands still for a while."""
+    return HttpCaller(url, seconds=seconds)
+
+
+def reader(server: PrivateRedis) -> StreamReader:
+    """A reader that waits for a server that stands still for a while."""
+    return StreamReader(server.url, "n", timeout_seconds=HANG_SECONDS)
 
 
 def patience(fault: Fault) -> float:
-    """In seconds."""
+    """The time-out for a fault, in seconds."""
     return PATIENCE if fault in ENDLESS else HANG_SECONDS
 
 
@@ -69,73 +71,71 @@ def secret(tmp_path: Path) -> str:
 
 @pytest.fixture
 def to_webhook(webhook: Webhook, secret: str) -> WebhookSink:
-    return WebhookSink(HttpCaller(f"{webhook.url}/hook"), "node-1", secret)
+    return WebhookSink(caller(f"{webhook.url}/hook"), "node-1", secret)
 
 
-def test_a_webhook_is_given_the_whole_object_signed(webhook: Webhook, to_webhook: WebhookSink) -> None:
-    told = post(2, count=2, uid="u1", message="\x00\x1b[2J\u2028 \U0001f642", field_path="spec.containers{app}")
-    assert to_webhook.deliver([told]) == DELIVERED
+def test_a_webhook_gets_the_complete_object_signed(webhook: Webhook, to_webhook: WebhookSink) -> None:
+    sent = post(2, count=2, uid="u1", message="\x00\x1b[2J\u2028 \U0001f642", field_path="spec.containers{app}")
+    assert to_webhook.deliver([sent]) == DELIVERED
     ((key, event),) = webhook.taken.items()
-    assert key == f"node-1/web-0.1/2/{told.at}"
-    assert (event["message"], event["count"], event["involvedObject"]["uid"]) == (told.message, 2, "u1")
-    assert to_webhook.deliver([told]) == DELIVERED  # known by its key
+    assert key == f"node-1/web-0.1/2/{sent.at}"
+    assert (event["message"], event["count"], event["involvedObject"]["uid"]) == (sent.message, 2, "u1")
+    assert to_webhook.deliver([sent]) == DELIVERED  # recognized by its key
     assert (len(webhook.taken), webhook.repeated, webhook.unsigned) == (1, 1, 0)
 
 
-def test_a_wrong_signature_is_refused_and_a_secret_that_is_not_there_tried_again(
-    webhook: Webhook, tmp_path: Path
-) -> None:
-    unsigned = WebhookSink(HttpCaller(webhook.url), "node-1")
+def test_a_wrong_signature_is_refused_and_a_missing_secret_is_a_failure(webhook: Webhook, tmp_path: Path) -> None:
+    unsigned = WebhookSink(caller(webhook.url), "node-1")
     assert unsigned.deliver([post()]).refused == (("web-0.1", "answered 401"),)
     assert webhook.unsigned == 1
-    missing = WebhookSink(HttpCaller(webhook.url), "node-1", str(tmp_path / "none"))
+    missing = WebhookSink(caller(webhook.url), "node-1", str(tmp_path / "none"))
     assert "No such file" in missing.deliver([post()]).failure
 
 
 @pytest.mark.parametrize("fault", UNREACHABLE)
-def test_a_webhook_that_gives_no_whole_answer_is_tried_again(
+def test_an_incomplete_response_of_a_webhook_is_a_failure(
     webhook: Webhook, to_webhook: WebhookSink, secret: str, fault: Fault
 ) -> None:
     webhook.faults.append(fault)
-    hasty = WebhookSink(HttpCaller(f"{webhook.url}/hook", seconds=patience(fault)), "node-1", secret)
+    hasty = WebhookSink(caller(f"{webhook.url}/hook", patience(fault)), "node-1", secret)
     outcome = hasty.deliver([post()])
     assert outcome.failure
     assert outcome == Outcome(failure=outcome.failure)
-    wait_until(lambda: webhook.met == {fault: 1}, f"a request that met {fault}")
+    wait_until(lambda: webhook.met == {fault: 1}, f"a request with the fault {fault}")
     assert to_webhook.deliver([post()]) == DELIVERED
 
 
-def test_what_a_webhook_says_is_heard(webhook: Webhook, to_webhook: WebhookSink) -> None:
-    said: list[tuple[Fault, Outcome]] = [
+def test_the_status_of_a_webhook_decides(webhook: Webhook, to_webhook: WebhookSink) -> None:
+    expected: list[tuple[Fault, Outcome]] = [
         ("empty", DELIVERED),
         ("html 502", Outcome(failure="answered 502")),
         ("later 503", Outcome(failure="answered 503")),
         ("move 307", Outcome(refused=(("web-0.1", "answered 307"),))),
         ("deny 403", Outcome(refused=(("web-0.1", "answered 403"),))),
     ]
-    for fault, outcome in said:
+    for fault, outcome in expected:
         webhook.faults.append(fault)
         assert to_webhook.deliver([post()]) == outcome, fault
 
 
-def test_a_login_in_the_url_is_used_and_nothing_of_the_url_is_said(webhook: Webhook) -> None:
+def test_a_login_in_the_url_is_used_and_no_secret_part_is_reported(webhook: Webhook) -> None:
     with_login = webhook.url.replace("://", "://me:p%40ss@") + "/T0/key?token=t"
-    sink = WebhookSink(HttpCaller(with_login), "node-1")
+    sink = WebhookSink(caller(with_login), "node-1")
     refused = sink.deliver([post()])
     assert webhook.logins == ["Basic bWU6cEBzcw=="]
     webhook.faults.append("close")
-    said = f"{refused} {sink.deliver([post()])}"
-    assert webhook.url in said
-    assert not any(word in said for word in ("ss@", "T0", "token", "bWU6"))
+    reported = f"{refused} {sink.deliver([post()])}"
+    assert webhook.url in reported
+    assert not any(word in reported for word in ("ss@", "T0", "token", "bWU6"))
 
 
-def test_a_webhook_that_is_not_there() -> None:
-    outcome = WebhookSink(HttpCaller("http://127.0.0.1:1/x"), "n").deliver([post()])
+def test_a_missing_webhook_is_a_failure() -> None:
+    outcome = WebhookSink(caller("http://127.0.0.1:1/x"), "n").deliver([post()])
     assert outcome == Outcome(failure="http://127.0.0.1:1: [Errno 111] Connection refused")
 
 
-def test_a_certificate_that_nobody_knows_is_no_answer(webhook: Webhook) -> None:
-    outcome = WebhookSink(HttpCaller(webhook.url.replace("http:", "https:")), "n").deliver([post()])
+def test_an_unknown_certificate_is_a_failure(webhook: Webhook) -> None:
+    outcome = WebhookSink(caller(webhook.url.replace("http:", "https:")), "n").deliver([post()])
     assert "SSL" in outcome.failure
 
 
@@ -157,10 +157,10 @@ def token(tmp_path: Path) -> str:
 
 @pytest.fixture
 def to_api(api: ApiServer, token: str) -> KubernetesSink:
-    return KubernetesSink(HttpCaller(api.url), "node-1", token)
+    return KubernetesSink(caller(api.url), "node-1", token)
 
 
-def test_new_is_created_and_known_is_patched(api: ApiServer, to_api: KubernetesSink) -> None:
+def test_a_new_event_is_created_and_a_repeated_one_patched(api: ApiServer, to_api: KubernetesSink) -> None:
     assert to_api.deliver([post(1)]) == DELIVERED
     assert to_api.deliver([post(2, count=2, message="newer")]) == DELIVERED
     assert [(method, status) for method, _, status in api.calls] == [("POST", 201), ("PATCH", 200)]
@@ -169,50 +169,50 @@ def test_new_is_created_and_known_is_patched(api: ApiServer, to_api: KubernetesS
     assert (event["firstTimestamp"], event["source"]["host"]) == ("2023-11-14T22:13:20Z", "node-1")
 
 
-def test_what_the_server_has_lost_is_created_at_once(api: ApiServer, to_api: KubernetesSink) -> None:
+def test_an_event_lost_by_the_server_is_created_again(api: ApiServer, to_api: KubernetesSink) -> None:
     assert to_api.deliver([post(7, count=7)]) == DELIVERED
     assert [(method, status) for method, _, status in api.calls] == [("PATCH", 404), ("POST", 201)]
     assert [event["count"] for event in api.events.values()] == [7]
 
 
-def test_events_of_nodes_and_of_strange_names_are_taken(api: ApiServer, to_api: KubernetesSink) -> None:
+def test_events_of_nodes_and_of_unusual_names_are_accepted(api: ApiServer, to_api: KubernetesSink) -> None:
     node = post(name="node-1", object_kind="Node", namespace="")
-    strange = post(object_name="Not_A_DNS:name/../x", namespace="shop")
-    assert [to_api.deliver([one]) for one in (node, strange)] == [DELIVERED] * 2
+    unusual = post(object_name="Not_A_DNS:name/../x", namespace="shop")
+    assert [to_api.deliver([one]) for one in (node, unusual)] == [DELIVERED] * 2
     assert {namespace for namespace, _ in api.events} == {"default", "shop"}
     assert api.events["default", "node-1.1"]["involvedObject"]["uid"] == "node-1"
 
 
 @pytest.mark.parametrize("fault", [*UNREACHABLE, "html 502", "later 503", "empty"])
-def test_an_api_server_that_says_nothing_final_is_asked_again(
+def test_an_inconclusive_response_of_an_api_server_is_a_failure(
     api: ApiServer, to_api: KubernetesSink, token: str, fault: Fault
 ) -> None:
     api.faults.append(fault)
-    hasty = KubernetesSink(HttpCaller(api.url, seconds=patience(fault)), "node-1", token)
+    hasty = KubernetesSink(caller(api.url, patience(fault)), "node-1", token)
     assert hasty.deliver([post()]).failure
-    wait_until(lambda: api.met == {fault: 1}, f"a request that met {fault}")
+    wait_until(lambda: api.met == {fault: 1}, f"a request with the fault {fault}")
     assert to_api.deliver([post()]) == DELIVERED
 
 
-def test_a_status_is_its_last_word(api: ApiServer, to_api: KubernetesSink) -> None:
+def test_a_status_of_an_api_server_is_final(api: ApiServer, to_api: KubernetesSink) -> None:
     api.faults.append("deny 403")
     assert to_api.deliver([post()]).refused == (("web-0.1", "403 Forbidden: not you"),)
     assert to_api.deliver([post()]) == DELIVERED
     assert to_api.deliver([post()]) == Outcome(known=1)
-    stranger = KubernetesSink(HttpCaller(api.url), "node-1")
+    stranger = KubernetesSink(caller(api.url), "node-1")
     assert stranger.deliver([post()]).refused == (("web-0.1", "401 Unauthorized: "),)
 
 
-def test_a_token_that_fits_in_no_header_makes_no_request(api: ApiServer, tmp_path: Path) -> None:
+def test_with_a_malformed_token_no_request_is_made(api: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text("two\nlines")
-    outcome = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "bad")).deliver([post()])
+    outcome = KubernetesSink(caller(api.url), "node-1", str(tmp_path / "bad")).deliver([post()])
     assert outcome.refused[0][1].startswith("cannot be put into a request: ")
     assert api.requests == 0
 
 
-def test_an_api_server_is_sent_no_more_than_it_is_to_bear(api: ApiServer, tmp_path: Path) -> None:
+def test_requests_to_an_api_server_are_rate_limited(api: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a token")
-    slow = KubernetesSink(HttpCaller(api.url), "node-1", str(tmp_path / "token"), Pace(20, 5))
+    slow = KubernetesSink(caller(api.url), "node-1", str(tmp_path / "token"), Pace(20, 5))
     began = time.monotonic()
     for number in range(15):
         assert slow.deliver([post(name=f"web-{number}")]) == DELIVERED
@@ -224,7 +224,7 @@ KEY = Keys("n").kube_events
 
 
 def to_stream(server: PrivateRedis, *, keep: int = 10**14, length: int = 1_000) -> StreamSink:
-    return StreamSink(server.url, "n", keep_milliseconds=keep, length=length)
+    return StreamSink(server.url, "n", keep_milliseconds=keep, length=length, timeout_seconds=HANG_SECONDS)
 
 
 def entries(client: redis.Redis) -> list[Any]:
@@ -236,22 +236,22 @@ def ids(client: redis.Redis) -> list[str]:
     return [at.decode() for at, _ in entries(client)]
 
 
-def test_the_stream_has_each_once_under_its_position(redis_server: PrivateRedis) -> None:
+def test_the_stream_has_each_event_once_under_its_position(redis_server: PrivateRedis) -> None:
     sink, client = to_stream(redis_server), redis_server.client()
     some = [post(number, count=number) for number in range(1, 6)]
     assert sink.deliver(some[:3]) == Outcome(delivered=3)
-    assert sink.deliver(some) == Outcome(delivered=5)  # the first three once more
+    assert sink.deliver(some) == Outcome(delivered=5)  # the first three again
     assert ids(client) == [one.at for one in some]
     ((_, fields), *_) = entries(client)
     assert json.loads(fields[b"event"])["metadata"]["annotations"] == {"chronolet/position": some[0].at}
-    reader = StreamReader(redis_server.url, "n")
-    assert [event["count"] for _, event in reader.read(START, 100)] == [1, 2, 3, 4, 5]
-    assert [at for at, _ in reader.read(Position.parse(some[3].at), 100, 50)] == [Position.parse(some[4].at)]
-    assert reader.read(Position.parse(some[4].at), 100, 50) == []
-    reader.close()
+    events = reader(redis_server)
+    assert [event["count"] for _, event in events.read(START, 100)] == [1, 2, 3, 4, 5]
+    assert [at for at, _ in events.read(Position.parse(some[3].at), 100, 50)] == [Position.parse(some[4].at)]
+    assert events.read(Position.parse(some[4].at), 100, 50) == []
+    events.close()
 
 
-def test_the_stream_is_kept_by_age_and_by_size(redis_server: PrivateRedis) -> None:
+def test_the_stream_is_trimmed_by_age_and_size(redis_server: PrivateRedis) -> None:
     client = redis_server.client()
     now = int(client.time()[0]) * 1000
     old = [post(number, at=f"{now - 10_000_000 + number}-{number}") for number in range(1, 4)]
@@ -262,26 +262,26 @@ def test_the_stream_is_kept_by_age_and_by_size(redis_server: PrivateRedis) -> No
     assert len(ids(client)) == 4
 
 
-def test_a_server_that_cannot_serve_is_tried_again() -> None:
+def test_errors_of_the_server_are_failures() -> None:
     with private_redis(RedisOptions(maxmemory=1, maxmemory_policy="noeviction")) as full:
         assert "maxmemory" in to_stream(full).deliver([post()]).failure
     with private_redis() as server:
         server.client().set(KEY, "a string")
         assert "WRONGTYPE" in to_stream(server).deliver([post()]).failure
         with pytest.raises(StoreBroken, match="WRONGTYPE"):
-            StreamReader(server.url, "n").read(START, 1)
+            reader(server).read(START, 1)
         server.client().delete(KEY)
         server.client().xadd(KEY, {"event": "no JSON"})
         with pytest.raises(StoreBroken, match="holds no Event object"):
-            StreamReader(server.url, "n").read(START, 1)
+            reader(server).read(START, 1)
         sink = to_stream(server)
         server.kill9()
         assert "sock" in sink.deliver([post(10**9)]).failure
         with pytest.raises(StoreUnreachable):
-            StreamReader(server.url, "n").read(START, 1)
+            reader(server).read(START, 1)
 
 
-def test_the_largest_event_there_is_is_taken_by_all(
+def test_the_largest_event_is_accepted_by_all_sinks(
     redis_server: PrivateRedis, webhook: Webhook, to_webhook: WebhookSink, api: ApiServer, to_api: KubernetesSink
 ) -> None:
     large = post(message="\U0001f642" * 4096)

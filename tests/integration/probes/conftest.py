@@ -9,13 +9,14 @@ import pytest
 
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.adapters.probes import Probing
-from tests.support.probing import Probes, Script, Server, held
+from chronolet.adapters.probes.probing import Timing
+from tests.support.probes.probing import Probes, Script, Server, held
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Script], Server]]:
-    """Makes servers; they are gone at the end."""
+    """Starts servers, which are closed at the end."""
     made: list[Server] = []
 
     def start(script: Script) -> Server:
@@ -33,10 +34,16 @@ def runtime() -> FakeRuntime:
 
 
 @pytest.fixture
-def probes(runtime: FakeRuntime) -> Iterator[Probes]:
-    """A prober that must have given back everything when its attempts are over, and all the rest when it ends."""
+def timing() -> Timing:
+    """The times of `probes`; tests parametrize it to change them."""
+    return Timing()
+
+
+@pytest.fixture
+def probes(runtime: FakeRuntime, timing: Timing) -> Iterator[Probes]:
+    """A prober that must have released everything when its attempts are over, and all the rest when it ends."""
     before = held()
-    prober = Probing(runtime)
+    prober = Probing(runtime, timing=timing)
     ready = threading.Event()
     prober.soon(ready.set)
     assert ready.wait(HANG_SECONDS)

@@ -1,4 +1,4 @@
-"""Exec probes on the shipped fake of the runtime; what a real engine does is in `tests/integration/effects`."""
+"""Exec probes on the shipped fake runtime; `tests/integration/effects` has them on a real engine."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
-from chronolet.adapters.probes import execs, probing, threads
-from chronolet.adapters.probes.execs import MARK
-from chronolet.adapters.probes.probing import EXECS_AT_ONCE, Probing
+from chronolet.adapters.probes.handlers import exec as exec_handler
+from chronolet.adapters.probes.handlers.exec import MARK
+from chronolet.adapters.probes.probing import EXEC_SLOTS, Probing, Timing
 from chronolet.ports.pods.probes import MAY_NOT, Attempt, ExecTarget, Reading
 from chronolet.ports.runtime.runtime import Refusal
-from tests.support.probing import Probes, held, running
+from tests.support.probes.probing import Probes, held, running
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 LASTS = ("lasts",)
-"""It waits for something that does not come."""
+"""It waits until it is killed."""
 COMPUTES = ("computes",)
 PROGRAMS = {
     ("well",): Program(exits=0, stdout=b"fine\n"),
@@ -43,28 +43,29 @@ def container(runtime: FakeRuntime) -> str:
     return running(runtime)
 
 
-@pytest.fixture
-def in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An attempt says itself that its time is up, however late its thread comes to that."""
-    monkeypatch.setattr(threads, "GRACE_SECONDS", HANG_SECONDS)
+own_timeout = pytest.mark.parametrize("timing", [Timing(grace_seconds=HANG_SECONDS)], ids=["own-timeout"])
+"""An attempt reports its own time-out, however late its thread does so."""
+long_slots = pytest.mark.parametrize(
+    "timing", [Timing(exec_slot_seconds=3600.0, grace_seconds=HANG_SECONDS)], ids=["long-slots"]
+)
+"""A command that computes keeps its slot until it ends; needs `computing`, too."""
 
 
 @pytest.fixture
-def begun_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However late an attempt's thread comes to run its command, the time is not up before; and commands are killed
-    until they have ended.
+def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time-out never elapses before the command starts, and commands are killed until they have ended, however late
+    the attempt's thread runs.
     """
-    monkeypatch.setattr(execs, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
+    monkeypatch.setattr(exec_handler, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
 
 
 @pytest.fixture
-def long_places(monkeypatch: pytest.MonkeyPatch, runtime: FakeRuntime) -> None:
-    """What computes keeps its place until it ends. Before `probes`."""
-    monkeypatch.setattr(probing, "EXEC_LONGEST_SECONDS", 3600.0)
-    monkeypatch.setattr(runtime.execs, "seconds", lambda one: math.inf if one in at_work(runtime) else None)
+def computing(monkeypatch: pytest.MonkeyPatch, runtime: FakeRuntime) -> None:
+    """All running commands compute all the time."""
+    monkeypatch.setattr(runtime.execs, "seconds", lambda one: math.inf if one in running_commands(runtime) else None)
 
 
-def at_work(runtime: FakeRuntime) -> Sequence[str]:
+def running_commands(runtime: FakeRuntime) -> Sequence[str]:
     return [one for one, state in list(runtime.execs.all.items()) if state.started and state.exit_code is None]
 
 
@@ -82,29 +83,31 @@ def test_the_exit_code_decides(probes: Probes, container: str, command: str, exp
     assert (reading.result, reading.output, reading.code) == expected
 
 
-@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
-def test_a_command_whose_time_is_up_is_killed(probes: Probes, runtime: FakeRuntime, container: str) -> None:
-    # The first kill is refused: it is tried again.
+@own_timeout
+@pytest.mark.usefixtures("stopped_clock")
+def test_a_timed_out_command_is_killed(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+    # The first kill is refused and retried.
     runtime.refuse("kill_exec", Refusal("unavailable", "away"))
     reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
     assert (reading.result, reading.output, reading.code) == ("failure", 'command "lasts" timed out', None)
     assert (reading.timed_out, reading.engine_seconds) == (True, 0.0)
     assert len(runtime.execs.all) == 1
-    wait_until(lambda: not at_work(runtime), "the end of the command")
+    wait_until(lambda: not running_commands(runtime), "the end of the command")
 
 
-@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
-def test_of_a_command_that_the_engine_does_not_speak_of_nobody_knows_whether_it_ended(
+@own_timeout
+@pytest.mark.usefixtures("stopped_clock")
+def test_a_timeout_of_an_unresponsive_engine_is_reported_as_such(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
     runtime.refuse("inspect_exec", Refusal("timeout", "it does not answer"))
     reading = probes.ask(ExecTarget(container_id=container, command=LASTS), 0.2)
     assert (reading.result, reading.timed_out, reading.engine_seconds) == ("failure", True, 0.2)
     assert reading.delay.engine == 200
-    wait_until(lambda: not at_work(runtime), "the end of the command")
+    wait_until(lambda: not running_commands(runtime), "the end of the command")
 
 
-def test_what_the_runtime_refuses_says_nothing_of_the_container(
+def test_a_refusal_of_the_runtime_is_no_failure_of_the_container(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
     runtime.refuse("create_exec", Refusal("failed", "no"))
@@ -116,9 +119,9 @@ def test_what_the_runtime_refuses_says_nothing_of_the_container(
     assert "is not running" in reading.output
 
 
-def test_a_container_that_dies_meanwhile(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+def test_the_container_dies_during_the_command(probes: Probes, runtime: FakeRuntime, container: str) -> None:
     begun = threading.Thread(
-        target=lambda: (wait_until(lambda: bool(at_work(runtime)), "exec"), runtime.kill(container))
+        target=lambda: (wait_until(lambda: bool(running_commands(runtime)), "exec"), runtime.kill(container))
     )
     begun.start()
     reading = probes.ask(ExecTarget(container_id=container, command=LASTS))
@@ -126,68 +129,68 @@ def test_a_container_that_dies_meanwhile(probes: Probes, runtime: FakeRuntime, c
     assert reading.result in ("failure", "error")
 
 
-@pytest.mark.usefixtures("long_places", "in_its_own_words")
-def test_more_than_the_machine_can_run_wait_for_their_turn(
-    probes: Probes, runtime: FakeRuntime, container: str
-) -> None:
-    """The first ones run until they are ended; the others have longer to wait than their own time."""
+@long_slots
+@pytest.mark.usefixtures("computing")
+def test_commands_beyond_the_concurrency_limit_are_queued(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+    """The first ones run until the test ends them; the others wait for longer than their own time-out."""
     found: queue.Queue[Reading] = queue.Queue()
     began: list[bool] = []
-    total = 2 * EXECS_AT_ONCE + 1
+    total = 2 * EXEC_SLOTS + 1
 
     def begin() -> None:
         target = ExecTarget(container_id=container, command=COMPUTES)
-        times = [3600.0 if number < EXECS_AT_ONCE else 1.0 for number in range(total)]
+        times = [3600.0 if number < EXEC_SLOTS else 1.0 for number in range(total)]
         attempts = [probes.prober.begin(target, one, found.put, lambda: True) for one in times]
         began.extend(one.began for one in attempts)
         attempts[-1].cancel()
 
     probes.prober.soon(begin)
-    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE and len(began) == total, "as many as may run")
-    assert began == [number < EXECS_AT_ONCE for number in range(total)]
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS and len(began) == total, "the concurrency limit")
+    assert began == [number < EXEC_SLOTS for number in range(total)]
     running = time.monotonic()
-    wait_until(lambda: time.monotonic() > running + 1.2, "more than the time of the others")
-    assert len(runtime.execs.all) == EXECS_AT_ONCE
-    for one in at_work(runtime):
+    wait_until(lambda: time.monotonic() > running + 1.2, "more than the time-out of the others")
+    assert len(runtime.execs.all) == EXEC_SLOTS
+    for one in running_commands(runtime):
         runtime.execs.all[one].end(0)
     readings = [found.get(timeout=HANG_SECONDS) for _ in range(total - 1)]
-    assert len(runtime.execs.all) == total - 1, "the one that was cancelled never began"
+    assert len(runtime.execs.all) == total - 1, "the cancelled one never started"
     spread = max(one.started for one in readings) - min(one.started for one in readings)
     assert spread >= 1.0
-    assert all(one.seconds >= 0.99 for one in readings), "the time of each begins with it"
-    wait_until(lambda: not at_work(runtime), "the end of all commands")
+    assert all(one.seconds >= 0.99 for one in readings), "each time-out starts with its attempt"
+    wait_until(lambda: not running_commands(runtime), "the end of all commands")
     assert found.empty()
 
 
 @pytest.mark.parametrize("command", [LASTS, COMPUTES])
-def test_commands_that_hang_hold_nobody_up(
+def test_hanging_commands_do_not_block_others(
     probes: Probes, runtime: FakeRuntime, container: str, command: tuple[str]
 ) -> None:
-    """However long their time-outs are. One that computes all the while makes the others wait for a moment."""
+    """However long their time-outs are. Commands that compute delay the others for a moment."""
     found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
 
     def begin() -> None:
         hangs = ExecTarget(container_id=container, command=command)
         attempts.extend(
-            probes.prober.begin(hangs, 3600, found.put, lambda: True, who=f"hangs/{number}")
-            for number in range(EXECS_AT_ONCE)
+            probes.prober.begin(hangs, 3600, found.put, lambda: True, probe=f"hangs/{number}")
+            for number in range(EXEC_SLOTS)
         )
         well = ExecTarget(container_id=container, command=("well",))
-        probes.prober.begin(well, 3600, found.put, lambda: True, who="well")
+        probes.prober.begin(well, 3600, found.put, lambda: True, probe="well")
 
     probes.prober.soon(begin)
     reading = found.get(timeout=HANG_SECONDS)
     assert (reading.result, reading.output) == ("success", "fine\n")
-    # The first place that is free is for the other one, be the last of those that hang begun or not.
-    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "those that hang, which have their time")
+    # The first free slot goes to the other one, whether or not the last hanging command has started.
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS, "the hanging commands")
     probes.cancel(attempts)
-    wait_until(lambda: not at_work(runtime), "the end of all commands")
+    wait_until(lambda: not running_commands(runtime), "the end of all commands")
 
 
-@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
-def test_nobody_has_two_commands_at_once(probes: Probes, runtime: FakeRuntime, container: str) -> None:
-    """While an engine that hangs keeps the thread of one whose time is up, its next attempt waits."""
+@own_timeout
+@pytest.mark.usefixtures("stopped_clock")
+def test_a_probe_never_has_two_commands_at_a_time(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+    """While a hanging engine blocks the thread of a timed-out attempt, the probe's next attempt waits."""
     release, killing = threading.Event(), threading.Event()
 
     def hang(_: str) -> None:
@@ -200,7 +203,7 @@ def test_nobody_has_two_commands_at_once(probes: Probes, runtime: FakeRuntime, c
     target = ExecTarget(container_id=container, command=LASTS)
 
     def begin() -> None:
-        attempts.append(probes.prober.begin(target, 0.2, found.put, lambda: True, who="one"))
+        attempts.append(probes.prober.begin(target, 0.2, found.put, lambda: True, probe="one"))
 
     with pytest.MonkeyPatch.context() as hanging:
         hanging.setattr(runtime, "kill_exec", hang)
@@ -209,92 +212,93 @@ def test_nobody_has_two_commands_at_once(probes: Probes, runtime: FakeRuntime, c
         assert killing.wait(HANG_SECONDS)
         probes.prober.soon(begin)
         other = ExecTarget(container_id=container, command=("well",))
-        probes.prober.soon(lambda: probes.prober.begin(other, HANG_SECONDS, found.put, lambda: True, who="other"))
-        assert found.get(timeout=HANG_SECONDS).result == "success", "others are not concerned"
+        probes.prober.soon(lambda: probes.prober.begin(other, HANG_SECONDS, found.put, lambda: True, probe="other"))
+        assert found.get(timeout=HANG_SECONDS).result == "success", "other probes are not affected"
         assert [one.began for one in attempts] == [True, False]
         assert len(runtime.execs.all) == 2
     release.set()
-    assert found.get(timeout=HANG_SECONDS).result == "failure", "its turn came when the former had ended"
+    assert found.get(timeout=HANG_SECONDS).result == "failure", "it started when the former had ended"
 
 
-def test_what_a_killed_process_left_is_ended_first(probes: Probes, runtime: FakeRuntime, container: str) -> None:
-    """By its name, which the environment of the command tells: what others run is left alone."""
+def test_commands_left_by_a_killed_process_are_killed_first(
+    probes: Probes, runtime: FakeRuntime, container: str
+) -> None:
+    """They are recognized by the probe's name in their environment; other commands are left alone."""
 
-    def left_by(who: str, **env: str) -> str:
-        made = runtime.create_exec(container, LASTS, env=env or {MARK: who})
+    def left_by(probe: str, **env: str) -> str:
+        made = runtime.create_exec(container, LASTS, env=env or {MARK: probe})
         runtime.execs.start(made)
         return made
 
-    mine, others, persons = left_by("me"), left_by("you"), left_by("", TERM="xterm")
+    mine, others, shell = left_by("me"), left_by("you"), left_by("", TERM="xterm")
     found: queue.Queue[Reading] = queue.Queue()
     target = ExecTarget(container_id=container, command=("well",))
     for first in (False, True):
         probes.prober.soon(
-            lambda first=first: probes.prober.begin(target, 60, found.put, lambda: True, who="me", first=first)
+            lambda first=first: probes.prober.begin(target, 60, found.put, lambda: True, probe="me", first=first)
         )
         assert found.get(timeout=HANG_SECONDS).result == "success"
-        assert (mine in at_work(runtime)) is not first
-    assert {others, persons} <= set(at_work(runtime))
+        assert (mine in running_commands(runtime)) is not first
+    assert {others, shell} <= set(running_commands(runtime))
     runtime.execs.forget()
 
 
-@pytest.mark.usefixtures("long_places")
-def test_the_end_kills_what_is_at_work_and_begins_nothing(
-    runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(probing, "STOP_SECONDS", HANG_SECONDS)
+@pytest.mark.usefixtures("computing")
+def test_stop_kills_running_commands_and_starts_none(runtime: FakeRuntime, container: str) -> None:
     before = held()
-    prober = Probing(runtime)
+    prober = Probing(runtime, timing=Timing(exec_slot_seconds=3600.0, stop_seconds=HANG_SECONDS))
     found: list[Reading] = []
     target = ExecTarget(container_id=container, command=COMPUTES)
-    total = EXECS_AT_ONCE + 2
+    total = EXEC_SLOTS + 2
 
     def begin() -> None:
         for number in range(total):
-            prober.begin(target, 3600, found.append, lambda: True, who=f"{number}")
+            prober.begin(target, 3600, found.append, lambda: True, probe=f"{number}")
 
     prober.soon(begin)
-    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS, "the concurrency limit")
     prober.stop()
-    assert not at_work(runtime)
+    assert not running_commands(runtime)
     assert [one for one in threading.enumerate() if one.name == "exec probe"] == []
     assert held() <= before
-    assert (found, len(runtime.execs.all)) == ([], EXECS_AT_ONCE)
+    assert (found, len(runtime.execs.all)) == ([], EXEC_SLOTS)
 
 
-def test_an_engine_that_hangs_does_not_keep_the_end_waiting(
+def test_stop_does_not_wait_for_a_hanging_engine(
     runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
     monkeypatch.setattr(runtime, "create_exec", lambda *_, **__: release.wait(HANG_SECONDS))
     prober = Probing(runtime)
     target = ExecTarget(container_id=container, command=("well",))
-    prober.soon(lambda: prober.begin(target, 60, lambda _: None, lambda: True, who="one"))
-    wait_until(lambda: [one.name for one in threading.enumerate()].count("exec probe") == 1, "its thread")
-    with capture_logs() as said:
+    prober.soon(lambda: prober.begin(target, 60, lambda _: None, lambda: True, probe="one"))
+    wait_until(lambda: [one.name for one in threading.enumerate()].count("exec probe") == 1, "the thread")
+    with capture_logs() as logged:
         prober.stop()
-    assert [(one["event"], one["who"]) for one in said] == [("probe thread still running after stop", "one")]
+    assert [(one["event"], one["probe"]) for one in logged] == [("probe thread still running after stop", "one")]
     release.set()
     wait_until(lambda: "exec probe" not in [one.name for one in threading.enumerate()], "its end")
 
 
-def test_one_that_is_cancelled_is_ended_and_not_told(probes: Probes, runtime: FakeRuntime, container: str) -> None:
+def test_a_cancelled_attempt_ends_its_command_and_reports_nothing(
+    probes: Probes, runtime: FakeRuntime, container: str
+) -> None:
     found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
     target = ExecTarget(container_id=container, command=LASTS)
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.put, lambda: True)))
-    wait_until(lambda: bool(at_work(runtime)), "the command")
+    wait_until(lambda: bool(running_commands(runtime)), "the command")
     probes.cancel(attempts)
-    wait_until(lambda: not at_work(runtime), "the end of the command")
+    wait_until(lambda: not running_commands(runtime), "the end of the command")
     assert found.empty()
 
 
-@pytest.mark.usefixtures("begun_in_time")
+@pytest.mark.usefixtures("stopped_clock")
 @pytest.mark.parametrize(
     ("begins", "expected"),
     [(True, ("failure", 'command "lasts" timed out')), (False, ("error", "it did not end within 200ms"))],
 )
-def test_a_runtime_that_hangs_while_a_command_runs(
+def test_a_hanging_runtime_during_a_command(
     probes: Probes,
     runtime: FakeRuntime,
     container: str,
@@ -303,7 +307,7 @@ def test_a_runtime_that_hangs_while_a_command_runs(
     begins: bool,
     expected: tuple[str, str],
 ) -> None:
-    """However late it says that the time is over: if the command was seen to run, the container has been asked."""
+    """If the command was seen running, the time-out is the container's failure, however late it is noticed."""
     hangs, release = threading.Event(), threading.Event()
 
     def hang(exec_id: str, *_: object, meanwhile: Callable[[], object], **__: object) -> str:
@@ -319,7 +323,7 @@ def test_a_runtime_that_hangs_while_a_command_runs(
 
     def begin() -> None:
         probes.prober.begin(ExecTarget(container_id=container, command=LASTS), 0.2, found.put, lambda: True)
-        assert hangs.wait(HANG_SECONDS)  # on the loop's thread, which sees only then that the time is over
+        assert hangs.wait(HANG_SECONDS)  # on the loop's thread, which notices the time-out only then
 
     probes.prober.soon(begin)
     reading = found.get(timeout=HANG_SECONDS)
@@ -328,11 +332,12 @@ def test_a_runtime_that_hangs_while_a_command_runs(
     release.set()
 
 
-@pytest.mark.usefixtures("begun_in_time", "in_its_own_words")
-def test_a_command_that_is_begun_too_late_says_nothing_of_the_container_and_is_killed(
+@own_timeout
+@pytest.mark.usefixtures("stopped_clock")
+def test_a_command_that_starts_too_late_is_an_error_and_is_killed(
     probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a machine that has too much to do the engine takes longer to begin it than it may last."""
+    """On an overloaded machine the engine takes longer to start a command than its time-out."""
 
     def slow(_: str, seconds: float, **__: object) -> str:
         time.sleep(seconds)
@@ -343,14 +348,14 @@ def test_a_command_that_is_begun_too_late_says_nothing_of_the_container_and_is_k
     assert (reading.result, reading.output) == ("error", "the runtime took more than 0.2s to begin the command")
     (made,) = runtime.execs.all
     runtime.execs.start(made)
-    wait_until(lambda: not at_work(runtime), "its end")
+    wait_until(lambda: not running_commands(runtime), "its end")
 
 
-def test_threads_that_are_refused_are_errors_and_keep_no_place(
+def test_an_attempt_without_a_thread_is_an_error_and_releases_its_slot(
     probes: Probes, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: queue.Queue[Reading] = queue.Queue()
-    total = 2 * EXECS_AT_ONCE + 1
+    total = 2 * EXEC_SLOTS + 1
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -368,35 +373,36 @@ def test_threads_that_are_refused_are_errors_and_keep_no_place(
     assert probes.ask(ExecTarget(container_id=container, command=("well",))).result == "success"
 
 
-@pytest.mark.usefixtures("long_places")
-def test_what_waited_or_comes_next_is_not_done_without_the_lease(
+@long_slots
+@pytest.mark.usefixtures("computing")
+def test_without_the_lease_queued_attempts_create_no_command_and_none_is_started(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
-    """Those at work have made their commands; those that wait for their turn make none. A command is not begun."""
+    """Running attempts have created their commands; queued ones create none. A created command is not started."""
     found: queue.Queue[Reading] = queue.Queue()
     target = ExecTarget(container_id=container, command=COMPUTES)
     lost = threading.Event()
-    total = EXECS_AT_ONCE + 3
+    total = EXEC_SLOTS + 3
 
     def begin() -> None:
         for _ in range(total):
             probes.prober.begin(target, 3600, found.put, lambda: not lost.is_set())
 
     probes.prober.soon(begin)
-    wait_until(lambda: len(at_work(runtime)) == EXECS_AT_ONCE, "as many as may run")
+    wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS, "the concurrency limit")
     lost.set()
-    for one in at_work(runtime):
+    for one in running_commands(runtime):
         runtime.execs.all[one].end(1)
     readings = [found.get(timeout=HANG_SECONDS) for _ in range(total)]
-    assert sorted(one.result for one in readings) == ["error"] * 3 + ["failure"] * EXECS_AT_ONCE
-    assert len(runtime.execs.all) == EXECS_AT_ONCE
+    assert sorted(one.result for one in readings) == ["error"] * 3 + ["failure"] * EXEC_SLOTS
+    assert len(runtime.execs.all) == EXEC_SLOTS
     once = iter([True, False])
     probes.prober.soon(lambda: probes.prober.begin(target, 3600, found.put, lambda: next(once)))
     assert found.get(timeout=HANG_SECONDS).output == MAY_NOT
-    assert [one.started for one in runtime.execs.all.values()] == [True] * EXECS_AT_ONCE + [False]
+    assert [one.started for one in runtime.execs.all.values()] == [True] * EXEC_SLOTS + [False]
 
 
-def test_a_runtime_that_hangs_is_not_waited_for(
+def test_a_hanging_runtime_does_not_delay_the_outcome(
     probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()

@@ -1,4 +1,4 @@
-"""HTTP probes against real servers, good and bad: one reading each, in time, in the kubelet's words."""
+"""HTTP probes against real servers, good and bad: one reading each, in time, with the kubelet's texts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.probing import Probes, Script, Server
+from tests.support.probes.probing import Probes, Script, Server
 from tests.support.scratch import HANG_SECONDS
 
 Serve = Callable[[Script], Server]
 
 
-def says(answer: bytes) -> Script:
-    return lambda connection, _: connection.sendall(answer)
+def response(raw: bytes) -> Script:
+    return lambda connection, _: connection.sendall(raw)
 
 
 def status(number: int, *fields: str, body: bytes = b"") -> bytes:
@@ -30,14 +30,14 @@ def status(number: int, *fields: str, body: bytes = b"") -> bytes:
 
 
 def chain(*answers: bytes) -> Script:
-    """One answer after the other."""
+    """Send these responses in turn."""
     left = list(answers)
     return lambda connection, _: connection.sendall(left.pop(0))
 
 
 @pytest.mark.parametrize(("number", "result"), [(200, "success"), (201, "success"), (304, "warning"), (400, "failure")])
 def test_the_status_decides(probes: Probes, serve: Serve, number: int, result: str) -> None:
-    reading = probes.get(serve(says(status(number, body=b"words" if number != 304 else b""))).port)
+    reading = probes.get(serve(response(status(number, body=b"words" if number != 304 else b""))).port)
     assert (reading.result, reading.code) == (result, number)
     if result == "failure":
         assert reading.output == f"HTTP probe failed with statuscode: {number}"
@@ -45,8 +45,8 @@ def test_the_status_decides(probes: Probes, serve: Serve, number: int, result: s
         assert reading.output == "words"
 
 
-def test_what_is_asked(probes: Probes, serve: Serve) -> None:
-    server = serve(says(status(200)))
+def test_the_request_line_and_headers(probes: Probes, serve: Serve) -> None:
+    server = serve(response(status(200)))
     headers = (("x-mine", "1"), ("X-Mine", "2"), ("host", "shop.test"), ("accept", ""), ("User-Agent", "me"))
     probes.get(server.port, "/a b?c=\u00e4", headers=headers)
     probes.get(server.port, "")
@@ -65,15 +65,15 @@ def test_what_is_asked(probes: Probes, serve: Serve) -> None:
     )
 
 
-def test_a_field_that_would_end_the_head_is_not_sent(probes: Probes, serve: Serve) -> None:
-    server = serve(says(status(200)))
+def test_a_header_with_a_line_break_is_not_sent(probes: Probes, serve: Serve) -> None:
+    server = serve(response(status(200)))
     reading = probes.get(server.port, headers=(("X", "a\r\nY: b"),))
     assert (reading.result, server.requests) == ("failure", [])
     assert 'invalid header field name or value for "X"' in reading.output
 
 
 def test_redirects_within_the_host_are_followed_with_the_same_headers(probes: Probes, serve: Serve) -> None:
-    other = serve(says(status(200, body=b"there")))
+    other = serve(response(status(200, body=b"there")))
     server = serve(chain(status(301, "Location: /new"), status(308, f"Location: http://127.0.0.1:{other.port}/ok")))
     reading = probes.get(server.port, headers=(("Host", "shop.test"),))
     assert (reading.result, reading.output) == ("success", "there")
@@ -82,29 +82,29 @@ def test_redirects_within_the_host_are_followed_with_the_same_headers(probes: Pr
     assert asked == [[b"GET / HTTP/1.1", hosts], [b"GET /new HTTP/1.1", hosts], [b"GET /ok HTTP/1.1", hosts]]
 
 
-def test_hosts_of_redirects_are_the_same_in_any_case(probes: Probes, serve: Serve) -> None:
-    other = serve(says(status(200, body=b"there")))
-    server = serve(says(status(301, f"Location: http://localHOST:{other.port}/ok")))
+def test_hosts_of_redirects_are_compared_without_case(probes: Probes, serve: Serve) -> None:
+    other = serve(response(status(200, body=b"there")))
+    server = serve(response(status(301, f"Location: http://localHOST:{other.port}/ok")))
     for host in ("LocalHost", "localhost"):
         reading = probes.get(server.port, host=host)
         assert (reading.result, reading.output) == ("success", "there")
 
 
 def test_a_redirect_to_another_host_is_a_warning(probes: Probes, serve: Serve) -> None:
-    server = serve(says(status(302, "Location: http://example.test/fail", body=b"moved")))
+    server = serve(response(status(302, "Location: http://example.test/fail", body=b"moved")))
     reading = probes.get(server.port)
     assert (reading.result, reading.output) == ("warning", "Probe terminated redirects, Response body: moved")
     assert len(server.requests) == 1
 
 
-def test_redirects_in_a_circle_end(probes: Probes, serve: Serve) -> None:
-    server = serve(says(status(302, "Location: /round")))
+def test_a_redirect_loop_ends_after_ten_requests(probes: Probes, serve: Serve) -> None:
+    server = serve(response(status(302, "Location: /round")))
     reading = probes.get(server.port)
     assert (reading.result, len(server.requests)) == ("failure", 10)
     assert reading.output == f'Get "http://127.0.0.1:{server.port}/round": stopped after 10 redirects'
 
 
-def test_a_slow_circle_has_the_time_of_one_probe(probes: Probes, serve: Serve) -> None:
+def test_all_redirects_share_the_timeout_of_the_probe(probes: Probes, serve: Serve) -> None:
     def slow(connection: socket.socket, _: bytes) -> None:
         time.sleep(1.0)
         connection.sendall(status(302, "Location: /round"))
@@ -112,11 +112,11 @@ def test_a_slow_circle_has_the_time_of_one_probe(probes: Probes, serve: Serve) -
     server = serve(slow)
     reading = probes.get(server.port, "/round", seconds=2.5)
     assert (reading.result, AWAITING in reading.output) == ("failure", True)
-    assert len(server.requests) < 10, "its time ends it, not the number of redirects"
+    assert len(server.requests) < 10, "the time-out ends it, not the number of redirects"
 
 
-def test_a_redirect_that_cannot_be_read(probes: Probes, serve: Serve) -> None:
-    reading = probes.get(serve(says(status(302, "Location: http://[oops/"))).port)
+def test_a_malformed_redirect_is_a_failure(probes: Probes, serve: Serve) -> None:
+    reading = probes.get(serve(response(status(302, "Location: http://[oops/"))).port)
     assert reading.result == "failure"
     assert 'failed to parse Location header "http://[oops/"' in reading.output
 
@@ -136,7 +136,7 @@ def stays_silent(connection: socket.socket, _: bytes) -> None:
 
 
 def dies(connection: socket.socket, _: bytes) -> None:
-    """In the middle of its answer, as one whose container is killed."""
+    """Reset the connection in the middle of the response, as when the container is killed."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -145,15 +145,15 @@ AWAITING = "context deadline exceeded (Client.Timeout exceeded while awaiting he
 IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 BAD: dict[str, tuple[Script, str]] = {
     "never answers": (stays_silent, AWAITING),
-    "closes at once": (says(b""), "EOF"),
-    "closes in its head": (says(b"HTTP/1.1 200 OK\r\nContent-"), "unexpected EOF"),
-    "closes in its body": (says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), "unexpected EOF"),
-    "speaks no HTTP": (says(b"SSH-2.0-x\r\n"), 'malformed HTTP response "SSH-2.0-x"'),
-    "sends headers for ever": (endless(b"X: y\r\n" * 1000), "headers exceeded"),
-    "sends one header for ever": (endless(b"y" * 10_000), "headers exceeded"),
-    "goes on and on": (endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, b""), "headers exceeded"),
+    "closes immediately": (response(b""), "EOF"),
+    "closes in its head": (response(b"HTTP/1.1 200 OK\r\nContent-"), "unexpected EOF"),
+    "closes in its body": (response(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), "unexpected EOF"),
+    "speaks no HTTP": (response(b"SSH-2.0-x\r\n"), 'malformed HTTP response "SSH-2.0-x"'),
+    "sends headers endlessly": (endless(b"X: y\r\n" * 1000), "headers exceeded"),
+    "sends an endless header": (endless(b"y" * 10_000), "headers exceeded"),
+    "sends interim responses endlessly": (endless(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, b""), "headers exceeded"),
     "dies": (dies, "connection reset by peer"),
-    "has chunks without end": (
+    "has endless chunk lines": (
         endless(b"1", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", pause=0.01),
         IN_BODY,
     ),
@@ -163,42 +163,42 @@ BAD: dict[str, tuple[Script, str]] = {
 
 
 @pytest.mark.parametrize("how", BAD)
-def test_a_bad_server_is_a_failure_within_the_time(probes: Probes, serve: Serve, how: str) -> None:
-    script, said = BAD[how]
-    # Only what ends by the time-out has a short one; it is long enough for what a server sends before.
-    reading = probes.get(serve(script).port, seconds=3.0 if said in (AWAITING, IN_BODY) else HANG_SECONDS)
+def test_a_bad_server_is_a_failure_in_time(probes: Probes, serve: Serve, how: str) -> None:
+    script, text = BAD[how]
+    # Only servers that end by the time-out get a short one, which suffices for what they send before.
+    reading = probes.get(serve(script).port, seconds=3.0 if text in (AWAITING, IN_BODY) else HANG_SECONDS)
     assert reading.result == "failure"
-    assert said in reading.output
+    assert text in reading.output
 
 
-def test_a_body_without_end_is_enough_of_one(probes: Probes, serve: Serve) -> None:
+def test_an_endless_body_is_truncated_and_a_success(probes: Probes, serve: Serve) -> None:
     reading = probes.get(serve(endless(b"x" * 5000, b"HTTP/1.1 200 OK\r\n\r\n")).port)
     assert (reading.result, len(reading.output)) == ("success", 10_240)
 
 
-def test_a_server_that_does_not_read_runs_out_of_time(probes: Probes, serve: Serve) -> None:
+def test_a_server_that_does_not_read_times_out(probes: Probes, serve: Serve) -> None:
     server = serve(stays_silent)
     reading = probes.get(server.port, seconds=0.5, headers=tuple((f"X-{n}", "x" * 8000) for n in range(1500)))
     assert reading.result == "failure"
 
 
-def test_a_length_that_no_number_is_is_a_failure_at_once(probes: Probes, serve: Serve) -> None:
+def test_a_malformed_length_or_host_is_a_failure(probes: Probes, serve: Serve) -> None:
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n"
-    reading = probes.get(serve(says(answer)).port)
+    reading = probes.get(serve(response(answer)).port)
     assert (reading.result, "bad Content-Length" in reading.output) == ("failure", True)
-    reading = probes.get(serve(says(status(200))).port, scheme="https", host="127.0.0.1.")
+    reading = probes.get(serve(response(status(200))).port, scheme="https", host="127.0.0.1.")
     assert reading.result == "failure"
 
 
-def test_nobody_there(probes: Probes) -> None:
+def test_a_refused_connection_is_a_failure(probes: Probes) -> None:
     port = free_port()
     reading = probes.get(port)
     assert reading.result == "failure"
     assert reading.output == (f'Get "http://127.0.0.1:{port}/": dial tcp 127.0.0.1:{port}: connect: connection refused')
 
 
-def test_names_are_looked_up(probes: Probes, serve: Serve) -> None:
-    server = serve(says(status(200)))
+def test_host_names_are_resolved(probes: Probes, serve: Serve) -> None:
+    server = serve(response(status(200)))
     assert probes.get(server.port, host="localhost").result == "success"
     reading = probes.get(server.port, host="no-such-host.invalid")
     assert reading.result == "failure"
@@ -206,7 +206,7 @@ def test_names_are_looked_up(probes: Probes, serve: Serve) -> None:
     assert probes.get(server.port, host="x" * 70 + ".test").result == "failure"
 
 
-def test_a_name_that_no_thread_looks_up_is_not_waited_for(
+def test_a_host_name_without_a_thread_to_resolve_it_is_an_error(
     probes: Probes, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: threading.Thread) -> None:
@@ -216,7 +216,7 @@ def test_a_name_that_no_thread_looks_up_is_not_waited_for(
         limited.setattr(threading.Thread, "start", refuse)
         reading = probes.get(1, host="localhost")
     assert (reading.result, "resource temporarily unavailable" in reading.output) == ("error", True)
-    assert probes.get(serve(says(status(200))).port, host="localhost").result == "success"
+    assert probes.get(serve(response(status(200))).port, host="localhost").result == "success"
 
 
 # -- TLS ---------------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def test_a_name_that_no_thread_looks_up_is_not_waited_for(
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> ssl.SSLContext:
-    """Signed by itself."""
+    """A self-signed certificate."""
     key, cert = tmp_path / "key", tmp_path / "cert"
     words = [
         "req",
@@ -248,7 +248,7 @@ def certificate(tmp_path: Path) -> ssl.SSLContext:
 
 
 def test_a_certificate_is_not_checked(probes: Probes, serve: Serve, certificate: ssl.SSLContext) -> None:
-    server = serve(says(status(200, body=b"x" * 30_000)))
+    server = serve(response(status(200, body=b"x" * 30_000)))
     server.tls = certificate
     reading = probes.get(server.port, scheme="https")
     assert (reading.result, len(reading.output)) == ("success", 10_240)
@@ -256,10 +256,10 @@ def test_a_certificate_is_not_checked(probes: Probes, serve: Serve, certificate:
     assert probes.get(server.port, seconds=1.0).result == "failure"
 
 
-def test_a_server_without_tls_and_one_that_is_silent(probes: Probes, serve: Serve) -> None:
-    plain = serve(says(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+def test_https_to_a_server_without_tls_and_to_a_silent_one(probes: Probes, serve: Serve) -> None:
+    plain = serve(response(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     reading = probes.get(plain.port, scheme="https")
     assert reading.result == "failure"
     assert "server gave HTTP response to HTTPS client" in reading.output
     assert probes.get(serve(stays_silent).port, scheme="https", seconds=0.5).result == "failure"
-    assert "EOF" in probes.get(serve(says(b"")).port, scheme="https").output
+    assert "EOF" in probes.get(serve(response(b"")).port, scheme="https").output

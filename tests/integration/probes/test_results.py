@@ -1,33 +1,32 @@
-"""The capped stream of raw outcomes on a real Redis: whole, in order, readable, and never in the way."""
+"""The capped stream of raw outcomes on a real Redis: complete, in order, readable, and never blocking a probe."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import redis
 
-from chronolet.adapters.probes import per_probe, results
-from chronolet.adapters.probes.results import OUTPUT_LIMIT, RedisResults
+from chronolet.adapters.probes.results.per_probe import PerProbe
+from chronolet.adapters.probes.results.writer import OUTPUT_LIMIT, RedisResults
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.prober import RawResult
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 KEY = Keys("n").probe_results
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "_FLUSH_SECONDS", 0.05)
-    monkeypatch.setattr(results, "_TIMEOUT_SECONDS", HANG_SECONDS)  # with a server that stands still it waits
 
 
 @pytest.fixture
 def client(redis_server: PrivateRedis) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(redis_server.url, decode_responses=True) as made:
         yield made
+
+
+def results(server: PrivateRedis, lost: Callable[[int], None] = lambda _: None, **limits: int) -> RedisResults:
+    """A writer that waits for a server that stands still for a while."""
+    return RedisResults(server.url, "n", lost, flush_seconds=0.05, timeout_seconds=HANG_SECONDS, **limits)
 
 
 def outcome(number: int, output: str = "ok", pod: str = "default/web") -> RawResult:
@@ -46,8 +45,8 @@ def outcome(number: int, output: str = "ok", pod: str = "default/web") -> RawRes
     )
 
 
-def test_all_come_in_order_with_readable_fields(redis_server: PrivateRedis, client: redis.Redis) -> None:
-    stream = RedisResults(redis_server.url, "n", of_each=1_000)
+def test_outcomes_are_written_in_order_with_readable_fields(redis_server: PrivateRedis, client: redis.Redis) -> None:
+    stream = results(redis_server, of_each=1_000)
     for number in range(500):
         stream.add(outcome(number, "x" * (2 * OUTPUT_LIMIT) if number == 0 else "\u00e9\n"))
     wait_until(lambda: client.xlen(KEY) == 500, "all outcomes")
@@ -61,7 +60,7 @@ def test_all_come_in_order_with_readable_fields(redis_server: PrivateRedis, clie
 
 
 def test_the_stream_is_capped(redis_server: PrivateRedis, client: redis.Redis) -> None:
-    stream = RedisResults(redis_server.url, "n", most_entries=200)
+    stream = results(redis_server, most_entries=200)
     for number in range(2_000):
         stream.add(outcome(number, pod=f"default/{number}"))
     stream.stop()
@@ -69,25 +68,23 @@ def test_the_stream_is_capped(redis_server: PrivateRedis, client: redis.Redis) -
     assert client.xrevrange(KEY, count=1)[0][1]["at"] == "1999"
 
 
-def test_one_that_is_probed_often_takes_nothing_from_the_others(
-    redis_server: PrivateRedis, client: redis.Redis
-) -> None:
-    """Nor does it after a restart of the agent, which has to learn first what the stream holds."""
+def test_a_frequent_probe_does_not_displace_entries_of_others(redis_server: PrivateRedis, client: redis.Redis) -> None:
+    """Nor after a restart of the agent, which first has to read what the stream holds."""
     client.xadd(KEY, {"somebody": "else"})
     for process in range(2):
-        stream = RedisResults(redis_server.url, "n", of_each=10, most_entries=300)
-        stream.add(outcome(process, pod="default/seldom"))
+        stream = results(redis_server, of_each=10, most_entries=300)
+        stream.add(outcome(process, pod="default/rare"))
         for number in range(500):
             stream.add(outcome(1_000 * process + number))
             if number % 100 == 0:
-                wait_until(lambda at=1_000 * process + number: last(client) == at, "this part")
+                wait_until(lambda at=1_000 * process + number: last(client) == at, "this batch")
         stream.stop()
     entries = [fields for _, fields in client.xrange(KEY)]
-    assert [one["at"] for one in entries if one.get("pod") == "default/seldom"] == ["0", "1"]
-    # What is too many goes with the next batch, of which the last one has none.
-    often = [int(one["at"]) for one in entries if one.get("pod") == "default/web"]
-    assert often[-10:] == list(range(1_490, 1_500))
-    assert len(often) <= 10 + 100
+    assert [one["at"] for one in entries if one.get("pod") == "default/rare"] == ["0", "1"]
+    # Excess entries are deleted with the next batch; nothing follows the last one.
+    frequent = [int(one["at"]) for one in entries if one.get("pod") == "default/web"]
+    assert frequent[-10:] == list(range(1_490, 1_500))
+    assert len(frequent) <= 10 + 100
     assert entries[0] == {"somebody": "else"}
 
 
@@ -97,11 +94,10 @@ def last(client: redis.Redis) -> int:
     return int(entries[0][1].get("at", -1)) if entries else -1
 
 
-def test_those_that_nobody_has_heard_of_for_long_are_left_to_the_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(per_probe, "MOST_PROBES", 2)
-    kept = per_probe.PerProbe(1)
-    for number, who in enumerate(b"abcab"):
-        kept.added((bytes((who,)),), b"%d" % number)
+def test_the_least_recently_active_probe_is_forgotten() -> None:
+    kept = PerProbe(1, most_probes=2)
+    for number, probe in enumerate(b"abcab"):
+        kept.added((bytes((probe,)),), b"%d" % number)
     assert kept.too_many() == []
     kept.added((b"b",), b"5")
     assert kept.too_many() == [b"4"]
@@ -109,16 +105,16 @@ def test_those_that_nobody_has_heard_of_for_long_are_left_to_the_cap(monkeypatch
     assert kept.too_many() == []
 
 
-def answered(stream: RedisResults, client: redis.Redis) -> bool:
-    """Whether the first outcome is written, and its writer knows it: one whose answer is lost counts as given up."""
+def acknowledged(stream: RedisResults, client: redis.Redis) -> bool:
+    """Whether the first outcome is written and acknowledged: one with a lost reply counts as dropped."""
     return client.xlen(KEY) == 1 and not stream._channel._lock.locked()
 
 
-def test_a_server_that_is_away_is_in_nobodys_way(redis_server: PrivateRedis, client: redis.Redis) -> None:
+def test_an_unreachable_server_does_not_block_the_probes(redis_server: PrivateRedis, client: redis.Redis) -> None:
     lost: list[int] = []
-    stream = RedisResults(redis_server.url, "n", lost.append)
+    stream = results(redis_server, lost.append)
     stream.add(outcome(0))
-    wait_until(lambda: answered(stream, client), "the first")
+    wait_until(lambda: acknowledged(stream, client), "the first")
     redis_server.kill9()
     for number in range(30_000):
         stream.add(outcome(number))
@@ -126,14 +122,14 @@ def test_a_server_that_is_away_is_in_nobodys_way(redis_server: PrivateRedis, cli
     stream.add(outcome(-1))
     wait_until(lambda: client.exists(KEY) and client.xrevrange(KEY, count=1)[0][1]["at"] == "-1", "the last")
     stream.stop()
-    assert sum(lost) + client.xinfo_stream(KEY)["entries-added"] == 30_002, "what is given up is counted"
+    assert sum(lost) + client.xinfo_stream(KEY)["entries-added"] == 30_002, "dropped outcomes are counted"
     assert not [one for one in threading.enumerate() if one.name == "probe results"]
 
 
-def test_what_came_during_the_last_write_is_written_at_the_end(redis_server: PrivateRedis, client: redis.Redis) -> None:
-    stream = RedisResults(redis_server.url, "n")
+def test_outcomes_of_the_last_moment_are_written_at_the_end(redis_server: PrivateRedis, client: redis.Redis) -> None:
+    stream = results(redis_server)
     stream.add(outcome(0))
-    wait_until(lambda: answered(stream, client), "the first")
+    wait_until(lambda: acknowledged(stream, client), "the first")
     redis_server.pause()
     stream.add(outcome(1))
     wait_until(lambda: not stream._waiting, "a write that waits for the server")
@@ -146,5 +142,5 @@ def test_what_came_during_the_last_write_is_written_at_the_end(redis_server: Pri
     assert client.xlen(KEY) == 3
 
 
-def test_one_that_had_nothing_to_do_ends(redis_server: PrivateRedis) -> None:
-    RedisResults(redis_server.url, "n").stop()
+def test_an_unused_writer_ends(redis_server: PrivateRedis) -> None:
+    results(redis_server).stop()

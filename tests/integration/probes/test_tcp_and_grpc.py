@@ -17,17 +17,17 @@ import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from chronolet.adapters.probes import health as probe_health
-from chronolet.adapters.probes.probing import GRPCS_AT_ONCE
+from chronolet.adapters.probes.handlers import grpc as grpc_handler
+from chronolet.adapters.probes.probing import GRPC_SLOTS
 from chronolet.ports.pods.probes import Attempt, GrpcTarget, Reading, TcpTarget
 from tests.support.ports import free_port
-from tests.support.probing import Probes, Script, Server
+from tests.support.probes.probing import Probes, Script, Server
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 Serve = Callable[[Script], Server]
 
 
-def test_a_connection_is_enough(probes: Probes) -> None:
+def test_an_accepted_connection_is_a_success(probes: Probes) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         reading = probes.ask(TcpTarget(host="127.0.0.1", port=port))
@@ -37,14 +37,14 @@ def test_a_connection_is_enough(probes: Probes) -> None:
             connection.recv(1)
 
 
-def remembered(port: int) -> int:
-    """Connections to a port that are closed, and that the machine still keeps in mind (TIME_WAIT)."""
+def in_time_wait(port: int) -> int:
+    """The number of closed connections to a port that the machine still keeps (TIME_WAIT)."""
     lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     return sum(fields[2].endswith(f":{port:04X}") and fields[3] == "06" for fields in lines)
 
 
-def test_the_machine_remembers_no_connection(probes: Probes, serve: Serve) -> None:
-    """At 330 a second they would be 20,000. The server leaves it to its client to close."""
+def test_no_connection_stays_in_time_wait(probes: Probes, serve: Serve) -> None:
+    """At 330 a second there would be 20,000. The server leaves the close to its client."""
 
     def answers(connection: socket.socket, _: bytes) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -56,22 +56,22 @@ def test_the_machine_remembers_no_connection(probes: Probes, serve: Serve) -> No
         for _ in range(10):
             assert probes.ask(TcpTarget(host="127.0.0.1", port=port)).result == "success"
             assert probes.get(server.port).result == "success"
-        assert remembered(port) + remembered(server.port) == 0
+        assert in_time_wait(port) + in_time_wait(server.port) == 0
         with socket.create_connection(("127.0.0.1", port)):
             pass
         for _ in range(11):
             listener.accept()[0].close()
-        wait_until(lambda: remembered(port) == 1, "one that was closed the usual way")
+        wait_until(lambda: in_time_wait(port) == 1, "a connection that was closed as usual")
 
 
-def test_no_connection_is_a_failure(probes: Probes) -> None:
+def test_a_refused_connection_is_a_failure(probes: Probes) -> None:
     port = free_port()
     reading = probes.ask(TcpTarget(host="127.0.0.1", port=port))
     assert reading.result == "failure"
     assert reading.output == f"dial tcp 127.0.0.1:{port}: connect: connection refused"
 
 
-def test_a_machine_that_has_run_out_of_descriptors_blames_nobody(probes: Probes, serve: Serve) -> None:
+def test_lack_of_descriptors_is_an_error_and_no_failure(probes: Probes, serve: Serve) -> None:
     well: Script = lambda connection, _: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")  # noqa: E731
     server = serve(well)
     assert probes.get(server.port).result == "success"
@@ -89,7 +89,7 @@ def test_a_machine_that_has_run_out_of_descriptors_blames_nobody(probes: Probes,
 
 @contextlib.contextmanager
 def full() -> Iterator[int]:
-    """The port of a listener that takes no more connections, and says nothing of it."""
+    """The port of a listener that neither accepts nor refuses more connections."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):
@@ -99,7 +99,7 @@ def full() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def test_a_connection_that_never_stands_is_a_failure_in_time(probes: Probes) -> None:
+def test_a_connection_that_is_never_established_times_out(probes: Probes) -> None:
     with full() as port:
         reading = probes.ask(TcpTarget(host="127.0.0.1", port=port), 0.5)
     assert (reading.result, reading.output) == ("failure", f"dial tcp 127.0.0.1:{port}: i/o timeout")
@@ -124,8 +124,8 @@ class Health:
         self.server.stop(0).wait()
         self.workers.shutdown()
 
-    def says(self, word: str, service: str = "") -> None:
-        self.servicer.set(service, health_pb2.HealthCheckResponse.ServingStatus.Value(word))
+    def set(self, status: str, service: str = "") -> None:
+        self.servicer.set(service, health_pb2.HealthCheckResponse.ServingStatus.Value(status))
 
     def target(self, service: str = "") -> GrpcTarget:
         return GrpcTarget(host="127.0.0.1", port=self.port, service=service)
@@ -133,7 +133,7 @@ class Health:
 
 @pytest.fixture(scope="module", autouse=True)
 def grpc_runs() -> Iterator[None]:
-    """grpc has threads of its own, from its first call to the process's end."""
+    """Start the threads of grpc, which live from its first call to the end of the process."""
     server = Health()
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         health_pb2_grpc.HealthStub(channel).Check(
@@ -150,13 +150,13 @@ def server() -> Iterator[Health]:
     made.close()
 
 
-def test_what_the_health_service_says(probes: Probes, server: Health) -> None:
-    server.says("SERVING")
-    server.says("NOT_SERVING", "slow")
+def test_the_health_service_decides(probes: Probes, server: Health) -> None:
+    server.set("SERVING")
+    server.set("NOT_SERVING", "slow")
     assert probes.ask(server.target()).output == "service healthy"
     reading = probes.ask(server.target("slow"))
     assert (reading.result, reading.output) == ("failure", 'service unhealthy (responded with "NOT_SERVING")')
-    server.says("SERVING", "slow")
+    server.set("SERVING", "slow")
     assert probes.ask(server.target("slow")).result == "success"
     reading = probes.ask(server.target("none"))
     assert reading.result == "failure"
@@ -171,7 +171,7 @@ def test_a_server_without_the_health_service(probes: Probes) -> None:
     assert reading.output.startswith("error: this server does not implement the grpc health protocol")
 
 
-def test_a_server_that_says_that_it_is_unavailable_is_believed_at_once(probes: Probes) -> None:
+def test_the_status_unavailable_is_not_retried(probes: Probes) -> None:
     calls: list[str] = []
 
     class Unavailable(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
@@ -187,7 +187,7 @@ def test_a_server_that_says_that_it_is_unavailable_is_believed_at_once(probes: P
     assert calls == ["Check"]
 
 
-def test_one_that_is_cancelled_ends_at_once(probes: Probes, serve: Serve) -> None:
+def test_a_cancelled_attempt_ends_immediately(probes: Probes, serve: Serve) -> None:
     asked, attempts, found = threading.Event(), list[Attempt](), list[Reading]()
 
     def silent(connection: socket.socket, _: bytes) -> None:
@@ -198,22 +198,22 @@ def test_one_that_is_cancelled_ends_at_once(probes: Probes, serve: Serve) -> Non
     probes.prober.soon(lambda: attempts.append(probes.prober.begin(target, 60, found.append, lambda: True)))
     assert asked.wait(HANG_SECONDS)
     probes.cancel(attempts)
-    wait_until(lambda: not [one for one in threading.enumerate() if one.name == "grpc probe"], "the end of its thread")
+    wait_until(lambda: not [one for one in threading.enumerate() if one.name == "grpc probe"], "the end of the thread")
     assert found == []
 
 
-class TenSecondsALook:
-    """Time that goes on by ten seconds whenever somebody looks, so that no call is cut off by its last moments."""
+class TenSecondSteps:
+    """A clock that advances by ten seconds at each reading, so that no call is cut short at the end."""
 
     def __init__(self) -> None:
-        self._looks = itertools.count(0, 10)
+        self._readings = itertools.count(0, 10)
 
     def monotonic(self) -> float:
-        return next(self._looks)
+        return next(self._readings)
 
 
-def test_no_server_and_one_that_comes_late(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe_health, "time", TenSecondsALook())
+def test_a_missing_server_is_retried_until_the_timeout(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grpc_handler, "time", TenSecondSteps())
     port = free_port()
     reading = probes.ask(GrpcTarget(host="127.0.0.1", port=port), 60)
     assert reading.result == "failure"
@@ -232,35 +232,35 @@ def dies(connection: socket.socket, _: bytes) -> None:
 BAD: dict[str, Script] = {
     "is silent": lambda connection, _: connection.recv(1) and None,
     "speaks no gRPC": lambda connection, _: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-    "closes at once": lambda _, __: None,
+    "closes immediately": lambda _, __: None,
     "dies": dies,
-    "sends without end": garbage,
+    "sends endlessly": garbage,
 }
 
 
 @pytest.mark.parametrize("how", BAD)
-def test_a_bad_grpc_server_is_a_failure_within_the_time(probes: Probes, serve: Serve, how: str) -> None:
+def test_a_bad_grpc_server_is_a_failure_in_time(probes: Probes, serve: Serve, how: str) -> None:
     reading = probes.ask(GrpcTarget(host="127.0.0.1", port=serve(BAD[how]).port), 0.5)
     assert reading.result == "failure"
     assert reading.output.startswith("timeout: "), reading.output
 
 
-def test_servers_that_are_silent_hold_no_other_probe_up(probes: Probes, serve: Serve, server: Health) -> None:
-    """More of them than there are places, each with a time-out of an hour."""
-    server.says("SERVING")
+def test_silent_servers_do_not_block_other_probes(probes: Probes, serve: Serve, server: Health) -> None:
+    """There are more of them than slots, each with a time-out of an hour."""
+    server.set("SERVING")
     silent = GrpcTarget(host="127.0.0.1", port=serve(BAD["is silent"]).port)
     found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
 
     def begin() -> None:
         attempts.extend(
-            probes.prober.begin(silent, 3600, found.put, lambda: True, who=f"{number}")
-            for number in range(GRPCS_AT_ONCE + 1)
+            probes.prober.begin(silent, 3600, found.put, lambda: True, probe=f"{number}")
+            for number in range(GRPC_SLOTS + 1)
         )
-        probes.prober.begin(server.target(), HANG_SECONDS, found.put, lambda: True, who="well")
+        probes.prober.begin(server.target(), HANG_SECONDS, found.put, lambda: True, probe="well")
 
     probes.prober.soon(begin)
     assert found.get(timeout=HANG_SECONDS).output == "service healthy"
     probes.cancel(attempts)
-    wait_until(lambda: "grpc probe" not in [one.name for one in threading.enumerate()], "the end of all")
+    wait_until(lambda: "grpc probe" not in [one.name for one in threading.enumerate()], "the end of all threads")
     assert found.empty()

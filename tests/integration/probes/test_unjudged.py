@@ -1,4 +1,4 @@
-"""ProbeWorkers whose attempts were delayed: what they send, count and write down."""
+"""ProbeWorkers with delayed attempts: what they send, count and record."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from chronolet.prober.workers.probe_worker import ProbeWorker, begin
 from chronolet.rules.probes.judgement import Delay
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Shortage
-from tests.integration.probes.test_worker import Context, Told
+from tests.integration.probes.test_worker import Context, Reported
+from tests.support.probes.scripted_attempts import ScriptedAttempts
 from tests.support.scratch import wait_until
-from tests.support.scripted_attempts import ScriptedAttempts
 
-Words = Sequence[str]
+Script = Sequence[str]
 
 
 class Scripted(ScriptedAttempts, Probing):
-    """Attempts end at once, as the script says; its last word is repeated."""
+    """Attempts end immediately, as the script says; its last entry is repeated."""
 
-    def __init__(self, runtime: FakeRuntime, words: Words) -> None:
+    def __init__(self, runtime: FakeRuntime, script: Script) -> None:
         Probing.__init__(self, runtime)
-        self._words = list(words)
+        self._script = list(script)
         self.short: tuple[Shortage, ...] = ()
 
     def reading(self, timeout_seconds: float) -> Reading:
-        word = self._words.pop(0) if len(self._words) > 1 else self._words[0]
+        outcome = self._script.pop(0) if len(self._script) > 1 else self._script[0]
         return Reading(
-            result="success" if word == "success" else "failure",
-            output=word,
+            result="success" if outcome == "success" else "failure",
+            output=outcome,
             started=0.0,
             seconds=timeout_seconds,
-            timed_out=word != "refused",
-            delay=Delay(agent=900) if word == "delayed" else Delay(),
+            timed_out=outcome != "refused",
+            delay=Delay(agent=900) if outcome == "delayed" else Delay(),
         )
 
     def soon(self, action: Callable[[], object]) -> None:
@@ -56,12 +56,12 @@ class World:
 
     def __init__(self) -> None:
         self.ends: list[Callable[[], object]] = []
-        self.told = Told()
+        self.reported = Reported()
 
     def begin(
-        self, *words: str, limit: int | None = 3_600_000, short: tuple[Shortage, ...] = (), **more: Any
+        self, *script: str, limit: int | None = 3_600_000, short: tuple[Shortage, ...] = (), **more: Any
     ) -> Context:
-        prober = Scripted(FakeRuntime(), words)
+        prober = Scripted(FakeRuntime(), script)
         prober.short = short
         context = Context()
         fields: dict[str, Any] = {"probe": "Liveness", **more}
@@ -80,7 +80,7 @@ class World:
             anchored=False,
             **fields,
         )
-        end = begin(Outside(prober, self.told, self.told, began=0.0, unjudged_limit=limit))(
+        end = begin(Outside(prober, self.reported, self.reported, began=0.0, unjudged_limit=limit))(
             effect, context, lambda _: None
         )
         self.ends += [end, lambda: wait_until(lambda: not pykka.ActorRegistry.get_by_class(ProbeWorker), "its end")]
@@ -101,31 +101,31 @@ def sent(context: Context, count: int) -> list[ProbeOutcome]:
     return context.outcomes()[:count]
 
 
-def test_a_time_out_that_a_delay_explains_is_unjudged_and_said_once(world: World) -> None:
+def test_a_timeout_explained_by_a_delay_is_unjudged_and_reported_once(world: World) -> None:
     context = world.begin("timed out", "delayed", "delayed", "delayed", "refused", "success")
     found = sent(context, 4)
     assert [one.outcome for one in found] == ["failure", "unjudged", "failure", "success"]
     assert (found[1].short_of, found[1].unjudged, found[1].stalled_milliseconds >= 900) == (("agent",), 1, True)
-    assert [one.outcome for one in world.told.raw[1:4]] == ["unjudged"] * 3
-    assert world.told.counted[:5] == ["failure", "unjudged", "unjudged", "unjudged", "failure"]
-    assert int(world.told.raw[1].stalled_milliseconds) >= 900
+    assert [one.outcome for one in world.reported.raw[1:4]] == ["unjudged"] * 3
+    assert world.reported.counted[:5] == ["failure", "unjudged", "unjudged", "unjudged", "failure"]
+    assert int(world.reported.raw[1].stalled_milliseconds) >= 900
 
 
-def test_after_its_limit_a_time_out_counts_however_it_is_explained(world: World) -> None:
+def test_after_the_limit_an_explained_timeout_counts(world: World) -> None:
     context = world.begin("delayed", limit=1, unjudged=2, unjudged_milliseconds=50)
     assert [one.outcome for one in sent(context, 3)] == ["failure"] * 3
-    assert [one.outcome for one in world.told.raw[:4]] == ["unjudged", *["failure"] * 3], "the third was not news"
+    assert [one.outcome for one in world.reported.raw[:4]] == ["unjudged", *["failure"] * 3], "the third is not sent"
 
 
-def test_without_protection_every_time_out_counts(world: World) -> None:
+def test_without_protection_every_timeout_counts(world: World) -> None:
     context = world.begin("delayed", limit=None, short=("cpu",))
     found = sent(context, 3)
     assert [(one.outcome, one.short_of) for one in found] == [("failure", ())] * 3
 
 
-def test_a_failure_carries_what_the_machine_is_short_of_where_it_may_stop_a_container(world: World) -> None:
+def test_a_failure_that_may_stop_the_container_names_the_shortages(world: World) -> None:
     assert sent(world.begin("refused", short=("io",)), 1)[0].short_of == ("io",)
 
 
-def test_readiness_stops_nothing(world: World) -> None:
+def test_a_readiness_failure_names_no_shortage(world: World) -> None:
     assert sent(world.begin("refused", short=("io",), probe="Readiness"), 1)[0].short_of == ()

@@ -20,10 +20,10 @@ from chronolet_schemas.pod import ContainerStarted
 from chronolet_schemas.podspec import Container, Pod, PodSpec
 from chronolet_schemas.podspec.meta import ObjectMeta
 from tests.integration.process.support import MANIFESTS, NODE, PATIENT, Agent, Place, place
-from tests.support.docker import PrivateDocker
-from tests.support.log_lines import times_said
+from tests.support.docker.engine import PrivateDocker
+from tests.support.log_lines import most_repeated
 from tests.support.ports import free_port
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 from tests.support.scratch import HANG_SECONDS
 
 ALL = "manifests,pod,pleg,keeper"
@@ -241,12 +241,12 @@ def test_few_log_lines_while_redis_and_docker_are_unavailable(here: Place) -> No
         began = time.monotonic()
         here.wait_until(lambda: time.monotonic() - began > 8, "time to pass")
         away = lines_of(agent, killed_at, 8)
-        assert 0 < times_said(away) <= 2, agent.log
+        assert 0 < most_repeated(away) <= 2, agent.log
         assert len(away) < 30, agent.log
         started_at = datetime.now(UTC)
         server.start()
         here.wait_until(lambda: set(checks(agent)) == {"pleg"}, "its return")
-        assert times_said(lines_of(agent, started_at, 8)) <= 2, agent.log
+        assert most_repeated(lines_of(agent, started_at, 8)) <= 2, agent.log
         assert "Traceback" not in agent.log
 
 

@@ -15,8 +15,8 @@ from chronolet_schemas.kernel import BallastGivenUp, BallastRestored, ShardTaken
 from chronolet_schemas.manifests import PodRefused
 from tests.integration.process.support import MANIFESTS, PATIENT, Agent, Place, command, place
 from tests.support import scratch
-from tests.support.frozen import stopped
-from tests.support.log_lines import times_said
+from tests.support.log_lines import most_repeated
+from tests.support.machine.frozen import stopped
 from tests.support.scratch import HANG_SECONDS
 
 MEBIBYTE = 1 << 20
@@ -112,7 +112,7 @@ def test_a_killed_server_is_restarted_and_no_step_is_lost(here: Place, mode: str
     assert agent.process.poll() is None
     assert len(here.events(store, PodRefused)) == len(sender.requests) == 104
     assert no_gap(here, store)
-    assert times_said(agent.lines) <= 2 * kills, agent.log
+    assert most_repeated(agent.lines) <= 2 * kills, agent.log
     assert len(agent.lines) < 30 * kills, agent.log
     assert "Traceback" not in agent.log
 

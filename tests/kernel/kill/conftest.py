@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kernel.kill.node import Times
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 
 
 @pytest.fixture

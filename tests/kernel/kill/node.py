@@ -27,7 +27,7 @@ from tests.kernel.kill.watcher import Watcher
 from tests.kernel.kill.worker import SHARDS, WorkerJob
 from tests.support import scratch
 from tests.support.patience import PATIENT
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 Times = Callable[[int, int], range]
 """`times(60, 500)` is a range of 60, or of 500 with --long."""

@@ -24,7 +24,7 @@ from tests.kernel.kill import fatal
 from tests.kernel.rig import request
 from tests.support import scratch
 from tests.support.patience import PATIENT
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 CHORE = Shard("chore")

@@ -5,7 +5,7 @@ import signal
 from chronolet.kernel.storage.store import Snapshot
 from chronolet_schemas.keys import Keys, Shard
 from tests.kernel.kill.node import ALL_SHARDS, NODE, Node, attacked
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 
 KEYS = Keys(NODE)
 SHARD = Shard("tally", 1)

@@ -7,7 +7,7 @@ import pytest
 from tests.kernel.kill.bad_line import FATES, BadLine
 from tests.kernel.kill.node import Times, attacked, report
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 
 @pytest.mark.timeout(900)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.kill import guarantees
 from tests.kernel.kill.node import Times, attacked
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 
 @pytest.mark.timeout(900)

@@ -10,7 +10,7 @@ from chronolet.kernel.storage.redis.store import RedisStore
 from chronolet.kernel.storage.store import Committed, Fenced, StoreUnreachable
 from chronolet_schemas.envelope import START
 from tests.kernel.storage.node import begin, connect, fitting, unchecked
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from chronolet.kernel.storage.store import Acquired, Committed, Fenced, Snapshot
 from tests.kernel.storage.node import KEEPER, SHARD, begin, connect, fitting, numbers, take
 from tests.kernel.storage.proxy import Proxy, proxy
 from tests.support.patience import PATIENT
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

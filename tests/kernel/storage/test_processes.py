@@ -2,7 +2,7 @@
 
 from tests.kernel.storage.node import connect
 from tests.support import scratch
-from tests.support.redis import PrivateRedis
+from tests.support.redis.server import PrivateRedis
 
 
 def test_processes_that_died_without_a_shard_are_removed_from_the_list(redis_server: PrivateRedis) -> None:

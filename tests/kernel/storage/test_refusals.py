@@ -20,7 +20,7 @@ from chronolet.kernel.storage.store import (
 )
 from chronolet_schemas.envelope import START, Position
 from tests.kernel.storage.node import KEEPER, KEYS, SHARD, begin, connect, fitting, numbers, record, take, unchecked
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 
 Refused = Callable[[RedisStore, str], object]
 LETTER = DeadLetter("log", "1-1", "t@1", "e", b"", "why")

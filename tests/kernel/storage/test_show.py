@@ -17,7 +17,7 @@ from chronolet_schemas.envelope import Command, Event
 from tests.golden.samples import all_classes
 from tests.kernel.storage.instances import instances, is_wide, plain, shown
 from tests.kernel.storage.node import connect
-from tests.support.redis import private_redis
+from tests.support.redis.server import private_redis
 
 CLASSES = all_classes()
 

@@ -24,7 +24,7 @@ from chronolet.kernel.storage.redis.wire import Wire, pack
 from chronolet.kernel.storage.store import StoreUnreachable
 from tests.kernel.storage.test_urls import GOOD
 from tests.support.ports import free_port
-from tests.support.redis import PrivateRedis, private_redis
+from tests.support.redis.server import PrivateRedis, private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 SECRET = "S3/?#@ +%"

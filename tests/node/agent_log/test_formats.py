@@ -10,7 +10,7 @@ import structlog
 
 from chronolet.adapters.kube_sinks import LogSink
 from chronolet.node.agent_log import formats
-from tests.support.posts import warnings
+from tests.support.kube_events.posts import warnings
 
 STRANGE = ("a\x1b[2Jb", "\x1b[2J", "two\nlines", "\u2028", "\x7f", "\u202eb", "\x9b2J", "x" * 5_000)
 

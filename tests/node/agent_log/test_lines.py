@@ -17,7 +17,7 @@ import structlog
 from chronolet.adapters.kube_sinks import LogSink
 from chronolet.node.agent_log import formats
 from chronolet.node.agent_log.lines import LogLines
-from tests.support.posts import warnings
+from tests.support.kube_events.posts import warnings
 
 POSTS = warnings(f"number {n}" for n in range(3))
 

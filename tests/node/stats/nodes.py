@@ -19,7 +19,7 @@ from chronolet.node.stats.tracked import Sources
 from chronolet.ports.machine.usage import Limits, Usage
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal
-from tests.support.cgroup_trees import CgroupTrees, Kind
+from tests.support.machine.cgroup_trees import CgroupTrees, Kind
 
 UNLISTED = Refusal("unavailable", "no answer")
 

@@ -11,7 +11,7 @@ from chronolet.node.stats.resource_page import resource_metrics
 from chronolet.node.stats.samples import ContainerSample, Measured, PodSample, Snapshot
 from chronolet.ports.machine.usage import DiskUse, FileSystem, Limits, Pressure, Pressures, Stall, Transfers, Usage
 from tests.node.stats.nodes import machine, state
-from tests.support.cgroup_trees import ETH0
+from tests.support.machine.cgroup_trees import ETH0
 
 SECOND = 10**9
 POD_PATH = "/kubepods/burstable/poduid-0"

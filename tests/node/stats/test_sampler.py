@@ -12,7 +12,7 @@ from chronolet.node.stats.samples import PodSample
 from chronolet.node.stats.tracked import _ALL_ROUNDS
 from chronolet.ports.runtime.runtime import SandboxSpec
 from tests.node.stats.nodes import UNLISTED, Sampled, machine, state
-from tests.support.cgroup_trees import Kind
+from tests.support.machine.cgroup_trees import Kind
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

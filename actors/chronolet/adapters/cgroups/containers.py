@@ -11,7 +11,7 @@ from pathlib import Path
 from chronolet.adapters.cgroups.files import Line, extra_lines
 from chronolet.adapters.cgroups.kernel import Kernel, LinuxKernel
 from chronolet.adapters.cgroups.mounts import of_process
-from chronolet.adapters.cgroups.systemd import properties, set_properties
+from chronolet.adapters.cgroups.systemd import Manager, properties
 from chronolet.ports.machine.cgroups import CgroupRefusal
 from chronolet.rules.resources.cgroups import Values
 
@@ -21,7 +21,10 @@ _SCOPE = ".scope"
 class ContainerGroups:
     """`ports.machine.cgroups.ContainerCgroups`."""
 
-    def __init__(self, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
+    def __init__(
+        self, proc: Path = Path("/proc"), kernel: Kernel | None = None, *, manager: Manager | None = None
+    ) -> None:
+        self._manager = manager or Manager()
         self._proc = proc
         self._kernel = kernel or LinuxKernel()
 
@@ -38,7 +41,7 @@ class ContainerGroups:
         for line in held:
             self._write(line, folders)
         if memory.name.endswith(_SCOPE):
-            set_properties(
+            self._manager.set_properties(
                 memory.name, {name: much for one in held for name, much in properties(one.file, one.wanted).items()}
             )
 

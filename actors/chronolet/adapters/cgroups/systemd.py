@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path as Folder
 
 from chronolet.adapters.cgroups.files import lines
+from chronolet.adapters.cgroups.kernel import Kernel
+from chronolet.adapters.cgroups.marks import Marks
+from chronolet.adapters.cgroups.mounts import Mounted
 from chronolet.adapters.cgroups.tree import FolderTree
-from chronolet.ports.machine.cgroups import CgroupRefusal, Step
+from chronolet.ports.machine.cgroups import CgroupRefusal, Driver, Step
 from chronolet.rules.resources.cgroups import Cgroup, Path, unit
 
-_SECONDS = 30
 _MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 _ACCOUNTED = ("CPUAccounting", "MemoryAccounting", "TasksAccounting")
 _INFINITY = (1 << 64) - 1
@@ -61,10 +63,39 @@ def systemd_runs(place: Folder = Folder("/run/systemd/system")) -> bool:
     return place.is_dir()
 
 
-def set_properties(name: str, values: Properties) -> None:
-    """Set a running unit's properties until the next boot. CgroupRefusal."""
-    if values:
-        _ask("SetUnitProperties", "sba(sv)", name, "true", *_array(("t", *one) for one in values.items()))
+class Manager:
+    """Calls of systemd, each by a process that may take `timeout_seconds`. All raise CgroupRefusal."""
+
+    def __init__(self, timeout_seconds: float = 30.0) -> None:
+        self._timeout_seconds = timeout_seconds
+
+    def set_properties(self, name: str, values: Properties) -> None:
+        """Set a running unit's properties until the next boot."""
+        if values:
+            self._ask("SetUnitProperties", "sba(sv)", name, "true", *_array(("t", *one) for one in values.items()))
+
+    def start(self, name: str, values: Properties) -> bool:
+        """Start a slice with these properties; return False if it already exists."""
+        ours = [("b", "DefaultDependencies", "false"), *(("b", one, "true") for one in _ACCOUNTED)]
+        given = _array([*ours, *(("t", *one) for one in values.items())])
+        return self._ask("StartTransientUnit", "ssa(sv)a(sa(sv))", name, "replace", *given, "0")
+
+    def stop(self, name: str) -> None:
+        """Stop a unit, if it runs."""
+        self._call("systemctl", "stop", name)
+
+    def _ask(self, method: str, signature: str, *words: str) -> bool:
+        return self._call("busctl", "call", *_MANAGER, method, signature, *words)
+
+    def _call(self, *command: str) -> bool:
+        """Run a command; return False if the unit already exists or is not loaded."""
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self._timeout_seconds)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CgroupRefusal(f"{' '.join(command[:2])}: {error}") from error
+        if done.returncode and not _is_there_already(done.stderr):
+            raise CgroupRefusal(f"{' '.join(command)}: {done.stderr.strip()}")
+        return not done.returncode
 
 
 class SystemdTree(FolderTree):
@@ -80,6 +111,12 @@ class SystemdTree(FolderTree):
     """The last argument of `missing`: the initial values of a new slice."""
     _initial: Mapping[str, Properties] | None = None
     """Properties with which that slice was started, by file; None if it is not new."""
+
+    def __init__(
+        self, mounts: Sequence[Mounted], driver: Driver, kernel: Kernel, marks: Marks, *, manager: Manager | None = None
+    ) -> None:
+        super().__init__(mounts, driver, kernel, marks)
+        self._manager = manager or Manager()
 
     def missing(self, cgroup: Cgroup) -> Sequence[Step]:
         self._desired, self._initial = cgroup, None
@@ -97,20 +134,18 @@ class SystemdTree(FolderTree):
         values = lines(self.version, desired.values) if desired is not None and desired.path == path else ()
         initial = {line.file: properties(line.file, line.wanted) for line in values}
         together = {key: number for one in initial.values() for key, number in one.items()}
-        ours = [("b", "DefaultDependencies", "false"), *(("b", one, "true") for one in _ACCOUNTED)]
-        given = _array([*ours, *(("t", *one) for one in together.items())])
-        if not _ask("StartTransientUnit", "ssa(sv)a(sa(sv))", unit(path), "replace", *given, "0"):
-            set_properties(unit(path), together)
+        if not self._manager.start(unit(path), together):
+            self._manager.set_properties(unit(path), together)
         return initial
 
     def _write(self, step: Step) -> None:
         values = properties(step.file, step.wanted)
         if self._initial is None or self._initial.get(step.file) != values:
-            set_properties(step.folder.rpartition("/")[2], values)
+            self._manager.set_properties(step.folder.rpartition("/")[2], values)
         super()._write(step)
 
     def remove(self, path: Path) -> None:
-        _call("systemctl", "stop", unit(path))
+        self._manager.stop(unit(path))
         super().remove(path)
 
 
@@ -118,21 +153,6 @@ def _array(values: Iterable[tuple[str, str, object]]) -> Sequence[str]:
     """Format a D-Bus array of (name, typed value) for busctl."""
     words = [[name, kind, str(value)] for kind, name, value in values]
     return [str(len(words)), *(word for one in words for word in one)]
-
-
-def _ask(method: str, signature: str, *words: str) -> bool:
-    return _call("busctl", "call", *_MANAGER, method, signature, *words)
-
-
-def _call(*command: str) -> bool:
-    """Run a command; return False if the unit already exists or is not loaded. CgroupRefusal."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CgroupRefusal(f"{' '.join(command[:2])}: {error}") from error
-    if done.returncode and not _is_there_already(done.stderr):
-        raise CgroupRefusal(f"{' '.join(command)}: {done.stderr.strip()}")
-    return not done.returncode
 
 
 def _is_there_already(error: str) -> bool:

@@ -25,7 +25,7 @@ from chronolet.adapters.sockets.unix_sockets import SocketError
 from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
-AT_ONCE = 10
+BURST = 10
 """Number of lists that may come in quick succession; further ones are reported once a second."""
 _ASK_AGAIN_SECONDS = 0.2
 
@@ -146,11 +146,11 @@ class _Stream:
 
 
 class Rate:
-    """Rate limit: a burst of `at_once`, then one per second."""
+    """Rate limit: a burst of `burst`, then one per second."""
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
-        self._most = at_once
-        self._left = float(at_once)
+    def __init__(self, burst: int = BURST) -> None:
+        self._most = burst
+        self._left = float(burst)
         self._at = time.monotonic()
 
     def wait_seconds(self) -> float:

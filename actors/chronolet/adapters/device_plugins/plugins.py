@@ -31,10 +31,10 @@ class GrpcDevicePlugins:
         self._loaded: PluginCalls | None = None
 
     def serve(self, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
-        registry.serve(self._folder, register, opened, stop)
+        registry.serve(self._folder, register, opened, stop, self._patience.sockets)
 
     def watch(self, register: Register, left: Callable[[str], None], stop: threading.Event) -> None:
-        Watch(self._watched, register, left, stop).run()
+        Watch(self._watched, register, left, stop, self._patience).run()
 
     def options(self, socket: str) -> PluginOptions:
         return self._calls.options(socket)

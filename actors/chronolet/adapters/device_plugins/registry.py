@@ -32,7 +32,9 @@ _MOST_CALLS = 1024
 """Concurrent Register calls: one process may register hundreds of resources in a burst."""
 
 
-def serve(folder: Path, register: Register, opened: Callable[[], None], stop: threading.Event) -> None:
+def serve(
+    folder: Path, register: Register, opened: Callable[[], None], stop: threading.Event, timing: unix_sockets.Timing
+) -> None:
     """See `DevicePlugins.serve`."""
     socket = folder / NAME
 
@@ -47,7 +49,15 @@ def serve(folder: Path, register: Register, opened: Callable[[], None], stop: th
 
     try:
         # Clear each time: many plugins watch only their own socket, and register again when it is removed.
-        unix_sockets.serve(socket, handlers, listening, stop, prepare=lambda: _clear(folder), most_calls=_MOST_CALLS)
+        unix_sockets.serve(
+            socket,
+            handlers,
+            listening,
+            stop,
+            prepare=lambda: _clear(folder),
+            most_calls=_MOST_CALLS,
+            timing=timing,
+        )
     except unix_sockets.SocketError as error:
         raise PluginRefusal("failed", str(error)) from error
 

@@ -19,14 +19,13 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
+from chronolet.adapters.device_plugins.patience import Patience
 from chronolet.adapters.machine.inotify import FolderNotifier
-from chronolet.adapters.sockets import unix_sockets
 from chronolet.adapters.sockets.unix_sockets import Identity, identity
 from chronolet.ports.devices.plugins import PluginRefusal, Register
 
 log = structlog.get_logger("chronolet.devices")
 
-_ASK_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.5, 120.0
 _DEEPEST = 4
 
@@ -44,7 +43,15 @@ class WatchedSocket(Struct):
 class Watch:
     """One run of `DevicePlugins.watch`."""
 
-    def __init__(self, folder: Path, register: Register, left: Callable[[str], None], stop: threading.Event) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        register: Register,
+        left: Callable[[str], None],
+        stop: threading.Event,
+        patience: Patience,
+    ) -> None:
+        self._patience = patience
         self._folder = folder
         self._register = register
         self._left = left
@@ -57,7 +64,7 @@ class Watch:
             self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise PluginRefusal("failed", f"{self._folder}: {error.strerror or error}") from error
-        with _notifier(self._folder) as wait:
+        with _notifier(self._folder, self._patience.sockets.check_seconds) as wait:
             while not self._stop.is_set():
                 self.look()
                 wait(self._stop)
@@ -93,16 +100,16 @@ class Watch:
         from chronolet.adapters.device_plugins import calls, wire  # noqa: PLC0415 - loads grpc
         from chronolet_schemas.protos import pluginregistration_pb2 as api  # noqa: PLC0415
 
-        info: api.PluginInfo = calls.ask(socket, calls.INFO, api.InfoRequest(), _ASK_SECONDS)
+        info: api.PluginInfo = calls.ask(socket, calls.INFO, api.InfoRequest(), self._patience.introduce)
         if info.type == wire.DEVICE_PLUGIN:
-            asked = wire.found_registering(info, socket, str(self._folder))
-            problem = self._register(asked)
+            registering = wire.found_registering(info, socket, str(self._folder))
+            problem = self._register(registering)
         else:
-            asked, problem = None, f"no handler registered for plugin type: {info.type} at socket {socket}"
+            registering, problem = None, f"no handler registered for plugin type: {info.type} at socket {socket}"
         status = api.RegistrationStatus(plugin_registered=not problem, error=problem)
         with contextlib.suppress(PluginRefusal):  # it is registered even if this notification fails
-            calls.ask(socket, calls.NOTIFY, status, _ASK_SECONDS)
-        return asked.endpoint if asked and not problem else ""
+            calls.ask(socket, calls.NOTIFY, status, self._patience.introduce)
+        return registering.endpoint if registering and not problem else ""
 
 
 def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
@@ -122,20 +129,14 @@ def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
 
 
 @contextlib.contextmanager
-def _notifier(folder: Path) -> Iterator[Callable[[threading.Event], object]]:
-    """Yield a function that waits for a second, or less if the folder itself changes."""
+def _notifier(folder: Path, seconds: float) -> Iterator[Callable[[threading.Event], object]]:
+    """Yield a function that waits for `seconds`, or less if the folder itself changes."""
     try:
         notifier = FolderNotifier(folder)
-    except OSError:  # out of inotify watches: fall back to polling every second
-        yield lambda stop: stop.wait(unix_sockets.SLICE_SECONDS)
+    except OSError:  # out of inotify watches: fall back to polling
+        yield lambda stop: stop.wait(seconds)
         return
     try:
-        yield (
-            lambda stop: (
-                notifier.wait(unix_sockets.SLICE_SECONDS)
-                if notifier.standing
-                else stop.wait(unix_sockets.SLICE_SECONDS)
-            )
-        )
+        yield lambda stop: notifier.wait(seconds) if notifier.standing else stop.wait(seconds)
     finally:
         notifier.close()

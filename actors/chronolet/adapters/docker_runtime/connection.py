@@ -19,7 +19,7 @@ from urllib3.exceptions import HTTPError
 from chronolet.adapters.docker_runtime import errors
 from chronolet.adapters.docker_runtime.hijack import Attached, upgraded
 from chronolet.adapters.docker_runtime.unix_http import UnixHTTPConnection, UnixHTTPConnectionPool
-from chronolet.ports.runtime.runtime import Refusal
+from chronolet.ports.runtime.runtime import Refusal, RefusalKind
 
 _SCHEME = "unix://"
 _NEWEST_KNOWN = (1, 51)
@@ -30,6 +30,10 @@ logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 _NO_RETRIES = urllib3.Retry(total=False, redirect=False)
 
 Query = Mapping[str, str] | Sequence[tuple[str, str]]
+
+ABSENT: Sequence[RefusalKind] = ("not_found",)
+ENDED: Sequence[RefusalKind] = ("not_found", "conflict")
+"""`conflict`: the container does not run, and none of its processes is left."""
 
 
 class _Version(msgspec.Struct):
@@ -85,6 +89,24 @@ class Connection:
         if reply.status >= errors.FIRST_ERROR_STATUS:
             raise errors.refused(reply.status, reply.data)
         return reply.data
+
+    def call_unless(
+        self,
+        kinds: Sequence[RefusalKind],
+        method: str,
+        path: str,
+        query: Query | None = None,
+        body: bytes | None = None,
+        *,
+        timeout_seconds: float | None = None,
+    ) -> bytes | None:
+        """`call`, but None for refusals of these kinds, which mean that there is nothing to find or to do."""
+        try:
+            return self.call(method, path, query, body, timeout_seconds=timeout_seconds)
+        except Refusal as refusal:
+            if refusal.kind in kinds:
+                return None
+            raise
 
     def open(
         self,

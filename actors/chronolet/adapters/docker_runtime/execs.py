@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from chronolet.adapters.docker_runtime.connection import Connection, quoted
+from chronolet.adapters.docker_runtime.connection import ABSENT, ENDED, Connection, quoted
 from chronolet.adapters.docker_runtime.errors import is_about_the_command, kind_of, one_line
 from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime.runtime import ExecResult, Refusal
@@ -119,14 +119,11 @@ class Execs:
 
     def find(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
         """Find execs by their environment: Docker does not report it, but /proc does."""
-        try:
-            known = _container.decode(self._connection.call("GET", f"/containers/{quoted(container_id)}/json"))
-        except Refusal as refusal:
-            if refusal.kind == "not_found":
-                return ()
-            raise
+        reply = self._connection.call_unless(ABSENT, "GET", f"/containers/{quoted(container_id)}/json")
+        if reply is None:
+            return ()
         variable = "=".join(mark).encode()
-        return [one for one in known.ExecIDs or () if variable in self._environment(one)]
+        return [one for one in _container.decode(reply).ExecIDs or () if variable in self._environment(one)]
 
     def seconds(self, exec_id: str) -> float | None:
         """See `ports.runtime.runtime.Runtime.exec_seconds`."""
@@ -164,12 +161,8 @@ class Execs:
         return found
 
     def _inspect(self, exec_id: str) -> _Inspected | None:
-        try:
-            return _inspected.decode(self._connection.call("GET", f"/exec/{quoted(exec_id)}/json"))
-        except Refusal as refusal:
-            if refusal.kind in ("not_found", "conflict"):
-                return None
-            raise
+        found = self._connection.call_unless(ENDED, "GET", f"/exec/{quoted(exec_id)}/json")
+        return None if found is None else _inspected.decode(found)
 
 
 def _output(attached: Attached, wait: _Wait) -> bytes:

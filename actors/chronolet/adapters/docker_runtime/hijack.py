@@ -21,7 +21,7 @@ _OK = 200
 
 
 def upgraded(raw: socket.socket, target: str, body: bytes, *, tty: bool) -> Attached:
-    """Request the streams of the command that `target` starts. Raises `Refusal` with the engine's words; OSError as
+    """Request the streams of the command that `target` starts. Raises `Refusal` with the engine's message; OSError as
     sockets do.
     """
     head = (

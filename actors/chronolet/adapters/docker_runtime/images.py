@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from chronolet.adapters.docker_runtime.connection import Connection
+from chronolet.adapters.docker_runtime.connection import ABSENT, Connection
 from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
 from chronolet.ports.runtime.images import DiskState, HeldImage
 from chronolet.ports.runtime.runtime import Refusal
@@ -97,20 +97,12 @@ class DockerImages:
         self._remove(image_id)
 
     def _names(self, image_id: str) -> Sequence[str]:
-        try:
-            return list(_names(_one.decode(self._connection.call("GET", f"/images/{image_id}/json"))))
-        except Refusal as refusal:
-            if refusal.kind == "not_found":
-                return ()
-            raise
+        found = self._connection.call_unless(ABSENT, "GET", f"/images/{image_id}/json")
+        return () if found is None else _names(_one.decode(found))
 
     def _remove(self, name: str) -> None:
         path = f"/images/{quote(name, safe='/:@')}"
-        try:
-            self._connection.call("DELETE", path, timeout_seconds=_REMOVE_SECONDS)
-        except Refusal as refusal:
-            if refusal.kind != "not_found":
-                raise
+        self._connection.call_unless(ABSENT, "DELETE", path, timeout_seconds=_REMOVE_SECONDS)
 
 
 def _names(one: _Held) -> Sequence[str]:

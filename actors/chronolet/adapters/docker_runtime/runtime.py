@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from chronolet.adapters.docker_runtime import answers, bodies, streams
-from chronolet.adapters.docker_runtime.connection import Connection, quoted
+from chronolet.adapters.docker_runtime.connection import ABSENT, ENDED, Connection, quoted
 from chronolet.adapters.docker_runtime.execs import Execs
 from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime.runtime import (
@@ -35,7 +35,6 @@ from chronolet.rules.names.registry_keys import Credential
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 
-_LIST_SECONDS = 30.0
 _BEING_REMOVED = "is already in progress"
 _DEFAULT_NETWORK = "bridge"
 """The network of a sandbox whose specification names none."""
@@ -44,9 +43,20 @@ _LEAST_WAIT_SECONDS = 0.01
 
 
 class DockerRuntime:
-    """`ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call."""
+    """`ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call.
 
-    def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
+    `list_seconds` is the time-out of `list`, `timeout_seconds` that of calls without one of their own.
+    """
+
+    def __init__(
+        self,
+        host: str = DEFAULT_HOST,
+        *,
+        timeout_seconds: float = 30.0,
+        list_seconds: float = 30.0,
+        pool_size: int = 16,
+    ) -> None:
+        self._list_seconds = list_seconds
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=pool_size)
         self._execs = Execs(self._connection)
         self._root = ""
@@ -78,26 +88,24 @@ class DockerRuntime:
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
         path = f"/containers/{quoted(container_id_or_name)}/json"
-        try:
-            return answers.detail(self._connection.call("GET", path, timeout_seconds=timeout_seconds))
-        except Refusal as refusal:
-            if refusal.kind == "not_found":
-                return None
-            raise
+        found = self._connection.call_unless(ABSENT, "GET", path, timeout_seconds=timeout_seconds)
+        return None if found is None else answers.detail(found)
 
     def kill(self, container_id: str, signal: str = "KILL") -> None:
-        self._unless(("not_found", "conflict"), "POST", f"/containers/{quoted(container_id)}/kill", {"signal": signal})
+        path = f"/containers/{quoted(container_id)}/kill"
+        self._connection.call_unless(ENDED, "POST", path, {"signal": signal})
 
     def wait(self, container_id: str, timeout_seconds: float) -> bool:
         path = f"/containers/{quoted(container_id)}/wait"
         query = {"condition": "not-running"}
         try:
-            self._connection.call("POST", path, query, timeout_seconds=max(timeout_seconds, _LEAST_WAIT_SECONDS))
+            self._connection.call_unless(
+                ABSENT, "POST", path, query, timeout_seconds=max(timeout_seconds, _LEAST_WAIT_SECONDS)
+            )
         except Refusal as refusal:
             if refusal.kind == "timeout":
                 return False
-            if refusal.kind != "not_found":
-                raise
+            raise
         return True
 
     def remove(self, container_id: str) -> None:
@@ -109,26 +117,23 @@ class DockerRuntime:
     def _remove(self, container_id: str, query: Mapping[str, str]) -> None:
         path = f"/containers/{quoted(container_id)}"
         try:
-            self._unless(("not_found",), "DELETE", path, query, timeout_seconds=_CREATE_SECONDS)
+            self._connection.call_unless(ABSENT, "DELETE", path, query, timeout_seconds=_CREATE_SECONDS)
         except Refusal as refusal:
             if refusal.kind != "conflict" or _BEING_REMOVED not in str(refusal):
                 raise
             # Already being removed, for instance by a killed agent's call: wait for its end.
             removed = {"condition": "removed"}
-            self._unless(("not_found",), "POST", f"{path}/wait", removed, timeout_seconds=_CREATE_SECONDS)
+            self._connection.call_unless(ABSENT, "POST", f"{path}/wait", removed, timeout_seconds=_CREATE_SECONDS)
 
     def forget_endpoint(self, name: str) -> None:
         # With Force the engine treats the name as an endpoint's if there is no such container.
         body = msgspec.json.encode({"Container": name, "Force": True})
-        try:
-            self._connection.call("POST", f"/networks/{_DEFAULT_NETWORK}/disconnect", body=body)
-        except Refusal as refusal:
-            if refusal.kind != "not_found":
-                raise
+        self._connection.call_unless(ABSENT, "POST", f"/networks/{_DEFAULT_NETWORK}/disconnect", None, body)
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
         query = {"all": "1", "filters": _filters(label=_pairs(labels))}
-        return answers.listing(self._connection.call("GET", "/containers/json", query, timeout_seconds=_LIST_SECONDS))
+        reply = self._connection.call("GET", "/containers/json", query, timeout_seconds=self._list_seconds)
+        return answers.listing(reply)
 
     # -- streams -----------------------------------------------------------------------------------------------------
 
@@ -137,7 +142,7 @@ class DockerRuntime:
     ) -> Iterator[Notice]:
         query = {"filters": _filters(type=["container"], event=streams.ACTIONS, label=_pairs(labels))}
         if since is not None:
-            query["since"] = f"{since // 1000}.{since % 1000:03d}000000"
+            query["since"] = _seconds(since)
         reply = self._connection.open("GET", "/events", query)
         try:
             opened(reply)
@@ -151,7 +156,7 @@ class DockerRuntime:
         query = {"stdout": "1", "stderr": "1", "follow": str(int(follow)), "timestamps": str(int(timestamps))}
         query["tail"] = "all" if tail is None else str(tail)
         if since is not None:
-            query["since"] = f"{since // 1000}.{since % 1000:03d}000000"
+            query["since"] = _seconds(since)
         has_terminal = answers.has_terminal(self._connection.call("GET", f"/containers/{quoted(container_id)}/json"))
         reply = self._connection.open("GET", f"/containers/{quoted(container_id)}/logs", query)
         try:
@@ -179,13 +184,8 @@ class DockerRuntime:
         return answers.created(self._connection.call("POST", f"/containers/{quoted(container_id)}/exec", None, body))
 
     def inspect_exec(self, exec_id: str) -> ExecState | None:
-        try:
-            return answers.execution(self._connection.call("GET", f"/exec/{quoted(exec_id)}/json"))
-        except Refusal as refusal:
-            # `conflict`: its container has ended, and with it all its processes.
-            if refusal.kind in ("not_found", "conflict"):
-                return None
-            raise
+        found = self._connection.call_unless(ENDED, "GET", f"/exec/{quoted(exec_id)}/json")
+        return None if found is None else answers.execution(found)
 
     def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
         return self._execs.find(container_id, mark)
@@ -220,25 +220,15 @@ class DockerRuntime:
 
     def written_bytes(self, container_id: str) -> int:
         path = f"/containers/{quoted(container_id)}/json"
-        try:
-            found = self._connection.call("GET", path, {"size": "1"}, timeout_seconds=_CREATE_SECONDS)
-        except Refusal as refusal:
-            if refusal.kind == "not_found":
-                return 0
-            raise
-        return answers.written_bytes(found)
+        found = self._connection.call_unless(ABSENT, "GET", path, {"size": "1"}, timeout_seconds=_CREATE_SECONDS)
+        return 0 if found is None else answers.written_bytes(found)
 
     # -- images ----------------------------------------------------------------------------------------------------
 
     def image(self, reference: str) -> ImageState | None:
-        try:
-            return answers.image(
-                self._connection.call("GET", f"/images/{quote(_inspected(reference), safe='/:@')}/json")
-            )
-        except Refusal as refusal:
-            if refusal.kind == "not_found":
-                return None
-            raise
+        path = f"/images/{quote(_inspected(reference), safe='/:@')}/json"
+        found = self._connection.call_unless(ABSENT, "GET", path)
+        return None if found is None else answers.image(found)
 
     def pull(
         self,
@@ -290,21 +280,10 @@ class DockerRuntime:
         )
         return answers.created(reply)
 
-    def _unless(
-        self,
-        allowed: Sequence[str],
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        *,
-        timeout_seconds: float | None = None,
-    ) -> None:
-        """Make a call whose refusals of the `allowed` kinds mean that nothing is left to do."""
-        try:
-            self._connection.call(method, path, query, timeout_seconds=timeout_seconds)
-        except Refusal as refusal:
-            if refusal.kind not in allowed:
-                raise
+
+def _seconds(milliseconds: int) -> str:
+    """Format a time as the engine takes it: seconds with nanoseconds."""
+    return f"{milliseconds // 1000}.{milliseconds % 1000:03d}000000"
 
 
 def _pairs(labels: Mapping[str, str]) -> Sequence[str]:

@@ -88,12 +88,12 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
 
 
 def progress(reply: OpenReply, report: Callable[[PullStep], None]) -> None:
-    """Read a pull to its end. `Refusal` with the registry's words if it failed, or if it was cancelled."""
+    """Read a pull to its end. `Refusal` with the registry's message if it failed, or if it was cancelled."""
     for line in lines(reply):
         step = _progress.decode(line)
         if step.error or step.errorDetail:
-            words = errors.one_line(step.error or (step.errorDetail.message if step.errorDetail else ""))
-            raise Refusal(errors.kind_of(words, "failed"), words)
+            message = errors.one_line(step.error or (step.errorDetail.message if step.errorDetail else ""))
+            raise Refusal(errors.kind_of(message, "failed"), message)
         detail = step.progressDetail or _Bytes()
         status = errors.one_line(step.status)
         report(PullStep(layer=step.id, status=status, done=max(detail.current, 0), total=max(detail.total, 0)))

@@ -12,10 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
 from chronolet.ports.runtime.runtime import ExecResult, ExecState, Refusal
+
+Source = Literal["stdout", "stderr"]
 
 CANNOT_RUN = 126
 KILLED = 137
@@ -35,6 +38,11 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     stdout: bytes = b""
     stderr: bytes = b""
     computes: bool = False
+
+    def output(self) -> Iterator[tuple[Source, bytes]]:
+        """Yield what it writes, as (stream, bytes)."""
+        pieces: tuple[tuple[Source, bytes], ...] = (("stdout", self.stdout), ("stderr", self.stderr))
+        return (piece for piece in pieces if piece[1])
 
 
 @dataclass
@@ -63,7 +71,7 @@ class Exec:
         self.over.set()
 
     def output(self) -> Iterator[tuple[str, bytes]]:
-        yield from (piece for piece in (("stdout", self.program.stdout), ("stderr", self.program.stderr)) if piece[1])
+        yield from self.program.output()
         if self.program.exits is None and self.stdin:
             while data := self._input.get():
                 yield "stdout", data

@@ -1,8 +1,8 @@
 """An in-memory container runtime with the contract of the real one.
 
 Input: the port's calls, and what a test or a trial run sets: programs, exits, refusals, an engine that is down. Output:
-the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/test_runtime.py`
-compares it with the Docker adapter.
+the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/runtime` compares it
+with the Docker adapter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from chronolet.adapters.fakes.containers import Box, FakeStream, detail, image_of, summary
-from chronolet.adapters.fakes.execs import Exec, FakeExecs, Program
+from chronolet.adapters.fakes.execs import KILLED, Exec, FakeExecs, Program
 from chronolet.ports.runtime.runtime import (
     ContainerSpec,
     ContainerState,
@@ -34,7 +34,6 @@ from chronolet.rules.names.registry_keys import Credential
 
 __all__ = ["FakeRuntime", "Program"]
 
-KILLED: Final = 137
 START_FAILED: Final = 127
 
 Action = Literal["create", "start", "die", "destroy", "oom"]
@@ -117,9 +116,7 @@ class FakeRuntime:
     def start(self, container_id: str) -> None:
         self._enter("start")
         with self._changed:
-            box = self._boxes.get(container_id)
-            if box is None:
-                raise Refusal("not_found", f"No such container: {container_id}")
+            box = self._box(container_id)
             if box.state != "running":
                 self._check_start(box)
                 self._run(box)
@@ -232,9 +229,7 @@ class FakeRuntime:
         del since, timestamps
         self._enter("logs")
         with self._changed:
-            box = self._boxes.get(container_id)
-            if box is None:
-                raise Refusal("not_found", f"No such container: {container_id}")
+            box = self._box(container_id)
             pieces = list(box.output)
             if follow:
                 self._changed.wait_for(lambda: box.state != "running")
@@ -256,9 +251,7 @@ class FakeRuntime:
         del tty
         self._enter("create_exec")
         with self._changed:
-            box = self._boxes.get(container_id)
-            if box is None:
-                raise Refusal("not_found", f"No such container: {container_id}")
+            box = self._box(container_id)
             if box.state != "running":
                 raise Refusal("conflict", f"Container {container_id} is not running")
         return self.execs.create(container_id, self._programs.get(tuple(command), Program()), env, stdin=stdin)
@@ -326,6 +319,12 @@ class FakeRuntime:
             self._notify("create", box)
             return box.id
 
+    def _box(self, container_id: str) -> Box:
+        box = self._boxes.get(container_id)
+        if box is None:
+            raise Refusal("not_found", f"No such container: {container_id}")
+        return box
+
     def _named(self, name: str) -> Box | None:
         return next((box for box in self._boxes.values() if box.spec.name == name), None)
 
@@ -349,11 +348,7 @@ class FakeRuntime:
         box.state, box.started_at, box.finished_at = "running", self._now(), 0
         box.exit_code, box.error, box.oom_killed = 0, "", False
         box.ip = "172.17.0.2" if isinstance(box.spec, SandboxSpec) else ""
-        pieces: tuple[tuple[Literal["stdout", "stderr"], bytes], ...] = (
-            ("stdout", box.program.stdout),
-            ("stderr", box.program.stderr),
-        )
-        box.output += [(name, text) for name, text in pieces if text]
+        box.output += box.program.output()
         self._notify("start", box)
         if box.program.exits is not None:
             self._end(box, box.program.exits)
@@ -374,9 +369,7 @@ class FakeRuntime:
         self._notify("die", box, exit_code)
         self._changed.notify_all()
 
-    def _notify(
-        self, action: Literal["create", "start", "die", "destroy", "oom"], box: Box, exit_code: int = 0
-    ) -> None:
+    def _notify(self, action: Action, box: Box, exit_code: int = 0) -> None:
         if self.silent:
             return
         notice = Notice(action=action, id=box.id, labels=box.spec.labels, at=self._now(), exit_code=exit_code)

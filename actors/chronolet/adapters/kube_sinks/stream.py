@@ -21,7 +21,6 @@ from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
 
 _AT_ONCE = 250
-_TIMEOUT_SECONDS = 10.0
 _LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"
 """Part of the server's error for an id that is not the highest. Since ids arrive in order, the stream has this one."""
@@ -36,8 +35,10 @@ class StreamSink:
 
     at_once = _AT_ONCE
 
-    def __init__(self, url: str, node: str, *, keep_milliseconds: int, length: int) -> None:
-        self._channel = Channel(Address(url), _TIMEOUT_SECONDS)
+    def __init__(
+        self, url: str, node: str, *, keep_milliseconds: int, length: int, timeout_seconds: float = 10.0
+    ) -> None:
+        self._channel = Channel(Address(url), timeout_seconds)
         self._node = node
         self._key = Keys(node).kube_events
         self._keep = keep_milliseconds
@@ -76,8 +77,8 @@ class StreamSink:
 class StreamReader:
     """`ports.kube_sinks.Kept` for that stream."""
 
-    def __init__(self, url: str, node: str) -> None:
-        self._channel = Channel(Address(url), _TIMEOUT_SECONDS)
+    def __init__(self, url: str, node: str, *, timeout_seconds: float = 10.0) -> None:
+        self._channel = Channel(Address(url), timeout_seconds)
         self._key = Keys(node).kube_events
 
     def read(

@@ -39,10 +39,10 @@ class LinuxHost:
 
     def address(self) -> str:
         """The address from which the machine reaches others, else any other own address, else the loopback address."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
-                asked.connect(_SOMEWHERE_ELSE)
-                return str(asked.getsockname()[0])
+                probe.connect(_SOMEWHERE_ELSE)
+                return str(probe.getsockname()[0])
             except OSError:
                 return _address_by_name() or _address_by_interface() or _LOOPBACK
 
@@ -92,10 +92,10 @@ def _address_by_name() -> str:
 
 def _address_by_interface() -> str:
     """The first IPv4 address of an interface other than the loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with suppress(OSError):  # the interface has no address
-                answer = fcntl.ioctl(asked, _SIOCGIFADDR, _IFREQ.pack(name.encode()))
+                answer = fcntl.ioctl(probe, _SIOCGIFADDR, _IFREQ.pack(name.encode()))
                 found = socket.inet_ntoa(answer[_ADDRESS])
                 if not found.startswith("127."):
                     return found

@@ -25,7 +25,8 @@ from chronolet.ports.pods.manifests import FolderNews, ManifestFile
 SUFFIXES = (".yaml", ".yml", ".json", ".kyaml")
 _MOST_BYTES = 16 * 1024 * 1024
 """Larger than any valid manifest, so that an oversized one is reported as such."""
-_TICK_NANOSECONDS = 20_000_000
+_TICK_SECONDS = 0.02
+"""Longer than the resolution of a file's times."""
 _SLICE_SECONDS = 1.0
 """Interval at which a wait checks for cancellation, and at which an unreadable folder is retried."""
 
@@ -52,16 +53,18 @@ _BLIND = _Fingerprint(0, 0, 0, settled=False, fresh=False)
 class ManifestFolder:
     """`ports.pods.manifests.Folder`."""
 
-    def __init__(self, path: str | Path, rescan_seconds: float = 20.0) -> None:
+    def __init__(self, path: str | Path, rescan_seconds: float = 20.0, *, tick_seconds: float = _TICK_SECONDS) -> None:
+        """A file that was written less than `tick_seconds` ago may be incomplete."""
         self._path = Path(path).absolute()
         self._rescan_seconds = rescan_seconds
+        self._tick_seconds = tick_seconds
 
     @property
     def path(self) -> str:
         return _text(str(self._path))
 
     def follow(self, stop: threading.Event) -> Iterator[FolderNews]:
-        return _Watch(self._path, self._rescan_seconds, stop).news()
+        return _Watch(self._path, self._rescan_seconds, self._tick_seconds, stop).news()
 
 
 class NoFolder:
@@ -77,9 +80,12 @@ class NoFolder:
 class _Watch:
     """One run of `follow`."""
 
-    def __init__(self, path: Path, rescan_seconds: float, stop: threading.Event) -> None:
+    def __init__(self, path: Path, rescan_seconds: float, tick_seconds: float, stop: threading.Event) -> None:
         self._path = path
         self._rescan_seconds = rescan_seconds
+        self._tick_seconds = tick_seconds
+        self._tick = round(tick_seconds * 1e9)
+        """The same in nanoseconds."""
         self._stop = stop
         self._seen: dict[str, _Fingerprint] | None = None
         self._reported: dict[str, int] = {}
@@ -125,7 +131,7 @@ class _Watch:
         notifier = self._notifier
         patience = _SLICE_SECONDS if self._error or notifier is None else self._rescan_seconds
         if self._unread:
-            patience = min(patience, _TICK_NANOSECONDS / 1e9)
+            patience = min(patience, self._tick_seconds)
         until = time.monotonic() + patience
         while not self._stop.is_set() and (left := until - time.monotonic()) > 0:
             if notifier is None:
@@ -139,7 +145,7 @@ class _Watch:
         try:
             found = self._fingerprints()
             if self._seen is None and any(seen.fresh for seen in found.values()):
-                self._stop.wait(_TICK_NANOSECONDS / 1e9)  # the first news must be complete
+                self._stop.wait(self._tick_seconds)  # the first news must be complete
                 found = self._fingerprints()
         except OSError as error:
             return self._unreadable(error)
@@ -210,14 +216,14 @@ class _Watch:
     def _fingerprints(self) -> dict[str, _Fingerprint]:
         """The fingerprints of all manifest files, sorted by name."""
         if not self._path.is_dir():
-            return {self._path.name: _fingerprint(self._path.stat())}
+            return {self._path.name: _fingerprint(self._path.stat(), self._tick)}
         with os.scandir(self._path) as entries:
             names = sorted(entry.name for entry in entries if _is_manifest(entry.name))
         found: dict[str, _Fingerprint] = {}
         for name in names:
             # Gone by now, or a dangling link: treat as absent.
             with contextlib.suppress(FileNotFoundError):
-                seen = _looked_at(self._path / name)
+                seen = _looked_at(self._path / name, self._tick)
                 if seen is not None:
                     found[name] = seen
         return found
@@ -251,7 +257,7 @@ def _differs(before: _Fingerprint | None, now: _Fingerprint) -> bool:
     return before is None or not before.settled or before[:3] != now[:3]
 
 
-def _looked_at(path: Path) -> _Fingerprint | None:
+def _looked_at(path: Path, tick: int) -> _Fingerprint | None:
     """Return the fingerprint of one entry, None for a folder. An entry that cannot be inspected (a link to itself, or
     into an inaccessible folder) counts as a file whose reading reports the error, so that other files are unaffected.
     """
@@ -261,14 +267,15 @@ def _looked_at(path: Path) -> _Fingerprint | None:
         raise
     except OSError:
         return _BLIND
-    return None if stat.S_ISDIR(status.st_mode) else _fingerprint(status)
+    return None if stat.S_ISDIR(status.st_mode) else _fingerprint(status, tick)
 
 
-def _fingerprint(status: os.stat_result) -> _Fingerprint:
+def _fingerprint(status: os.stat_result, tick: int) -> _Fingerprint:
+    """Return the fingerprint of a file; `tick` in nanoseconds."""
     now = time.time_ns()
-    settled = now - status.st_ctime_ns > _TICK_NANOSECONDS
+    settled = now - status.st_ctime_ns > tick
     # A time in the future is not fresh: the file would be postponed until then.
-    fresh = 0 <= now - status.st_mtime_ns <= _TICK_NANOSECONDS
+    fresh = 0 <= now - status.st_mtime_ns <= tick
     return _Fingerprint(status.st_ctime_ns, status.st_size, status.st_ino, settled, fresh)
 
 

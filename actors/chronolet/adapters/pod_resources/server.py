@@ -26,7 +26,14 @@ NAME = "kubelet.sock"
 class GrpcPodResources:
     """See `ports.devices.pod_resources.PodResourcesServer`. `view` is called for each request."""
 
-    def __init__(self, folder: Path, view: Callable[[], NodeResources], counted: Counted) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        view: Callable[[], NodeResources],
+        counted: Counted,
+        timing: unix_sockets.Timing = unix_sockets.DEFAULT_TIMING,
+    ) -> None:
+        self._timing = timing
         self._socket = folder.absolute() / NAME
         self._view = view
         self._counted = counted
@@ -34,7 +41,7 @@ class GrpcPodResources:
     def serve(self, stop: threading.Event) -> None:
         """Serve until `stop`. SocketError."""
         opened = lambda: log.info("serving PodResources", socket=str(self._socket))  # noqa: E731 - a line
-        unix_sockets.serve(self._socket, self._handlers, opened, stop)
+        unix_sockets.serve(self._socket, self._handlers, opened, stop, timing=self._timing)
 
     def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:
         from chronolet.adapters.pod_resources.service import Service  # noqa: PLC0415 - loads grpc

@@ -29,12 +29,12 @@ _IN_TIME_SECONDS = 0.02
 """A beat that is later by at most this counts as on time."""
 _GRACE_SECONDS = 0.11
 """An attempt may end this long after its time-out without counting as delayed:
-`threads.GRACE_SECONDS`, plus a margin.
+`lanes.GRACE_SECONDS`, plus a margin.
 """
 
 
 class Scheduler(Protocol):
-    """The part of `loop.Loop` that the heartbeat needs."""
+    """The part of `scheduling.loop.Loop` that the heartbeat needs."""
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
         """Call an action at a time of the clock."""

@@ -12,17 +12,18 @@ import time
 from collections.abc import Callable
 from typing import assert_never
 
+import msgspec
 from msgspec.structs import replace
 
 from chronolet.adapters.probes.delays import Delays, Mark
-from chronolet.adapters.probes.execs import clearing, exec_work
-from chronolet.adapters.probes.health import health_work, prepare
-from chronolet.adapters.probes.http import HttpAttempt
-from chronolet.adapters.probes.loop import Loop
-from chronolet.adapters.probes.names import Names
+from chronolet.adapters.probes.handlers.exec import clearing, exec_work
+from chronolet.adapters.probes.handlers.grpc import health_work, prepare
+from chronolet.adapters.probes.handlers.http import HttpAttempt
+from chronolet.adapters.probes.handlers.name_lookup import NameLookup
+from chronolet.adapters.probes.handlers.tcp import TcpAttempt
 from chronolet.adapters.probes.pressure import Pressure
-from chronolet.adapters.probes.tcp import TcpAttempt
-from chronolet.adapters.probes.threads import Lane, ThreadAttempt
+from chronolet.adapters.probes.scheduling.lanes import GRACE_SECONDS, Lane, ThreadAttempt
+from chronolet.adapters.probes.scheduling.loop import Loop
 from chronolet.ports.pods.probes import (
     Attempt,
     ExecTarget,
@@ -37,28 +38,44 @@ from chronolet.ports.pods.probes import (
 from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.prober import Shortage
 
-EXECS_AT_ONCE = max(2 * (os.cpu_count() or 1), 4)
+EXEC_SLOTS = max(2 * (os.cpu_count() or 1), 4)
 """Concurrency limit: more commands than the machine can run slow each other down until healthy ones time out."""
-EXEC_LONGEST_SECONDS = 2.0
-"""A command that computes for longer, or an engine that takes longer to start one, gives up its slot."""
-GRPCS_AT_ONCE = 32
-GRPC_LONGEST_SECONDS = 0.25
-"""Most of a gRPC probe is waiting for a server."""
-STOP_SECONDS = 0.6
-"""How long `stop` waits for commands to be killed. The next process finds and kills the remaining ones."""
+GRPC_SLOTS = 32
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Times of all probing.
+
+    `exec_slot_seconds`: a command that computes for longer, or an engine that takes longer to start one, gives up its
+    slot. `grpc_slot_seconds`: the same for gRPC probes, most of which is waiting for a server. `grace_seconds`: see
+    `lanes.GRACE_SECONDS`. `stop_seconds`: how long `stop` waits for commands to be killed; the next process finds and
+    kills the remaining ones.
+    """
+
+    exec_slot_seconds: float = 2.0
+    grpc_slot_seconds: float = 0.25
+    grace_seconds: float = GRACE_SECONDS
+    stop_seconds: float = 0.6
+
+
+DEFAULT_TIMING = Timing()
 
 
 class Probing:
     """`ports.pods.probes.Prober`."""
 
-    def __init__(self, runtime: Runtime, execs_at_once: int = EXECS_AT_ONCE) -> None:
+    def __init__(self, runtime: Runtime, exec_slots: int = EXEC_SLOTS, *, timing: Timing = DEFAULT_TIMING) -> None:
         self._runtime = runtime
+        self._stop_seconds = timing.stop_seconds
         self._loop = Loop()
-        self._names = Names(self._loop)
+        self._names = NameLookup(self._loop)
         self._pressure = Pressure()
         self._delays = Delays(self._loop, self._pressure)
-        self._execs = Lane(self._loop, "exec probe", execs_at_once, EXEC_LONGEST_SECONDS)
-        self._grpcs = Lane(self._loop, "grpc probe", GRPCS_AT_ONCE, GRPC_LONGEST_SECONDS)
+        self._execs = self._lane("exec probe", exec_slots, timing.exec_slot_seconds, timing)
+        self._grpcs = self._lane("grpc probe", GRPC_SLOTS, timing.grpc_slot_seconds, timing)
+
+    def _lane(self, name: str, slots: int, slot_seconds: float, timing: Timing) -> Lane:
+        return Lane(self._loop, name, slots, slot_seconds, grace_seconds=timing.grace_seconds)
 
     def soon(self, action: Callable[[], object]) -> None:
         self._loop.soon(action)
@@ -73,7 +90,7 @@ class Probing:
         done: Callable[[Reading], None],
         may: May,
         *,
-        who: str = "",
+        probe: str = "",
         first: bool = False,
     ) -> Attempt:
         self._delays.wake()
@@ -90,8 +107,8 @@ class Probing:
             case GrpcTarget():
                 lane, work, before = self._grpcs, health_work(target, timeout_seconds), prepare
             case ExecTarget():
-                lane, work = self._execs, exec_work(self._runtime, target, timeout_seconds, who)
-                before = clearing(self._runtime, target, who, may) if first else _nothing
+                lane, work = self._execs, exec_work(self._runtime, target, timeout_seconds, probe)
+                before = clearing(self._runtime, target, probe, may) if first else _nothing
             case _:
                 assert_never(target)
 
@@ -99,7 +116,7 @@ class Probing:
             before()
             began.mark = self._delays.mark()
 
-        attempt = ThreadAttempt(lane, self._loop, work, timeout_seconds, ended, may=may, who=who, before=begin)
+        attempt = ThreadAttempt(lane, self._loop, work, timeout_seconds, ended, may=may, probe=probe, before=begin)
         lane.submit(attempt)
         return attempt
 
@@ -107,12 +124,12 @@ class Probing:
         return self._delays.short_of()
 
     def stop(self) -> None:
-        until = time.monotonic() + STOP_SECONDS
+        until = time.monotonic() + self._stop_seconds
         ended = threading.Event()
         with contextlib.suppress(RuntimeError):  # the thread cannot start: then nothing is running
             for end in (self._execs.end, self._grpcs.end, ended.set):
                 self._loop.soon(end)
-            ended.wait(STOP_SECONDS)
+            ended.wait(self._stop_seconds)
         self._loop.stop()
         self._pressure.close()
         self._execs.join(until)

@@ -15,13 +15,11 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from chronolet.adapters.sockets.unix_sockets import SLICE_SECONDS, SocketError, check_length
+from chronolet.adapters.sockets.unix_sockets import SocketError, check_length
 
 MOST_BYTES = 16 * 1024 * 1024
 """Maximum size of a message: a list of more than a hundred thousand devices."""
-_ALIVE_SECONDS = 5.0
-"""Time for a server that is starved of CPU to answer; a path without a listener fails immediately."""
-_AT_ONCE = 8
+_CONCURRENT_CALLS = 8
 
 _SERVER_OPTIONS: Final = (
     ("grpc.so_reuseport", 0),  # two servers must never silently share a path
@@ -55,11 +53,13 @@ async def async_channel(socket: str) -> AsyncIterator[grpc.aio.Channel]:
         yield opened
 
 
-def started(socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls: int) -> Callable[[], None]:
-    """Serve a free path; return the function that stops the server. `_AT_ONCE` calls run concurrently, others wait;
-    more than `most_calls` in all are refused. SocketError.
+def started(
+    socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls: int, grace_seconds: float
+) -> Callable[[], None]:
+    """Serve a free path; return the function that stops the server, which gives running calls `grace_seconds`.
+    `_CONCURRENT_CALLS` calls run concurrently, others wait; more than `most_calls` in all are refused. SocketError.
     """
-    pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=socket.name)
+    pool = ThreadPoolExecutor(_CONCURRENT_CALLS, thread_name_prefix=socket.name)
     server = grpc.server(pool, options=_SERVER_OPTIONS, maximum_concurrent_rpcs=most_calls)
     server.add_generic_rpc_handlers(handlers)
     try:
@@ -69,16 +69,18 @@ def started(socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls
     server.start()
 
     def stop() -> None:
-        server.stop(grace=SLICE_SECONDS).wait()
+        server.stop(grace=grace_seconds).wait()
 
     return stop
 
 
-def answers(socket: str) -> bool:
-    """Whether a live gRPC server is behind a path with a listener: a stopped server at most accepts connections."""
+def answers(socket: str, seconds: float) -> bool:
+    """Whether a live gRPC server behind a path with a listener answers in time. A stopped server at most accepts
+    connections.
+    """
     with channel(socket) as opened:
         try:
-            grpc.channel_ready_future(opened).result(timeout=_ALIVE_SECONDS)
+            grpc.channel_ready_future(opened).result(timeout=seconds)
         except grpc.FutureTimeoutError:
             return False
     return True

@@ -20,12 +20,13 @@ from socket import AF_UNIX
 from socket import socket as stream_socket
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from chronolet.adapters.sockets.relay import BACKLOG, Relay
 
 if TYPE_CHECKING:
     import grpc
 
-SLICE_SECONDS = 1.0
 _LONGEST_PATH = 107
 _INNER_NAME = ".grpc"
 """Name next to the path, where the gRPC server itself listens."""
@@ -34,6 +35,22 @@ _NEW_PREFIX = ".new-"
 
 Identity = tuple[int, int, int]
 """Device, inode and modification time: inode numbers alone are soon reused."""
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Intervals of a served socket.
+
+    `check_seconds`: how often it is checked that the socket is still at its path. `grace_seconds`: how long running
+    calls may take after the stop. `alive_seconds`: how long a server that is starved of CPU may take to answer; a path
+    without a listener fails immediately.
+    """
+
+    check_seconds: float = 1.0
+    grace_seconds: float = 1.0
+    alive_seconds: float = 5.0
+
+
+DEFAULT_TIMING = Timing()
 
 
 class SocketError(Exception):
@@ -58,6 +75,7 @@ def serve(
     *,
     prepare: Callable[[], None] = lambda: None,
     most_calls: int = 64,
+    timing: Timing = DEFAULT_TIMING,
 ) -> None:
     """Recreate the socket and serve it until `stop`. `opened` is called each time it listens, before the first call is
     handled, and `prepare` each time before it is created. More than `most_calls` concurrent calls are refused.
@@ -72,15 +90,15 @@ def serve(
         from chronolet.adapters.sockets import grpc_sockets  # noqa: PLC0415 - loads grpc
 
         inner.unlink(missing_ok=True)
-        return grpc_sockets.started(inner, handlers(), most_calls)
+        return grpc_sockets.started(inner, handlers(), most_calls, timing.grace_seconds)
 
     while not stop.is_set():
-        make_room(socket)
+        make_room(socket, timing.alive_seconds)
         prepare()
         with _listening(socket) as (listener, made):
             opened()
             with Relay(listener, inner, start_server) as relay:
-                while identity(socket) == made and not relay.failed and not stop.wait(SLICE_SECONDS):
+                while identity(socket) == made and not relay.failed and not stop.wait(timing.check_seconds):
                     pass
         if relay.failed:
             raise SocketError(f"{socket}: cannot serve connections: {relay.failed}") from relay.failed
@@ -114,12 +132,12 @@ def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
                     socket.unlink()
 
 
-def make_room(socket: Path) -> None:
+def make_room(socket: Path, alive_seconds: float) -> None:
     """Create the socket's folder and free its path. SocketError."""
     check_length(str(socket))
     try:
         socket.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        if identity(socket) and _answers(socket):
+        if identity(socket) and _answers(socket, alive_seconds):
             raise SocketError(f"{socket}: another process serves it; end it, or choose another folder")
         socket.unlink(missing_ok=True)
         for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # from a process that was killed before it listened
@@ -129,13 +147,13 @@ def make_room(socket: Path) -> None:
         raise SocketError(f"{error.filename or socket}: {error.strerror or error}") from error
 
 
-def _answers(socket: Path) -> bool:
+def _answers(socket: Path, alive_seconds: float) -> bool:
     """Whether a live gRPC server is behind the socket: a stopped or dead one at most accepts connections."""
     if not _is_taken(socket):
         return False
     from chronolet.adapters.sockets import grpc_sockets  # noqa: PLC0415 - loads grpc
 
-    return grpc_sockets.answers(str(socket))
+    return grpc_sockets.answers(str(socket), alive_seconds)
 
 
 def _is_taken(socket: Path) -> bool:

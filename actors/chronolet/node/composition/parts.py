@@ -16,7 +16,7 @@ from chronolet.adapters.docker_runtime.images import DockerImages
 from chronolet.adapters.machine.host import LinuxHost
 from chronolet.adapters.machine.kernel_log import KernelLog
 from chronolet.adapters.probes import Probing
-from chronolet.adapters.probes.results import RedisResults
+from chronolet.adapters.probes.results.writer import RedisResults
 from chronolet.adapters.state_folder.secrets import SecretFiles
 from chronolet.adapters.state_folder.specs import SpecFiles
 from chronolet.history.archives import NodeArchive

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeVar
 
 from chronolet.node.metrics.metrics import Metrics
 from chronolet.node.stats.running import Running
@@ -32,6 +33,8 @@ from chronolet.ports.runtime.streams import Attachment, Stream
 from chronolet.rules.names.names import SANDBOX
 from chronolet.rules.names.registry_keys import Credential
 
+S = TypeVar("S", SandboxSpec, ContainerSpec)
+
 
 class MeasuredRuntime:
     """Forwards calls to the wrapped runtime, and records in `running` which containers run."""
@@ -46,14 +49,14 @@ class MeasuredRuntime:
             return self._runtime.engine()
 
     def create_sandbox(self, spec: SandboxSpec) -> str:
-        with self._operation("run_podsandbox"):
-            made = self._runtime.create_sandbox(spec)
-        self._running.created(made, spec)
-        return made
+        return self._created("run_podsandbox", self._runtime.create_sandbox, spec)
 
     def create_container(self, spec: ContainerSpec) -> str:
-        with self._operation("create_container"):
-            made = self._runtime.create_container(spec)
+        return self._created("create_container", self._runtime.create_container, spec)
+
+    def _created(self, operation: str, create: Callable[[S], str], spec: S) -> str:
+        with self._operation(operation):
+            made = create(spec)
         self._running.created(made, spec)
         return made
 
@@ -75,13 +78,14 @@ class MeasuredRuntime:
             self._runtime.kill(container_id, signal)
 
     def remove(self, container_id: str) -> None:
-        with self._operation("remove_container"):
-            self._runtime.remove(container_id)
-        self._running.removed(container_id)
+        self._removed(self._runtime.remove, container_id)
 
     def remove_dead(self, container_id: str) -> None:
+        self._removed(self._runtime.remove_dead, container_id)
+
+    def _removed(self, remove: Callable[[str], None], container_id: str) -> None:
         with self._operation("remove_container"):
-            self._runtime.remove_dead(container_id)
+            remove(container_id)
         self._running.removed(container_id)
 
     def forget_endpoint(self, name: str) -> None:

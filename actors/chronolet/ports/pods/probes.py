@@ -1,7 +1,7 @@
 """The port for probing containers: targets, readings, and the thread that all probes of a process share.
 
-Input: a target and a time-out. Output: one `Reading` per attempt, in Go's and the kubelet's words. Next: the prober's
-workers. Source: pkg/probe. Implementation: `adapters.probes`.
+Input: a target and a time-out. Output: one `Reading` per attempt, in the texts of Go and the kubelet. Next: the
+prober's workers. Source: pkg/probe. Implementation: `adapters.probes`.
 """
 
 from __future__ import annotations
@@ -115,16 +115,16 @@ class Prober(Protocol):
         done: Callable[[Reading], None],
         may: May,
         *,
-        who: str = "",
+        probe: str = "",
         first: bool = False,
     ) -> Attempt:
         """Start one attempt, which runs only while `may` permits. On the prober's thread only.
 
         `done` is called once, on that thread, at most `timeout_seconds` after `started`; never after `cancel`.
 
-        `who` names the caller: it has one attempt at a time and gets a fair share of limited slots. A command carries
-        that name; with `first`, commands that still run in the container under the name are killed first, because a
-        killed process has left them.
+        `probe` names the probe, which has one attempt at a time and gets a fair share of limited slots. A command
+        carries that name; with `first`, commands that still run in the container under the name are killed first,
+        because a killed process has left them.
         """
 
     def short_of(self) -> tuple[Shortage, ...]:

@@ -161,7 +161,7 @@ class ProbeWorker(SharedActor):
             self._given,
             self._send_found,
             self._is_allowed,
-            who=self._who,
+            probe=self._who,
             first=self._attempts_ever <= FIRST_ATTEMPTS,
         )
 

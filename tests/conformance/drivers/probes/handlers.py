@@ -26,8 +26,9 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from chronolet.adapters.fakes.runtime import FakeRuntime, Program
 from chronolet.adapters.http import texts
-from chronolet.adapters.probes import Probing, dial
-from chronolet.adapters.probes.http import head
+from chronolet.adapters.probes import Probing
+from chronolet.adapters.probes.handlers import dial
+from chronolet.adapters.probes.handlers.http import head
 from chronolet.ports.pods.probes import ExecTarget, GrpcTarget, HttpTarget, Reading, Target, TcpTarget
 from chronolet.ports.pods.requests import Request
 from chronolet.ports.runtime.runtime import Refusal
@@ -38,7 +39,7 @@ from chronolet_schemas.podspec import HTTPGetAction, HTTPHeader, Probe
 from tests.conformance.drivers.probes.decisions import Ticks
 from tests.conformance.drivers.probes.scripted_prober import ScriptedProber
 from tests.conformance.outcome import Case, differences
-from tests.support.probing import Server, running
+from tests.support.probes.probing import Server, running
 from tests.support.scratch import HANG_SECONDS
 
 _HERE = "127.0.0.1"

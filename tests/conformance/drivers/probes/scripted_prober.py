@@ -19,7 +19,7 @@ from chronolet.prober.workers.probe_worker import begin
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 from tests.conformance.drivers.context import Context
-from tests.support.scripted_attempts import Over, ScriptedAttempts
+from tests.support.probes.scripted_attempts import Over, ScriptedAttempts
 
 _PERIOD = 3_600_000
 

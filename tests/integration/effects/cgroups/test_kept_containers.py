@@ -26,7 +26,7 @@ from tests.deciders.qos.nodes import node
 from tests.integration.effects.cgroups import test_workers as machines
 from tests.integration.effects.support import UID, Context, Killed, World, container, start_container
 from tests.integration.effects.support import pod as a_pod
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.images import BUSYBOX, PAUSE
 
 MANIFEST = a_pod(container(resources=ResourceRequirements(limits={"memory": "10Mi"}, requests={"memory": "4Mi"})))
 HELD = {"memory.low": str(4 << 20), "memory.high": str(7 << 20)}

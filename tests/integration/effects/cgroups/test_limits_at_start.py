@@ -14,7 +14,7 @@ from chronolet.rules.resources.cgroups import Values
 from chronolet.rules.resources.container_limits import Holding
 from chronolet_schemas.podspec import ResourceRequirements
 from tests.integration.effects.support import Context, Killed, World, container, pod, start_container
-from tests.support.images import BUSYBOX, PAUSE
+from tests.support.docker.images import BUSYBOX, PAUSE
 
 MANIFEST = pod(container(resources=ResourceRequirements(limits={"memory": "10Mi"})))
 HELD = Values(memory_high_bytes=9 << 20)

@@ -20,7 +20,7 @@ from chronolet.ports.devices.pod_resources import NodeResources
 from chronolet_schemas import devices
 from tests.integration.effects.support import Context
 from tests.support import scratch
-from tests.support.sample_plugin import sample_plugin
+from tests.support.devices.sample_plugin import sample_plugin
 
 GOOD = Registering(by="registration", resource="a.test/x", versions=("v1beta1",), endpoint="x.sock", folder="/plugins")
 OLD = Registering(by="registration", resource="a.test/x", versions=("v0",), endpoint="x.sock", folder="/plugins")

@@ -23,7 +23,7 @@ from tests.integration.effects.support import (
     pod,
     start_container,
 )
-from tests.support.images import PAUSE
+from tests.support.docker.images import PAUSE
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

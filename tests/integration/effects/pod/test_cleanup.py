@@ -15,7 +15,7 @@ from chronolet_schemas.podspec import (
 )
 from tests.integration.effects.pod.support import AT_SCRATCH, SCRATCH, output
 from tests.integration.effects.support import NODE, OBEDIENT, UID, World, cleanup, container, pod, start_container
-from tests.support.images import PAUSE
+from tests.support.docker.images import PAUSE
 from tests.support.scratch import HANG_SECONDS
 
 

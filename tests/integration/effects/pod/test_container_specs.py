@@ -10,7 +10,7 @@ from chronolet.adapters.machine.host import LinuxHost
 from chronolet.pod import signals
 from tests.integration.effects.manifests import app, output, output_of, pod, ready, run, start, start_in
 from tests.integration.effects.support import UID, World, cleanup, start_sandbox, stop_container
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 # -- names ---------------------------------------------------------------------------------------------------------

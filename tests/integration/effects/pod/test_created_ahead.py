@@ -24,8 +24,8 @@ from tests.integration.effects.support import (
     start_container,
     start_sandbox,
 )
-from tests.support.docker import PrivateDocker
-from tests.support.images import BUSYBOX
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import BUSYBOX
 from tests.support.scratch import HANG_SECONDS
 
 MANIFEST = pod(container(*OBEDIENT))

@@ -9,7 +9,7 @@ import pytest
 from chronolet.pod import signals
 from tests.integration.effects.manifests import app, pod, start_in
 from tests.integration.effects.support import PatientRuntime, World, be_patient, cleanup, start_sandbox
-from tests.support.docker import private_docker
+from tests.support.docker.engine import private_docker
 
 
 @pytest.fixture

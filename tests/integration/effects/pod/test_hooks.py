@@ -24,7 +24,7 @@ from tests.integration.effects.support import (
     start_container,
     stop_container,
 )
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 WHERE: dict[str, Any] = {"pod": POD, "uid": UID, "container": "app", "attempt": 0}

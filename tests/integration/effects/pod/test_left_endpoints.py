@@ -13,8 +13,8 @@ import pytest
 
 from chronolet.pod import signals
 from tests.integration.effects.support import OBEDIENT, Context, PatientRuntime, World, container, pod, start_sandbox
-from tests.support.docker import PrivateDocker, private_docker
-from tests.support.images import PAUSE
+from tests.support.docker.engine import PrivateDocker, private_docker
+from tests.support.docker.images import PAUSE
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.ports.runtime.registries import NoKeys
 from tests.integration.effects.registry import Registry, registry_in
 from tests.integration.effects.support import Context, World, ensure
-from tests.support.docker import PrivateDocker
-from tests.support.images import BUSYBOX
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import BUSYBOX
 from tests.support.scratch import HANG_SECONDS
 
 

@@ -30,8 +30,8 @@ from tests.integration.effects.support import (
     start_container,
     start_sandbox,
 )
-from tests.support.docker import PrivateDocker
-from tests.support.images import PAUSE
+from tests.support.docker.engine import PrivateDocker
+from tests.support.docker.images import PAUSE
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

@@ -20,7 +20,7 @@ from tests.integration.effects.support import (
     pod,
     stop_container,
 )
-from tests.support.docker import PrivateDocker
+from tests.support.docker.engine import PrivateDocker
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 

@@ -1,0 +1,106 @@
+"""gRPC health checks, `grpc.health.v1.Health/Check`.
+
+Input: `GrpcTarget`. Output: a `Reading`; the connection is closed by then. Next: the prober's worker. Corresponds to
+pkg/probe/grpc/grpc.go. The first probe that needs grpc imports it, since it takes ten MiB. Like the kubelet, each probe
+opens its own connection: a shared one would briefly hide that a server has gone or come back.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+
+from chronolet.adapters.http import texts
+from chronolet.adapters.probes.scheduling.lanes import AttemptHandle, Outcome, Work
+from chronolet.ports.pods.probes import MAY_NOT, GrpcTarget, Result
+from chronolet.rules.names.durations import go_duration
+
+_OPTIONS = (
+    ("grpc.primary_user_agent", f"kube-probe/{texts.VERSION}"),
+    ("grpc.use_local_subchannel_pool", 1),  # else a later channel inherits the back-off of a refused connection
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 200),
+    ("grpc.max_receive_message_length", 64 * 1024),
+)
+_PAUSE_SECONDS = 0.1
+_LEAST_SECONDS = 0.01
+_NO_CONNECTION = ("failed to connect to all addresses", "DNS resolution failed")
+"""Beginnings of gRPC's own error texts."""
+
+
+def prepare() -> None:
+    """Import what the first probe needs, before its time begins."""
+    import grpc_health.v1.health_pb2_grpc  # noqa: F401, PLC0415 - see above
+
+
+def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
+    """Build the work of a gRPC probe for a lane."""
+
+    def work(attempt: AttemptHandle) -> None:
+        attempt.begun(_refused("DEADLINE_EXCEEDED", "", timeout_seconds))
+        result, output, timed_out = _checked(target, timeout_seconds, attempt)
+        attempt.report(Outcome(result, output, timed_out=timed_out))
+
+    return work
+
+
+def _checked(target: GrpcTarget, timeout_seconds: float, attempt: AttemptHandle) -> tuple[Result, str, bool]:
+    """Return result, output, and whether it timed out."""
+    import grpc  # noqa: PLC0415 - see above
+    from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
+
+    until = time.monotonic() + timeout_seconds
+    address = texts.address(target.host, target.port)
+    with closing(grpc.insecure_channel(address, options=_OPTIONS)) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        request = health_pb2.HealthCheckRequest(service=target.service)
+        while attempt.may():
+            call = stub.Check.future(request, timeout=max(until - time.monotonic(), _LEAST_SECONDS))
+            attempt.if_cancelled(call.cancel)
+            try:
+                answer = call.result()
+            except grpc.FutureCancelledError:
+                return "error", "cancelled", False
+            except grpc.RpcError as error:
+                code, details = error.code().name, error.details() or ""
+                if not _unconnected(code, details):
+                    return "failure", _refused(code, details, timeout_seconds), code == "DEADLINE_EXCEEDED"
+                left = until - time.monotonic() - _PAUSE_SECONDS
+                if left <= 0 or attempt.cancelled.wait(_PAUSE_SECONDS):
+                    late = "refused" not in details.lower()
+                    return "failure", _not_connected(address, details, timeout_seconds), late
+            else:
+                status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+                if answer.status == health_pb2.HealthCheckResponse.SERVING:
+                    return "success", "service healthy", False
+                return "failure", f"service unhealthy (responded with {json.dumps(status)})", False
+    return "error", MAY_NOT, False
+
+
+def _unconnected(code: str, details: str) -> bool:
+    """Whether no server could be reached. A server that itself reports UNAVAILABLE has responded."""
+    return code == "UNAVAILABLE" and details.startswith(_NO_CONNECTION)
+
+
+def _not_connected(address: str, details: str, timeout_seconds: float) -> str:
+    """Format the error after connecting failed until the time was up; the kubelet, too, keeps trying until then."""
+    within = go_duration(round(timeout_seconds * 1000))
+    return f"timeout: failed to connect service {json.dumps(address)} within {within}: {details}"
+
+
+def _refused(code: str, details: str, timeout_seconds: float) -> str:
+    """Format an error as the kubelet does, with Go's names for codes."""
+    within = go_duration(round(timeout_seconds * 1000))
+    match code:
+        case "UNIMPLEMENTED":
+            protocol = "grpc health protocol (grpc.health.v1.Health)"
+            return f"error: this server does not implement the {protocol}: {details}"
+        case "DEADLINE_EXCEEDED":
+            return f"timeout: health rpc did not complete within {within}"
+        case _:
+            name = "".join(word.capitalize() for word in code.split("_"))
+            return f"error: health rpc probe failed: rpc error: code = {name} desc = {details}"

@@ -1,0 +1,1 @@
+"""The stream `probe_results`: the last raw outcomes of each probe."""

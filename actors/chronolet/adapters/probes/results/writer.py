@@ -1,0 +1,162 @@
+"""Write raw outcomes to the capped stream `probe_results`, batched once a second.
+
+Input: `RawResult`. Output: stream entries, in order. Next: `describe`, people with redis-cli. Outcomes that cannot be
+written are dropped and counted: the stream is only a convenience, the log is the record. If the connection breaks
+during a write, its batch is sent again and may appear twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from chronolet.adapters.probes.results.per_probe import PerProbe, ProbeKey
+from chronolet.adapters.probes.scheduling.thread_priority import reset_priority
+from chronolet.kernel.storage.redis.connection import Address, Channel, Command
+from chronolet.kernel.storage.redis.errors import ResponseError
+from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
+from chronolet_schemas.keys import Keys
+from chronolet_schemas.prober import RawResult
+
+log = structlog.get_logger("chronolet.probes")
+
+OF_EACH = 80
+"""Number of entries kept per probe, however often others probe."""
+MOST_ENTRIES = 32_000
+"""Cap for all probes, including removed ones: room for 400. Redis trims whole nodes of a stream, so a few more may
+remain.
+"""
+OUTPUT_LIMIT = 1024
+"""Maximum length of an output in characters: the limit for a KubeEvent's message."""
+
+_MOST_WAITING = 10_000
+_PAGE_SIZE = 1_000
+
+
+class RedisResults:
+    """`prober.workers.outside.Results`. Its thread starts with the first outcome."""
+
+    def __init__(
+        self,
+        url: str,
+        node: str,
+        lost: Callable[[int], None] = lambda _: None,
+        *,
+        of_each: int = OF_EACH,
+        most_entries: int = MOST_ENTRIES,
+        flush_seconds: float = 1.0,
+        timeout_seconds: float = 5.0,
+    ) -> None:
+        """`lost` is called with the number of dropped outcomes, on any thread. `flush_seconds`: how long outcomes are
+        collected before they are written; `timeout_seconds`: how long the server may take to answer.
+        """
+        self._flush_seconds = flush_seconds
+        self._channel = Channel(Address(url), timeout_seconds)
+        self._key = Keys(node).probe_results
+        self._head: Command = ("XADD", self._key, "MAXLEN", "~", most_entries, "*")
+        self._of_each = of_each
+        self._kept: PerProbe | None = None
+        """None until the stream's content is known."""
+        self._waiting: deque[RawResult] = deque()
+        self._on_lost = lost
+        self._lost = 0
+        self._stopped = threading.Event()
+        self._some = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def add(self, result: RawResult) -> None:
+        """See `Results`. If too many wait, the oldest is dropped."""
+        self._waiting.append(result)
+        if len(self._waiting) > _MOST_WAITING:
+            with contextlib.suppress(IndexError):  # they are being written right now
+                self._waiting.popleft()
+                self._on_lost(1)
+        if not self._some.is_set():
+            self._some.set()
+            self._start()
+
+    def stop(self) -> None:
+        """Write the waiting outcomes, if that is quick, and end."""
+        self._stopped.set()
+        self._some.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._channel.disconnect()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._stopped.is_set():
+                thread = threading.Thread(target=self._run, name="probe results", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # out of threads or memory: the next outcome retries
+                    self._some.clear()
+                    log.warning("cannot start the writer of probe outcomes; retrying", error=str(error))
+                else:
+                    self._thread = thread
+
+    def _run(self) -> None:
+        reset_priority()  # the probe thread started this one
+        while not self._stopped.is_set():
+            self._some.wait()
+            self._stopped.wait(self._flush_seconds)
+            self._some.clear()
+            self._flush()
+        self._flush()  # what arrived during the last flush
+
+    def _flush(self) -> None:
+        results: list[RawResult] = []
+        with contextlib.suppress(IndexError):  # empty; `add` may remove one concurrently
+            while len(results) < _MOST_WAITING:
+                results.append(self._waiting.popleft())
+        if not results:
+            return
+        try:
+            self._write(results)
+        except (StoreUnreachable, StoreBroken, ResponseError) as error:
+            if not self._lost:
+                log.warning("cannot write probe outcomes; dropping them", error=str(error))
+            self._lost += len(results)
+            self._on_lost(len(results))
+        else:
+            if self._lost:
+                log.info("writing probe outcomes again", lost=self._lost)
+            self._lost = 0
+
+    def _write(self, results: Sequence[RawResult]) -> None:
+        """Write in one round trip, together with the deletion of excess entries from the previous write."""
+        kept = self._kept = self._kept or self._found()
+        too_many = kept.too_many()
+        deletes: list[Command] = [("XDEL", self._key, *too_many)] if too_many else []
+        adds: list[Command] = [(*self._head, *_fields(one)) for one in results]
+        replies = self._channel.calls([*deletes, *adds])
+        kept.deleted()
+        for one, entry_id in zip(results, replies[len(deletes) :], strict=True):
+            kept.added((one.pod.encode(), one.container.encode(), one.probe.encode()), entry_id)
+
+    def _found(self) -> PerProbe:
+        """Read the entries left by earlier processes."""
+        found, start = PerProbe(self._of_each), "-"
+        while entries := self._channel.call("XRANGE", self._key, start, "+", "COUNT", _PAGE_SIZE):
+            for entry_id, fields in entries:
+                found.added(_probe_key(fields), entry_id)
+            start = f"({entries[-1][0].decode()}"
+        return found
+
+
+def _probe_key(fields: Sequence[bytes]) -> ProbeKey:
+    """The probe of an entry; empty names for entries written by others."""
+    named = dict(zip(fields[::2], fields[1::2], strict=True))
+    return tuple(named.get(name, b"") for name in (b"pod", b"container", b"probe"))
+
+
+def _fields(result: RawResult) -> Sequence[str]:
+    pairs: list[str] = []
+    for name in result.__struct_fields__:
+        pairs += (name, getattr(result, name)[:OUTPUT_LIMIT])  # only the output can exceed the limit
+    return pairs

@@ -1,0 +1,1 @@
+"""The single thread of all probes, and the threads for attempts that block."""

@@ -1,0 +1,262 @@
+"""Blocking attempts: each on its own thread, with a concurrency limit per lane and a fair queue for the rest.
+
+Input: work to do. Output: its `Reading` on the loop's thread, in time even if the thread hangs. Next:
+`handlers.exec`, `handlers.grpc`. A thread lives as long as its attempt and the attempt's clean-up.
+
+    queued -> working, holds a slot -> only waiting for a response, slot released -> reported -> cleaned up, ended
+
+A slot is for work that costs the machine something: an attempt that only waits for a response releases it, so that
+hanging attempts do not block others. Each probe has at most one thread, so there are never more threads than probes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import structlog
+
+from chronolet.adapters.probes.scheduling.fair_queue import FairQueue
+from chronolet.adapters.probes.scheduling.loop import Loop, Timer
+from chronolet.adapters.probes.scheduling.thread_priority import reset_priority
+from chronolet.ports.pods.probes import May, Reading, Result
+from chronolet.rules.names.durations import go_duration
+
+log = structlog.get_logger("chronolet.probes")
+
+
+class Outcome(NamedTuple):
+    """Outcome of an attempt; see `Reading`."""
+
+    result: Result
+    output: str
+    code: int | None = None
+    timed_out: bool = False
+    engine_seconds: float = 0.0
+
+
+class AttemptHandle(Protocol):
+    """An attempt as seen by its work, on the work's thread."""
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set once the result is no longer awaited."""
+
+    @property
+    def may(self) -> May:
+        """Check before every call."""
+
+    def report(self, outcome: Outcome) -> None:
+        """Report the outcome, once."""
+
+    def asks_engine(self) -> None:
+        """The engine is being asked whether the command still runs; unknown until it answers."""
+
+    def if_cancelled(self, end: Callable[[], object]) -> None:
+        """Call `end` on cancellation, on any thread, possibly twice; immediately if already cancelled."""
+
+    def begun(self, late: str) -> None:
+        """The request reached the container: from now on a missing response is its failure, with the text `late`."""
+
+    def waits(self) -> None:
+        """The attempt only waits and costs the machine nothing: release its slot."""
+
+
+Work = Callable[[AttemptHandle], None]
+"""Runs an attempt until cancelled, reports its outcome once, and cleans up before it returns."""
+
+
+GRACE_SECONDS = 0.1
+"""Extra time in which an attempt may report its own time-out, with a more specific text."""
+
+
+class Lane:
+    """A queue of attempts with a concurrency limit. Used on the loop's thread."""
+
+    def __init__(
+        self, loop: Loop, name: str, limit: int, longest_seconds: float, *, grace_seconds: float = GRACE_SECONDS
+    ) -> None:
+        """There are `limit` slots, and no attempt holds one for longer than `longest_seconds`."""
+        self.grace_seconds = grace_seconds
+        self._loop = loop
+        self._name = name
+        self._limit = limit
+        self._longest = longest_seconds
+        self._slots: dict[ThreadAttempt, tuple[float, Timer]] = {}
+        self._threads: dict[ThreadAttempt, threading.Thread] = {}
+        self._probing: set[str] = set()
+        self._queue: FairQueue[ThreadAttempt] = FairQueue()
+
+    def submit(self, attempt: ThreadAttempt) -> None:
+        """Start an attempt, now or when its turn comes; its time-out starts then."""
+        self._queue.add(attempt.probe, attempt)
+        self._fill()
+
+    def drop(self, attempt: ThreadAttempt) -> None:
+        """Remove a queued attempt."""
+        self._queue.drop(attempt)
+
+    def release_slot(self, attempt: ThreadAttempt) -> None:
+        """Release the attempt's slot, if it still holds one."""
+        slot = self._slots.pop(attempt, None)
+        if slot is not None:
+            since, longest = slot
+            longest.cancel()
+            self._queue.used(attempt.probe, time.monotonic() - since)
+            self._fill()
+
+    def thread_ended(self, attempt: ThreadAttempt) -> None:
+        """Handle the end of the attempt's thread."""
+        self._threads.pop(attempt, None)
+        self._probing.discard(attempt.probe)
+        self.release_slot(attempt)
+        self._fill()
+
+    def end(self) -> None:
+        """Cancel all attempts and start no more."""
+        self._limit = 0
+        for attempt in (*self._queue.clear(), *self._threads):
+            attempt.cancel()
+
+    def join(self, until: float) -> None:
+        """Wait for the threads until a deadline, on any thread, after `end`."""
+        for attempt, thread in list(self._threads.items()):
+            thread.join(max(until - time.monotonic(), 0.0))
+            if thread.is_alive():
+                log.warning("probe thread still running after stop", thread=self._name, probe=attempt.probe)
+
+    def _fill(self) -> None:
+        while len(self._slots) < self._limit and (attempt := self._queue.take(self._may_begin)) is not None:
+            self._launch(attempt)
+        if not self._slots and not self._queue:
+            self._queue.rest()
+
+    def _may_begin(self, probe: str) -> bool:
+        return probe not in self._probing
+
+    def _launch(self, attempt: ThreadAttempt) -> None:
+        now = time.monotonic()
+        self._slots[attempt] = now, self._loop.at(now + self._longest, lambda: self.release_slot(attempt))
+        if attempt.probe:
+            self._probing.add(attempt.probe)
+        thread = attempt.launch(self._name)
+        if thread is None:
+            self._loop.soon(lambda: self.thread_ended(attempt))
+        else:
+            self._threads[attempt] = thread
+
+
+class ThreadAttempt:
+    """`ports.pods.probes.Attempt`."""
+
+    def __init__(
+        self,
+        lane: Lane,
+        loop: Loop,
+        work: Work,
+        timeout_seconds: float,
+        done: Callable[[Reading], None],
+        *,
+        may: May,
+        probe: str,
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`before` is called on its thread before its time-out starts."""
+        self._lane = lane
+        self._loop = loop
+        self._work = work
+        self._before = before
+        self.may = may
+        self.probe = probe
+        self.began = False
+        self._timeout = timeout_seconds
+        self._done: Callable[[Reading], None] | None = done
+        self._started = 0.0
+        self._deadline: Timer | None = None
+        self._late = ""
+        self._asks_engine = False
+        self._end: Callable[[], object] | None = None
+        self._reading_reported: Reading | None = None
+        self.cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        """See `ports.pods.probes.Attempt`. Its thread ends as soon as it can."""
+        self._done = None
+        self.cancelled.set()
+        if self._end is not None:
+            self._end()
+        if not self.began:
+            self._lane.drop(self)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def launch(self, name: str) -> threading.Thread | None:
+        """Start the thread; called by the lane. None if no thread could be started."""
+        self.began = True
+        self._started = time.monotonic()
+        thread = threading.Thread(target=self._run, name=name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # out of threads or memory: not the container's fault
+            self.report(Outcome("error", str(error)))
+            return None
+        return thread
+
+    def _run(self) -> None:
+        try:
+            reset_priority()
+            self._before()
+            self._started = time.monotonic()
+            self._loop.soon(self._set_deadline)
+            self._work(self)
+        except Exception as error:
+            self.report(Outcome("error", f"{type(error).__name__}: {error}"))
+            raise
+        finally:
+            self._loop.soon(lambda: self._lane.thread_ended(self))
+
+    def waits(self) -> None:
+        """See `AttemptHandle`."""
+        self._loop.soon(lambda: self._lane.release_slot(self))
+
+    def _set_deadline(self) -> None:
+        if self._done is not None:
+            self._deadline = self._loop.at(self._started + self._timeout + self._lane.grace_seconds, self._expire)
+
+    def report(self, outcome: Outcome) -> None:
+        """See `AttemptHandle`."""
+        reading = self._reading(outcome)
+        self._reading_reported = reading
+        self._loop.soon(lambda: self._finish(reading))
+
+    def asks_engine(self) -> None:
+        """See `AttemptHandle`."""
+        self._asks_engine = True
+
+    def if_cancelled(self, end: Callable[[], object]) -> None:
+        """See `AttemptHandle`."""
+        self._end = end
+        if self.cancelled.is_set():
+            end()
+
+    def begun(self, late: str) -> None:
+        """See `AttemptHandle`."""
+        self._late = late
+
+    def _reading(self, outcome: Outcome) -> Reading:
+        return Reading(started=self._started, seconds=time.monotonic() - self._started, **outcome._asdict())
+
+    def _expire(self) -> None:
+        """End the attempt: its thread hangs in a call that has no time-out, or it has reported but the loop is late."""
+        engine_seconds = self._timeout if self._asks_engine else 0.0
+        late = Outcome("failure", self._late, timed_out=True, engine_seconds=engine_seconds)
+        unasked = Outcome("error", f"it did not end within {go_duration(round(self._timeout * 1000))}")
+        self._finish(self._reading_reported or self._reading(late if self._late else unasked))
+
+    def _finish(self, reading: Reading) -> None:
+        done = self._done
+        self.cancel()
+        if done is not None:
+            done(reading)

@@ -1,0 +1,134 @@
+"""The contract of the store: the beginning of a log, leases and ownership of shards."""
+
+import threading
+
+from chronolet.kernel.storage.memory_store import MemoryStore
+from chronolet.kernel.storage.store import (
+    Acquired,
+    NotFree,
+    Store,
+)
+from chronolet_schemas.envelope import START
+from tests.contracts.store.support import (
+    OTHER,
+    SHARD,
+    SHARDS,
+    STARTED,
+    TTL,
+    Another,
+    commit,
+    take,
+)
+from tests.support.scratch import wait_until
+
+
+def test_the_log_begins_once(another: Another) -> None:
+    first, second = another(), another()
+    assert first.last() == START
+    begun = first.begin("run-1", SHARDS, STARTED)
+    assert (begun.run, begun.new, begun.shards) == ("run-1", True, SHARDS)
+    again = second.begin("run-2", {"pod": 9}, STARTED)
+    assert (again.run, again.new, again.shards) == ("run-1", False, SHARDS)
+    entries = second.read_log(START, 10)
+    assert [entry[1:] for entry in entries] == [tuple(STARTED)]
+    assert entries[0].position.n == 1
+    assert second.last() == entries[0].position
+
+
+def test_of_concurrent_beginnings_one_wins(another: Another) -> None:
+    stores = [another() for _ in range(4)]
+    runs = []
+    threads = [
+        threading.Thread(target=lambda s=s, i=i: runs.append(s.begin(f"run-{i}", SHARDS, STARTED)))
+        for i, s in enumerate(stores)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(runs) == 4
+    assert len({run.run for run in runs}) == 1
+    assert sum(run.new for run in runs) == 1
+    assert len(stores[0].read_log(START, 10)) == 1
+
+
+# -- leases and ownership --------------------------------------------------------------------------------------------
+
+
+def test_a_shard_that_was_never_owned(begun: Store) -> None:
+    head = begun.heads([SHARD, OTHER])[OTHER]
+    assert (head.token, head.version, head.log_cursor, head.at, dict(head.tries)) == ("", 0, START, START, {})
+
+
+def test_acquiring_increments_the_epoch_and_retiring_frees_immediately(begun: Store) -> None:
+    assert take(begun) == "1:p"
+    assert take(begun) == "2:p"
+    begun.retire("p", [(SHARD, "2:p"), (OTHER, "9:p")])
+    head = begun.heads([SHARD])[SHARD]
+    assert head.token == ""
+    assert head.unowned_since > 0
+    assert begun.alive() == {}
+    begun.renew("q", "q's kinds", TTL)
+    assert take(begun, process="q") == "3:q"
+    assert begun.heads([SHARD])[SHARD].unowned_since == 0
+
+
+def test_a_living_owner_keeps_its_shard(begun: Store) -> None:
+    token = take(begun)
+    assert begun.alive() == {"p": "all kinds"}
+    assert begun.acquire(SHARD, token, "q", 1, proven_dead=False) == NotFree("alive", token)
+    assert begun.acquire(SHARD, "0:x", "q", 1, proven_dead=False) == NotFree("changed", token)
+    assert begun.heads([SHARD])[SHARD].token == token
+
+
+def test_an_owner_with_an_expired_lease_loses_its_shard(begun: Store) -> None:
+    begun.renew("short", "", 1)
+    token = take(begun, process="short")
+    wait_until(lambda: "short" not in begun.alive(), "the end of its lease")
+    assert isinstance(begun.acquire(SHARD, token, "p", 1, proven_dead=False), Acquired)
+
+
+def test_a_server_reports_its_uptime(begun: Store) -> None:
+    before = begun.up_milliseconds()
+    assert before >= 0
+    wait_until(lambda: begun.up_milliseconds() > before, "a later second")
+
+
+def test_an_owner_proven_dead_loses_shard_and_lease(begun: Store) -> None:
+    token = take(begun)
+    acquired = begun.acquire(SHARD, token, "q", 1, proven_dead=True)
+    assert isinstance(acquired, Acquired)
+    assert acquired.head.token == "2:q"
+    assert begun.alive() == {}
+
+
+def test_a_repeated_acquisition_has_the_same_result(begun: Store) -> None:
+    first = begun.acquire(SHARD, "", "p", 1, proven_dead=False)
+    assert begun.acquire(SHARD, "", "p", 1, proven_dead=False) == first
+
+
+def test_a_newer_schema_keeps_older_processes_out(begun: Store) -> None:
+    token = take(begun)
+    commit(begun, token, schema=7)
+    commit(begun, token, schema=5, step_id="t")
+    assert begun.heads([SHARD])[SHARD].schema == 7
+    assert begun.acquire(SHARD, token, "p", 6, proven_dead=False) == NotFree("newer_schema", token)
+    assert isinstance(begun.acquire(SHARD, token, "p", 7, proven_dead=False), Acquired)
+
+
+def test_the_time_without_an_owner_is_recorded(begun: Store) -> None:
+    token = take(begun)
+    assert begun.unowned(SHARD, token) is None
+    assert begun.unowned(SHARD, "9:z") is None
+    begun.retire("p", [])
+    if isinstance(begun, MemoryStore):
+        now = begun._server.clock()
+        begun._server.clock = lambda: now  # it reads the clock twice, and a millisecond may have passed
+    assert begun.unowned(SHARD, token) == 0
+    since = begun.heads([SHARD])[SHARD].unowned_since
+    assert since > 0
+    assert begun.unowned(SHARD, token) is not None
+    assert begun.heads([SHARD])[SHARD].unowned_since == since
+    begun.renew("p", "", TTL)
+    assert begun.unowned(SHARD, token) is None
+    assert begun.heads([SHARD])[SHARD].unowned_since == 0
