@@ -30,32 +30,34 @@ ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = ("tests/deciders", "tests/rules")
 """The check `branches` of scripts/test runs them, with their coverage."""
 BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
-"""Folders whose files are units; elsewhere a folder is one."""
+"""In these folders and below them each file is a unit; elsewhere a folder is one."""
+BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")
+"""Folders below those of BY_FILE that are one unit nevertheless."""
 LONGEST_FIRST = (
     "tests/corpus",
     "tests/e2e/chaos",
-    "tests/e2e/test_probe_soak.py",
+    "tests/e2e/probes/test_probe_soak.py",
     "tests/e2e/crash_matrix",
     "tests/kernel/kill",
     "tests/cli",
     "tests/setup",
-    "tests/e2e/test_churn.py",
-    "tests/e2e/test_thirty_pods.py",
-    "tests/e2e/test_lost_log.py",
-    "tests/e2e/test_gc.py",
+    "tests/e2e/pods/test_churn.py",
+    "tests/e2e/recovery/test_thirty_pods.py",
+    "tests/e2e/recovery/test_lost_log.py",
+    "tests/e2e/collecting/test_images.py",
     "tests/integration/process",
-    "tests/e2e/test_slow_images.py",
+    "tests/e2e/images/test_slow_images.py",
     "tests/integration/effects/test_pod_workers.py",
-    "tests/e2e/test_commands.py",
+    "tests/e2e/commands/test_commands.py",
     "tests/integration/keeper",
     "tests/adapters",
-    "tests/e2e/test_images.py",
-    "tests/e2e/test_qos.py",
-    "tests/e2e/test_probes_killed.py",
-    "tests/e2e/test_lifecycle.py",
-    "tests/e2e/test_pod_life.py",
-    "tests/e2e/test_bad_containers.py",
-    "tests/e2e/test_devices.py",
+    "tests/e2e/images/test_images.py",
+    "tests/e2e/resources/test_qos.py",
+    "tests/e2e/probes/test_agent_killed.py",
+    "tests/e2e/pods/test_init_containers_and_hooks.py",
+    "tests/e2e/pods/test_pod_life.py",
+    "tests/e2e/pods/test_bad_containers.py",
+    "tests/e2e/devices/test_plugins.py",
     "tests/integration/redis_guard",
     "tests/integration/kube_events",
     "tests/integration/effects/test_volumes.py",
@@ -93,9 +95,14 @@ def units(root: Path) -> list[str]:
     for path in sorted((root / "tests").rglob("test_*.py")):
         folder = str(path.parent.relative_to(root))
         if not folder.startswith(LEFT_OUT):
-            found.add(str(path.relative_to(root)) if folder in BY_FILE else folder)
+            by_file = _is_in(folder, BY_FILE) and not _is_in(folder, BY_FOLDER)
+            found.add(str(path.relative_to(root)) if by_file else folder)
     known = [name for name in LONGEST_FIRST if name in found]
     return [*known, *sorted(found - set(known))]
+
+
+def _is_in(folder: str, parents: Sequence[str]) -> bool:
+    return any(folder == parent or folder.startswith(f"{parent}/") for parent in parents)
 
 
 def arguments(root: Path, name: str) -> list[str]:

@@ -29,11 +29,11 @@ BY_SERVERS = {
 """Fields of metadata that an API server writes: nothing here acts on them."""
 
 ELSEWHERE = {
-    # Whatever a probe can say: tests/e2e/test_probes*.py and tests/integration/probes.
+    # Whatever a probe can say: tests/e2e/probes and tests/integration/probes.
     "containers.livenessProbe",
     "containers.readinessProbe",
     "containers.startupProbe",
-    # Asked of a device plugin: tests/e2e/test_devices.py.
+    # Asked of a device plugin: tests/e2e/devices/test_plugins.py.
     "containers.resources.limits.*/*",
     "containers.resources.requests.*/*",
     # A machine that has some: tests/setup/cgroup2_checks.py.

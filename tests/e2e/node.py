@@ -26,7 +26,7 @@ from chronolet.pod.status.status import plain_status
 from chronolet.ports.runtime import labels
 from chronolet_schemas import manifests
 from chronolet_schemas.podspec import plain
-from tests.e2e.crash_matrix.farm import AgentJob
+from tests.e2e.fault_injection.agent_farm import AgentJob
 from tests.e2e.journal import Journal
 from tests.support import scratch
 from tests.support.docker import PrivateDocker

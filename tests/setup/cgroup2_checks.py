@@ -14,12 +14,12 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet_schemas import qos
-from tests.e2e.cgroup_files import folder, of_container, says
-from tests.e2e.crash_matrix.farm import Farm
-from tests.e2e.crash_matrix.points import Point
+from tests.e2e.fault_injection.agent_farm import Farm
+from tests.e2e.fault_injection.points import Point
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.e2e.shared import Shared, asking
+from tests.e2e.resources.cgroup_files import folder, of_container, says
+from tests.e2e.resources.qos_node import Shared, asking
 from tests.support.docker import DRIVER, PrivateDocker
 from tests.support.redis import private_redis
 from tests.support.scratch import PATIENCE, wait_until

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attacks.clock import check_steps
+from tests.attacks.clocks.clock_steps import check_steps
 from tests.e2e.node import Node
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis

@@ -1,7 +1,8 @@
 """Churn: pods come and go, round after round; what the agent and its Redis hold must not grow with those that are gone.
 
 Input: an agent, for how long. Output: figures: pods that went through, threads and files at the end beside those
-after the warm-up, what was left behind. Next: `pods`; `tests/e2e/test_churn.py`, which has the same loop in a hurry.
+after the warm-up, what was left behind. Next: `pods`;
+`tests/e2e/pods/test_churn.py`, which has the same loop in a hurry.
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tests.e2e.crash_matrix import points
-from tests.e2e.crash_matrix.farm import Farm
-from tests.e2e.crash_matrix.faults import Victim
-from tests.e2e.crash_matrix.life import Lived, Plan, Stage, live
-from tests.e2e.crash_matrix.listener import Listener
-from tests.e2e.crash_matrix.points import Point
-from tests.e2e.crash_matrix.story import difference
+from tests.e2e.crash_matrix.hook_server import Listener
+from tests.e2e.crash_matrix.pod_run import Lived, Plan, Stage, live
+from tests.e2e.crash_matrix.run_record import difference
+from tests.e2e.fault_injection import points
+from tests.e2e.fault_injection.agent_farm import Farm
+from tests.e2e.fault_injection.faults import Victim
+from tests.e2e.fault_injection.points import Point
 from tests.e2e.witness import Witness
 from tests.support.docker import PrivateDocker
 

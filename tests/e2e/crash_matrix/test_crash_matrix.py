@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.e2e.crash_matrix import points
-from tests.e2e.crash_matrix.life import Plan
 from tests.e2e.crash_matrix.matrix import AT_ONCE, VICTIMS, Matrix, Twin, blows, matrix
-from tests.e2e.crash_matrix.points import Point
+from tests.e2e.crash_matrix.pod_run import Plan
+from tests.e2e.fault_injection import points
+from tests.e2e.fault_injection.points import Point
 from tests.support.docker import PrivateDocker
 
 FILE = Plan()

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.crash_matrix import points
-from tests.e2e.crash_matrix.device_life import Lived, live, of_devices
-from tests.e2e.crash_matrix.farm import Farm
-from tests.e2e.crash_matrix.faults import Victim
-from tests.e2e.crash_matrix.points import Point
+from tests.e2e.crash_matrix.device_run import Lived, live, of_devices
+from tests.e2e.fault_injection import points
+from tests.e2e.fault_injection.agent_farm import Farm
+from tests.e2e.fault_injection.faults import Victim
+from tests.e2e.fault_injection.points import Point
 from tests.support.docker import PrivateDocker
 
 VICTIMS: tuple[Victim, ...] = ("agent", "redis")
