@@ -75,7 +75,7 @@ def test_a_container_that_is_put_into_a_running_pod(ran: Ran) -> None:
     manifest = ran.manifest(EPHEMERAL)
     looks = says("debug", "hostname; tr '\\0' ' ' < /proc/1/cmdline | grep -o marke[d]", stays=False)
     manifest["spec"]["ephemeralContainers"] = [{**looks, "targetContainerName": "app"}]
-    said = ran.node.chronolet("apply", "-f", ran.node.aside("looked-at.yaml", manifest))
+    said = ran.node.chronolet("apply", "-f", ran.node.write_unwatched("looked-at.yaml", manifest))
     assert said.status == 0, said
     assert ran.output(EPHEMERAL, "debug") == "looked-at\nmarked\n"
     assert ran.ended(EPHEMERAL, "debug")["exitCode"] == 0

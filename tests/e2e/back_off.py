@@ -1,7 +1,7 @@
-"""Containers whose processes are killed, and which are held back then.
+"""Containers that crash and wait in back-off.
 
-Input: a node, a container that runs. Output: the restart that was scheduled, checked against the rule; and a
-back-off that does not end while a test looks at it, however slow the machine is.
+Input: a node, a running container. Output: the scheduled restart, checked against the back-off rule; and a back-off
+that does not end while a test inspects it, however slow the machine is.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ FIRST_SECONDS = 10
 
 
 def crash(node: Node, name: str, container: str) -> pod.RestartScheduled:
-    """Kill its process; the restart that follows. An agent that comes to it after the wait is over holds nothing back,
-    and counts on all the same.
+    """Kill a container's process; the restart that follows. If the agent notices the death after the wait is over, it
+    restarts the container immediately and still increases the next back-off.
     """
     state = node.journal.pods[f"default/{name}"]
     one = state.container(container)
     assert one is not None
     wait = one.back_off.seconds if one.back_off else 0
     node.kill_process(name, container)
-    who: dict[str, Any] = {"uid": state.uid, "container": container, "attempt": one.attempt}
-    scheduled = node.journal.wait_for_event(pod.RestartScheduled, **who)
-    (exited,) = node.journal.events(pod.ContainerExited, **who)
+    run: dict[str, Any] = {"uid": state.uid, "container": container, "attempt": one.attempt}
+    scheduled = node.journal.wait_for_event(pod.RestartScheduled, **run)
+    (exited,) = node.journal.events(pod.ContainerExited, **run)
     due = exited.finished_at + wait * 1000
     written = next(line.entry.position.milliseconds for line in node.journal.lines if line.event is scheduled)
     assert scheduled.at >= due
@@ -38,19 +38,19 @@ def crash(node: Node, name: str, container: str) -> pod.RestartScheduled:
 
 
 @contextmanager
-def held_back(
+def in_back_off(
     node: Node, name: str, container: str, ready: Callable[[], None] = lambda: None
 ) -> Iterator[pod.RestartScheduled]:
-    """A container that has crashed already crashes once it is `ready`, and the agent stands still while it waits for
-    its restart. Where the wait was over before the agent stood still, the next one is longer.
+    """Crash a container that has crashed before, once it is `ready`, and pause the agent during its back-off. If the
+    wait ends before the agent is paused, the container crashes again with a longer one.
     """
     while True:
         ready()
         scheduled = crash(node, name, container)
         with stopped([node.pid]):
             node.journal.read()
-            node.journal.read(50)  # what was on its way
-            if "CrashLoopBackOff" in node.words(name):
+            node.journal.read(50)  # entries that were in flight
+            if "CrashLoopBackOff" in node.container_states(name):
                 yield scheduled
                 return
         again = scheduled.attempt + 1

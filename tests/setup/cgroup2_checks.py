@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from chronolet_schemas import qos
-from tests.e2e.fault_injection.agent_farm import Farm
+from tests.e2e.fault_injection.agent_farm import AgentFarm
 from tests.e2e.fault_injection.points import Point
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
@@ -103,11 +103,11 @@ def test_killed_right_after_a_containers_start_the_next_agent_holds_it(shared: S
         "memory_throttling_factor": "0.9",
         "node_capacity": node.environ["CHRONOLET_NODE_CAPACITY"],
     }
-    farm = Farm()
+    farm = AgentFarm()
     try:
         agent = farm.start(replace(job, flags=flags))
         file = node.write("late.yaml", a_pod("late", shell("app", resources=asking("100m", "64Mi", ("1", "128Mi")))))
-        assert agent.over.wait(300 * PATIENCE)
+        assert agent.ended.wait(300 * PATIENCE)
         assert agent.status == -9
     finally:
         farm.end()
@@ -156,7 +156,7 @@ def test_huge_pages_go_to_whoever_asks(shared: Shared) -> None:
     assert number(shared.of("none"), "hugetlb.2MB.max") == 0
     more = pages | {"hugepages-2Mi": "14Mi"}
     shared.apply(a_pod("more", shell("app", resources={"limits": more, "requests": more})))
-    shared.node.wait_for_column("more", "OutOfhugepages-2Mi")
+    shared.node.wait_for_status_column("more", "OutOfhugepages-2Mi")
     shared.delete("huge", "none", "more")
 
 

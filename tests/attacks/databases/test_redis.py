@@ -67,7 +67,7 @@ def test_an_append_only_file_cut_to_half_and_then_everything_flushed(own_log: No
     node.start()
     scratch.wait_until((node.root / "redis" / "redis.sock").exists, "the agent's Redis", HANG_SECONDS)
     node.wait_until_running("early")
-    assert node.chronolet("apply", "-f", node.aside("applied.yaml", pod("applied"))).status == 0
+    assert node.chronolet("apply", "-f", node.write_unwatched("applied.yaml", pod("applied"))).status == 0
     node.write("filed.yaml", pod("filed"))
     node.wait_until_running("applied", "filed")
     node.kill_process("filed", "app")

@@ -32,7 +32,7 @@ def test_a_flood_of_output_is_read_in_little_memory(attacked: Attacked, size: in
     attacked.wait_until_running(name)
     container = attacked.running(name)["app"]["Id"]
 
-    with attacked.started("logs", "-f", name) as follows:
+    with attacked.running_command("logs", "-f", name) as follows:
         begun: Any = attacked.docker.exec_create(container, ["touch", "/tmp/go"])
         attacked.docker.exec_start(begun["Id"])
         assert follows.stdout is not None

@@ -25,7 +25,7 @@ def test_a_variable_bomb_takes_no_memory_and_can_be_deleted(attacked: Attacked) 
     before = attacked.peak_bytes()
     attacked.write("bomb.yaml", bomb("bomb"))
     attacked.wait_for_status("bomb", "CreateContainerConfigError", HANG)
-    shown = attacked.chronolet("apply", "--dry-run", "-f", attacked.aside("other.yaml", bomb("other")))
+    shown = attacked.chronolet("apply", "--dry-run", "-f", attacked.write_unwatched("other.yaml", bomb("other")))
     assert "spec.containers[0].env[14]: variable A14 has 163845 bytes once expanded" in shown.out + shown.err
 
     (attacked.folder / "bomb.yaml").unlink()

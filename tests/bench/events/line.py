@@ -79,7 +79,7 @@ def _measured(
 def _lines(node: Node) -> Iterator[queue.Queue[tuple[float, str]]]:
     """What `events -w` prints, each line with the moment at which it could be read."""
     found: queue.Queue[tuple[float, str]] = queue.Queue()
-    with node.started("events", "-w", "--types", "Warning") as process:
+    with node.running_command("events", "-w", "--types", "Warning") as process:
         threading.Thread(target=_read, args=(process, found), daemon=True).start()
         # It has begun to wait when it has shown what there is: something that it cannot miss is told.
         node.write("bad.yaml", pod("bad", {"name": "app", "image": "none:1", "imagePullPolicy": "Never"}))

@@ -1,20 +1,22 @@
-"""Commands of a person against a real node, beyond those that tests/e2e/pods/test_pod_life.py walks through."""
+"""Commands of a user against a real node, beyond those of tests/e2e/pods/test_pod_life.py."""
 
 from chronolet_schemas import pod
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 from tests.support.scratch import HANG_SECONDS
 
-DEAF = "trap '' TERM; echo deaf; while :; do sleep 3600 & wait $!; done"
+IGNORES_TERM = "trap '' TERM; echo started; while :; do sleep 3600 & wait $!; done"
 
 
-def test_a_pod_that_ends_slowly_is_asked_to_end_sooner(node: Node) -> None:
-    file = node.aside("slow.yaml", a_pod("slow", shell("app", DEAF), terminationGracePeriodSeconds=600))
+def test_a_second_delete_shortens_the_grace_period(node: Node) -> None:
+    file = node.write_unwatched(
+        "slow.yaml", a_pod("slow", shell("app", IGNORES_TERM), terminationGracePeriodSeconds=600)
+    )
     assert node.chronolet("apply", "-f", file).status == 0
     node.wait_until_running("slow")
     first = node.chronolet("delete", "pod", "slow", "--timeout", "1s")
     assert (first.status, first.err) == (1, "error: timed out waiting for the condition on pods/slow\n")
-    # Within the minute that a command has here, not after a grace of ten.
+    # Within a minute, the time limit of a command here, not after the grace period of ten minutes.
     assert node.chronolet("delete", "pod", "slow", "--now").out == "pod/slow deleted\n"
     node.wait_until_gone("slow")
     ends = node.journal.events(pod.TerminationRequested, pod="default/slow")
@@ -23,7 +25,7 @@ def test_a_pod_that_ends_slowly_is_asked_to_end_sooner(node: Node) -> None:
     assert "not found" in node.chronolet("delete", "pod", "slow", "--now").err
 
 
-LAST_WORDS = "echo begun; while ! test -f /tmp/go; do :; done; echo ended; exit 3"
+TWO_LINES = "echo begun; while ! test -f /tmp/go; do :; done; echo ended; exit 3"
 
 
 def test_output_and_commands_of_every_kind_of_container(node: Node) -> None:
@@ -32,23 +34,23 @@ def test_output_and_commands_of_every_kind_of_container(node: Node) -> None:
         a_pod(
             "kinds",
             shell("app", "test -t 1 && echo terminal; trap 'exit 0' TERM; sleep 3600 & wait", tty=True, stdin=True),
-            shell("crashes", f"touch /tmp/go; {LAST_WORDS}"),
+            shell("crashes", f"touch /tmp/go; {TWO_LINES}"),
             initContainers=[
                 shell("first", "echo first; echo aside >&2"),
-                shell("sidecar", "echo beside; trap 'exit 0' TERM; sleep 3600 & wait", restartPolicy="Always"),
+                shell("sidecar", "echo sidecar; trap 'exit 0' TERM; sleep 3600 & wait", restartPolicy="Always"),
             ],
         ),
     )
     node.journal.wait_for_event(pod.RestartScheduled, pod="default/kinds", container="crashes", attempt=1)
-    node.wait_for_output("kinds", "sidecar", "beside")
+    node.wait_for_output("kinds", "sidecar", "sidecar")
     node.wait_for_output("kinds", "app", "terminal")
 
-    def waits() -> bool:
+    def is_in_back_off() -> bool:
         crashes = node.journal.pods["default/kinds"].container("crashes")
         return crashes is not None and crashes.phase == "backing_off" and crashes.next_attempt >= 2
 
-    # Commands need no agent, and without one no attempt begins under their eyes.
-    with node.standing_still("a back-off of crashes", waits):
+    # Commands need no agent, and while it is paused no new attempt starts.
+    with node.paused_when("a back-off of crashes", is_in_back_off):
         check_output(node)
         check_commands(node)
         check_pages(node)
@@ -56,12 +58,12 @@ def test_output_and_commands_of_every_kind_of_container(node: Node) -> None:
 
 def check_output(node: Node) -> None:
     def lines(*words: str) -> list[str]:
-        said = node.chronolet("logs", "kinds", *words)
-        assert (said.status, said.err) == (0, ""), said
-        return said.out.splitlines()
+        result = node.chronolet("logs", "kinds", *words)
+        assert (result.status, result.err) == (0, ""), result
+        return result.out.splitlines()
 
     assert sorted(lines("-c", "first")) == ["aside", "first"]
-    assert lines("sidecar") == ["beside"]
+    assert lines("sidecar") == ["sidecar"]
     assert lines("app") == ["terminal"], "a terminal's output has no frames"
     assert lines("crashes") == lines("crashes", "-p") == ["begun", "ended"]
     assert lines("crashes", "--tail", "1") == ["ended"]
@@ -70,10 +72,10 @@ def check_output(node: Node) -> None:
     assert lines("crashes", "--since-time", "2200-01-01T00:00:00Z") == []
     (stamped,) = lines("sidecar", "--timestamps")
     assert stamped[:4].isdigit()
-    assert stamped.endswith("Z beside")
+    assert stamped.endswith("Z sidecar")
     everything = lines("--all-containers", "--prefix")
     assert everything[2:] == [
-        "[pod/kinds/sidecar] beside",
+        "[pod/kinds/sidecar] sidecar",
         "[pod/kinds/app] terminal",
         "[pod/kinds/crashes] begun",
         "[pod/kinds/crashes] ended",
@@ -83,10 +85,10 @@ def check_output(node: Node) -> None:
 
 
 def check_commands(node: Node) -> None:
-    said = node.chronolet("exec", "kinds", "--", "tty")
+    result = node.chronolet("exec", "kinds", "--", "tty")
     listed = "app, crashes, first (init), sidecar (init)"
-    assert (said.status, said.out) == (1, "not a tty\n")
-    assert said.err == f'Defaulted container "app" out of: {listed}\ncommand terminated with exit code 1\n'
+    assert (result.status, result.out) == (1, "not a tty\n")
+    assert result.err == f'Defaulted container "app" out of: {listed}\ncommand terminated with exit code 1\n'
     assert node.chronolet("exec", "kinds", "-c", "sidecar", "--", "hostname").out == "kinds\n"
     ended = node.chronolet("exec", "kinds", "-c", "first", "--", "hostname")
     assert ended.err == 'error: container "first" in pod "kinds" is not running: Completed\n'
@@ -103,29 +105,29 @@ def check_pages(node: Node) -> None:
     assert [line.split()[0] for line in rows.out.splitlines()] == ["first", "sidecar", "app", "crashes"]
 
 
-def test_what_is_typed_into_a_command_reaches_it_and_its_bytes_come_back(node: Node) -> None:
+def test_exec_passes_input_and_output_byte_for_byte(node: Node) -> None:
     node.write("pipe.yaml", a_pod("pipe", shell("app")))
     node.wait_until_running("pipe")
     data = bytes(range(256)) * 4096
-    echoed = node.piped(data, "exec", "-i", "pipe", "--", "cat")
+    echoed = node.run_with_input(data, "exec", "-i", "pipe", "--", "cat")
     assert (echoed.returncode, echoed.stdout == data, echoed.stderr) == (0, True, b"")
-    counted = node.piped(data, "exec", "-i", "pipe", "--", "sh", "-c", "wc -c; echo done >&2; exit 9")
+    counted = node.run_with_input(data, "exec", "-i", "pipe", "--", "sh", "-c", "wc -c; echo done >&2; exit 9")
     assert (counted.returncode, counted.stdout.strip()) == (9, str(len(data)).encode())
     assert counted.stderr == b"done\ncommand terminated with exit code 9\n"
     # A command that does not read to the end, and one that closes its output long before it ends.
-    assert node.piped(data, "exec", "-i", "pipe", "--", "head", "-c", "3").stdout == data[:3]
-    early = node.piped(b"", "exec", "pipe", "--", "sh", "-c", "exec >&- 2>&-; sleep 1; exit 6")
+    assert node.run_with_input(data, "exec", "-i", "pipe", "--", "head", "-c", "3").stdout == data[:3]
+    early = node.run_with_input(b"", "exec", "pipe", "--", "sh", "-c", "exec >&- 2>&-; sleep 1; exit 6")
     assert early.returncode == 6
 
 
-def test_a_command_is_cut_off_with_its_container(node: Node) -> None:
+def test_exec_ends_with_its_container(node: Node) -> None:
     node.write("cut.yaml", a_pod("cut", shell("app"), restartPolicy="Never"))
     node.wait_until_running("cut")
-    with node.started("exec", "cut", "--", "sh", "-c", "echo begun; sleep 3600") as command:
+    with node.running_command("exec", "cut", "--", "sh", "-c", "echo begun; sleep 3600") as command:
         assert command.stdout is not None
         assert command.stdout.readline() == b"begun\n"
         node.kill_process("cut", "app")
         assert command.wait(HANG_SECONDS) != 0
     node.wait_for_status("cut", "Error")
-    said = node.chronolet("exec", "cut", "--", "true")
-    assert said.err == "error: cannot exec into a container in a completed pod; current phase is Failed\n"
+    result = node.chronolet("exec", "cut", "--", "true")
+    assert result.err == "error: cannot exec into a container in a completed pod; current phase is Failed\n"

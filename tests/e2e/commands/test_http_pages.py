@@ -7,21 +7,20 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from tests.e2e.http_pages import get, status
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
-from tests.support.netns import HttpAnswer
-from tests.support.scratch import HANG_SECONDS
 
 PORT = 10255
-"""In the engine's own network, where nobody else can have taken it."""
+"""A port in the engine's own network namespace, where no other program uses it."""
 _BUSY = 503
 BUSY = "trap 'exit 0' TERM; while :; do :; done & wait"
 
 
-def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node) -> None:
+def test_the_pages_show_the_pods_what_runs_and_what_it_uses(own_node: Node) -> None:
     node = own_node
     node.start(PORT, "--housekeeping-interval", "1s", in_network=True)
-    held = {"limits": {"cpu": "50m", "memory": "64Mi"}}  # so little that it has too much even on a busy machine
+    held = {"limits": {"cpu": "50m", "memory": "64Mi"}}  # so low that it is throttled even on a busy machine
     node.write("web.yaml", a_pod("web", shell("app"), shell("busy", BUSY, resources=held)))
     node.wait_until_running("web")
 
@@ -36,7 +35,7 @@ def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node
     assert running["metadata"] == {"name": "web", "namespace": "default", "uid": uid, "creationTimestamp": None}
     assert [one["name"] for one in running["spec"]["containers"]] == ["app", "busy"]
 
-    # What has just started is in it a round later at the latest.
+    # A container that has just started is on the page one round later at the latest.
     used = page(node, "/stats/summary", lambda found: [len(one["containers"]) for one in found["pods"]] == [2])
     assert used["node"]["nodeName"] == node.name
     assert used["node"]["cpu"]["usageCoreNanoSeconds"] > 0
@@ -51,7 +50,7 @@ def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node
     assert [one["name"] for one in of_web["network"]["interfaces"]] == ["eth0"]
     assert of_web["network"]["name"] == "eth0"
 
-    # A second later it has been sampled twice: what is busy is seen to be.
+    # A second later it has been sampled twice, and its CPU usage is shown.
     def busy() -> bool:
         (found,) = page(node, "/stats/summary")["pods"]
         rates = {one["name"]: one["cpu"].get("usageNanoCores", 0) for one in found["containers"]}
@@ -67,7 +66,7 @@ def test_the_pages_tell_what_is_wanted_what_runs_and_what_it_uses(own_node: Node
 
     node.engine.pause()
     try:
-        assert page(node, "/pods")["items"] == [], "the log alone is asked"
+        assert page(node, "/pods")["items"] == [], "the page is made from the log alone"
         node.journal.wait_for("the node to be healthy", lambda: status(node, PORT, "/healthz")[0] == 200)
     finally:
         node.engine.resume()
@@ -78,7 +77,7 @@ def phases(found: Any) -> list[str]:
 
 
 def _check_cadvisor(node: Node, uid: str) -> None:
-    """By the selectors of the usual dashboards."""
+    """Check the metrics with the label selectors of common dashboards."""
     found: list[Sample] = []
 
     def of(name: str, container: str, **more: str) -> list[float]:
@@ -86,8 +85,8 @@ def _check_cadvisor(node: Node, uid: str) -> None:
         return [one.value for one in found if one.name == name and wanted.items() <= one.labels.items()]
 
     def has_all() -> bool:
-        """What is counted has happened by now, and was read."""
-        answer = _get(node, PORT, "/metrics/cadvisor")
+        """Whether all counters have increased and were read."""
+        answer = get(node, PORT, "/metrics/cadvisor")
         if answer.status == _BUSY:
             return False
         assert answer.status == 200, answer.body
@@ -98,7 +97,7 @@ def _check_cadvisor(node: Node, uid: str) -> None:
         received = of("container_network_receive_bytes_total", "POD", interface="eth0")
         return throttled > [0] and received > [0]
 
-    node.journal.wait_for("throttled and received", has_all)
+    node.journal.wait_for("throttled periods and received bytes", has_all)
     for container in ("app", "busy", "POD", ""):
         assert len(of("container_cpu_usage_seconds_total", container, cpu="total")) == 1
         (working,) = of("container_memory_working_set_bytes", container)
@@ -115,25 +114,15 @@ def _check_cadvisor(node: Node, uid: str) -> None:
     assert all(f"pod{uid}" in path for path in paths)
 
 
-def status(node: Node, port: int, path: str) -> tuple[int, str]:
-    """Of an agent in the engine's network."""
-    answer = _get(node, port, path)
-    return answer.status, answer.headers["Content-Type"]
-
-
-def page(node: Node, path: str, stands: Callable[[Any], bool] = lambda _: True) -> Any:
-    """Once the condition holds for it: what has just happened may not be in it yet."""
+def page(node: Node, path: str, condition: Callable[[Any], bool] = lambda _: True) -> Any:
+    """The page once the condition holds for it: recent changes may be missing at first."""
 
     def found() -> Any:
-        answer = _get(node, PORT, path)
+        answer = get(node, PORT, path)
         if answer.status == _BUSY:
             return None
         assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json"), answer.body
         content = json.loads(answer.body)
-        return content if stands(content) else None
+        return content if condition(content) else None
 
     return node.journal.wait_for(path, found)
-
-
-def _get(node: Node, port: int, path: str) -> HttpAnswer:
-    return node.engine.namespace.http(port, path, timeout=HANG_SECONDS)

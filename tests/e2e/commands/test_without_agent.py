@@ -1,4 +1,6 @@
-"""Commands while no agent runs: queued in Redis, carried out by the next one; output of containers all the same."""
+"""Commands while no agent runs: they are queued in Redis and executed by the next agent; output of containers is
+available.
+"""
 
 import pytest
 
@@ -7,9 +9,11 @@ from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
 
-def test_commands_wait_for_an_agent_that_is_away(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queued_commands_are_executed_by_the_next_agent(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("leaves", "arrives"):
-        node.aside(f"{name}.yaml", a_pod(name, shell("app", "echo here; trap 'exit 0' TERM; sleep 3600 & wait")))
+        node.write_unwatched(
+            f"{name}.yaml", a_pod(name, shell("app", "echo here; trap 'exit 0' TERM; sleep 3600 & wait"))
+        )
     assert node.chronolet("apply", "-f", f"{node.root}/leaves.yaml").status == 0
     node.wait_until_running("leaves")
     node.wait_for_output("leaves", "app", "here")
@@ -25,7 +29,7 @@ def test_commands_wait_for_an_agent_that_is_away(node: Node, monkeypatch: pytest
     )
     with monkeypatch.context() as patch:
         patch.setitem(node.environ, "DOCKER_HOST", "unix:///nonexistent")
-        assert node.chronolet("logs", "leaves").out == "here\n", "the log says which engine"
+        assert node.chronolet("logs", "leaves").out == "here\n", "the engine's address comes from the log"
     assert node.all_run("leaves")
 
     node.start()

@@ -1,9 +1,9 @@
-"""One life of two pods that want the last device of a real plugin, with at most one blow on the way.
+"""One run of two pods that want the last device of a real plugin, with at most one kill.
 
-Input: a farm, an engine, the point and victim of the blow. Output: `Lived`, or what was wrong.
+Input: an agent farm, an engine, the crash point and what is killed there. Output: a `RunResult`, or an error.
 
-    agent and plugin start -> both pods are wanted -> one has the device and runs, the other is refused, as by a kubelet
-    -> both are wanted no longer -> a third has the device and runs -> it is wanted no longer -> nothing is held
+    agent and plugin start -> two pods are added -> one has the device and runs, the other is refused, as by a kubelet
+    -> both are removed -> a third pod has the device and runs -> it is removed -> no device is in use
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from chronolet.devices.decider import DECIDER
 from chronolet.devices.state import State
 from chronolet.ports.runtime import labels
 from chronolet_schemas import pod
-from tests.e2e.fault_injection.agent_farm import AgentJob, Farm
-from tests.e2e.fault_injection.faults import Victim
+from tests.e2e.fault_injection.agent_farm import AgentFarm, AgentJob
+from tests.e2e.fault_injection.faults import KillTarget
 from tests.e2e.fault_injection.points import Point
-from tests.e2e.fault_injection.service_manager import Keeping
+from tests.e2e.fault_injection.service_manager import ServiceManager
 from tests.e2e.journal import Journal
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis, private_redis
@@ -33,22 +33,21 @@ THIRD = "three"
 _SECONDS = 60
 
 
-class Lived(msgspec.Struct, frozen=True, kw_only=True):
-    """What has happened. `names` are the points passed, if they were recorded."""
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened. `names` are the crash points that were passed, if they were recorded."""
 
     names: list[str]
-    struck: bool
-    deaths: list[int]
+    killed: bool
+    """Whether the kill has happened."""
+    exits: list[int]
     events: list[str]
-    """The types of all events of devices, in order."""
+    """The types of all events of the actor `devices`, in order."""
 
 
-def live(
-    farm: Farm, engine: PrivateDocker, node: str, *, point: Point | None = None, victim: Victim = "agent"
-) -> Lived:
-    """Live through it all, in a folder, with a plugin and with a redis-server of its own. Without a point it is
-    recorded.
-    """
+def run_devices(
+    farm: AgentFarm, engine: PrivateDocker, node: str, *, point: Point | None = None, target: KillTarget = "agent"
+) -> RunResult:
+    """Run it to the end, with a folder, a plugin and a redis-server of its own. Without a point the run is recorded."""
     with private_redis() as server:
         root = server.folder / "agent"
         (root / "manifests").mkdir(parents=True)
@@ -63,21 +62,21 @@ def live(
                 "port": "0",
             },
             log=str(root / "log"),
-            record="" if point else str(root / "points"),
+            recording="" if point else str(root / "points"),
             point=point,
-            victim=victim,
+            target=target,
             redis_pid=server.pid,
-            struck=str(root / "struck"),
+            kill_marker=str(root / "kill-marker"),
         )
         options = ("--resource", RESOURCE, "--devices", "1", "--device-node", "/dev/fuse::r")
-        asked = ("--options-when-asked", "--preferred", "--pre-start")
-        with sample_plugin(*options, *asked, folder=root / "kubelet" / "device-plugins") as plugin:
-            return _Life(farm, engine, server, job, plugin).lived()
+        calls = ("--options-when-asked", "--preferred", "--pre-start")
+        with sample_plugin(*options, *calls, folder=root / "kubelet" / "device-plugins") as plugin:
+            return _DeviceRun(farm, engine, server, job, plugin).run()
 
 
-class _Life:
+class _DeviceRun:
     def __init__(
-        self, farm: Farm, engine: PrivateDocker, server: PrivateRedis, job: AgentJob, plugin: SamplePlugin
+        self, farm: AgentFarm, engine: PrivateDocker, server: PrivateRedis, job: AgentJob, plugin: SamplePlugin
     ) -> None:
         self.node = job.flags["node"]
         self.api = engine.api()
@@ -85,57 +84,59 @@ class _Life:
         self.job = job
         self.plugin = plugin
         self.journal = Journal(server.url, self.node)
-        self.keeping = Keeping(farm, server, job)
+        self.service_manager = ServiceManager(farm, server, job)
 
-    def lived(self) -> Lived:
+    def run(self) -> RunResult:
         try:
             self._run()
         except BaseException as error:
-            error.add_note(f"{self.job.point} in {self.node}; struck: {self.keeping.struck}\n{self.journal.tail(40)}")
+            error.add_note(
+                f"{self.job.point} in {self.node}; killed: {self.service_manager.killed}\n{self.journal.tail(40)}"
+            )
             error.add_note("plugin: " + "\n".join(self.plugin.said))
-            error.add_note("agent: " + "\n".join((self.root / "log").read_text().splitlines()[-60:]))
+            error.add_note("agent's log: " + "\n".join((self.root / "log").read_text().splitlines()[-60:]))
             raise
         finally:
-            self.keeping.abandon()
+            self.service_manager.kill()
             self.journal.close()
         recorded = self.root / "points"
-        return Lived(
+        return RunResult(
             names=recorded.read_text().splitlines() if recorded.exists() else [],
-            struck=self.keeping.struck,
-            deaths=self.keeping.deaths,
+            killed=self.service_manager.killed,
+            exits=self.service_manager.exits,
             events=[line.entry.type for line in self.journal.lines if line.entry.entity.startswith("devices/")],
         )
 
     def _run(self) -> None:
         for name in PODS:
             self._write(name)
-        first = self.journal.wait_for("the first to run", self._who_runs, _SECONDS)
+        first = self.journal.wait_for("the first to run", self._running_pod, _SECONDS)
         second = next(name for name in PODS if name != first)
-        self.journal.wait_for("the other to be refused", lambda: self._was_refused(second), _SECONDS)
+        self.journal.wait_for("the other to be rejected", lambda: self._is_rejected(second), _SECONDS)
         self._remove(first, second)
         self._write(THIRD)
-        self.journal.wait_for("the third to run", lambda: self._who_runs() == THIRD, _SECONDS)
+        self.journal.wait_for("the third to run", lambda: self._running_pod() == THIRD, _SECONDS)
         self._remove(THIRD)
         self.journal.wait_for("the device to be free", lambda: not self._state().claims, _SECONDS)
         if self.job.point is not None:
-            self.keeping.await_blow(self.journal)
-        self._judge(first, THIRD)
+            self.service_manager.wait_for_kill(self.journal)
+        self._check(first, THIRD)
         left = self.api.containers(all=True, filters={"label": f"{labels.NODE}={self.node}"})
         assert not left, left
 
-    def _judge(self, first: str, second: str) -> None:
-        """One owner at a time, in the log and in the engine; no container was started twice, or touched."""
+    def _check(self, first: str, second: str) -> None:
+        """The device had one owner at a time, in log and engine; no container was started twice or touched."""
         assert not self._state().used, self._state().used
-        had_it = (first, second)
-        started = {name: self._one(pod.ContainerStarted, name) for name in had_it}
-        exited = {name: self._one(pod.ContainerExited, name) for name in had_it}
-        assert exited[first].finished_at <= started[second].started_at, "both had the device at once"
+        owners = (first, second)
+        started = {name: self._one(pod.ContainerStarted, name) for name in owners}
+        exited = {name: self._one(pod.ContainerExited, name) for name in owners}
+        assert exited[first].finished_at <= started[second].started_at, "both had the device at the same time"
         for one in exited.values():
-            assert (one.exit_code, one.reason) == (0, "Completed"), f"it was not ended as it should be: {one}"
-        granted = {name: self._one(pod.DevicesGranted, name).devices for name in had_it}
-        assert granted == {name: {RESOURCE: ("thing-0",)} for name in had_it}
-        assert len(self.journal.events(pod.DevicesGranted)) == len(had_it)
-        assert self.plugin.count("allocated thing-0") == self.plugin.count(" allocate ") >= len(had_it)
+            assert (one.exit_code, one.reason) == (0, "Completed"), f"it did not end as expected: {one}"
+        granted = {name: self._one(pod.DevicesGranted, name).devices for name in owners}
+        assert granted == {name: {RESOURCE: ("thing-0",)} for name in owners}
+        assert len(self.journal.events(pod.DevicesGranted)) == len(owners)
+        assert self.plugin.count("allocated thing-0") == self.plugin.count(" allocate ") >= len(owners)
 
     def _one(self, kind: type[Any], name: str) -> Any:
         found = self.journal.events(kind, pod=f"default/{name}")
@@ -143,7 +144,7 @@ class _Life:
         return found[0]
 
     def _state(self) -> State:
-        """The device's owners, with each event looked at: never more than one pod."""
+        """The state of `devices`; after each event at most one pod owns the device."""
         state = DECIDER.initial
         for line in self.journal.lines:
             if line.entry.entity == "devices/node":
@@ -154,7 +155,7 @@ class _Life:
                 assert len(owners) <= 1, f"{owners} at {line.entry.position}"
         return state
 
-    def _who_runs(self) -> str:
+    def _running_pod(self) -> str:
         for name in (*PODS, THIRD):
             status = self.journal.status(f"default/{name}")
             states = [one.state for one in status.container_statuses] if status is not None else []
@@ -163,11 +164,11 @@ class _Life:
         return ""
 
     def _is_ready(self, name: str) -> bool:
-        """Its program has opened the device and can be told to end."""
+        """Whether the program has opened the device and handles SIGTERM."""
         app = self.journal.pods[f"default/{name}"].container("app")
         return app is not None and b"ready" in self.api.logs(app.id)
 
-    def _was_refused(self, name: str) -> bool:
+    def _is_rejected(self, name: str) -> bool:
         status = self.journal.status(f"default/{name}")
         return status is not None and (status.reason, "Requested: 1, Available: 0" in status.message) == (
             "UnexpectedAdmissionError",
@@ -203,9 +204,9 @@ class _Life:
 
 
 def of_devices(found: Sequence[Point]) -> list[Point]:
-    """The points that are about devices: of plugins, of allocation, of a pod's asking and giving back."""
-    return [one for one in found if one.place.split()[1].startswith(("devices", "plugins")) or _asks(one.type)]
+    """The crash points about devices: of plugins, of allocation, of a pod's requests and releases."""
+    return [one for one in found if one.place.split()[1].startswith(("devices", "plugins")) or _is_of_devices(one.type)]
 
 
-def _asks(event: str) -> bool:
+def _is_of_devices(event: str) -> bool:
     return event.startswith(("pod.Devices", "pod.Admission", "pod.PreStart", "pod.PodEnded"))

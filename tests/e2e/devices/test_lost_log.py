@@ -2,9 +2,9 @@
 
 from chronolet_schemas import devices
 from chronolet_schemas import pod as pods
-from tests.e2e.devices.test_plugins import plugin
+from tests.e2e.devices.device_node import plugin
 from tests.e2e.node import Node, pod, shell
-from tests.e2e.recovery.test_lost_log import new_log
+from tests.e2e.recovery.lost_log import new_log
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 

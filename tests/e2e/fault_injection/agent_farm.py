@@ -1,9 +1,9 @@
-"""Agents that cost next to nothing to start: one parent has imported everything, and forks. SIGUSR1 makes an agent
-write into its log what each thread is doing.
+"""Agents that start in milliseconds: one parent process has imported everything and forks. SIGUSR1 makes an agent write
+the stack of each thread to its log.
 
-Input: `AgentJob`s on standard input, one JSON line each. Output: the pid of each agent, and its end (pid and
-status) when it has ended. At the end of its input (the test is over, or was itself killed) it kills all that it has
-forked. Next: `keeping` holds a Farm.
+Input: `AgentJob`s on standard input, one JSON line each. Output: the pid of each agent, and its end (pid and status).
+At the end of its input (the test is over or was killed) the parent kills all agents that it has forked. Next:
+`service_manager` keeps an agent of an AgentFarm running.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 
 from chronolet.node import main
 from chronolet.node.settings.resolving import resolve
-from tests.e2e.fault_injection.faults import Recorder, Striker, Victim
+from tests.e2e.fault_injection.faults import Killer, KillTarget, Recorder
 from tests.e2e.fault_injection.points import Point
 from tests.support import scratch
 
@@ -30,25 +30,25 @@ ROOT = Path(__file__).parents[3]
 
 
 class AgentJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is started with. `flags` by the settings' names. At most one of `record` and `point`."""
+    """How an agent is started. `flags` by the names of the settings. At most one of `recording` and `point` is set."""
 
     flags: dict[str, str]
     log: str
-    record: str = ""
+    recording: str = ""
     point: Point | None = None
-    victim: Victim = "agent"
+    target: KillTarget = "agent"
     redis_pid: int = 0
-    struck: str = ""
+    kill_marker: str = ""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """An agent is over; `status` as a shell has it, negative for the signal that killed it."""
+    """An agent has ended. `status` as in a shell, negative for the signal that killed it."""
 
     pid: int
     status: int
 
 
-class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
+class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
     """An agent was forked."""
 
     pid: int
@@ -60,35 +60,35 @@ class Agent:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.status: int | None = None
-        self.over = threading.Event()
+        self.ended = threading.Event()
 
 
-class Farm:
-    """The parent of the agents. Safe to use from any thread."""
+class AgentFarm:
+    """The parent of the agents. Thread-safe."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
             [sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
         )
-        self._asking = threading.Lock()
-        self._began = threading.Semaphore(0)
+        self._request_lock = threading.Lock()
+        self._started = threading.Semaphore(0)
         self._last: Agent | None = None
         self._agents: dict[int, Agent] = {}
-        self._reader = threading.Thread(target=self._read, name="farm", daemon=True)
+        self._reader = threading.Thread(target=self._read, name="agent-farm", daemon=True)
         self._reader.start()
 
     def start(self, job: AgentJob) -> Agent:
         """Fork one more agent."""
         assert self._server.stdin is not None
-        with self._asking:
+        with self._request_lock:
             self._server.stdin.write(msgspec.json.encode(job) + b"\n")
             self._server.stdin.flush()
-            assert self._began.acquire(timeout=scratch.hang_limit(30)), "the farm does not answer"
+            assert self._started.acquire(timeout=scratch.hang_limit(30)), "the agent farm does not answer"
             assert self._last is not None
             return self._last
 
     def end(self) -> None:
-        """Kill all that still live, and the parent."""
+        """Kill all agents that still run, and the parent."""
         assert self._server.stdin is not None
         self._server.stdin.close()
         assert self._server.wait(timeout=scratch.HANG_SECONDS) == 0
@@ -96,14 +96,14 @@ class Farm:
     def _read(self) -> None:
         assert self._server.stdout is not None
         for line in self._server.stdout:
-            word = msgspec.json.decode(line, type=Began | Ended)
-            if isinstance(word, Began):
-                self._last = self._agents[word.pid] = Agent(word.pid)
-                self._began.release()
+            message = msgspec.json.decode(line, type=Started | Ended)
+            if isinstance(message, Started):
+                self._last = self._agents[message.pid] = Agent(message.pid)
+                self._started.release()
             else:
-                agent = self._agents.pop(word.pid)
-                agent.status = word.status
-                agent.over.set()
+                agent = self._agents.pop(message.pid)
+                agent.status = message.status
+                agent.ended.set()
 
 
 class _Server:
@@ -111,7 +111,7 @@ class _Server:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._living: set[int] = set()
+        self._running: set[int] = set()
 
     def serve(self) -> None:
         gc.freeze()
@@ -121,23 +121,23 @@ class _Server:
                 pid = os.fork()
                 if pid == 0:
                     _become(job)
-                self._living.add(pid)
-                _say(Began(pid=pid))
+                self._running.add(pid)
+                _send(Started(pid=pid))
             threading.Thread(target=self._await, args=(pid,), daemon=True).start()
         with self._lock:
-            for pid in self._living:
+            for pid in self._running:
                 os.kill(pid, signal.SIGKILL)
 
     def _await(self, pid: int) -> None:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        with self._lock:  # reaped only now: until then no other process can have its pid
-            self._living.discard(pid)
+        with self._lock:  # reaped only here: until then no other process can have its pid
+            self._running.discard(pid)
             _, status = os.waitpid(pid, 0)
-            _say(Ended(pid=pid, status=os.waitstatus_to_exitcode(status)))
+            _send(Ended(pid=pid, status=os.waitstatus_to_exitcode(status)))
 
 
-def _say(word: Began | Ended) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(word) + b"\n")
+def _send(message: Started | Ended) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
     sys.stdout.buffer.flush()
 
 
@@ -155,14 +155,14 @@ def _become(job: AgentJob) -> None:
         traceback.print_exc()
         sys.stderr.flush()
     finally:
-        os._exit(status)  # a fork must not go on as its parent
+        os._exit(status)  # a fork must not continue as its parent
 
 
-def _faults(job: AgentJob) -> Recorder | Striker | None:
-    if job.record:
-        return Recorder(Path(job.record))
+def _faults(job: AgentJob) -> Recorder | Killer | None:
+    if job.recording:
+        return Recorder(Path(job.recording))
     if job.point is not None:
-        return Striker(job.point, job.victim, job.redis_pid, Path(job.struck))
+        return Killer(job.point, job.target, job.redis_pid, Path(job.kill_marker))
     return None
 
 

@@ -1,7 +1,7 @@
-"""Faults of an agent under test: one that writes down every point, and one that kills at one of them.
+"""Faults of an agent under test: a recorder that writes down every crash point, and a killer that acts at one of them.
 
-Input: announcements of kernel and effects, from any thread. Output: lines in a file, or a kill -9. Both write
-each point by one call, so that a kill leaves whole lines. A blow that has not fallen yet can be called off.
+Input: announcements of kernel and effects, from any thread. Output: lines in a file, or a kill -9. Both write each
+point with a single call, so that a kill leaves whole lines. A kill that has not happened yet can be cancelled.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from tests.e2e.fault_injection.points import Counting, Point
+from tests.e2e.fault_injection.points import Point, PointCounter
 from tests.support import scratch
 
-Victim = Literal["agent", "redis"]
-_SPARED = "spared"
+KillTarget = Literal["agent", "redis"]
+_CANCELLED = "cancelled"
 
 
 class Recorder:
-    """Writes down every point."""
+    """Writes down every crash point."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
@@ -30,47 +30,47 @@ class Recorder:
         os.write(self._file, f"{name}\n".encode())
 
 
-class Striker:
-    """Kills the agent itself, or its redis-server, when `point` is passed. `struck` is written before the blow."""
+class Killer:
+    """Kills the agent itself or its redis-server when `point` is passed. It writes `marker` before the kill."""
 
-    def __init__(self, point: Point, victim: Victim, redis_pid: int, struck: Path) -> None:
+    def __init__(self, point: Point, target: KillTarget, redis_pid: int, marker: Path) -> None:
         self._point = point
-        self._victim = victim
+        self._target = target
         self._redis_pid = redis_pid
-        self._struck = struck
-        self._counting = Counting()
+        self._marker = marker
+        self._counter = PointCounter()
         self._lock = threading.Lock()
 
     def point(self, name: str) -> None:
-        with self._lock:  # whoever comes here meanwhile waits until the victim is dead
-            if self._point in self._counting.points(name):
-                self._strike(name)
+        with self._lock:  # other threads wait here until the target is dead
+            if self._point in self._counter.points(name):
+                self._kill(name)
 
-    def _strike(self, name: str) -> None:
-        if not _is_first(self._struck, f"{time.time_ns() // 1_000_000} {name}"):
-            return  # called off
-        if self._victim == "agent":
+    def _kill(self, name: str) -> None:
+        if not _write_first(self._marker, f"{time.time_ns() // 1_000_000} {name}"):
+            return  # cancelled
+        if self._target == "agent":
             os.kill(os.getpid(), signal.SIGKILL)
         os.kill(self._redis_pid, signal.SIGKILL)
         scratch.wait_until(lambda: scratch.start_time(self._redis_pid) is None, "the end of redis-server")
 
 
-def spare(struck: Path) -> bool:
-    """Call the blow off. False if it has fallen, or is about to."""
-    return _is_first(struck, _SPARED)
+def cancel_kill(marker: Path) -> bool:
+    """Cancel the kill. False if it has happened or is about to."""
+    return _write_first(marker, _CANCELLED)
 
 
-def has_fallen(struck: Path) -> bool:
-    """Whether the blow was struck."""
-    return struck.exists() and struck.read_text() != _SPARED
+def has_killed(marker: Path) -> bool:
+    """Whether the kill has happened."""
+    return marker.exists() and marker.read_text() != _CANCELLED
 
 
-def _is_first(struck: Path, word: str) -> bool:
-    """Whether nobody else has had the last word on the blow."""
-    unfinished = struck.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(word)
+def _write_first(marker: Path, text: str) -> bool:
+    """Write the marker unless it exists; whether this call wrote it. Only the first writer decides about the kill."""
+    unfinished = marker.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(text)
     try:
-        struck.hardlink_to(unfinished)
+        marker.hardlink_to(unfinished)
     except FileExistsError:
         return False
     return True

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chronolet_schemas import kube_events, manifests
+from chronolet_schemas import manifests
 from chronolet_schemas import pod as pods
 from tests.e2e.node import Node, pod, shell
 from tests.support.docker import PrivateDocker
@@ -49,11 +49,6 @@ def secret(registry: PrivateRegistry, name: str, auth: str = AUTH) -> dict[str, 
     }
 
 
-def told(node: Node, name: str) -> list[tuple[str, str]]:
-    """Reasons and messages of a pod's KubeEvents."""
-    return [(one.reason, one.message) for one in node.journal.events(kube_events.Recorded, name=name)]
-
-
 def failed(node: Node, name: str, reason: str = "ErrImagePull") -> str:
     """The message with which the pod's image could not be had."""
     return node.journal.wait_for_event(pods.ImageFailed, pod=f"default/{name}", reason=reason).message
@@ -79,7 +74,7 @@ def test_an_image_is_fetched_and_its_size_and_digest_told(node: Node, registry: 
     came = ready(node, "public")
     assert (came.pulled, came.digest, came.size_bytes > 1_000_000) == (True, image.digest, True)
     assert image_id(node, "public") == f"docker-pullable://{image.digest}"
-    said = told(node, "public")
+    said = node.kube_events("public")
     assert ("Pulling", f'Pulling image "{image.tag}"') in said
     (pulled,) = [message for reason, message in said if reason == "Pulled"]
     assert pulled.startswith(f'Successfully pulled image "{image.tag}" in ')
@@ -109,7 +104,7 @@ def test_a_tag_that_moved_is_followed_by_policy(node: Node, registry: PrivateReg
     assert image_id(node, "kept") == first == f"docker-pullable://{before.digest}"
     assert image_id(node, "followed") == f"docker-pullable://{after.digest}"
     present = f'Container image "{before.tag}" already present on machine and can be accessed by the pod'
-    assert ("Pulled", present) in told(node, "kept")
+    assert ("Pulled", present) in node.kube_events("kept")
 
 
 # --- what stands in the way
@@ -121,7 +116,7 @@ def test_a_tag_that_is_not_there_is_told_in_the_registrys_words(node: Node, regi
     words = failed(node, "absent")
     assert "manifest unknown" in words
     node.wait_for_status("absent", "ImagePullBackOff")
-    said = told(node, "absent")
+    said = node.kube_events("absent")
     assert ("Failed", f'Failed to pull image "{reference}": {words}') in said
     assert ("Failed", "Error: ErrImagePull") in said
     assert ("BackOff", f'Back-off pulling image "{reference}"') in said
@@ -140,7 +135,7 @@ def test_what_is_no_name_of_an_image_is_said_so(node: Node) -> None:
     node.write("unnamed.yaml", running("unnamed", "<your-private-image>"))
     words = failed(node, "unnamed", "InvalidImageName")
     assert words.endswith('couldn\'t parse image name "<your-private-image>": invalid reference format')
-    assert ("InspectFailed", words) in told(node, "unnamed")
+    assert ("InspectFailed", words) in node.kube_events("unnamed")
 
 
 def test_a_registry_that_comes_back_is_tried_again(node: Node, docker_engine: PrivateDocker, tmp_path: Path) -> None:
@@ -160,7 +155,7 @@ def test_a_registry_that_comes_back_is_tried_again(node: Node, docker_engine: Pr
         def failures() -> list[int]:
             return [one.failures for one in node.journal.events(pods.ImageFailed, pod="default/down")]
 
-        with node.standing_still("a back-off of the image", waits):
+        with node.paused_when("a back-off of the image", waits):
             before = failures()
             registry.start()
         node.wait_until_running("down")
@@ -177,7 +172,7 @@ def test_a_secret_opens_its_registry_and_stays_a_secret(
     image = locked.push("team/private")
     own_node.start()
     own_node.journal.wait_for_event(manifests.FolderRead)
-    file = own_node.aside(
+    file = own_node.write_unwatched(
         "private.yaml",
         secret(locked, "regcred"),
         running("private", image.tag, imagePullSecrets=[{"name": "regcred"}]),
@@ -191,7 +186,7 @@ def test_a_secret_opens_its_registry_and_stays_a_secret(
     own_node.wait_until_running("private", "from-file")
     assert own_node.chronolet("apply", "-f", file).out == "secret/regcred unchanged\npod/private unchanged\n"
     assert own_node.chronolet("describe", "pod", "private").status == 0
-    with own_node.standing_still("the end of what it writes", lambda: True):  # so that no file goes while it is read
+    with own_node.paused_when("the end of what it writes", lambda: True):  # so that no file goes while it is read
         check_hidden(own_node, redis_server, secret(locked, "x")["data"][".dockerconfigjson"])
 
 
@@ -208,14 +203,14 @@ def check_hidden(node: Node, server: PrivateRedis, data: str) -> None:
 def test_a_secret_that_comes_later_or_is_put_right_is_used_at_the_next_try(node: Node, locked: PrivateRegistry) -> None:
     image = locked.push("team/later")
     wrong = secret(locked, "wrong", base64.b64encode(f"{USER}:no".encode()).decode())
-    assert node.chronolet("apply", "-f", node.aside("wrong.yaml", wrong)).out == "secret/wrong created\n"
+    assert node.chronolet("apply", "-f", node.write_unwatched("wrong.yaml", wrong)).out == "secret/wrong created\n"
     for name, own in (("later", "late"), ("mended", "wrong")):
         node.write(f"{name}.yaml", running(name, image.tag, imagePullSecrets=[{"name": own}]))
     assert "no basic auth credentials" in failed(node, "later")
     missing = "Unable to retrieve some image pull secrets (late); attempting to pull the image may not succeed."
-    assert ("FailedToRetrieveImagePullSecret", missing) in told(node, "later")
+    assert ("FailedToRetrieveImagePullSecret", missing) in node.kube_events("later")
     assert "unauthorized" in failed(node, "mended")
-    late, right = (node.aside(f"right-{name}.yaml", secret(locked, name)) for name in ("late", "wrong"))
+    late, right = (node.write_unwatched(f"right-{name}.yaml", secret(locked, name)) for name in ("late", "wrong"))
     assert node.chronolet("apply", "-f", late).out == "secret/late created\n"
     assert node.chronolet("apply", "-f", right).out == "secret/wrong configured\n"
     node.wait_until_running("later", "mended")
@@ -236,14 +231,14 @@ def test_dockers_own_configuration_opens_a_registry(own_node: Node, locked: Priv
 
 def test_a_secret_of_another_kind_is_refused_by_its_path(node: Node) -> None:
     opaque = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "o"}, "stringData": {"password": "hunter2"}}
-    said = node.chronolet("apply", "-f", node.aside("opaque.yaml", opaque))
+    said = node.chronolet("apply", "-f", node.write_unwatched("opaque.yaml", opaque))
     assert said.status == 1
     assert "opaque.yaml: type: 'Opaque' is not supported yet, expected kubernetes.io/dockerconfigjson" in said.err
     assert "hunter2" not in said.err
 
 
 def test_a_secret_cannot_be_applied_from_elsewhere(node: Node, locked: PrivateRegistry, tmp_path: Path) -> None:
-    file = node.aside("elsewhere.yaml", secret(locked, "elsewhere"))
+    file = node.write_unwatched("elsewhere.yaml", secret(locked, "elsewhere"))
     said = node.chronolet("apply", "-f", file, "--root-dir", str(tmp_path))
     assert said.status == 1
     assert f"Secret default/elsewhere cannot be stored in {tmp_path}/secrets: No such file" in said.err

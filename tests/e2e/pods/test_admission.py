@@ -26,9 +26,9 @@ def test_a_pod_waits_for_a_held_port_and_a_forbidden_kernel_parameter_is_rejecte
         node.wait_until_running("first")
         unsafe = {"sysctls": [{"name": "kernel.msgmax", "value": "4096"}]}
         files = [
-            node.aside("second.yaml", on_port("second")),
-            node.aside("unsafe.yaml", pod("unsafe", securityContext=unsafe)),
-            node.aside("ssd.yaml", pod("ssd", nodeSelector={"disk": "ssd"})),
+            node.write_unwatched("second.yaml", on_port("second")),
+            node.write_unwatched("unsafe.yaml", pod("unsafe", securityContext=unsafe)),
+            node.write_unwatched("ssd.yaml", pod("ssd", nodeSelector={"disk": "ssd"})),
         ]
         said = node.chronolet("apply", *(word for file in files for word in ("-f", file)))
         assert said.status == 0, said
@@ -38,7 +38,7 @@ def test_a_pod_waits_for_a_held_port_and_a_forbidden_kernel_parameter_is_rejecte
         forbidden = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
         assert f"warning: pod default/unsafe: it will be rejected: SysctlForbidden: {forbidden}" in lines
         node.wait_for_status("second", "WaitingForHostPorts")
-        node.wait_for_column("unsafe", "SysctlForbidden")
+        node.wait_for_status_column("unsafe", "SysctlForbidden")
         node.wait_until_running("ssd")
         told = {(one.name, one.reason): one.message for one in node.journal.events(kube_events.Recorded)}
         assert told["second", "WaitingForHostPorts"] == waits

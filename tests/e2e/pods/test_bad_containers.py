@@ -60,7 +60,7 @@ def test_a_hook_after_the_start_that_hangs(node: Node) -> None:
 def test_a_hook_before_the_stop_that_hangs_is_cut_off_by_the_grace(node: Node) -> None:
     hook = {"preStop": {"exec": {"command": ["sleep", "3600"]}}}
     clings = a_pod("clings", shell("app", lifecycle=hook), terminationGracePeriodSeconds=600)
-    assert node.chronolet("apply", "-f", node.aside("clings.yaml", clings)).status == 0
+    assert node.chronolet("apply", "-f", node.write_unwatched("clings.yaml", clings)).status == 0
     node.wait_until_running("clings")
     assert node.chronolet("delete", "pod", "clings", "--wait=false").status == 0
     node.journal.wait_for_event(pod.HookPrepared, pod="default/clings")

@@ -41,7 +41,7 @@ def test_init_containers_run_in_order_and_a_sidecar_outlives_the_work(node: Node
     node.journal.wait_for_event(pod.ContainerStarted, pod="default/ordered", container="proxy", attempt=1)
     docker = node.docker
     docker.exec_start(docker.exec_create(node.running("ordered")["app"]["Id"], ["touch", "/seen/go"])["Id"])
-    node.wait_for_column("ordered", "Completed")
+    node.wait_for_status_column("ordered", "Completed")
     stopped = node.journal.events(pod.ContainerStopRequested, pod="default/ordered")
     assert [(one.container, one.reason) for one in stopped] == [("proxy", "PodCompleted")]
     node.journal.wait_for("the end of the sandbox", lambda: not node.running("ordered"))
@@ -49,11 +49,11 @@ def test_init_containers_run_in_order_and_a_sidecar_outlives_the_work(node: Node
 
 def test_an_init_container_that_fails_holds_its_pod_back(node: Node) -> None:
     node.write("held.yaml", a_pod("held", initContainers=[shell("first", "exit 3")]))
-    node.wait_for_column("held", "Init:CrashLoopBackOff")
+    node.wait_for_status_column("held", "Init:CrashLoopBackOff")
     assert "app" not in node.running("held")
     never = a_pod("never", initContainers=[shell("first", "exit 3")], restartPolicy="Never")
     node.write("never.yaml", never)
-    node.wait_for_column("never", "Init:Error")
+    node.wait_for_status_column("never", "Init:Error")
     assert not node.journal.events(pod.ContainerStartRequested, pod="default/never", container="app")
 
 
@@ -101,7 +101,7 @@ def test_a_hook_runs_once_even_if_the_agent_is_killed_in_the_middle(node: Node) 
 def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_grace(node: Node) -> None:
     fails = {"postStart": {"exec": {"command": ["no-such-command"]}}}
     node.write("fails.yaml", a_pod("fails", shell("app", lifecycle=fails)))
-    node.wait_for_column("fails", "CrashLoopBackOff")
+    node.wait_for_status_column("fails", "CrashLoopBackOff")
     failed = "PostStartHook failed"
     node.journal.wait_for(failed, lambda: failed in node.chronolet("describe", "pod", "fails").out)
 
@@ -117,14 +117,14 @@ def test_a_pod_past_its_deadline_fails_and_says_its_last_word(node: Node) -> Non
     # While it runs, the column says why the pod has failed; afterwards, how its container ended.
     ends = "until [ -e /tmp/seen ]; do sleep 0.1; done; echo -n out of time > /dev/termination-log; exit 7"
     late = a_pod("late", shell("app", f"trap '{ends}' TERM; echo ready; {_WAITS}"), terminationGracePeriodSeconds=600)
-    assert node.chronolet("apply", "-f", node.aside("late.yaml", late)).status == 0
+    assert node.chronolet("apply", "-f", node.write_unwatched("late.yaml", late)).status == 0
     node.wait_until_running("late")
     node.wait_for_output("late", "app", "ready")
     # A deadline that was there from the beginning might pass before the trap is set.
     passed = math.ceil(time.time() - node.journal.pods["default/late"].accepted_at / 1000)
     late["spec"]["activeDeadlineSeconds"] = passed + 2
-    assert node.chronolet("apply", "-f", node.aside("late.yaml", late)).out == "pod/late configured\n"
-    node.wait_for_column("late", "DeadlineExceeded")
+    assert node.chronolet("apply", "-f", node.write_unwatched("late.yaml", late)).out == "pod/late configured\n"
+    node.wait_for_status_column("late", "DeadlineExceeded")
     docker = node.docker
     docker.exec_start(docker.exec_create(node.running("late")["app"]["Id"], ["touch", "/tmp/seen"])["Id"])
     node.journal.wait_for_event(pod.ExitRead, pod="default/late", message="out of time")

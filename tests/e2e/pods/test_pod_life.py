@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from chronolet_schemas import manifests, pod, qos
-from tests.e2e.back_off import held_back
+from tests.e2e.back_off import in_back_off
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
@@ -21,7 +21,7 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
     node.kill_process("web", "server")
     node.journal.wait_for_event(pod.RestartScheduled, pod="default/web", attempt=0, back_off_seconds=0)
 
-    with held_back(node, "web", "server", lambda: serves_again(node)) as waits:
+    with in_back_off(node, "web", "server", lambda: serves_again(node)) as waits:
         said = node.chronolet("get", "pods")
         assert said.line("web").split()[:4] == ["web", "1/2", "CrashLoopBackOff", str(waits.attempt)]
         described = node.chronolet("describe", "pod", "web").out
@@ -58,7 +58,7 @@ def serves_again(node: Node) -> None:
 
 
 def test_apply_creates_changes_and_deletes(node: Node) -> None:
-    file = node.aside("applied.yaml", a_pod("applied", shell("stays"), shell("changes")))
+    file = node.write_unwatched("applied.yaml", a_pod("applied", shell("stays"), shell("changes")))
     assert node.chronolet("apply", "-f", file).out == "pod/applied created\n"
     node.wait_until_running("applied")
     before = node.running("applied")
@@ -67,7 +67,7 @@ def test_apply_creates_changes_and_deletes(node: Node) -> None:
     changed = shell(
         "changes", "trap 'exit 0' TERM; echo $WORD; sleep 3600 & wait", env=[{"name": "WORD", "value": "new"}]
     )
-    file = node.aside("applied.yaml", a_pod("applied", shell("stays"), changed))
+    file = node.write_unwatched("applied.yaml", a_pod("applied", shell("stays"), changed))
     assert node.chronolet("apply", "-f", file).out == "pod/applied configured\n"
     node.journal.wait_for_event(pod.ContainerStarted, pod="default/applied", container="changes", attempt=1)
     after = node.running("applied")
@@ -110,7 +110,7 @@ def test_a_name_belongs_to_the_file_that_had_it_first(node: Node) -> None:
     refused = node.journal.wait_for_event(manifests.PodRefused, pod="default/twice")
     assert str(first) in refused.reason
     assert str(second) in refused.reason
-    applied = node.chronolet("apply", "-f", node.aside("third.yaml", a_pod("twice")))
+    applied = node.chronolet("apply", "-f", node.write_unwatched("third.yaml", a_pod("twice")))
     assert (applied.status, str(first) in applied.err) == (1, True), applied
     deleted = node.chronolet("delete", "pod", "twice")
     assert (deleted.status, str(first) in deleted.err) == (1, True), deleted
@@ -196,7 +196,7 @@ def test_pods_that_complete(node: Node) -> None:
     assert lines.line("once").split()[1:4] == ["0/1", "Completed", "0"]
     assert lines.line("fails").split()[1:4] == ["0/1", "Error", "0"]
     assert lines.line("retried").split()[1:4] == ["0/1", "Completed", "1"]
-    assert node.words("fails") == ["Error"]
+    assert node.container_states("fails") == ["Error"]
 
 
 def test_what_containers_share_with_each_other_and_with_the_host(node: Node, tmp_path: Path) -> None:

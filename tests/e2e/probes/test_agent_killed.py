@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import signal
-import socket
-import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -24,15 +21,12 @@ from chronolet_schemas import kernel, pod, prober
 from tests.e2e.journal import Line
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
+from tests.e2e.probes.failing_server import Failing
+from tests.e2e.probes.probed_pods import ENOUGH_SECONDS, NEVER, at_each
 from tests.support.frozen import stopped
-from tests.support.probing import Server
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import wait_until
 
-ENOUGH_SECONDS = 500
-"""A time-out that no probe exceeds, however busy the machine is."""
-NEVER = 1_000_000
-"""A failure threshold that is not reached."""
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 FAILURES = 4
 LOOK_MS = TTL_MILLISECONDS // RENEWALS_IN_TTL // LOOKS_IN_RENEWAL
@@ -41,85 +35,11 @@ LOOK_MS = TTL_MILLISECONDS // RENEWALS_IN_TTL // LOOKS_IN_RENEWAL
 
 def a_probed(name: str, milliseconds: int, **probes: Any) -> dict[str, Any]:
     """A pod with these probes, so often."""
-    one = a_pod(name, shell("app", STAYS, **probes))
-    one["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
-    return one
+    return at_each(milliseconds, a_pod(name, shell("app", STAYS, **probes)))
 
 
 def cat(path: str, **more: Any) -> dict[str, Any]:
     return {"exec": {"command": ["cat", path]}, "timeoutSeconds": ENOUGH_SECONDS, **more}
-
-
-class Failing:
-    """A server that fails as many probes of a process as it is told to; all others wait for their answer."""
-
-    def __init__(self) -> None:
-        self.answered: Counter[int] = Counter()
-        """Probes that were failed, by the pid of who asked."""
-        self._may: Counter[int] = Counter()
-        self._waiting: list[socket.socket] = []
-        self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._server = Server(self._serve)
-
-    def probe(self, threshold: int) -> dict[str, Any]:
-        """A probe that asks it."""
-        action = {"host": "127.0.0.1", "port": self._server.port, "path": "/"}
-        return {"httpGet": action, "timeoutSeconds": ENOUGH_SECONDS, "failureThreshold": threshold}
-
-    def fail(self, pid: int, count: int = 1) -> None:
-        """So many more of this process's."""
-        with self._lock:
-            self._may[pid] += count
-
-    def is_asked_by(self, pid: int) -> bool:
-        """Whether a probe of this process waits for its answer."""
-        with self._lock:
-            return any(_comes_from(pid, one) for one in self._waiting)
-
-    def close(self) -> None:
-        self._over.set()
-        self._server.close()
-
-    def _serve(self, connection: socket.socket, _request: bytes) -> None:
-        with self._lock:
-            self._waiting.append(connection)
-        try:
-            while not (self._over.is_set() or _is_left(connection) or self._answers(connection)):
-                self._over.wait(0.02)
-        finally:
-            with self._lock:
-                self._waiting.remove(connection)
-
-    def _answers(self, connection: socket.socket) -> bool:
-        with self._lock:
-            pid = next((pid for pid, count in self._may.items() if count and _comes_from(pid, connection)), 0)
-            if pid:
-                connection.sendall(b"HTTP/1.1 500 Failing\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-                self._may[pid] -= 1
-                self.answered[pid] += 1
-            return bool(pid)
-
-
-def _is_left(connection: socket.socket) -> bool:
-    """Whether who asked hung up, or was killed."""
-    try:
-        return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
-        return False
-    except ConnectionError:
-        return True
-
-
-def _comes_from(pid: int, connection: socket.socket) -> bool:
-    """Whether the other end of the connection is this process's."""
-    try:
-        port = f":{connection.getpeername()[1]:04X}"
-        rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
-        ends = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(port)}
-        return any(str(one.readlink()) in ends for one in Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:
-        return False  # it has ended, or has just closed one: asked again soon
 
 
 @pytest.fixture
@@ -289,10 +209,10 @@ def test_another_process_takes_over(own_node: Node, failing: Failing) -> None:
     own_node.kill9()
     own_node.start(0, *PODS_ONLY, "prober")
     own_node.journal.wait_for_event(pod.ProbingRequested, pod="default/moved")  # though nothing has happened to it
-    one = own_node.beside("one", "prober")
+    one = own_node.start_other("one", "prober")
     moved.fail(one.pid, 1)
     began = time.time()
-    two = own_node.beside("two", "prober")
+    two = own_node.start_other("two", "prober")
     wait_until(lambda: "standing by" in said(own_node, "two") or bool(moved.takeovers(began)), "the second one")
 
     with stopped([two.pid]):

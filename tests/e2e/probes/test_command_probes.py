@@ -8,31 +8,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chronolet.adapters.probes.kept import kept_results
 from chronolet.pod.status.status import pod_status
-from chronolet_schemas import kube_events, pod, prober
+from chronolet_schemas import pod, prober
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
+from tests.e2e.probes.probed_pods import ENOUGH_SECONDS, NEVER, at_each, file_in, flags, started
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
 
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
 DEAF = "trap '' TERM; while :; do sleep 1; done"
-ENOUGH_SECONDS = 300
-"""A time-out that no command exceeds, however busy the machine is."""
-NEVER = 1_000_000
-"""A failure threshold that is not reached."""
-
-
-def at_each(milliseconds: int, one: dict[str, Any]) -> dict[str, Any]:
-    """The pod, probed so often."""
-    one["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
-    return one
 
 
 def command(*words: str, **more: Any) -> dict[str, Any]:
@@ -101,26 +91,6 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
         yield node
 
 
-def flags(node: Node, name: str) -> tuple[bool | None, bool | None]:
-    state = node.journal.pods[f"default/{name}"]
-    (one,) = pod_status(state).container_statuses
-    return one.started, one.ready
-
-
-def told(node: Node, name: str) -> list[tuple[str, str]]:
-    """Reasons and messages of a pod's KubeEvents, so far."""
-    return [(one.reason, one.message) for one in node.journal.events(kube_events.Recorded, name=name)]
-
-
-def started(node: Node, name: str, attempt: int = 0) -> pod.ContainerStarted:
-    return node.journal.wait_for_event(pod.ContainerStarted, pod=f"default/{name}", attempt=attempt)
-
-
-def file_in(node: Node, name: str, path: str, container: str = "app") -> Path:
-    """A file of a running container, from outside."""
-    return Path(f"/proc/{node.running(name)[container]['State']['Pid']}/root{path}")
-
-
 def test_liveness_with_a_command(node: Node) -> None:
     began = started(node, "liveness-exec").started_at
     good = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/liveness-exec", probe="Liveness")
@@ -132,8 +102,10 @@ def test_liveness_with_a_command(node: Node) -> None:
     assert bad[2].at - bad[0].at >= 500, "two periods, but the first of them may have begun late"
     assert killed.reason == "LivenessFailed"
     message = "Liveness probe failed: cat: can't open '/tmp/healthy': No such file or directory\n"
-    assert ("Unhealthy", message) in told(node, "liveness-exec")
-    assert ("Killing", "Container liveness failed liveness probe, will be restarted") in told(node, "liveness-exec")
+    assert ("Unhealthy", message) in node.kube_events("liveness-exec")
+    assert ("Killing", "Container liveness failed liveness probe, will be restarted") in node.kube_events(
+        "liveness-exec"
+    )
     started(node, "liveness-exec", attempt=1)
     assert node.restarts("liveness-exec") == [1]
     words = ("#success=1 #failure=3\n      Period:       500ms\n      Result:       ", "Last Results:")
@@ -162,9 +134,9 @@ def test_a_slow_start_is_covered_by_the_startup_probe(node: Node) -> None:
 def test_what_never_starts_is_killed_and_not_restarted_where_nothing_is(node: Node) -> None:
     exited = node.journal.wait_for_event(pod.ContainerExited, pod="default/never-starts")
     assert node.journal.events(pod.ContainerStopRequested, pod="default/never-starts")[0].reason == "StartupFailed"
-    assert ("Killing", "Container app failed startup probe") in told(node, "never-starts")
+    assert ("Killing", "Container app failed startup probe") in node.kube_events("never-starts")
     assert len(node.journal.events(prober.ProbeFailed, pod="default/never-starts")) == 3
-    node.wait_for_column("never-starts", "Completed" if exited.exit_code == 0 else "Error")
+    node.wait_for_status_column("never-starts", "Completed" if exited.exit_code == 0 else "Error")
     assert not node.journal.events(pod.RestartScheduled, pod="default/never-starts")
 
 

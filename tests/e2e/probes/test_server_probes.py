@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from chronolet.adapters.probes.kept import kept_results
-from chronolet.pod.status.status import pod_status
-from chronolet_schemas import kube_events, pod, prober
+from chronolet_schemas import pod, prober
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
+from tests.e2e.probes.probed_pods import ENOUGH_SECONDS, NEVER, file_in, flags, started
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
-
-ENOUGH_SECONDS = 300
-"""A time-out that no answer exceeds, however busy the machine is."""
-NEVER = 1_000_000
-"""A failure threshold that is not reached."""
 
 
 class Times(NamedTuple):
@@ -163,26 +157,6 @@ def node(docker_engine: PrivateDocker, times: Times) -> Iterator[Node]:
             yield node
 
 
-def started(node: Node, name: str, attempt: int = 0) -> int:
-    found = node.journal.wait_for_event(pod.ContainerStarted, pod=f"default/{name}", attempt=attempt)
-    return found.started_at
-
-
-def flags(node: Node, name: str) -> tuple[bool | None, bool | None]:
-    (one,) = pod_status(node.journal.pods[f"default/{name}"]).container_statuses
-    return one.started, one.ready
-
-
-def file_in(node: Node, name: str, path: str) -> Path:
-    """A file of a running container, from outside."""
-    return Path(f"/proc/{node.running(name)['app']['State']['Pid']}/root{path}")
-
-
-def told(node: Node, name: str) -> list[tuple[str, str]]:
-    """Reasons and messages of a pod's KubeEvents, so far."""
-    return [(one.reason, one.message) for one in node.journal.events(kube_events.Recorded, name=name)]
-
-
 def liveness_results(node: Node, container_id: str) -> list[str]:
     """The outcomes of a container's liveness probes, the first one first."""
     kept = kept_results(node.environ["CHRONOLET_REDIS"], node.name)
@@ -192,7 +166,7 @@ def liveness_results(node: Node, container_id: str) -> list[str]:
 def test_liveness_over_http(node: Node, times: Times) -> None:
     """Probed from the delay on; well for some requests, then failed three times, killed then and started again."""
     delay = times.http[0] * 1_000
-    began = started(node, "liveness-http")
+    began = started(node, "liveness-http").started_at
     first = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-http").id
     good = node.journal.events(prober.ProbeSucceeded, id=first, probe="Liveness")[0]
     assert (good.code, good.output) == (200, "ok")
@@ -206,9 +180,11 @@ def test_liveness_over_http(node: Node, times: Times) -> None:
     found = liveness_results(node, first)
     assert found[: len(expected)] == expected
     assert set(found[len(expected) :]) <= {"failure", "error"}, "asked until the last one is in the log"
-    assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500") in told(node, "liveness-http")
+    assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500") in node.kube_events(
+        "liveness-http"
+    )
     killing = ("Killing", "Container liveness failed liveness probe, will be restarted")
-    assert killing in told(node, "liveness-http")
+    assert killing in node.kube_events("liveness-http")
     started(node, "liveness-http", attempt=1)
     assert node.restarts("liveness-http") == [1]
 
@@ -216,7 +192,7 @@ def test_liveness_over_http(node: Node, times: Times) -> None:
 def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
     """Not ready before the first probe, which comes after the delay."""
     delay = times.tcp[0] * 1_000
-    began = started(node, "goproxy")
+    began = started(node, "goproxy").started_at
     ready = node.journal.wait_for_event(
         prober.ResultChanged, pod="default/goproxy", result="success", probe="Readiness"
     )
@@ -243,7 +219,7 @@ def test_a_server_that_no_longer_listens_is_started_again(node: Node) -> None:
 
 def test_liveness_over_grpc(node: Node, times: Times) -> None:
     delay = times.grpc * 1_000
-    began = started(node, "etcd-with-grpc")
+    began = started(node, "etcd-with-grpc").started_at
     first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/etcd-with-grpc")
     assert first.output == "service healthy"
     assert first.at - began >= delay

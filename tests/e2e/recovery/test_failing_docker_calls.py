@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from chronolet_schemas import pleg
-from tests.e2e.commands.test_http_pages import status
+from tests.e2e.http_pages import status
 from tests.e2e.node import Node, pod, shell
 from tests.support.docker import PrivateDocker
 from tests.support.docker_proxy import docker_proxy

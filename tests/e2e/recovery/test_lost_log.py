@@ -8,9 +8,10 @@ from typing import Any
 
 from chronolet_schemas import container_gc, kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
-from tests.e2e.fault_injection.agent_farm import Farm
+from tests.e2e.fault_injection.agent_farm import AgentFarm
 from tests.e2e.fault_injection.points import Point
 from tests.e2e.node import Node, pod, shell
+from tests.e2e.recovery.lost_log import all_ids, new_log
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
@@ -25,7 +26,7 @@ def three_pods(node: Node) -> Mapping[str, str]:
     node.write("looping.yaml", LOOPING)
     node.start()
     node.wait_until_running("filed")
-    assert node.chronolet("apply", "-f", node.aside("applied.yaml", APPLIED)).status == 0
+    assert node.chronolet("apply", "-f", node.write_unwatched("applied.yaml", APPLIED)).status == 0
     for attempt in (1, 2):
         node.kill_process("filed", "app")
         node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=attempt)
@@ -41,23 +42,10 @@ def between_failures(node: Node) -> Iterator[int]:
         one = node.journal.pods["default/looping"].container("app")
         return one is not None and one.phase == "backing_off" and one.next_attempt >= 3
 
-    with node.standing_still("a back-off of looping", waits):
+    with node.paused_when("a back-off of looping", waits):
         one = node.journal.pods["default/looping"].container("app")
         assert one is not None
         yield one.next_attempt
-
-
-def new_log(node: Node, server: PrivateRedis) -> None:
-    """From now on the journal reads the log that was begun after the loss."""
-    node.journal.close()
-    node.journal = type(node.journal)(server.url, node.name)
-    node.journal.wait_for_event(manifests.AdoptionFinished)
-
-
-def all_ids(node: Node, pod_name: str) -> set[str]:
-    """Of the pod's containers, dead ones too."""
-    chosen = {"label": [f"chronolet/node={node.name}", f"io.kubernetes.pod.name={pod_name}"]}
-    return {one["Id"] for one in node.docker.containers(all=True, filters=chosen)}
 
 
 def check_adopted(node: Node, before: Mapping[str, str], uids: Mapping[str, str], attempt: int) -> None:
@@ -72,12 +60,12 @@ def check_adopted(node: Node, before: Mapping[str, str], uids: Mapping[str, str]
     assert looping.attempt == attempt
     assert node.started_at("applied", "filed") == before
     assert not journal.events(pods.StrayFound)
-    with node.standing_still("the logged attempts of looping", lambda: node.restarts("looping") >= [attempt]):
+    with node.paused_when("the logged attempts of looping", lambda: node.restarts("looping") >= [attempt]):
         shown = node.chronolet("get", "pods")
         assert shown.line("looping").split()[3] == str(node.restarts("looping")[0])
     assert shown.line("applied").split()[:4] == ["applied", "1/1", "Running", "0"]
     assert shown.line("filed").split()[:4] == ["filed", "1/1", "Running", "2"]
-    assert node.chronolet("apply", "-f", node.aside("applied.yaml", APPLIED)).out == "pod/applied unchanged\n"
+    assert node.chronolet("apply", "-f", node.write_unwatched("applied.yaml", APPLIED)).out == "pod/applied unchanged\n"
     node.kill_process("filed", "app")
     journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=3)
     assert node.chronolet("delete", "pod", "applied").status == 0
@@ -128,10 +116,10 @@ def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedi
 def test_a_change_that_starts_nothing_is_not_forgotten(own_node: Node, redis_server: PrivateRedis) -> None:
     own_node.start()
     own_node.journal.wait_for_event(manifests.FolderRead)
-    two = own_node.aside("two.yaml", pod("two", shell("app"), shell("old")))
+    two = own_node.write_unwatched("two.yaml", pod("two", shell("app"), shell("old")))
     assert own_node.chronolet("apply", "-f", two).status == 0
     own_node.wait_until_running("two")
-    changed = own_node.aside("two.yaml", pod("two"))
+    changed = own_node.write_unwatched("two.yaml", pod("two"))
     assert own_node.chronolet("apply", "-f", changed).out == "pod/two configured\n"
     own_node.journal.wait_for_event(pods.SpecKept)
     own_node.journal.wait_for_event(pods.ContainerExited, container="old")
@@ -200,16 +188,16 @@ def gc_runs(node: Node) -> list[dict[str, Any]]:
 
 def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis) -> None:
     deaf = pod("deaf", shell("app", "trap '' TERM; sleep 3600 & wait; wait"), terminationGracePeriodSeconds=8)
-    farm = Farm()
+    farm = AgentFarm()
     try:
         agent = farm.start(own_node.job(point=Point(place="effect/after spec.end pod/default/deaf container/app")))
         own_node.journal.wait_for_event(manifests.FolderRead)
-        assert own_node.chronolet("apply", "-f", own_node.aside("deaf.yaml", deaf)).status == 0
+        assert own_node.chronolet("apply", "-f", own_node.write_unwatched("deaf.yaml", deaf)).status == 0
         own_node.wait_until_running("deaf")
         uid = own_node.journal.pods["default/deaf"].uid
         assert own_node.chronolet("delete", "pod", "deaf", "--wait=false").status == 0
         # It dies with the word on the disk, before anything is done about it.
-        assert agent.over.wait(HANG_SECONDS)
+        assert agent.ended.wait(HANG_SECONDS)
         assert agent.status == -9
     finally:
         farm.end()
@@ -223,7 +211,10 @@ def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis
     shown = [line.split()[2] for line in own_node.chronolet("get", "pods").out.splitlines() if line.startswith("deaf ")]
     # On a busy machine its grace may be over: then it has failed, as kubectl shows it, or is gone.
     assert shown in (["Terminating"], ["Error"], [])
-    assert own_node.chronolet("apply", "-f", own_node.aside("deaf.yaml", pod("deaf"))).out == "pod/deaf created\n"
+    assert (
+        own_node.chronolet("apply", "-f", own_node.write_unwatched("deaf.yaml", pod("deaf"))).out
+        == "pod/deaf created\n"
+    )
     own_node.journal.wait_for_event(pods.PodEnded, uid=uid)
     exited = own_node.journal.wait_for_event(pods.ContainerExited, uid=uid)
     assert (exited.exit_code, exited.attempt) == (137, 0)
@@ -239,12 +230,12 @@ def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node
     own_node.wait_until_running("filed")
     own_node.kill9()
     redis_server.client(timeout=HANG_SECONDS).flushall()
-    farm = Farm()
+    farm = AgentFarm()
     try:
         # What was seen has been sent, and nothing has been listed yet.
         point = Point(place="step/before pleg", type="pleg.ContainersAdopted")
         agent = farm.start(own_node.job(point=point))
-        assert agent.over.wait(HANG_SECONDS)
+        assert agent.ended.wait(HANG_SECONDS)
         assert agent.status == -9
     finally:
         farm.end()

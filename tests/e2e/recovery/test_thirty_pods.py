@@ -10,9 +10,10 @@ import msgspec
 
 from chronolet_schemas import manifests
 from chronolet_schemas import pod as pods
-from tests.e2e.back_off import crash, held_back
+from tests.e2e.back_off import crash, in_back_off
+from tests.e2e.docker_events import DockerEvents
 from tests.e2e.node import Node, pod, shell
-from tests.e2e.witness import Witness
+from tests.e2e.recovery.lost_log import all_ids, new_log
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis
 
@@ -27,7 +28,7 @@ SIDECARS = FILED[-4:]
 
 
 class Before(msgspec.Struct, frozen=True):
-    """What there was when the log was lost. `started` by Docker, under the id; `lives` and `signals` by the witness."""
+    """State when the log was lost. `started` by container id; `actions` and `signals` by Docker's events."""
 
     uids: Mapping[str, str]
     started: Mapping[str, str]
@@ -46,7 +47,7 @@ def thirty_pods(node: Node) -> None:
     for name in LOOPING:
         node.write(f"{name}.yaml", pod(name, shell("app", "exit 3"), shell("beside")))
     documents = [hooked(node, name) if name in HOOKED else pod(name) for name in APPLIED]
-    assert node.chronolet("apply", "-f", node.aside("applied.yaml", *documents)).status == 0
+    assert node.chronolet("apply", "-f", node.write_unwatched("applied.yaml", *documents)).status == 0
     node.wait_until_running(*STEADY)
     for attempt in (1, 2):
         for name in FILED[:2]:
@@ -78,16 +79,16 @@ def hooks(node: Node, name: str) -> list[str]:
     return (node.root / "hooks" / name).read_text().split()
 
 
-def taken(node: Node, witness: Witness) -> Before:
+def taken(node: Node, docker_events: DockerEvents) -> Before:
     """Of the pods as they are now."""
     node.wait_until_running(*STEADY)
-    node.journal.wait_for("the witness", lambda: has_seen_all(node, witness))
+    node.journal.wait_for("Docker's start events of all containers", lambda: has_seen_all(node, docker_events))
     return Before(
         uids={name: state.uid for name, state in node.journal.pods.items()},
         started=started(node),
         restarts={name: restarts(node, name) for name in (*STEADY, *LOOPING)},
-        lives=lives(node, witness),
-        signals=witness.signals(node.name),
+        lives=lives(node, docker_events),
+        signals=docker_events.signals(node.name),
     )
 
 
@@ -102,9 +103,9 @@ def lasting(node: Node) -> list[dict[str, Any]]:
     return [one for fails, found in there for name, one in found.items() if not (fails and name == "app")]
 
 
-def has_seen_all(node: Node, witness: Witness) -> bool:
+def has_seen_all(node: Node, docker_events: DockerEvents) -> bool:
     """Whether the witness, who hears of it later, knows of each start."""
-    seen = witness.lives(node.name)
+    seen = docker_events.actions(node.name)
     return all(seen.get(one["Name"].removeprefix("/"), [""])[-1] == "start" for one in lasting(node))
 
 
@@ -116,11 +117,11 @@ def restarts(node: Node, name: str) -> int:
     return int(count or 0)
 
 
-def lives(node: Node, witness: Witness) -> dict[str, list[str]]:
+def lives(node: Node, docker_events: DockerEvents) -> dict[str, list[str]]:
     """What Docker has seen of each container that was not meant to fail; what had died before may be collected."""
     return {
         name: actions[:-1] if len(actions) > 1 and dead_and_gone(*actions[-2:]) else actions
-        for name, actions in witness.lives(node.name).items()
+        for name, actions in docker_events.actions(node.name).items()
         if not name.startswith("chrono_app_looping")
     }
 
@@ -130,14 +131,7 @@ def dead_and_gone(before: str, last: str) -> bool:
     return before.startswith("die") and last == "destroy"
 
 
-def new_log(node: Node, server: PrivateRedis) -> None:
-    """From now on the journal reads the log that was begun after the loss."""
-    node.journal.close()
-    node.journal = type(node.journal)(server.url, node.name)
-    node.journal.wait_for_event(manifests.AdoptionFinished, 60)
-
-
-def check(node: Node, witness: Witness, before: Before) -> None:
+def check(node: Node, docker_events: DockerEvents, before: Before) -> None:
     """All thirty are known as they were, nothing was touched, and those that fail go on to."""
     journal = node.journal
     assert {one.pod: one.uid for one in journal.events(manifests.PodAdopted)} == before.uids
@@ -146,8 +140,8 @@ def check(node: Node, witness: Witness, before: Before) -> None:
     assert {name: restarts(node, name) for name in STEADY} == {name: before.restarts[name] for name in STEADY}
     for name in LOOPING:
         wait_for_failure(node, name, before.restarts[name])
-    assert lives(node, witness) == before.lives
-    assert witness.signals(node.name) == before.signals
+    assert lives(node, docker_events) == before.lives
+    assert docker_events.signals(node.name) == before.signals
     assert started(node).items() >= before.started.items()
     assert not journal.events(pods.StrayFound)
     assert [hooks(node, name) for name in HOOKED] == [["postStart"], ["postStart"]]
@@ -174,7 +168,7 @@ def check_crashes(node: Node) -> None:
         assert at_once.attempt == attempt
         assert (at_once.back_off_seconds, at_once.next_back_off_seconds) == (0, 10)
         node.journal.wait_for_event(pods.ContainerStarted, pod=f"default/{name}", container="app", attempt=attempt + 1)
-        with held_back(node, name, "app") as waits:
+        with in_back_off(node, name, "app") as waits:
             more = waits.attempt - attempt - 1
             assert (waits.back_off_seconds, waits.next_back_off_seconds) == (10 << more, 20 << more)
             line = node.chronolet("get", "pods").line(f"{name} ")
@@ -198,34 +192,33 @@ def check_ends(node: Node) -> None:
     (node.folder / f"{LOOPING[0]}.yaml").unlink()
     for name in (APPLIED[1], HOOKED[0], FILED[1], SIDECARS[2], LOOPING[0]):
         node.wait_until_gone(name)
-        chosen = {"label": [f"chronolet/node={node.name}", f"io.kubernetes.pod.name={name}"]}
-        assert node.docker.containers(all=True, filters=chosen) == []
+        assert all_ids(node, name) == set()
     assert hooks(node, HOOKED[0]) == ["postStart", "preStop"]
 
 
 def test_a_server_emptied_and_then_gone_under_thirty_pods(
     own_node: Node, redis_server: PrivateRedis, docker_engine: PrivateDocker
 ) -> None:
-    witness = Witness(docker_engine)
+    docker_events = DockerEvents(docker_engine)
     try:
         thirty_pods(own_node)
-        before = taken(own_node, witness)
+        before = taken(own_node, docker_events)
         assert len(before.uids) == 30
         assert len(before.started) == 30 + len(APPLIED) + 2 * len(FILED) + len(SIDECARS) + len(LOOPING)
         redis_server.client().flushall()
-        new_log(own_node, redis_server)
-        check(own_node, witness, before)
+        new_log(own_node, redis_server, 60)
+        check(own_node, docker_events, before)
         check_crashes(own_node)
         check_sidecar(own_node)
 
         own_node.journal.wait_for("their restarts", lambda: all(map(own_node.all_run, STEADY)))
-        before = taken(own_node, witness)
+        before = taken(own_node, docker_events)
         redis_server.kill9()
         shutil.rmtree(redis_server.data)
         redis_server.data.mkdir()
         redis_server.start()
-        new_log(own_node, redis_server)
-        check(own_node, witness, before)
+        new_log(own_node, redis_server, 60)
+        check(own_node, docker_events, before)
         check_ends(own_node)
     finally:
-        witness.close()
+        docker_events.close()

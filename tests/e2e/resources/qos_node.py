@@ -38,7 +38,7 @@ class Shared:
         return str(ready.parent)
 
     def apply(self, *pods: dict[str, Any]) -> None:
-        said = self.node.chronolet("apply", "-f", self.node.aside("pods.yaml", *pods))
+        said = self.node.chronolet("apply", "-f", self.node.write_unwatched("pods.yaml", *pods))
         assert said.status == 0, said.err
 
     def delete(self, *names: str) -> None:

@@ -162,18 +162,20 @@ def test_who_uses_more_memory_than_allowed_is_killed_and_named(shared: Shared, w
 def test_who_does_not_fit_is_rejected_in_the_kubelets_words(shared: Shared) -> None:
     said = "Node didn't have enough resource: cpu, requested: 3001, used: 0, capacity: 3000"
     shared.apply(a_pod("big", shell("app", resources={"requests": {"cpu": "3001m"}})))
-    shared.node.wait_for_column("big", "OutOfcpu")
+    shared.node.wait_for_status_column("big", "OutOfcpu")
     status: Any = shared.node.journal.status("default/big")
     assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", f"Pod was rejected: {said}")
     told: Any = shared.node.journal.wait_for_event(kube_events.Recorded, reason="OutOfcpu")
     assert (told.severity, told.message) == ("Warning", said)
     assert shared.node.running("big") == {}
     shared.apply(a_pod("fat", shell("app", resources={"requests": {"memory": "9Gi"}})))
-    shared.node.wait_for_column("fat", "OutOfmemory")
+    shared.node.wait_for_status_column("fat", "OutOfmemory")
     shared.apply(*(a_pod(f"n{number}", shell("app")) for number in range(5)))
     shared.node.journal.wait_for(
         "four pods that run and one that does not",
-        lambda: sorted(shared.node.column(f"n{number}") for number in range(5)) == ["OutOfpods", *["Running"] * 4],
+        lambda: (
+            sorted(shared.node.status_column(f"n{number}") for number in range(5)) == ["OutOfpods", *["Running"] * 4]
+        ),
     )
     shared.delete("big", "fat", *(f"n{number}" for number in range(5)))
 
@@ -234,7 +236,7 @@ def without(command: str) -> list[str]:
 
 def test_where_no_cgroup_can_be_written_pods_run_without_and_that_is_said(own_node: Node) -> None:
     own_node.environ["CHRONOLET_NODE_CAPACITY"] = "cpu=3,memory=8Gi"
-    own_node.start(within=without("mount -o remount,bind,ro $at"))
+    own_node.start(wrapper=without("mount -o remount,bind,ro $at"))
     found: Any = own_node.journal.wait_for_event(qos.NodeDescribed)
     assert (found.node.version, found.node.driver) == (0, "")
     said = found.node.lost[0]
@@ -245,14 +247,14 @@ def test_where_no_cgroup_can_be_written_pods_run_without_and_that_is_said(own_no
     big = a_pod("big", shell("app", resources={"requests": {"cpu": "3001m"}}))
     own_node.write("pods.yaml", a_pod("small", shell("app", resources={"requests": {"cpu": "100m"}})), big)
     own_node.wait_until_running("small")
-    own_node.wait_for_column("big", "OutOfcpu")
+    own_node.wait_for_status_column("big", "OutOfcpu")
     assert own_node.chronolet("get", "cgroups").err == "No resources found.\n"
 
 
 if not IS_V2:  # where there is one mount, none can be missing
 
     def test_a_controller_that_is_missing_is_said_and_done_without(own_node: Node) -> None:
-        own_node.start(within=without("case $at in */pids) umount $at ;; esac"))
+        own_node.start(wrapper=without("case $at in */pids) umount $at ;; esac"))
         found: Any = own_node.journal.wait_for_event(qos.NodeDescribed)
         assert "controller pids is missing: no limits of the number of processes" in found.node.lost
         own_node.write("pod.yaml", a_pod("small", shell("app", resources={"requests": {"cpu": "100m"}})))

@@ -1,0 +1,41 @@
+"""What tests of probes share: manifests of probed pods, and what the log and the machine have of them.
+
+Input: a node. Output: manifests, statuses, files of containers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from chronolet.pod.status.status import pod_status
+from chronolet_schemas import pod
+from tests.e2e.node import Node
+
+ENOUGH_SECONDS = 300
+"""A time-out that no command exceeds, however busy the machine is."""
+
+
+NEVER = 1_000_000
+"""A failure threshold that is not reached."""
+
+
+def at_each(milliseconds: int, one: dict[str, Any]) -> dict[str, Any]:
+    """The pod, probed so often."""
+    one["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
+    return one
+
+
+def flags(node: Node, name: str) -> tuple[bool | None, bool | None]:
+    state = node.journal.pods[f"default/{name}"]
+    (one,) = pod_status(state).container_statuses
+    return one.started, one.ready
+
+
+def started(node: Node, name: str, attempt: int = 0) -> pod.ContainerStarted:
+    return node.journal.wait_for_event(pod.ContainerStarted, pod=f"default/{name}", attempt=attempt)
+
+
+def file_in(node: Node, name: str, path: str, container: str = "app") -> Path:
+    """A file of a running container, as the host sees it."""
+    return Path(f"/proc/{node.running(name)[container]['State']['Pid']}/root{path}")

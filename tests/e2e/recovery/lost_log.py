@@ -1,0 +1,24 @@
+"""What tests of a lost log share.
+
+Input: a node whose log was lost. Output: the journal of the new log, a pod's containers.
+"""
+
+from __future__ import annotations
+
+from chronolet.ports.runtime import labels
+from chronolet_schemas import manifests
+from tests.e2e.node import Node
+from tests.support.redis import PrivateRedis
+
+
+def new_log(node: Node, server: PrivateRedis, seconds: float = 30) -> None:
+    """From now on the journal reads the log that was begun after the loss."""
+    node.journal.close()
+    node.journal = type(node.journal)(server.url, node.name)
+    node.journal.wait_for_event(manifests.AdoptionFinished, seconds)
+
+
+def all_ids(node: Node, pod_name: str) -> set[str]:
+    """Of the pod's containers, dead ones too."""
+    chosen = {"label": [f"{labels.NODE}={node.name}", f"{labels.POD_NAME}={pod_name}"]}
+    return {one["Id"] for one in node.docker.containers(all=True, filters=chosen)}
