@@ -1,4 +1,4 @@
-"""Device plugins next to a real node, pods that use their devices, and who has which device.
+"""What tests of devices share: device plugins of a real node, pods that use their devices, and who has which device.
 
 Input: a node. Output: running plugins, lists of devices, containers, device ids.
 """
@@ -23,53 +23,53 @@ def folder(node: Node, name: str = "device-plugins") -> Path:
 
 @contextmanager
 def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
-    """A plugin of that resource, once it is listed."""
+    """A plugin of that resource, once its devices are listed."""
     before = len(node.journal.events(devices.DevicesListed, resource=resource))
     with sample_plugin("--resource", resource, *options, folder=folder(node)) as found:
         try:
-            listed(node, resource, before + 1)
+            wait_for_list(node, resource, before + 1)
         except TimeoutError as error:
             error.add_note(f"the plugin: {found.said}")
             raise
         yield found
 
 
-def listed(node: Node, resource: str, times: int = 1) -> devices.DevicesListed:
-    """The last list of a resource, when there are so many."""
+def wait_for_list(node: Node, resource: str, times: int = 1) -> devices.DevicesListed:
+    """The latest list of a resource, once there are `times` lists."""
     found: list[devices.DevicesListed] = node.journal.wait_for(
         f"{times} lists of {resource}",
-        lambda: (said := node.journal.events(devices.DevicesListed, resource=resource))[times - 1 :] and said,
+        lambda: (lists := node.journal.events(devices.DevicesListed, resource=resource))[times - 1 :] and lists,
     )
     return found[-1]
 
 
 def pod_resources(node: Node, client: PodResourcesClient, method: str) -> dict[str, Any]:
-    """An answer of PodResources. An agent that has just begun, or cannot read its log now, does not answer yet."""
+    """A response of PodResources. An agent that has just started, or cannot read its log, does not answer yet."""
 
-    def asked() -> Any:
-        said = client.ask(folder(node, "pod-resources"), method)
-        return None if "error" in said else [said]
+    def ask() -> Any:
+        answer = client.ask(folder(node, "pod-resources"), method)
+        return None if "error" in answer else [answer]
 
-    (said,) = node.journal.wait_for("PodResources", asked)
-    answer: dict[str, Any] = said
-    return answer
+    (found,) = node.journal.wait_for("PodResources", ask)
+    response: dict[str, Any] = found
+    return response
 
 
 def allocatable(node: Node, client: PodResourcesClient, resource: str) -> list[str]:
-    """What pods may have of a resource, by PodResources."""
-    said = pod_resources(node, client, "GetAllocatableResources")
-    return [one["device_ids"][0] for one in said.get("devices", ()) if one["resource_name"] == resource]
+    """The allocatable devices of a resource, by PodResources."""
+    response = pod_resources(node, client, "GetAllocatableResources")
+    return [one["device_ids"][0] for one in response.get("devices", ()) if one["resource_name"] == resource]
 
 
-LIVES = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
+STAYS = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
 
 
-def wants(resource: str, count: int, script: str = LIVES, name: str = "app", **more: Any) -> dict[str, Any]:
+def requesting(resource: str, count: int, script: str = STAYS, name: str = "app", **more: Any) -> dict[str, Any]:
     return shell(name, script, resources={"limits": {resource: str(count)}}, **more)
 
 
-def ids(node: Node, resource: str) -> dict[str, tuple[str, ...]]:
-    """By the log: pod -> the devices of its containers."""
+def granted_devices(node: Node, resource: str) -> dict[str, tuple[str, ...]]:
+    """The granted devices of a resource by the log: pod -> ids."""
     granted = node.journal.events(pods.DevicesGranted)
     living = {state.uid for state in node.journal.pods.values()}
     return {one.pod: one.devices[resource] for one in granted if one.uid in living and resource in one.devices}

@@ -1,4 +1,4 @@
-"""Images from a real registry: how they come, what is told when they do not, and that other pods do not notice."""
+"""Images from a real registry: how they are pulled, what is reported when a pull fails, and that other pods go on."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ AUTH = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 
 @pytest.fixture(scope="module")
 def registry(docker_engine: PrivateDocker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateRegistry]:
-    """One that anybody may read."""
+    """A registry without a password."""
     with private_registry(docker_engine, tmp_path_factory.mktemp("registry") / "r") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def locked(docker_engine: PrivateDocker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateRegistry]:
-    """One with a password."""
+def private(docker_engine: PrivateDocker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrivateRegistry]:
+    """A registry with a password."""
     with private_registry(docker_engine, tmp_path_factory.mktemp("locked") / "r", private=True) as found:
         yield found
 
 
-def running(name: str, image: str, policy: str = "IfNotPresent", **spec: Any) -> dict[str, Any]:
+def pod_of(name: str, image: str, policy: str = "IfNotPresent", **spec: Any) -> dict[str, Any]:
     return pod(name, shell("app", image=image, imagePullPolicy=policy), **spec)
 
 
@@ -49,8 +49,8 @@ def secret(registry: PrivateRegistry, name: str, auth: str = AUTH) -> dict[str, 
     }
 
 
-def failed(node: Node, name: str, reason: str = "ErrImagePull") -> str:
-    """The message with which the pod's image could not be had."""
+def pull_error(node: Node, name: str, reason: str = "ErrImagePull") -> str:
+    """The error message of the pod's image."""
     return node.journal.wait_for_event(pods.ImageFailed, pod=f"default/{name}", reason=reason).message
 
 
@@ -64,42 +64,42 @@ def image_id(node: Node, name: str) -> str:
     return status.container_statuses[0].image_id
 
 
-# --- as it should be
+# -- pulls -------------------------------------------------------------------------------------------------------------
 
 
-def test_an_image_is_fetched_and_its_size_and_digest_told(node: Node, registry: PrivateRegistry) -> None:
+def test_a_pulled_image_is_reported_with_size_and_digest(node: Node, registry: PrivateRegistry) -> None:
     image = registry.push()
-    node.write("public.yaml", running("public", image.tag))
+    node.write("public.yaml", pod_of("public", image.tag))
     node.wait_until_running("public")
     came = ready(node, "public")
     assert (came.pulled, came.digest, came.size_bytes > 1_000_000) == (True, image.digest, True)
     assert image_id(node, "public") == f"docker-pullable://{image.digest}"
-    said = node.kube_events("public")
-    assert ("Pulling", f'Pulling image "{image.tag}"') in said
-    (pulled,) = [message for reason, message in said if reason == "Pulled"]
+    events = node.kube_events("public")
+    assert ("Pulling", f'Pulling image "{image.tag}"') in events
+    (pulled,) = [message for reason, message in events if reason == "Pulled"]
     assert pulled.startswith(f'Successfully pulled image "{image.tag}" in ')
     assert pulled.endswith(f" including waiting). Image size: {came.size_bytes} bytes.")
 
 
-def test_an_image_is_had_by_its_digest_with_or_without_a_tag(node: Node, registry: PrivateRegistry) -> None:
+def test_an_image_is_pulled_by_digest_with_or_without_a_tag(node: Node, registry: PrivateRegistry) -> None:
     image = registry.push(tag="moved")
     registry.push(tag="moved")
     by_both = f"{image.tag}@{image.digest.partition('@')[2]}"
-    node.write("digest.yaml", running("by-digest", image.digest), running("by-both", by_both, "Always"))
+    node.write("digest.yaml", pod_of("by-digest", image.digest), pod_of("by-both", by_both, "Always"))
     node.wait_until_running("by-digest", "by-both")
     for name in ("by-digest", "by-both"):
         assert image_id(node, name) == f"docker-pullable://{image.digest}"
 
 
-def test_a_tag_that_moved_is_followed_by_policy(node: Node, registry: PrivateRegistry) -> None:
+def test_the_pull_policy_decides_about_a_moved_tag(node: Node, registry: PrivateRegistry) -> None:
     before = registry.push(tag="latest")
-    node.write("first.yaml", running("first", before.tag))
+    node.write("first.yaml", pod_of("first", before.tag))
     node.wait_until_running("first")
     first = image_id(node, "first")
     after = registry.push(tag="latest")
-    node.write("second.yaml", running("kept", before.tag))
+    node.write("second.yaml", pod_of("kept", before.tag))
     node.wait_until_running("kept")
-    node.write("third.yaml", running("followed", before.tag, "Always"))  # which moves the tag on this machine, too
+    node.write("third.yaml", pod_of("followed", before.tag, "Always"))  # which moves the tag in the local engine, too
     node.wait_until_running("followed")
     assert image_id(node, "kept") == first == f"docker-pullable://{before.digest}"
     assert image_id(node, "followed") == f"docker-pullable://{after.digest}"
@@ -107,55 +107,55 @@ def test_a_tag_that_moved_is_followed_by_policy(node: Node, registry: PrivateReg
     assert ("Pulled", present) in node.kube_events("kept")
 
 
-# --- what stands in the way
+# -- failures ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_tag_that_is_not_there_is_told_in_the_registrys_words(node: Node, registry: PrivateRegistry) -> None:
+def test_a_missing_tag_is_reported_with_the_registrys_error(node: Node, registry: PrivateRegistry) -> None:
     reference = f"{registry.address}/team/app:absent"
-    node.write("absent.yaml", running("absent", reference))
-    words = failed(node, "absent")
-    assert "manifest unknown" in words
+    node.write("absent.yaml", pod_of("absent", reference))
+    message = pull_error(node, "absent")
+    assert "manifest unknown" in message
     node.wait_for_status("absent", "ImagePullBackOff")
-    said = node.kube_events("absent")
-    assert ("Failed", f'Failed to pull image "{reference}": {words}') in said
-    assert ("Failed", "Error: ErrImagePull") in said
-    assert ("BackOff", f'Back-off pulling image "{reference}"') in said
-    waits = f'Back-off pulling image "{reference}": ErrImagePull: {words}'
+    events = node.kube_events("absent")
+    assert ("Failed", f'Failed to pull image "{reference}": {message}') in events
+    assert ("Failed", "Error: ErrImagePull") in events
+    assert ("BackOff", f'Back-off pulling image "{reference}"') in events
+    waits = f'Back-off pulling image "{reference}": ErrImagePull: {message}'
     node.journal.wait_for(waits, lambda: waits in node.chronolet("describe", "pod", "absent").out)
 
 
-def test_an_image_that_is_never_to_be_fetched_is_not(node: Node, registry: PrivateRegistry) -> None:
+def test_an_image_of_policy_never_is_not_pulled(node: Node, registry: PrivateRegistry) -> None:
     image = registry.push("team/never")
-    node.write("never.yaml", running("never", image.tag, "Never"))
-    assert failed(node, "never", "ErrImageNeverPull").endswith("is not present with pull policy of Never")
+    node.write("never.yaml", pod_of("never", image.tag, "Never"))
+    assert pull_error(node, "never", "ErrImageNeverPull").endswith("is not present with pull policy of Never")
     node.wait_for_status("never", "ErrImageNeverPull")
 
 
-def test_what_is_no_name_of_an_image_is_said_so(node: Node) -> None:
-    node.write("unnamed.yaml", running("unnamed", "<your-private-image>"))
-    words = failed(node, "unnamed", "InvalidImageName")
-    assert words.endswith('couldn\'t parse image name "<your-private-image>": invalid reference format')
-    assert ("InspectFailed", words) in node.kube_events("unnamed")
+def test_an_invalid_image_name_is_reported(node: Node) -> None:
+    node.write("unnamed.yaml", pod_of("unnamed", "<your-private-image>"))
+    message = pull_error(node, "unnamed", "InvalidImageName")
+    assert message.endswith('couldn\'t parse image name "<your-private-image>": invalid reference format')
+    assert ("InspectFailed", message) in node.kube_events("unnamed")
 
 
-def test_a_registry_that_comes_back_is_tried_again(node: Node, docker_engine: PrivateDocker, tmp_path: Path) -> None:
+def test_a_pull_is_retried_when_the_registry_is_back(node: Node, docker_engine: PrivateDocker, tmp_path: Path) -> None:
     with private_registry(docker_engine, tmp_path / "r") as registry:
         image = registry.push()
         registry.kill9()
-        node.write("down.yaml", running("down", image.tag))
-        assert "connection refused" in failed(node, "down")
+        node.write("down.yaml", pod_of("down", image.tag))
+        assert "connection refused" in pull_error(node, "down")
         node.wait_for_status("down", "ImagePullBackOff")
         node.write("meanwhile.yaml", pod("meanwhile"))
         node.wait_until_running("meanwhile")
 
-        def waits() -> bool:
+        def is_in_back_off() -> bool:
             one = node.journal.pods["default/down"].container("app")
             return one is not None and one.phase == "image_back_off"
 
         def failures() -> list[int]:
             return [one.failures for one in node.journal.events(pods.ImageFailed, pod="default/down")]
 
-        with node.paused_when("a back-off of the image", waits):
+        with node.paused_when("a back-off of the image", is_in_back_off):
             before = failures()
             registry.start()
         node.wait_until_running("down")
@@ -163,35 +163,36 @@ def test_a_registry_that_comes_back_is_tried_again(node: Node, docker_engine: Pr
         assert ready(node, "down").digest == image.digest
 
 
-# --- registries with a password
+# -- registries with a password ----------------------------------------------------------------------------------------
 
 
-def test_a_secret_opens_its_registry_and_stays_a_secret(
-    own_node: Node, redis_server: PrivateRedis, locked: PrivateRegistry
+def test_a_pull_secret_gives_access_and_stays_hidden(
+    own_node: Node, redis_server: PrivateRedis, private: PrivateRegistry
 ) -> None:
-    image = locked.push("team/private")
+    image = private.push("team/private")
     own_node.start()
     own_node.journal.wait_for_event(manifests.FolderRead)
     file = own_node.write_unwatched(
         "private.yaml",
-        secret(locked, "regcred"),
-        running("private", image.tag, imagePullSecrets=[{"name": "regcred"}]),
+        secret(private, "regcred"),
+        pod_of("private", image.tag, imagePullSecrets=[{"name": "regcred"}]),
     )
     own_node.write(
         "from-file.yaml",
-        secret(locked, "of-file"),
-        running("from-file", image.tag, "Always", imagePullSecrets=[{"name": "of-file"}]),
+        secret(private, "of-file"),
+        pod_of("from-file", image.tag, "Always", imagePullSecrets=[{"name": "of-file"}]),
     )
     assert own_node.chronolet("apply", "-f", file).out == "secret/regcred created\npod/private created\n"
     own_node.wait_until_running("private", "from-file")
     assert own_node.chronolet("apply", "-f", file).out == "secret/regcred unchanged\npod/private unchanged\n"
     assert own_node.chronolet("describe", "pod", "private").status == 0
-    with own_node.paused_when("the end of what it writes", lambda: True):  # so that no file goes while it is read
-        check_hidden(own_node, redis_server, secret(locked, "x")["data"][".dockerconfigjson"])
+    # Paused, so that no file is removed while it is read.
+    with own_node.paused_when("a pause between two writes", lambda: True):
+        check_hidden(own_node, redis_server, secret(private, "x")["data"][".dockerconfigjson"])
 
 
 def check_hidden(node: Node, server: PrivateRedis, data: str) -> None:
-    """Nobody but the files that are for it has the Secret."""
+    """Check that only the files made for it contain the Secret."""
     for hidden in (PASSWORD, AUTH, data):
         for path in (*server.folder.rglob("*"),):
             if path.is_file() and path.parent.name not in ("secrets", "manifests") and path.name != "private.yaml":
@@ -200,17 +201,17 @@ def check_hidden(node: Node, server: PrivateRedis, data: str) -> None:
             assert hidden not in json.dumps(node.docker.inspect_container(one["Id"]))
 
 
-def test_a_secret_that_comes_later_or_is_put_right_is_used_at_the_next_try(node: Node, locked: PrivateRegistry) -> None:
-    image = locked.push("team/later")
-    wrong = secret(locked, "wrong", base64.b64encode(f"{USER}:no".encode()).decode())
+def test_a_secret_added_or_corrected_later_is_used_at_the_next_attempt(node: Node, private: PrivateRegistry) -> None:
+    image = private.push("team/later")
+    wrong = secret(private, "wrong", base64.b64encode(f"{USER}:no".encode()).decode())
     assert node.chronolet("apply", "-f", node.write_unwatched("wrong.yaml", wrong)).out == "secret/wrong created\n"
-    for name, own in (("later", "late"), ("mended", "wrong")):
-        node.write(f"{name}.yaml", running(name, image.tag, imagePullSecrets=[{"name": own}]))
-    assert "no basic auth credentials" in failed(node, "later")
+    for name, name_of_secret in (("later", "late"), ("mended", "wrong")):
+        node.write(f"{name}.yaml", pod_of(name, image.tag, imagePullSecrets=[{"name": name_of_secret}]))
+    assert "no basic auth credentials" in pull_error(node, "later")
     missing = "Unable to retrieve some image pull secrets (late); attempting to pull the image may not succeed."
     assert ("FailedToRetrieveImagePullSecret", missing) in node.kube_events("later")
-    assert "unauthorized" in failed(node, "mended")
-    late, right = (node.write_unwatched(f"right-{name}.yaml", secret(locked, name)) for name in ("late", "wrong"))
+    assert "unauthorized" in pull_error(node, "mended")
+    late, right = (node.write_unwatched(f"right-{name}.yaml", secret(private, name)) for name in ("late", "wrong"))
     assert node.chronolet("apply", "-f", late).out == "secret/late created\n"
     assert node.chronolet("apply", "-f", right).out == "secret/wrong configured\n"
     node.wait_until_running("later", "mended")
@@ -219,26 +220,28 @@ def test_a_secret_that_comes_later_or_is_put_right_is_used_at_the_next_try(node:
     assert node.all_run("later")
 
 
-def test_dockers_own_configuration_opens_a_registry(own_node: Node, locked: PrivateRegistry, tmp_path: Path) -> None:
-    image = locked.push("team/own")
-    (tmp_path / "config.json").write_text(json.dumps({"auths": {locked.address: {"auth": AUTH}}}))
+def test_dockers_own_configuration_gives_access_to_a_registry(
+    own_node: Node, private: PrivateRegistry, tmp_path: Path
+) -> None:
+    image = private.push("team/own")
+    (tmp_path / "config.json").write_text(json.dumps({"auths": {private.address: {"auth": AUTH}}}))
     own_node.environ["DOCKER_CONFIG"] = str(tmp_path)
-    own_node.write("own.yaml", running("own", image.tag))
+    own_node.write("own.yaml", pod_of("own", image.tag))
     own_node.start()
     own_node.wait_until_running("own")
     assert ready(own_node, "own").digest == image.digest
 
 
-def test_a_secret_of_another_kind_is_refused_by_its_path(node: Node) -> None:
+def test_a_secret_of_another_type_is_refused(node: Node) -> None:
     opaque = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "o"}, "stringData": {"password": "hunter2"}}
-    said = node.chronolet("apply", "-f", node.write_unwatched("opaque.yaml", opaque))
-    assert said.status == 1
-    assert "opaque.yaml: type: 'Opaque' is not supported yet, expected kubernetes.io/dockerconfigjson" in said.err
-    assert "hunter2" not in said.err
+    result = node.chronolet("apply", "-f", node.write_unwatched("opaque.yaml", opaque))
+    assert result.status == 1
+    assert "opaque.yaml: type: 'Opaque' is not supported yet, expected kubernetes.io/dockerconfigjson" in result.err
+    assert "hunter2" not in result.err
 
 
-def test_a_secret_cannot_be_applied_from_elsewhere(node: Node, locked: PrivateRegistry, tmp_path: Path) -> None:
-    file = node.write_unwatched("elsewhere.yaml", secret(locked, "elsewhere"))
-    said = node.chronolet("apply", "-f", file, "--root-dir", str(tmp_path))
-    assert said.status == 1
-    assert f"Secret default/elsewhere cannot be stored in {tmp_path}/secrets: No such file" in said.err
+def test_a_secret_cannot_be_applied_with_another_root_dir(node: Node, private: PrivateRegistry, tmp_path: Path) -> None:
+    file = node.write_unwatched("elsewhere.yaml", secret(private, "elsewhere"))
+    result = node.chronolet("apply", "-f", file, "--root-dir", str(tmp_path))
+    assert result.status == 1
+    assert f"Secret default/elsewhere cannot be stored in {tmp_path}/secrets: No such file" in result.err

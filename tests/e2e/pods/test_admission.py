@@ -1,4 +1,4 @@
-"""One agent's life: what the node says of pods at admission, and what `get nodes` shows of the node."""
+"""Admission of pods: host ports, sysctls and node selectors, and what `get nodes` shows of the node."""
 
 from __future__ import annotations
 
@@ -30,31 +30,33 @@ def test_a_pod_waits_for_a_held_port_and_a_forbidden_kernel_parameter_is_rejecte
             node.write_unwatched("unsafe.yaml", pod("unsafe", securityContext=unsafe)),
             node.write_unwatched("ssd.yaml", pod("ssd", nodeSelector={"disk": "ssd"})),
         ]
-        said = node.chronolet("apply", *(word for file in files for word in ("-f", file)))
-        assert said.status == 0, said
-        waits = "host port 0.0.0.0:8123/TCP is held by pod default/first"
-        lines = said.err.splitlines()
-        assert f"warning: pod default/second: {waits}: it waits until that pod is gone (WaitingForHostPorts)" in lines
+        result = node.chronolet("apply", *(word for file in files for word in ("-f", file)))
+        assert result.status == 0, result
+        reason = "host port 0.0.0.0:8123/TCP is held by pod default/first"
+        lines = result.err.splitlines()
+        assert f"warning: pod default/second: {reason}: it waits until that pod is gone (WaitingForHostPorts)" in lines
         forbidden = 'forbidden sysctl: "kernel.msgmax" not allowlisted'
         assert f"warning: pod default/unsafe: it will be rejected: SysctlForbidden: {forbidden}" in lines
         node.wait_for_status("second", "WaitingForHostPorts")
         node.wait_for_status_column("unsafe", "SysctlForbidden")
         node.wait_until_running("ssd")
-        told = {(one.name, one.reason): one.message for one in node.journal.events(kube_events.Recorded)}
-        assert told["second", "WaitingForHostPorts"] == waits
-        assert told["unsafe", "SysctlForbidden"] == forbidden
-        assert told["ssd", "NodeAffinity"].startswith("spec.nodeSelector: the node does not have the label disk=ssd")
-        # kill -9 of the agent forgets neither who waits nor who holds the port.
+        recorded = {(one.name, one.reason): one.message for one in node.journal.events(kube_events.Recorded)}
+        assert recorded["second", "WaitingForHostPorts"] == reason
+        assert recorded["unsafe", "SysctlForbidden"] == forbidden
+        assert recorded["ssd", "NodeAffinity"].startswith(
+            "spec.nodeSelector: the node does not have the label disk=ssd"
+        )
+        # An agent that is killed remembers which pod waits and which one holds the port.
         node.kill9()
         node.start(0, *LABELS)
         (node.folder / "first.yaml").unlink()
         node.wait_until_running("second")
 
         def ready() -> Any:
-            """The node, once it is ready: an agent that stood still for a while is not at once."""
-            said = json.loads(node.chronolet("get", "node", "admits", "-o", "json").out)
-            conditions = {one["type"]: one["status"] for one in said["status"]["conditions"]}
-            return said if conditions["Ready"] == "True" else None
+            """The node, once it is ready: an agent that was stalled is not ready immediately."""
+            found = json.loads(node.chronolet("get", "node", "admits", "-o", "json").out)
+            conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
+            return found if conditions["Ready"] == "True" else None
 
         shown = node.journal.wait_for("the node to be ready", ready)
         assert shown["metadata"]["labels"]["disk"] == "hdd"

@@ -1,5 +1,5 @@
-"""Containers that cannot be started, do not end, or whose surroundings give way: each pod says what is wrong in the
-kubelet's words and is tried again, and the pod beside it does not notice.
+"""Containers that cannot be started, do not end, or lose what they depend on: each pod reports its error in the
+kubelet's words and is retried, and no other pod is affected.
 """
 
 import re
@@ -19,13 +19,13 @@ ID = re.compile("[0-9a-f]{64}")
 
 
 @pytest.fixture(autouse=True)
-def beside(node: Node) -> Iterator[None]:
-    """A pod that runs all the time is left alone, and a new one starts in the middle of the trouble."""
-    node.write("beside.yaml", a_pod("beside"))
-    node.wait_until_running("beside")
-    before = node.started_at("beside")
+def other_pod(node: Node) -> Iterator[None]:
+    """Check that a running pod is not touched. Tests start another pod while one fails."""
+    node.write("other.yaml", a_pod("other"))
+    node.wait_until_running("other")
+    before = node.started_at("other")
     yield
-    assert node.started_at("beside") == before
+    assert node.started_at("other") == before
     assert node.runs
 
 
@@ -34,7 +34,7 @@ def another_starts(node: Node, name: str) -> None:
     node.wait_until_running(name)
 
 
-def test_a_command_that_is_nowhere_in_the_path(node: Node) -> None:
+def test_a_command_that_is_not_in_path(node: Node) -> None:
     node.write("nowhere.yaml", a_pod("nowhere", {"name": "app", "image": BUSYBOX, "command": ["no-such-program"]}))
     failed = node.journal.wait_for_event(pod.ContainerStartFailed, pod="default/nowhere")
     assert (failed.reason, failed.exit_code) == ("RunContainerError", 127)
@@ -47,7 +47,7 @@ def test_a_command_that_is_nowhere_in_the_path(node: Node) -> None:
     assert again.message == failed.message
 
 
-def test_a_hook_after_the_start_that_hangs(node: Node) -> None:
+def test_a_hanging_post_start_hook_keeps_its_pod_unready(node: Node) -> None:
     hook = {"postStart": {"exec": {"command": ["sleep", "3600"]}}}
     path = node.write("stuck.yaml", a_pod("stuck", shell("app", lifecycle=hook)))
     node.journal.wait_for_event(pod.HookPrepared, pod="default/stuck")
@@ -57,7 +57,7 @@ def test_a_hook_after_the_start_that_hangs(node: Node) -> None:
     node.wait_until_gone("stuck")
 
 
-def test_a_hook_before_the_stop_that_hangs_is_cut_off_by_the_grace(node: Node) -> None:
+def test_a_hanging_pre_stop_hook_ends_with_the_grace_period(node: Node) -> None:
     hook = {"preStop": {"exec": {"command": ["sleep", "3600"]}}}
     clings = a_pod("clings", shell("app", lifecycle=hook), terminationGracePeriodSeconds=600)
     assert node.chronolet("apply", "-f", node.write_unwatched("clings.yaml", clings)).status == 0
@@ -71,7 +71,7 @@ def test_a_hook_before_the_stop_that_hangs_is_cut_off_by_the_grace(node: Node) -
     assert ended.outcome == "Unfinished"
 
 
-def test_a_hook_that_fails_kills_its_container_and_says_so(node: Node) -> None:
+def test_a_failing_post_start_hook_kills_its_container_and_is_reported(node: Node) -> None:
     hook = {"postStart": {"exec": {"command": ["/bin/sh", "-c", "echo no luck; exit 4"]}}}
     node.write("luckless.yaml", a_pod("luckless", shell("app", lifecycle=hook)))
     ended = node.journal.wait_for_event(pod.HookEnded, pod="default/luckless")
@@ -81,7 +81,7 @@ def test_a_hook_that_fails_kills_its_container_and_says_so(node: Node) -> None:
     assert "FailedPostStartHook" in node.chronolet("describe", "pod", "luckless").out
 
 
-def test_a_volumes_path_that_vanishes(node: Node, tmp_path: Path) -> None:
+def test_a_volume_whose_path_vanishes(node: Node, tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.mkdir()
     volumes = [{"name": "data", "hostPath": {"path": str(path), "type": "Directory"}}]
@@ -90,27 +90,29 @@ def test_a_volumes_path_that_vanishes(node: Node, tmp_path: Path) -> None:
     node.wait_until_running("homeless")
     shutil.rmtree(path)
     node.kill_process("homeless", "app")
-    said = f'MountVolume.SetUp failed for volume "data" : hostPath type check failed: {path} is not a directory'
-    node.journal.wait_for("the refusal", lambda: said in node.chronolet("describe", "pod", "homeless").out)
+    message = f'MountVolume.SetUp failed for volume "data" : hostPath type check failed: {path} is not a directory'
+    node.journal.wait_for(
+        "the report of the error", lambda: message in node.chronolet("describe", "pod", "homeless").out
+    )
     another_starts(node, "after-homeless")
     path.mkdir()
     node.journal.wait_for_event(pod.ContainerStarted, pod="default/homeless", attempt=1)
     node.wait_until_running("homeless")
 
 
-def test_a_port_clash_is_one_message(node: Node) -> None:
-    """With something that is no pod: for a port that a pod holds, the next pod waits before its sandbox."""
+def test_a_port_conflict_has_one_message(node: Node) -> None:
+    """The port is held by a container that is no pod: if a pod held it, the next pod would wait before its sandbox."""
     bound = node.docker.create_host_config(port_bindings={80: 8097})
     held = node.docker.create_container(BUSYBOX, ["sleep", "3600"], ports=[80], host_config=bound)
     node.docker.start(held["Id"])
     ports = [{"containerPort": 80, "hostPort": 8097}]
     node.write("clash.yaml", a_pod("clash", shell("app", ports=ports)))
 
-    def refusals() -> list[pod.SandboxStartFailed]:
+    def failures() -> list[pod.SandboxStartFailed]:
         return node.journal.events(pod.SandboxStartFailed, pod="default/clash")
 
-    node.journal.wait_for("two refusals", lambda: len(refusals()) > 1)
-    failed = refusals()
+    node.journal.wait_for("two failures", lambda: len(failures()) > 1)
+    failed = failures()
     assert len({one.message for one in failed}) == 1
     assert "8097" in failed[0].message
     assert "port is already allocated" in failed[0].message
@@ -120,45 +122,45 @@ def test_a_port_clash_is_one_message(node: Node) -> None:
     node.wait_until_running("clash")
 
 
-def in_vain(node: Node, name: str) -> str:
-    """Until its sandbox has failed after a container was created for it, and nothing is left of both; its uid."""
+def wait_for_failed_sandbox(node: Node, name: str) -> str:
+    """Wait until the sandbox has failed after a container was created for it, and both are removed; the pod's uid."""
     failed = node.journal.wait_for_event(pod.SandboxStartFailed, pod=f"default/{name}")
     node.journal.wait_for_event(pod.ContainerCreated, pod=f"default/{name}")
 
-    def nothing() -> bool:
+    def is_removed() -> bool:
         return not of_pod(node, failed.uid) and not any(failed.uid in one for one in endpoints(node))
 
-    node.journal.wait_for("nothing of the sandbox", nothing)
+    node.journal.wait_for("the removal of the sandbox", is_removed)
     return failed.uid
 
 
 def of_pod(node: Node, uid: str) -> list[dict[str, Any]]:
-    """Its containers, in whatever state."""
+    """The pod's containers, in any state."""
     return list(node.docker.containers(all=True, filters={"label": f"{labels.POD_UID}={uid}"}))
 
 
 def endpoints(node: Node) -> list[str]:
-    """Names of all that the network has an endpoint for."""
+    """The names of all endpoints of the network."""
     return [one["Name"] for one in node.docker.inspect_network("bridge")["Containers"].values()]
 
 
-def narrow(value: str) -> dict[str, Any]:
+def with_port_range(value: str) -> dict[str, Any]:
     sysctls = [{"name": "net.ipv4.ip_local_port_range", "value": value}]
     return a_pod("narrow", shell("app"), shell("side"), securityContext={"sysctls": sysctls})
 
 
-def test_nothing_is_left_of_a_sandbox_with_a_bad_sysctl_until_that_is_right(node: Node) -> None:
-    node.write("narrow.yaml", narrow("nonsense"))
-    in_vain(node, "narrow")
-    node.write("narrow.yaml", narrow("2000 3000"))
+def test_a_sandbox_with_a_bad_sysctl_is_removed_and_starts_once_it_is_corrected(node: Node) -> None:
+    node.write("narrow.yaml", with_port_range("nonsense"))
+    wait_for_failed_sandbox(node, "narrow")
+    node.write("narrow.yaml", with_port_range("2000 3000"))
     node.wait_until_running("narrow")
     uid = node.journal.pods["default/narrow"].uid
     assert sorted(one["State"] for one in of_pod(node, uid)) == ["running"] * 3
 
 
-def test_nothing_is_left_of_a_pod_that_goes_while_its_sandbox_fails(node: Node) -> None:
-    path = node.write("narrow.yaml", narrow("nonsense"))
-    uid = in_vain(node, "narrow")
+def test_a_pod_removed_while_its_sandbox_fails_leaves_nothing(node: Node) -> None:
+    path = node.write("narrow.yaml", with_port_range("nonsense"))
+    uid = wait_for_failed_sandbox(node, "narrow")
     path.unlink()
     node.wait_until_gone("narrow")
     assert of_pod(node, uid) == []
@@ -166,7 +168,7 @@ def test_nothing_is_left_of_a_pod_that_goes_while_its_sandbox_fails(node: Node) 
     assert not list(node.root.rglob(f"*{uid}*"))
 
 
-def test_a_name_that_somebody_else_holds_is_told_and_waited_for(node: Node) -> None:
+def test_a_container_name_in_use_is_reported_and_waited_for(node: Node) -> None:
     node.write("named.yaml", a_pod("named"))
     node.wait_until_running("named")
     written = node.running("named")["app"]
@@ -184,7 +186,7 @@ def test_a_name_that_somebody_else_holds_is_told_and_waited_for(node: Node) -> N
     assert [one.attempt for one in started] == [0, 1]
 
 
-def test_a_privileged_container_runs_or_says_what_the_node_lacks(node: Node) -> None:
+def test_a_privileged_container_runs_or_reports_what_the_node_lacks(node: Node) -> None:
     node.write("mighty.yaml", a_pod("mighty", shell("app", securityContext={"privileged": True})))
     node.journal.wait_for(
         "its start or its failure",
@@ -198,7 +200,7 @@ def test_a_privileged_container_runs_or_says_what_the_node_lacks(node: Node) -> 
         assert "this node cannot give CAP_" in failed.message
 
 
-def test_root_is_refused_to_who_must_not_be_it(node: Node) -> None:
+def test_run_as_non_root_refuses_root(node: Node) -> None:
     context = {"runAsNonRoot": True}
     node.write("humble.yaml", a_pod("humble", shell("app"), securityContext=context))
     node.wait_for_status("humble", "CreateContainerConfigError")

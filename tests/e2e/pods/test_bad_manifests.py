@@ -1,4 +1,6 @@
-"""Bad manifest files: each is refused in words that name the file, the path and what was found; the others go on."""
+"""Bad manifest files: each is refused with an error that names the file, the path and what was found; others are
+accepted.
+"""
 
 from typing import Any
 
@@ -28,23 +30,23 @@ BAD: dict[str, tuple[list[Any], list[str]]] = {
     "bomb": ([BOMB], ["bomb"]),
     "huge": (["# " + "x" * 10_000_000 + "\n"], ["huge"]),
 }
-"""File -> its documents, and what its errors name."""
+"""File -> its documents, and what its errors must contain."""
 
 
-def test_each_is_refused_in_words_and_the_others_go_on(node: Node) -> None:
+def test_bad_files_are_refused_with_an_error_and_others_accepted(node: Node) -> None:
     for name, (documents, _) in BAD.items():
         node.write(f"{name}.yaml", *documents)
     node.write("unknown.yaml", pod("unknown", shell("app", colour="blue")))
     node.write("fine.yaml", pod("fine"))
     node.wait_until_running("fine")
 
-    for name, (_, words) in BAD.items():
+    for name, (_, texts) in BAD.items():
         path = str(node.folder / f"{name}.yaml")
         refused = node.journal.wait_for_event(manifests.FileRefused, path=path)
-        said = " | ".join(refused.errors)
-        assert f"{name}.yaml" in said, said
-        assert all(word in said for word in words), f"{name}: {said}"
-        assert len(said) < 4000, f"{name}: {said[:300]}"
+        message = " | ".join(refused.errors)
+        assert f"{name}.yaml" in message, message
+        assert all(text in message for text in texts), f"{name}: {message}"
+        assert len(message) < 4000, f"{name}: {message[:300]}"
     unknown = node.journal.wait_for_event(manifests.FileAccepted, path=str(node.folder / "unknown.yaml"))
     assert "spec.containers[0].colour" in " ".join(unknown.findings)
     assert {one.partition("/")[2] for one in node.journal.pods} <= {"fine", "unknown"}

@@ -1,4 +1,4 @@
-"""An agent whose pods come and go: nothing that it holds grows with those that are gone."""
+"""Pods are added and removed all the time: the agent's threads and files do not grow with the number of past pods."""
 
 from tests.bench.pods.agent import on
 from tests.bench.pods.churn import (
@@ -17,22 +17,22 @@ from tests.support.scratch import wait_until
 
 SECONDS = 15
 LEAST_ROUNDS = 2 * WARM_UP_ROUNDS
-"""Beside those that warm up, even on a machine that has much else to do."""
+"""In addition to the warm-up, also on a busy machine."""
 
 
-def test_threads_and_files_stay_flat_and_nothing_is_left_behind(docker_engine: PrivateDocker) -> None:
+def test_threads_and_files_do_not_grow_with_past_pods(docker_engine: PrivateDocker) -> None:
     with on(docker_engine, docker_engine.folder / "churn") as agent:
         found = churn(agent, SECONDS, LEAST_ROUNDS)
         assert found.rounds >= LEAST_ROUNDS + WARM_UP_ROUNDS
         assert found.pods == found.rounds * PODS + WARM_UP_PODS - PODS
         assert found.warm.agent_threads > 1
-        # A slow machine may be at work still; what is held without use stays, however long it is waited for.
+        # A slow machine may still be at work; a leak would stay however long the test waits.
         wait_until(
             lambda: is_flat(held(agent), found.warm),
-            f"what is held to be what it was: {found.warm}; in the last rounds it was {found.end}",
+            f"what is held to be as after the warm-up: {found.warm}; in the last rounds it was {found.end}",
         )
         left = set(found.left)
-        wait_until(lambda: not left & set(leavings(agent)), f"the end of what is left: {found.left}")
+        wait_until(lambda: not left & set(leavings(agent)), f"the removal of what is left: {found.left}")
 
 
 def is_flat(now: Held, warm: Held) -> bool:

@@ -8,11 +8,11 @@ from chronolet_schemas import pod
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
-_WAITS = "sleep 3600 & wait"
-_STAYS = f"trap 'exit 0' TERM; {_WAITS}"
+_SLEEPS = "sleep 3600 & wait"
+_STAYS = f"trap 'exit 0' TERM; {_SLEEPS}"
 
 
-def test_init_containers_run_in_order_and_a_sidecar_outlives_the_work(node: Node) -> None:
+def test_init_containers_run_in_order_and_a_sidecar_outlives_the_containers(node: Node) -> None:
     mounts = {"volumeMounts": [{"name": "seen", "mountPath": "/seen"}]}
     node.write(
         "ordered.yaml",
@@ -47,7 +47,7 @@ def test_init_containers_run_in_order_and_a_sidecar_outlives_the_work(node: Node
     node.journal.wait_for("the end of the sandbox", lambda: not node.running("ordered"))
 
 
-def test_an_init_container_that_fails_holds_its_pod_back(node: Node) -> None:
+def test_a_failing_init_container_delays_its_pod(node: Node) -> None:
     node.write("held.yaml", a_pod("held", initContainers=[shell("first", "exit 3")]))
     node.wait_for_status_column("held", "Init:CrashLoopBackOff")
     assert "app" not in node.running("held")
@@ -57,13 +57,13 @@ def test_an_init_container_that_fails_holds_its_pod_back(node: Node) -> None:
     assert not node.journal.events(pod.ContainerStartRequested, pod="default/never", container="app")
 
 
-def test_a_hook_runs_once_even_if_the_agent_is_killed_in_the_middle(node: Node) -> None:
+def test_a_hook_runs_once_even_if_the_agent_is_killed_meanwhile(node: Node) -> None:
     written = node.root / "written"
     written.mkdir()
     mounts = {"volumeMounts": [{"name": "written", "mountPath": "/written"}]}
 
     def hook(name: str) -> dict[str, Any]:
-        """It ends when it may."""
+        """A hook that ends once its file exists."""
         waits = f"while [ ! -e /written/go-{name} ]; do sleep 0.1; done"
         script = f"echo began >> /written/{name}; {waits}; echo ended >> /written/{name}"
         return {"exec": {"command": ["sh", "-c", script]}}
@@ -72,9 +72,9 @@ def test_a_hook_runs_once_even_if_the_agent_is_killed_in_the_middle(node: Node) 
     one = a_pod(
         "hooked",
         shell(
-            "app", f"trap 'echo term >> /written/before; exit 0' TERM; echo ready; {_WAITS}", lifecycle=hooks, **mounts
+            "app", f"trap 'echo term >> /written/before; exit 0' TERM; echo ready; {_SLEEPS}", lifecycle=hooks, **mounts
         ),
-        shell("later", f"trap 'exit 0' TERM; date > /written/later; {_WAITS}", **mounts),
+        shell("later", f"trap 'exit 0' TERM; date > /written/later; {_SLEEPS}", **mounts),
         volumes=[{"name": "written", "hostPath": {"path": str(written)}}],
         terminationGracePeriodSeconds=600,
     )
@@ -98,7 +98,7 @@ def test_a_hook_runs_once_even_if_the_agent_is_killed_in_the_middle(node: Node) 
     assert (written / "before").read_text().split() == ["began", "ended", "term"]
 
 
-def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_grace(node: Node) -> None:
+def test_a_failing_hook_ends_its_container_and_a_hanging_one_ends_with_the_grace_period(node: Node) -> None:
     fails = {"postStart": {"exec": {"command": ["no-such-command"]}}}
     node.write("fails.yaml", a_pod("fails", shell("app", lifecycle=fails)))
     node.wait_for_status_column("fails", "CrashLoopBackOff")
@@ -113,14 +113,14 @@ def test_a_hook_that_fails_ends_its_container_and_one_that_hangs_ends_with_the_g
     assert [one.outcome for one in node.journal.events(pod.HookEnded, pod="default/hangs")] == ["Unfinished"]
 
 
-def test_a_pod_past_its_deadline_fails_and_says_its_last_word(node: Node) -> None:
-    # While it runs, the column says why the pod has failed; afterwards, how its container ended.
+def test_a_pod_past_its_deadline_fails_with_its_termination_message(node: Node) -> None:
+    # While it runs, the column shows why the pod has failed; afterwards, how its container ended.
     ends = "until [ -e /tmp/seen ]; do sleep 0.1; done; echo -n out of time > /dev/termination-log; exit 7"
-    late = a_pod("late", shell("app", f"trap '{ends}' TERM; echo ready; {_WAITS}"), terminationGracePeriodSeconds=600)
+    late = a_pod("late", shell("app", f"trap '{ends}' TERM; echo ready; {_SLEEPS}"), terminationGracePeriodSeconds=600)
     assert node.chronolet("apply", "-f", node.write_unwatched("late.yaml", late)).status == 0
     node.wait_until_running("late")
     node.wait_for_output("late", "app", "ready")
-    # A deadline that was there from the beginning might pass before the trap is set.
+    # A deadline set from the beginning might pass before the trap is set.
     passed = math.ceil(time.time() - node.journal.pods["default/late"].accepted_at / 1000)
     late["spec"]["activeDeadlineSeconds"] = passed + 2
     assert node.chronolet("apply", "-f", node.write_unwatched("late.yaml", late)).out == "pod/late configured\n"

@@ -1,4 +1,4 @@
-"""A pod's life as a person sees it: real agent, real Docker, real Redis, the product's own commands."""
+"""A pod's life as a user sees it: real agent, real Docker, real Redis, commands of `chronolet`."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.e2e.node import pod as a_pod
 WEB = Path(__file__).parents[3] / "examples" / "web.yaml"
 
 
-def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: Node) -> None:
+def test_the_web_pod_serves_restarts_and_reports_what_happened(node: Node) -> None:
     shutil.copy(WEB, node.folder / ".web.yaml")
     (node.folder / ".web.yaml").rename(node.folder / "web.yaml")
     node.wait_until_running("web")
@@ -21,16 +21,16 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
     node.kill_process("web", "server")
     node.journal.wait_for_event(pod.RestartScheduled, pod="default/web", attempt=0, back_off_seconds=0)
 
-    with in_back_off(node, "web", "server", lambda: serves_again(node)) as waits:
-        said = node.chronolet("get", "pods")
-        assert said.line("web").split()[:4] == ["web", "1/2", "CrashLoopBackOff", str(waits.attempt)]
+    with in_back_off(node, "web", "server", lambda: serves_again(node)) as scheduled:
+        result = node.chronolet("get", "pods")
+        assert result.line("web").split()[:4] == ["web", "1/2", "CrashLoopBackOff", str(scheduled.attempt)]
         described = node.chronolet("describe", "pod", "web").out
-        counted = f"Restart Count:  {waits.attempt}"
-        for words in ("CrashLoopBackOff", counted, "Exit Code:    137", "Back-off restarting failed container"):
-            assert words in described, described
+        counted = f"Restart Count:  {scheduled.attempt}"
+        for text in ("CrashLoopBackOff", counted, "Exit Code:    137", "Back-off restarting failed container"):
+            assert text in described, described
         assert "response:200" in node.chronolet("logs", "web", "-c", "server").out
-    more = waits.attempt - 1
-    assert (waits.back_off_seconds, waits.next_back_off_seconds) == (10 << more, 20 << more)
+    more = scheduled.attempt - 1
+    assert (scheduled.back_off_seconds, scheduled.next_back_off_seconds) == (10 << more, 20 << more)
     assert "server" in node.chronolet("get", "containers").out
     assert node.chronolet("get", "actors").line("pleg").split()[0] == "pleg"
     log = node.chronolet("log", "--pod", "web").out
@@ -39,7 +39,12 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
 
     node.wait_until_running("web")
     node.journal.wait_for("the page after the back-off", lambda: "Hello from chronolet" in node.page(8080))
-    assert node.chronolet("get", "pods").line("web").split()[:4] == ["web", "2/2", "Running", str(waits.attempt + 1)]
+    assert node.chronolet("get", "pods").line("web").split()[:4] == [
+        "web",
+        "2/2",
+        "Running",
+        str(scheduled.attempt + 1),
+    ]
 
     (node.folder / "web.yaml").unlink()
     node.wait_until_gone("web")
@@ -49,11 +54,11 @@ def test_the_web_pod_serves_and_is_started_again_and_says_what_happened(node: No
 
 
 def serves_again(node: Node) -> None:
-    """After a crash; the answer stands in its output."""
+    """Wait until the pod serves after a crash and has logged the request."""
     node.wait_until_running("web")
     node.journal.wait_for("the page again", lambda: "Hello from chronolet" in node.page(8080))
     node.journal.wait_for(
-        "its own word of it", lambda: "response:200" in node.chronolet("logs", "web", "-c", "server").out
+        "its log line of the request", lambda: "response:200" in node.chronolet("logs", "web", "-c", "server").out
     )
 
 
@@ -73,7 +78,7 @@ def test_apply_creates_changes_and_deletes(node: Node) -> None:
     after = node.running("applied")
     assert after["stays"]["State"] == before["stays"]["State"]
     assert after["POD"]["State"] == before["POD"]["State"]
-    node.journal.wait_for("its word", lambda: node.chronolet("logs", "applied", "changes").out == "new\n")
+    node.journal.wait_for("its output", lambda: node.chronolet("logs", "applied", "changes").out == "new\n")
 
     deleted = node.chronolet("delete", "pod", "applied")
     assert (deleted.status, deleted.out) == (0, "pod/applied deleted\n"), deleted
@@ -83,7 +88,7 @@ def test_apply_creates_changes_and_deletes(node: Node) -> None:
     assert (again.status, "not found" in again.err) == (1, True)
 
 
-def test_a_changed_file_is_a_new_pod_after_the_old_one_has_ended_gracefully(node: Node) -> None:
+def test_a_changed_file_makes_a_new_pod_after_the_graceful_end_of_the_old_one(node: Node) -> None:
     slow = "trap 'sleep 0.5; exit 7' TERM; echo ready; sleep 3600 & wait"
     node.write("change.yaml", a_pod("change", shell("app", slow), terminationGracePeriodSeconds=600))
     node.wait_until_running("change")
@@ -102,7 +107,7 @@ def test_a_changed_file_is_a_new_pod_after_the_old_one_has_ended_gracefully(node
     assert set(node.running("change")) == {"POD", "other"}
 
 
-def test_a_name_belongs_to_the_file_that_had_it_first(node: Node) -> None:
+def test_a_pod_name_belongs_to_the_first_file(node: Node) -> None:
     first = node.write("first.yaml", a_pod("twice"))
     node.wait_until_running("twice")
     uid = node.journal.pods["default/twice"].uid
@@ -123,17 +128,17 @@ def test_a_name_belongs_to_the_file_that_had_it_first(node: Node) -> None:
     assert set(node.running("twice")) == {"POD", "second"}
 
 
-def test_a_field_that_is_not_honoured_keeps_its_pod_waiting_and_no_other(node: Node) -> None:
+def test_an_unsupported_field_blocks_only_its_own_pod(node: Node) -> None:
     node.write("blocked.yaml", a_pod("blocked", shell("app", envFrom=[{"secretRef": {"name": "s"}}])))
-    node.write("beside.yaml", a_pod("beside"))
+    node.write("other.yaml", a_pod("other"))
     node.wait_for_status("blocked", "CreateContainerConfigError")
-    node.wait_until_running("beside")
+    node.wait_until_running("other")
     assert node.chronolet("get", "pods").line("blocked").split()[1:3] == ["0/1", "CreateContainerConfigError"]
     assert "spec.containers[0].envFrom" in node.chronolet("describe", "pod", "blocked").out
     assert "app" not in node.running("blocked")
 
 
-def test_images_that_cannot_be_had(node: Node) -> None:
+def test_images_that_cannot_be_pulled(node: Node) -> None:
     node.write("never.yaml", a_pod("never", {"name": "app", "image": "none:1", "imagePullPolicy": "Never"}))
     node.write("nowhere.yaml", a_pod("nowhere", {"name": "app", "image": "localhost:1/none:1"}))
     node.wait_for_status("never", "ErrImageNeverPull")
@@ -144,7 +149,7 @@ def test_images_that_cannot_be_had(node: Node) -> None:
     assert 'Back-off pulling image "localhost:1/none:1"' in described
 
 
-def test_a_command_that_is_not_there(node: Node) -> None:
+def test_a_command_that_does_not_exist(node: Node) -> None:
     node.write("lost.yaml", a_pod("lost", {"name": "app", "image": "chronolet/busybox:1", "command": ["/no/such"]}))
     failed = node.journal.wait_for_event(pod.ContainerStartFailed, pod="default/lost")
     assert (failed.reason, failed.exit_code) == ("RunContainerError", 127)
@@ -152,7 +157,7 @@ def test_a_command_that_is_not_there(node: Node) -> None:
     node.wait_for_status("lost", "CrashLoopBackOff")
 
 
-def test_a_port_that_is_taken_is_waited_for(node: Node) -> None:
+def test_a_pod_waits_for_a_host_port_in_use(node: Node) -> None:
     ports = [{"containerPort": 80, "hostPort": 8099}]
     node.write("has.yaml", a_pod("has", shell("app", ports=ports)))
     node.wait_until_running("has")
@@ -167,7 +172,7 @@ def test_a_port_that_is_taken_is_waited_for(node: Node) -> None:
     node.wait_until_gone("wants")
 
 
-def test_a_container_that_ignores_the_request_to_end_is_killed_when_its_grace_is_over(node: Node) -> None:
+def test_a_container_that_ignores_sigterm_is_killed_after_its_grace_period(node: Node) -> None:
     path = node.write("deaf.yaml", a_pod("deaf", shell("app", "trap '' TERM; while :; do sleep 1; done")))
     node.wait_until_running("deaf")
     path.unlink()
@@ -199,7 +204,7 @@ def test_pods_that_complete(node: Node) -> None:
     assert node.container_states("fails") == ["Error"]
 
 
-def test_what_containers_share_with_each_other_and_with_the_host(node: Node, tmp_path: Path) -> None:
+def test_volumes_shared_by_containers_and_with_the_host(node: Node, tmp_path: Path) -> None:
     (tmp_path / "word").write_text("from the host\n")
     shared, host = {"name": "shared", "mountPath": "/shared"}, {"name": "host", "mountPath": "/host", "readOnly": True}
     stay = "trap 'exit 0' TERM; sleep 3600 & wait"
@@ -209,10 +214,10 @@ def test_what_containers_share_with_each_other_and_with_the_host(node: Node, tmp
     volumes = [{"name": "shared", "emptyDir": {}}, {"name": "host", "hostPath": {"path": str(tmp_path)}}]
     node.write("share.yaml", a_pod("share", *containers, volumes=volumes))
     node.wait_until_running("share")
-    node.journal.wait_for("the word", lambda: node.chronolet("logs", "share", "reads").out == "from the host\n")
+    node.journal.wait_for("the output", lambda: node.chronolet("logs", "share", "reads").out == "from the host\n")
     uid = node.journal.pods["default/share"].uid
     assert (node.root / "pods" / uid).is_dir()
     (node.folder / "share.yaml").unlink()
     node.wait_until_gone("share")
     assert not (node.root / "pods" / uid).exists()
-    assert (tmp_path / "word").exists(), "what is the host's stays"
+    assert (tmp_path / "word").exists(), "the host's file was removed"

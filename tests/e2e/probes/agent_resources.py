@@ -1,6 +1,7 @@
-"""What an agent holds, and what runs in its containers, as the machine sees it.
+"""What an agent holds permanently, and the processes in its containers, as the machine sees them.
 
-Input: a node. Output: counts to be compared. Of each what every look finds: what is just at work is not held.
+Input: a node. Output: counts to be compared: of what exists in each of several samples. Anything that exists only for a
+moment is not held.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ from typing import NamedTuple
 
 from tests.e2e.node import Node
 
-_LOOK_SECONDS = 6.0
-"""Long enough for each probe that hangs to have ended."""
-_PAUSE_SECONDS = 0.1
-"""Between looks."""
+_SAMPLING_SECONDS = 6.0
+"""Long enough for each hanging probe to end."""
+_INTERVAL_SECONDS = 0.1
+"""Between two samples."""
 _TIME_WAIT = "06"
 
 
 class Held(NamedTuple):
-    """gRPC's threads are counted apart. `sockets` are those of TCP, `files` all other descriptors."""
+    """gRPC's threads are counted separately. `sockets` are TCP sockets, `files` all other descriptors."""
 
     threads: int
     children: int
@@ -29,16 +30,16 @@ class Held(NamedTuple):
     grpc: int
 
     def is_no_more_than(self, before: Held) -> bool:
-        """But for what is kept for the next time."""
+        """Whether no more is held than before, apart from what is kept for reuse."""
         return all(one <= then + slack for one, then, slack in zip(self, before, SLACK, strict=True))
 
 
 SLACK = Held(threads=0, children=0, sockets=0, files=6, grpc=4)
-"""Idle connections to the engine are kept, more after a busy time; gRPC's pool begins and ends threads as it likes."""
+"""Idle connections to the engine are kept, more of them after a busy time; gRPC's pool starts and ends threads."""
 
 
-class _Things(NamedTuple):
-    """What an agent has at a moment, by tids, pids and descriptors; in the order of `Held`."""
+class _Sample(NamedTuple):
+    """What an agent has at a moment: tids, pids and descriptors; in the order of `Held`."""
 
     threads: frozenset[str]
     children: frozenset[str]
@@ -47,39 +48,39 @@ class _Things(NamedTuple):
     grpc: frozenset[str]
 
 
-def held_all_the_time(node: Node) -> tuple[Held, Mapping[str, int]]:
-    """How much of each was there in every look, the very same, and of processes in each container. What is at work
-    comes and goes, and a busy machine has more of it at a time.
+def permanently_held(node: Node) -> tuple[Held, Mapping[str, int]]:
+    """How much exists in every sample, and the processes of each container. Work in progress comes and goes, and a busy
+    machine has more of it at a time.
     """
-    ours, inside = _things(node), _processes(node)
-    for _ in range(round(_LOOK_SECONDS / _PAUSE_SECONDS)):
-        time.sleep(_PAUSE_SECONDS)
-        ours = _Things(*(before & now for before, now in zip(ours, _things(node), strict=True)))
-        there = _processes(node)
-        inside = {one: pids & there[one] for one, pids in inside.items() if one in there}
-    return Held(*map(len, ours)), {one: len(pids) for one, pids in inside.items()}
+    held, processes = _sample(node), _processes(node)
+    for _ in range(round(_SAMPLING_SECONDS / _INTERVAL_SECONDS)):
+        time.sleep(_INTERVAL_SECONDS)
+        held = _Sample(*(before & current for before, current in zip(held, _sample(node), strict=True)))
+        now = _processes(node)
+        processes = {one: pids & now[one] for one, pids in processes.items() if one in now}
+    return Held(*map(len, held)), {one: len(pids) for one, pids in processes.items()}
 
 
 def _processes(node: Node) -> dict[str, set[int]]:
-    """Of each container."""
+    """The pids of each container's processes."""
     return {one: set(pids) for one, pids in node.engine.processes().items()}
 
 
-def _things(node: Node) -> _Things:
+def _sample(node: Node) -> _Sample:
     agent = Path(f"/proc/{node.pid}")
     own, tasks = (agent / "comm").read_text(), list((agent / "task").iterdir())
-    # Python gives its threads no names of their own, gRPC does.
+    # Python does not name its threads, gRPC does.
     python = frozenset(one.name for one in tasks if _text(one / "comm") == own)
     children = frozenset(pid for one in tasks for pid in _text(one / "children").split())
     tcp = {f"socket:[{inode}]" for _, _, inode in _tcp(node.pid)}
-    opened = {one.name: _target(one) for one in (agent / "fd").iterdir()}
-    sockets = frozenset(there for there in opened.values() if there in tcp)
-    files = frozenset(f"{number} {there}" for number, there in opened.items() if there not in tcp)
-    return _Things(python, children, sockets, files, frozenset(one.name for one in tasks) - python)
+    targets = {one.name: _target(one) for one in (agent / "fd").iterdir()}
+    sockets = frozenset(target for target in targets.values() if target in tcp)
+    files = frozenset(f"{number} {target}" for number, target in targets.items() if target not in tcp)
+    return _Sample(python, children, sockets, files, frozenset(one.name for one in tasks) - python)
 
 
 def _text(path: Path) -> str:
-    """Empty if what it is about has just ended."""
+    """The file's text, empty if its process has just ended."""
     try:
         return path.read_text()
     except OSError:
@@ -87,20 +88,20 @@ def _text(path: Path) -> str:
 
 
 def _target(descriptor: Path) -> str:
-    """Empty if it was just closed."""
+    """The target of a descriptor, empty if it was just closed."""
     try:
         return str(descriptor.readlink())
     except OSError:
         return ""
 
 
-def remembered(node: Node, ports: range) -> int:
-    """Connections to these ports that are closed, and that the machine still keeps in mind."""
+def in_time_wait(node: Node, ports: range) -> int:
+    """Closed connections to these ports in state TIME_WAIT."""
     return sum(state == _TIME_WAIT and port in ports for port, state, _ in _tcp(node.pid))
 
 
 def _tcp(pid: int) -> Iterator[tuple[int, str, str]]:
-    """Of each TCP socket in the agent's network: the other side's port, its state, its number."""
+    """For each TCP socket in the agent's network: the remote port, its state, its inode."""
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()

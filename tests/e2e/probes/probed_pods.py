@@ -1,4 +1,4 @@
-"""What tests of probes share: manifests of probed pods, and what the log and the machine have of them.
+"""What tests of probes share: manifests of probed pods, and their state in the log and on the machine.
 
 Input: a node. Output: manifests, statuses, files of containers.
 """
@@ -20,13 +20,13 @@ NEVER = 1_000_000
 """A failure threshold that is not reached."""
 
 
-def at_each(milliseconds: int, one: dict[str, Any]) -> dict[str, Any]:
-    """The pod, probed so often."""
-    one["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
-    return one
+def with_period(milliseconds: int, manifest: dict[str, Any]) -> dict[str, Any]:
+    """The pod with this probe period."""
+    manifest["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
+    return manifest
 
 
-def flags(node: Node, name: str) -> tuple[bool | None, bool | None]:
+def started_and_ready(node: Node, name: str) -> tuple[bool | None, bool | None]:
     state = node.journal.pods[f"default/{name}"]
     (one,) = pod_status(state).container_statuses
     return one.started, one.ready

@@ -17,12 +17,12 @@ from chronolet.pod.status.status import pod_status
 from chronolet_schemas import pod, prober
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
-from tests.e2e.probes.probed_pods import ENOUGH_SECONDS, NEVER, at_each, file_in, flags, started
+from tests.e2e.probes.probed_pods import ENOUGH_SECONDS, NEVER, file_in, started, started_and_ready, with_period
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
 
 STAYS = "trap 'exit 0' TERM; while :; do sleep 1; done"
-DEAF = "trap '' TERM; while :; do sleep 1; done"
+IGNORES_TERM = "trap '' TERM; while :; do sleep 1; done"
 
 
 def command(*words: str, **more: Any) -> dict[str, Any]:
@@ -37,14 +37,14 @@ def liveness_exec(healthy: str, delay: int, more: Mapping[str, Any] | None = Non
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    """All that the tests look at, so that they run at once."""
+    """The pods of all tests, so that they run concurrently."""
     ready, healthy = command("cat", "/tmp/ready"), command("cat", "/tmp/healthy")
-    # On a busy machine a probe may come before the script has begun.
+    # On a busy machine a probe may run before the script has begun.
     begins = {"startupProbe": {**healthy, "failureThreshold": NEVER}}
     return {
-        "liveness": at_each(500, liveness_exec("until [ -e /tmp/ill ]; do sleep 0.1; done", 1, begins)),
-        # Alive when its liveness probe would have given up: the startup probe covers for that.
-        "slow": at_each(
+        "liveness": with_period(500, liveness_exec("until [ -e /tmp/ill ]; do sleep 0.1; done", 1, begins)),
+        # It becomes healthy after the liveness probe alone would have failed: the startup probe delays that.
+        "slow": with_period(
             300,
             a_pod(
                 "slow-start",
@@ -56,7 +56,7 @@ def pods() -> dict[str, dict[str, Any]]:
                 ),
             ),
         ),
-        "never": at_each(
+        "never": with_period(
             200,
             a_pod(
                 "never-starts",
@@ -64,28 +64,28 @@ def pods() -> dict[str, dict[str, Any]]:
                 restartPolicy="Never",
             ),
         ),
-        "readiness": at_each(
+        "readiness": with_period(
             200, a_pod("readiness", shell("app", STAYS, readinessProbe={**ready, "failureThreshold": 2}))
         ),
-        "grace": at_each(
+        "grace": with_period(
             200,
             a_pod(
                 "own-grace",
                 shell(
                     "app",
-                    DEAF,
+                    IGNORES_TERM,
                     livenessProbe={**healthy, "failureThreshold": 1, "terminationGracePeriodSeconds": 2},
                 ),
                 terminationGracePeriodSeconds=300,
             ),
         ),
-        "absent": at_each(300, a_pod("absent", shell("app", STAYS, readinessProbe=command("/no/such/program")))),
+        "absent": with_period(300, a_pod("absent", shell("app", STAYS, readinessProbe=command("/no/such/program")))),
     }
 
 
 @pytest.fixture(scope="module")
 def node(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """One node with all the pods."""
+    """One node with the pods of all tests."""
     with private_redis() as server, running_node(docker_engine, server.url, "probes", server.folder / "agent") as node:
         node.write("pods.yaml", *pods().values())
         yield node
@@ -114,7 +114,7 @@ def test_liveness_with_a_command(node: Node) -> None:
         described = node.chronolet("describe", "pod", "liveness-exec").out
         return all(one in described for one in words)
 
-    node.journal.wait_for("results of its next run", are_described)
+    node.journal.wait_for("results of its next attempt", are_described)
 
 
 def test_a_slow_start_is_covered_by_the_startup_probe(node: Node) -> None:
@@ -125,13 +125,13 @@ def test_a_slow_start_is_covered_by_the_startup_probe(node: Node) -> None:
     assert gate.from_at >= ready_at
     first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/slow-start", probe="Liveness")
     assert first.at >= gate.from_at
-    node.journal.wait_for("it to be ready", lambda: flags(node, "slow-start") == (True, True))
+    node.journal.wait_for("it to be ready", lambda: started_and_ready(node, "slow-start") == (True, True))
     assert node.restarts("slow-start") == [0]
     assert node.journal.events(prober.ProbeCounted, pod="default/slow-start", probe="Startup")[-1].held
     assert not node.journal.events(prober.ProbeFailed, pod="default/slow-start", probe="Liveness")
 
 
-def test_what_never_starts_is_killed_and_not_restarted_where_nothing_is(node: Node) -> None:
+def test_a_container_that_never_starts_is_killed_and_not_restarted_by_policy_never(node: Node) -> None:
     exited = node.journal.wait_for_event(pod.ContainerExited, pod="default/never-starts")
     assert node.journal.events(pod.ContainerStopRequested, pod="default/never-starts")[0].reason == "StartupFailed"
     assert ("Killing", "Container app failed startup probe") in node.kube_events("never-starts")
@@ -143,13 +143,13 @@ def test_what_never_starts_is_killed_and_not_restarted_where_nothing_is(node: No
 def test_readiness_with_a_command(node: Node) -> None:
     started(node, "readiness")
     node.journal.wait_for_event(prober.ProbeFailed, pod="default/readiness")
-    assert flags(node, "readiness") == (True, False)
+    assert started_and_ready(node, "readiness") == (True, False)
     file_in(node, "readiness", "/tmp/ready").touch()
-    node.journal.wait_for("it to be ready", lambda: flags(node, "readiness") == (True, True))
+    node.journal.wait_for("it to be ready", lambda: started_and_ready(node, "readiness") == (True, True))
     assert node.chronolet("get", "pods").line("readiness").split()[1] == "1/1"
     before = len(node.journal.events(prober.ProbeFailed, pod="default/readiness"))
     file_in(node, "readiness", "/tmp/ready").unlink()
-    node.journal.wait_for("it to be ready no more", lambda: flags(node, "readiness") == (True, False))
+    node.journal.wait_for("it to become unready", lambda: started_and_ready(node, "readiness") == (True, False))
     counts = [one.consecutive for one in node.journal.events(prober.ProbeFailed, pod="default/readiness")]
     assert counts[before : before + 2] == [1, 2]
     ready = next(one for one in pod_status(node.journal.pods["default/readiness"]).conditions if one.type == "Ready")
@@ -157,7 +157,7 @@ def test_readiness_with_a_command(node: Node) -> None:
     assert node.restarts("readiness") == [0]
 
 
-def test_the_probes_own_grace(node: Node) -> None:
+def test_a_probe_has_its_own_grace_period(node: Node) -> None:
     stop = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/own-grace")
     assert (stop.grace_period_seconds, stop.reason) == (2, "LivenessFailed")
     exited = node.journal.wait_for_event(pod.ContainerExited, pod="default/own-grace")
@@ -165,29 +165,32 @@ def test_the_probes_own_grace(node: Node) -> None:
 
 
 def test_a_missing_command_counts_as_a_failure(node: Node) -> None:
-    """Docker starts it, and it is not there: 126 or 127, as a shell would say."""
+    """Docker starts the exec, whose command does not exist: 126 or 127, as in a shell."""
     failed = node.journal.wait_for_event(prober.ProbeFailed, pod="default/absent")
     assert failed.code in (126, 127)
-    assert flags(node, "absent") == (True, False)
+    assert started_and_ready(node, "absent") == (True, False)
 
 
-def test_more_commands_than_the_machine_can_run_are_spaced_out(node: Node) -> None:
-    """Eight containers ask for 160 a second, which is some seven cores' work. Each has its share, it is said that they
-    are late, and no container is blamed for it.
+def test_more_commands_than_the_machine_can_run_are_delayed_fairly(node: Node) -> None:
+    """Eight containers request 160 probes a second, which takes about seven cores. Each gets its share, the delays are
+    reported, and no container is restarted for them.
     """
     names = [f"c{number}" for number in range(8)]
     probe = command("true", failureThreshold=2)
-    node.write("many.yaml", at_each(50, a_pod("many", *(shell(name, STAYS, livenessProbe=probe) for name in names))))
+    node.write(
+        "many.yaml", with_period(50, a_pod("many", *(shell(name, STAYS, livenessProbe=probe) for name in names)))
+    )
     node.journal.wait_for(
-        "word of lateness from most", lambda: len(node.journal.events(prober.ProbeDelayed, pod="default/many")) >= 6
+        "reports of late probes of most containers",
+        lambda: len(node.journal.events(prober.ProbeDelayed, pod="default/many")) >= 6,
     )
 
-    def each_has_had(many: int) -> bool:
+    def each_was_probed(least: int) -> bool:
         found = kept_results(node.environ["CHRONOLET_REDIS"], node.name)
         count = Counter(one.container for one in found if one.pod == "default/many")
-        return min(count[name] for name in names) >= many
+        return min(count[name] for name in names) >= least
 
-    node.journal.wait_for("five probes of each", lambda: each_has_had(5))
+    node.journal.wait_for("five probes of each", lambda: each_was_probed(5))
     late = [one.late_milliseconds for one in node.journal.events(prober.ProbeDelayed, pod="default/many")]
     assert min(late) >= 50
     assert not node.journal.events(prober.ProbeFailed, pod="default/many")
@@ -196,9 +199,9 @@ def test_more_commands_than_the_machine_can_run_are_spaced_out(node: Node) -> No
 
 
 @pytest.mark.long
-def test_liveness_with_the_documentations_own_times(docker_engine: PrivateDocker) -> None:
-    """Healthy for 30 s, probed from 5 s on every 5 s: it fails from 30 s on, three times five seconds apart, and is
-    killed then.
+def test_liveness_with_the_times_of_the_documentation(docker_engine: PrivateDocker) -> None:
+    """Healthy for 30 s, probed every 5 s from 5 s on: three failures follow from 30 s on, five seconds apart, and then
+    a kill.
     """
     with private_redis() as server, running_node(docker_engine, server.url, "doc", server.folder / "agent") as node:
         node.write("liveness.yaml", liveness_exec("sleep 30", 5, periodSeconds=5))

@@ -1,6 +1,5 @@
-"""A node whose agent, engine and servers do not run for a while: no healthy container is restarted for it, and one
-that hangs still is. Real agent, Docker and Redis. What does not run was stopped by a signal: the load of this machine
-decides nothing.
+"""Agent, engine and servers are paused for a while: no healthy container is restarted for that, and one that hangs is
+restarted. Real agent, Docker and Redis. Signals pause the processes, so the load of this machine does not matter.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ TCP = {"tcpSocket": {"port": 8080}}
 EXEC = {"exec": {"command": ["true"]}}
 OFTEN = {"periodSeconds": 1, "failureThreshold": 3}
 SELDOM = {"periodSeconds": 15, "failureThreshold": 3, "timeoutSeconds": 3}
-"""Whoever stops a server for one probe has time to let it go before it fails three."""
-BEGINS = {"startupProbe": {**TCP, "periodSeconds": 1, "timeoutSeconds": 300, "failureThreshold": 1_000_000}}
+"""Time to pause a server for one probe and resume it before three probes fail."""
+STARTUP = {"startupProbe": {**TCP, "periodSeconds": 1, "timeoutSeconds": 300, "failureThreshold": 1_000_000}}
 STALL_SECONDS = 4.0
-"""More than the longest time-out."""
+"""Longer than the longest time-out."""
 LIMIT_SECONDS = 60
-"""So long the machine itself may be overloaded, and what hangs may be spared for it."""
+"""The longest time for which failures may be left unjudged, also those of a container that hangs."""
 _ESTABLISHED = "01"
 HEALTHY = ("http", "tcp", "exec")
 
@@ -38,10 +37,10 @@ HEALTHY = ("http", "tcp", "exec")
 def pods() -> list[dict[str, Any]]:
     page = "mkdir /tmp/w; echo ok > /tmp/w/index.html; cd /tmp/w; "
     return [
-        a_pod("http", shell("app", page + SERVES, livenessProbe={**HTTP, **SELDOM}, **BEGINS)),
-        a_pod("tcp", shell("app", SERVES, livenessProbe={**TCP, **OFTEN}, **BEGINS)),
-        a_pod("exec", shell("app", SERVES, livenessProbe={**EXEC, **OFTEN}, **BEGINS)),
-        a_pod("hangs", shell("app", page + SERVES, livenessProbe={**HTTP, **OFTEN}, **BEGINS)),
+        a_pod("http", shell("app", page + SERVES, livenessProbe={**HTTP, **SELDOM}, **STARTUP)),
+        a_pod("tcp", shell("app", SERVES, livenessProbe={**TCP, **OFTEN}, **STARTUP)),
+        a_pod("exec", shell("app", SERVES, livenessProbe={**EXEC, **OFTEN}, **STARTUP)),
+        a_pod("hangs", shell("app", page + SERVES, livenessProbe={**HTTP, **OFTEN}, **STARTUP)),
     ]
 
 
@@ -59,12 +58,12 @@ def node(own_node: Node) -> Node:
 
 
 def processes(node: Node, name: str) -> list[int]:
-    """Of a pod's app container."""
+    """The processes of a pod's app container."""
     return node.engine.processes()[node.running(name)["app"]["Id"]]
 
 
-def is_asked(pid: int) -> bool:
-    """Whether somebody is connected to port 8080 in the network of this process."""
+def has_client(pid: int) -> bool:
+    """Whether a client is connected to port 8080 in the network namespace of this process."""
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp6").read_text().splitlines()[1:]]
     rows += [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     return any(row[1].endswith(f":{8080:04X}") and row[3] == _ESTABLISHED for row in rows)
@@ -75,11 +74,11 @@ def first_success(node: Node, name: str) -> prober.ProbeSucceeded:
 
 
 def stall(node: Node, server: int) -> None:
-    """Agent and engine stand still in the middle of a probe of this server, which does not answer."""
+    """Pause agent and engine in the middle of a probe of this server, which does not answer."""
     while True:
-        wait_until(lambda: is_asked(server), "a probe that waits for its answer")
+        wait_until(lambda: has_client(server), "a probe that waits for its answer")
         with stopped([node.pid, node.engine.pid]):
-            if is_asked(server):  # and was not given up before the agent stood still
+            if has_client(server):  # and the probe was not given up before the agent was paused
                 time.sleep(STALL_SECONDS)
                 return
 
@@ -89,7 +88,7 @@ def unjudged_for_the_agent(node: Node) -> prober.ProbeUnjudged | None:
     return next((one for one in found if "agent" in one.short_of), None)
 
 
-def test_a_stall_restarts_nothing_that_is_healthy_and_delays_what_hangs_by_its_bound_at_most(node: Node) -> None:
+def test_a_stall_restarts_no_healthy_container_and_delays_others_within_the_limit(node: Node) -> None:
     for name in (*HEALTHY, "hangs"):
         first_success(node, name)
     servers = processes(node, "http")
@@ -113,10 +112,10 @@ def test_a_stall_restarts_nothing_that_is_healthy_and_delays_what_hangs_by_its_b
 
 
 def assert_within_the_bound(node: Node, container: str) -> None:
-    """Counted in probes, for a machine that is slow probes less often: what was not judged before it was stopped."""
+    """Check the number of unjudged probes before the stop, in probes, since a slow machine probes less often."""
     (changed,) = node.journal.events(prober.ResultChanged, id=container, result="failure", consecutive=3)
     assert changed.threshold == 3
     url = node.environ["CHRONOLET_REDIS"]
-    words = [one.outcome for one in kept_results(url, node.name) if one.id == container]
-    unjudged = words[: words.index("success")].count("unjudged") if "success" in words else words.count("unjudged")
-    assert unjudged <= max(LIMIT_SECONDS, LEAST) + 1, words
+    outcomes = [one.outcome for one in kept_results(url, node.name) if one.id == container]
+    since_success = outcomes[: outcomes.index("success")] if "success" in outcomes else outcomes
+    assert since_success.count("unjudged") <= max(LIMIT_SECONDS, LEAST) + 1, outcomes

@@ -1,7 +1,7 @@
-"""110 probed containers, good ones, bad ones and dying ones: whatever they do, nothing is left behind.
+"""110 probed containers that work, fail and crash: nothing of the probes is left behind.
 
-A minute of faults; `--long` goes on for ten, and kills the engine meanwhile. Twice it is looked what is held: with
-the pods still there, when all that was broken is well again, and when they are gone.
+A minute of faults; `--long` takes ten minutes and kills the engine meanwhile. What is held is compared twice: with the
+pods, after all broken containers have recovered, and after their removal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chronolet_schemas import pod, prober
 from chronolet_schemas.keys import Keys
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
-from tests.e2e.probes.agent_resources import Held, held_all_the_time, remembered
+from tests.e2e.probes.agent_resources import Held, in_time_wait, permanently_held
 from tests.support.docker import PrivateDocker
 from tests.support.frozen import stopped
 from tests.support.redis import private_redis
@@ -35,11 +35,11 @@ PORTS = range(8000, 8010)
 CRASHING = "c9"
 SHORT_SECONDS, LONG_SECONDS = 60.0, 600.0
 SHORT_PAUSE, LONG_PAUSE = 1.5, 4.0
-"""Between faults, in seconds: a container that is struck too often is held back for minutes, and nothing is probed."""
+"""Seconds between faults: a container with many faults is in back-off for minutes and is not probed then."""
 LEAST_PROBES = 1_000
-"""Of those that an idle machine makes, about 100 a second; a busy one is late with them and makes fewer."""
+"""An idle machine makes about 100 a second; a busy one is late and makes fewer."""
 SETTLE_SECONDS = 8.0
-"""By then what was broken last has failed its probe often enough to be restarted."""
+"""By then the probes of the containers broken last have failed often enough for a restart."""
 
 SERVES = "trap 'exit 0' TERM; echo ok > /tmp/ok; httpd -f -p {port} -h /tmp & wait"
 ANSWERS = "trap 'exit 0' TERM; nc -ll -p {port} -e {program} & wait"
@@ -60,7 +60,7 @@ def command(*words: str) -> dict[str, Any]:
 
 
 def probed(name: str, seed: int) -> dict[str, Any]:
-    """Ten containers: servers that answer, hang, hang up, send for ever and crash; commands; no gRPC at all."""
+    """Ten containers: servers that answer, hang, hang up, send endlessly and crash; commands; no gRPC server."""
 
     def one(number: int, script: str, **probes: Any) -> dict[str, Any]:
         program = {2: "sleep 2", 3: "true", 4: "sh -c 'echo HTTP/1.1 200; echo; exec yes'"}.get(number, "")
@@ -89,90 +89,90 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
             yield node
 
 
-class Soak:
-    """The pods, and what is done to them."""
+class FaultInjector:
+    """The pods, and the faults caused in them."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._chance = random.Random(4)
+        self._random = random.Random(4)
         self._next: list[tuple[Callable[[str], None], str]] = []
-        self.done: Counter[str] = Counter()
+        self.faults: Counter[str] = Counter()
 
     def run(self, names: list[str], seconds: float, pause: float) -> None:
-        """Faults, one after the other, each sort to each pod in turn, so that few are held back for long."""
+        """Cause faults, each kind in each pod in turn, so that few containers are in back-off for long."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if not self._next:
                 faults = (self._kill, self._kill, self._freeze, self._break)
                 self._next = [(fault, name) for fault in faults for name in names]
-                self._chance.shuffle(self._next)
+                self._random.shuffle(self._next)
             fault, name = self._next.pop()
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has died since it was looked for
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has died since it was looked up
                 fault(name)
             time.sleep(pause)
             self._node.journal.read()
 
     def _main(self, name: str, *containers: str) -> int:
-        """The pid of a running container's first process, 0 where there is none now."""
+        """The pid of a running container's first process, 0 if there is none."""
         running = self._node.running(name)
         found = [running[one]["State"]["Pid"] for one in containers if one in running]
-        return int(self._chance.choice(found)) if found else 0
+        return int(self._random.choice(found)) if found else 0
 
     def _kill(self, name: str) -> None:
         if pid := self._main(name, "c0", "c1", "c5", "c6", "c7"):
             os.kill(pid, signal.SIGKILL)
-            self.done["killed"] += 1
+            self.faults["killed"] += 1
 
     def _freeze(self, name: str) -> None:
-        """Its port takes connections, and nobody answers."""
+        """Pause the server: its port accepts connections and does not answer."""
         pid = self._main(name, "c0", "c1", "c7")
         servers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if pid else []
         for one in map(int, servers):
             with stopped([one]):
                 time.sleep(0.5)
-            self.done["frozen"] += 1
+            self.faults["frozen"] += 1
 
     def _break(self, name: str) -> None:
         pid = self._main(name, "c0", "c1", "c5")
         path = Path(f"/proc/{pid}/root/tmp/ok")
         if pid and path.exists():
             path.unlink()
-            self.done["broken"] += 1
+            self.faults["broken"] += 1
 
 
 def outcomes(node: Node) -> int:
-    """How many there were since the beginning."""
+    """The number of probe results since the beginning."""
     with redis.Redis.from_url(node.environ["CHRONOLET_REDIS"]) as client:
         return int(client.xinfo_stream(Keys(node.name).probe_results)["entries-added"])
 
 
 def soak(node: Node, seconds: float, pause: float, *, kill_engine: bool) -> None:
     warm_up(node)
-    without, _ = held_all_the_time(node)
+    without, _ = permanently_held(node)
     names = [f"soak-{number}" for number in range(PODS)]
     for number, name in enumerate(names):
         node.write(f"{name}.yaml", probed(name, number))
     settle(node, names)
-    before, inside = with_pods(node)
-    probes, faults = strike(node, names, seconds, pause, kill_engine=kill_engine)
+    before, processes_before = with_pods(node)
+    probes, faults = cause_faults(node, names, seconds, pause, kill_engine=kill_engine)
     settle(node, names)
-    wait_for_no_more(before, inside, lambda: with_pods(node))
-    assert remembered(node, PORTS[:8]) == 0, "gRPC's connections are closed by gRPC, the others by us"
+    wait_for_no_more(before, processes_before, lambda: with_pods(node))
+    assert in_time_wait(node, PORTS[:8]) == 0, "gRPC's connections are closed by gRPC, the others by us"
     assert probes >= LEAST_PROBES, "nothing was proven"
-    much_was_done(node, faults)
+    check_results(node, faults)
     for name in names:
         (node.folder / f"{name}.yaml").unlink()
     node.journal.wait_for("the end of all pods", lambda: not node.journal.pods, 120)
-    wait_for_no_more(without, {}, lambda: held_all_the_time(node))
+    wait_for_no_more(without, {}, lambda: permanently_held(node))
     print(f"{probes} probes, {dict(faults)}; without pods {without}, with them {before}")  # noqa: T201
 
 
-def strike(
+def cause_faults(
     node: Node, names: list[str], seconds: float, pause: float, *, kill_engine: bool
 ) -> tuple[int, Counter[str]]:
-    """Faults for so long; how many probes there were meanwhile, and what was done."""
+    """Cause faults for `seconds`; the number of probes meanwhile, and of faults by kind."""
     counted = outcomes(node)
-    faults = Soak(node)
+    faults = FaultInjector(node)
     faults.run(names, seconds / 2, pause)
     if kill_engine:
         node.engine.kill9()
@@ -180,18 +180,18 @@ def strike(
     faults.run(names, seconds / 2, pause)
     until = time.monotonic() + hang_limit(60)
     while (probes := outcomes(node) - counted) < LEAST_PROBES and time.monotonic() < until:
-        faults.run(names, pause, pause)  # on a machine that is late with them
-    return probes, faults.done
+        faults.run(names, pause, pause)  # a busy machine is late with them
+    return probes, faults.faults
 
 
 def settle(node: Node, names: list[str]) -> None:
-    """Until all run that do not crash by themselves, and have for a while."""
-    node.journal.wait_for("all to run", lambda: all(well(node, name) for name in names), 180)
+    """Wait until all containers run that do not crash by themselves, and still run after SETTLE_SECONDS."""
+    node.journal.wait_for("all to run", lambda: all(all_run(node, name) for name in names), 180)
     time.sleep(SETTLE_SECONDS)
-    node.journal.wait_for("all to run still", lambda: all(well(node, name) for name in names), 60)
+    node.journal.wait_for("all to run still", lambda: all(all_run(node, name) for name in names), 60)
 
 
-def well(node: Node, name: str) -> bool:
+def all_run(node: Node, name: str) -> bool:
     status = node.journal.status(f"default/{name}")
     if status is None:
         return False
@@ -199,13 +199,13 @@ def well(node: Node, name: str) -> bool:
 
 
 def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
-    """What the agent holds, and the most processes in a container by its name in its pod; sandboxes have none. Those
-    that crash come and go.
+    """What the agent holds, and the largest number of processes by container name; sandboxes have none. Crashing
+    containers are left out.
     """
-    held, inside = held_all_the_time(node)
+    held, processes_before = permanently_held(node)
     names = {one.id: one.container for one in node.journal.events(pod.ContainerStarted)}
     most: dict[str, int] = {}
-    for one, count in inside.items():
+    for one, count in processes_before.items():
         name = names.get(one, "")
         if name != CRASHING:
             most[name] = max(most.get(name, 0), count)
@@ -213,19 +213,21 @@ def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
 
 
 def wait_for_no_more(
-    before: Held, inside: Mapping[str, int], look: Callable[[], tuple[Held, Mapping[str, int]]]
+    before: Held, processes_before: Mapping[str, int], sample: Callable[[], tuple[Held, Mapping[str, int]]]
 ) -> None:
-    """Until no more is held, and there is no more than before in any sort of container."""
+    """Wait until no more is held than before, and no kind of container has more processes."""
     until = time.monotonic() + hang_limit(60)
     while True:
-        now, there = look()
-        if now.is_no_more_than(before) and all(count <= inside.get(name, 0) for name, count in there.items()):
+        now, processes = sample()
+        if now.is_no_more_than(before) and all(
+            count <= processes_before.get(name, 0) for name, count in processes.items()
+        ):
             return
-        assert time.monotonic() < until, f"{now} and {there}, before {before} and {inside}"
+        assert time.monotonic() < until, f"{now} and {processes}, before {before} and {processes_before}"
 
 
 def warm_up(node: Node) -> None:
-    """Threads and connections that come with the first use and stay: the engine's, gRPC's, those that list."""
+    """Create what stays after the first use: connections to the engine, threads of gRPC and of listings."""
     names = ("warm-1", "warm-2")
     for number, name in enumerate(names):
         node.write(f"{name}.yaml", probed(name, number))
@@ -238,15 +240,15 @@ def warm_up(node: Node) -> None:
         node.wait_until_gone(name)
 
 
-def much_was_done(node: Node, done: Counter[str]) -> None:
-    """Every sort of container came to what it must come to."""
+def check_results(node: Node, faults: Counter[str]) -> None:
+    """Check that containers of every kind reached their expected results."""
     failed = Counter(one.container for one in node.journal.events(prober.ProbeFailed))
     assert {"c2", "c3", "c6", "c8", "c9"} <= failed.keys()
     assert {"c0", "c1", "c4", "c5", "c7"} <= {one.container for one in node.journal.events(prober.ProbeSucceeded)}
     stopped = [one for one in node.journal.events(pod.ContainerStopRequested) if one.reason == "LivenessFailed"]
-    # One that is killed meanwhile, or broken when its pod goes, is not stopped for it.
-    assert len(stopped) >= done["broken"] // 3
-    assert len(node.journal.events(pod.RestartScheduled)) >= done["killed"] // 2
+    # A container that is killed meanwhile, or broken when its pod is removed, is not stopped for its probe.
+    assert len(stopped) >= faults["broken"] // 3
+    assert len(node.journal.events(pod.RestartScheduled)) >= faults["killed"] // 2
 
 
 @pytest.mark.timeout(3600)

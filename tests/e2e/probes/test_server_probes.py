@@ -1,7 +1,7 @@
 """Probes of servers, as the Kubernetes documentation describes them: real HTTP, TCP and gRPC in real containers.
 
-The documentation's pods, with this machine's Python for the programs that its images hold, and its times divided by
-about three; `--long` runs them with its own.
+The documentation's pods, with scripts for the Python of this machine in place of its images, and its times divided by
+about three; `--long` runs them with its own times.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from chronolet.adapters.probes.kept import kept_results
 from chronolet_schemas import pod, prober
 from tests.e2e.node import Node, running_node, shell
 from tests.e2e.node import pod as a_pod
-from tests.e2e.probes.probed_pods import ENOUGH_SECONDS, NEVER, file_in, flags, started
+from tests.e2e.probes.probed_pods import ENOUGH_SECONDS, NEVER, file_in, started, started_and_ready
 from tests.support.docker import PrivateDocker
 from tests.support.redis import private_redis
 
 
 class Times(NamedTuple):
-    """Seconds: delay and period, and how many requests are answered with 200; delay and period; delay."""
+    """In seconds: delay and period, and the number of requests answered with 200; delay and period; delay."""
 
     http: tuple[int, int, int]
     tcp: tuple[int, int]
@@ -44,8 +44,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"ok")
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 """
-"""Like the documentation's image, but all is well for so many requests instead of seconds, then 500; after that run
-always.
+"""Like the documentation's image, but healthy for N requests instead of seconds, then status 500; healthy after a
+restart.
 """
 
 GRPC = """
@@ -63,11 +63,11 @@ while True:
         servicer.set(service, words.NOT_SERVING if ill else words.SERVING)
     time.sleep(0.05)
 """
-"""Well, but for the service `shop` while there is a file that says so."""
+"""Healthy, except for the service `shop` while a file exists."""
 
 
 def python(name: str, script: str, *words: str, **more: Any) -> dict[str, Any]:
-    """A container that runs a script by the Python that runs the tests."""
+    """A container that runs a script with the Python that runs the tests."""
     mounts = [{"name": f"v{number}", "mountPath": path, "readOnly": True} for number, path in enumerate(_folders())]
     mounts.append({"name": "state", "mountPath": "/state"})
     command = [sys.executable, "-c", script, *words]
@@ -75,20 +75,20 @@ def python(name: str, script: str, *words: str, **more: Any) -> dict[str, Any]:
 
 
 def _folders() -> list[str]:
-    """Where this Python and its libraries are."""
+    """The folders of this Python and its libraries."""
     named = {"/usr", "/lib", "/lib64", sys.prefix, sys.base_prefix}
     return sorted(one for one in named if not any(one.startswith(f"{other}/") for other in named))
 
 
 def served(name: str, *containers: dict[str, Any]) -> dict[str, Any]:
-    """`/state` outlives a container."""
+    """A pod whose folder `/state` outlives a container."""
     volumes = [{"name": f"v{number}", "hostPath": {"path": path}} for number, path in enumerate(_folders())]
     return a_pod(name, *containers, volumes=[*volumes, {"name": "state", "emptyDir": {}}])
 
 
 def pods(times: Times) -> list[dict[str, Any]]:
-    """All that the tests look at, so that they run at once."""
-    delay, period, well = times.http
+    """The pods of all tests, so that they run concurrently."""
+    delay, period, healthy_requests = times.http
     enough = {"timeoutSeconds": ENOUGH_SECONDS}
     http = {
         "httpGet": {
@@ -101,7 +101,8 @@ def pods(times: Times) -> list[dict[str, Any]]:
         **enough,
     }
     tcp = {"tcpSocket": {"port": 8080}, "initialDelaySeconds": times.tcp[0], "periodSeconds": times.tcp[1], **enough}
-    # However long a server takes to begin on a busy machine: its other probes wait for it, or for ever.
+    # However long a server takes to start on a busy machine: its other probes wait for the startup probe, or never give
+    # up.
     patient = {"failureThreshold": NEVER, **enough}
     health = {"grpc": {"port": 2379}, "initialDelaySeconds": times.grpc, **patient}
     begins = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, **patient}
@@ -111,7 +112,9 @@ def pods(times: Times) -> list[dict[str, Any]]:
     named = {"ports": [{"name": "liveness-port", "containerPort": 8080}]}
     often = {"periodSeconds": 1, "failureThreshold": 2, **enough}
     return [
-        served("liveness-http", python("liveness", HTTP, str(well), startupProbe=begins, livenessProbe=http)),
+        served(
+            "liveness-http", python("liveness", HTTP, str(healthy_requests), startupProbe=begins, livenessProbe=http)
+        ),
         a_pod("goproxy", shell("goproxy", serves, livenessProbe={**tcp, **patient}, readinessProbe=tcp)),
         a_pod(
             "closes",
@@ -149,7 +152,7 @@ def times(request: pytest.FixtureRequest) -> Times:
 
 @pytest.fixture(scope="module")
 def node(docker_engine: PrivateDocker, times: Times) -> Iterator[Node]:
-    """One node with all the pods, in the network where they are."""
+    """One node with the pods of all tests, in the network of the pods."""
     with private_redis() as server:
         root = server.folder / "agent"
         with running_node(docker_engine, server.url, "servers", root, in_network=True) as node:
@@ -164,7 +167,7 @@ def liveness_results(node: Node, container_id: str) -> list[str]:
 
 
 def test_liveness_over_http(node: Node, times: Times) -> None:
-    """Probed from the delay on; well for some requests, then failed three times, killed then and started again."""
+    """Probed from the delay on; healthy for some requests, then three failures, a kill and a restart."""
     delay = times.http[0] * 1_000
     began = started(node, "liveness-http").started_at
     first = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-http").id
@@ -179,7 +182,7 @@ def test_liveness_over_http(node: Node, times: Times) -> None:
     node.journal.wait_for("a result for each request", lambda: len(liveness_results(node, first)) >= len(expected))
     found = liveness_results(node, first)
     assert found[: len(expected)] == expected
-    assert set(found[len(expected) :]) <= {"failure", "error"}, "asked until the last one is in the log"
+    assert set(found[len(expected) :]) <= {"failure", "error"}, "probed until the last one is in the log"
     assert ("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500") in node.kube_events(
         "liveness-http"
     )
@@ -190,7 +193,7 @@ def test_liveness_over_http(node: Node, times: Times) -> None:
 
 
 def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
-    """Not ready before the first probe, which comes after the delay."""
+    """Not ready before the first probe, which runs after the delay."""
     delay = times.tcp[0] * 1_000
     began = started(node, "goproxy").started_at
     ready = node.journal.wait_for_event(
@@ -201,11 +204,11 @@ def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
         first = node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/goproxy", probe=probe)
         assert first.at - began >= delay
         assert (first.output, first.code) == ("", None)
-    node.journal.wait_for("it to be ready", lambda: flags(node, "goproxy") == (True, True))
+    node.journal.wait_for("it to be ready", lambda: started_and_ready(node, "goproxy") == (True, True))
     assert node.restarts("goproxy") == [0]
 
 
-def test_a_server_that_no_longer_listens_is_started_again(node: Node) -> None:
+def test_a_server_that_no_longer_listens_is_restarted(node: Node) -> None:
     started(node, "closes")
     node.journal.wait_for_event(prober.ProbeSucceeded, pod="default/closes", probe="Liveness")
     file_in(node, "closes", "/tmp/close").touch()
@@ -226,18 +229,18 @@ def test_liveness_over_grpc(node: Node, times: Times) -> None:
     assert node.restarts("etcd-with-grpc") == [0]
 
 
-def test_a_service_of_a_grpc_server_is_asked_by_its_name(node: Node) -> None:
+def test_a_service_of_a_grpc_server_is_probed_by_name(node: Node) -> None:
     started(node, "shop")
-    node.journal.wait_for("it to be ready", lambda: flags(node, "shop") == (True, True))
+    node.journal.wait_for("it to be ready", lambda: started_and_ready(node, "shop") == (True, True))
     file_in(node, "shop", "/tmp/ill").touch()
-    node.journal.wait_for("it to be ready no more", lambda: flags(node, "shop") == (True, False))
+    node.journal.wait_for("it to become unready", lambda: started_and_ready(node, "shop") == (True, False))
     failed = node.journal.events(prober.ProbeFailed, pod="default/shop", probe="Readiness")[-1]
     assert failed.output == 'service unhealthy (responded with "NOT_SERVING")'
     file_in(node, "shop", "/tmp/ill").unlink()
-    node.journal.wait_for("it to be ready again", lambda: flags(node, "shop") == (True, True))
+    node.journal.wait_for("it to be ready again", lambda: started_and_ready(node, "shop") == (True, True))
     assert node.restarts("shop") == [0]
 
 
 def test_a_server_without_the_health_service_is_not_ready(node: Node) -> None:
     node.journal.wait_for_event(prober.ProbeFailed, pod="default/no-health")
-    assert flags(node, "no-health") == (True, False)
+    assert started_and_ready(node, "no-health") == (True, False)

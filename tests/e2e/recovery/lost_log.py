@@ -11,14 +11,14 @@ from tests.e2e.node import Node
 from tests.support.redis import PrivateRedis
 
 
-def new_log(node: Node, server: PrivateRedis, seconds: float = 30) -> None:
-    """From now on the journal reads the log that was begun after the loss."""
+def wait_for_new_log(node: Node, server: PrivateRedis, seconds: float = 30) -> None:
+    """Let the journal read the new log, and wait for the end of the adoption."""
     node.journal.close()
     node.journal = type(node.journal)(server.url, node.name)
     node.journal.wait_for_event(manifests.AdoptionFinished, seconds)
 
 
 def all_ids(node: Node, pod_name: str) -> set[str]:
-    """Of the pod's containers, dead ones too."""
+    """The ids of all containers of the pod, dead ones too."""
     chosen = {"label": [f"{labels.NODE}={node.name}", f"{labels.POD_NAME}={pod_name}"]}
     return {one["Id"] for one in node.docker.containers(all=True, filters=chosen)}

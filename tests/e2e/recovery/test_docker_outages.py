@@ -1,4 +1,4 @@
-"""A Docker Engine that is not there, dies or hangs: one clear line, tried again, and nothing that runs is lost."""
+"""A Docker Engine that is missing, dies or hangs: one clear error, retried, and nothing that runs is lost."""
 
 import os
 import signal
@@ -12,14 +12,14 @@ from tests.e2e.node import Node, pod, shell
 from tests.support.docker import PrivateDocker
 
 
-def test_an_engine_that_is_not_there_yet_is_waited_for(own_node: Node, docker_engine: PrivateDocker) -> None:
+def test_the_agent_waits_for_an_engine_that_starts_later(own_node: Node, docker_engine: PrivateDocker) -> None:
     docker_engine.stop()
     try:
         own_node.write("early.yaml", pod("early"))
         own_node.start()
         failing = own_node.journal.wait_for_event(pleg.RelistFailing)
         assert docker_engine.host.removeprefix("unix://") in failing.error
-        # Beneath which cgroup a pod begins is a matter of the engine's driver.
+        # The parent cgroup depends on the engine's driver.
         own_node.journal.wait_for_event(pods.CgroupRequested, pod="default/early")
         assert own_node.chronolet("get", "pods").line("early").split()[1:3] == ["0/1", "ContainerCreating"]
     finally:
@@ -28,7 +28,7 @@ def test_an_engine_that_is_not_there_yet_is_waited_for(own_node: Node, docker_en
     own_node.wait_until_running("early")
 
 
-def test_an_engine_that_is_killed_loses_no_container(own_node: Node, docker_engine: PrivateDocker) -> None:
+def test_a_killed_engine_loses_no_container(own_node: Node, docker_engine: PrivateDocker) -> None:
     own_node.write("stays.yaml", pod("stays", shell("app"), shell("dies")))
     own_node.start()
     own_node.wait_until_running("stays")
@@ -40,16 +40,16 @@ def test_an_engine_that_is_killed_loses_no_container(own_node: Node, docker_engi
         os.kill(pid, signal.SIGKILL)
         own_node.write("later.yaml", pod("later"))
         own_node.journal.wait_for_event(pods.SandboxStartFailed, pod="default/later")
-        assert own_node.all_run("stays"), "absence is no death"
+        assert own_node.all_run("stays"), "an unreachable engine was taken for a death"
     finally:
         docker_engine.start()
     own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/stays", container="dies", attempt=1)
     own_node.wait_until_running("stays", "later")
-    assert len(before.items() & own_node.started_at("stays").items()) == 2, "sandbox and app were to be left alone"
+    assert len(before.items() & own_node.started_at("stays").items()) == 2, "sandbox or app was touched"
     assert own_node.runs
 
 
-def test_an_engine_that_hangs_for_a_moment_is_waited_for(own_node: Node, docker_engine: PrivateDocker) -> None:
+def test_the_agent_waits_for_an_engine_that_hangs_for_a_moment(own_node: Node, docker_engine: PrivateDocker) -> None:
     with_a_hanging_engine(
         own_node,
         docker_engine,
@@ -58,14 +58,14 @@ def test_an_engine_that_hangs_for_a_moment_is_waited_for(own_node: Node, docker_
 
 
 @pytest.mark.long
-def test_an_engine_that_hangs_for_long_is_said_to_and_waited_for(own_node: Node, docker_engine: PrivateDocker) -> None:
+def test_an_engine_that_hangs_for_long_is_reported(own_node: Node, docker_engine: PrivateDocker) -> None:
     with_a_hanging_engine(
         own_node, docker_engine, until=lambda: own_node.journal.wait_for_event(pleg.RelistFailing, 90)
     )
 
 
 def with_a_hanging_engine(node: Node, engine: PrivateDocker, until: Callable[[], object]) -> None:
-    """It is stopped with one pod running, and goes on when another one was asked for and `until` has come."""
+    """Pause the engine while one pod runs. Resume it after another pod was added and `until` has returned."""
     node.write("stays.yaml", pod("stays"))
     node.start()
     node.wait_until_running("stays")

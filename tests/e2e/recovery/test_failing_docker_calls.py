@@ -1,4 +1,6 @@
-"""A container whose inspect hangs stops nobody; a Docker that cannot be listed makes the node unhealthy."""
+"""Docker calls that hang or fail: a container whose inspect hangs stops no other; failing lists make the node
+unhealthy.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ PORT = 10256
 E = TypeVar("E", pleg.Unhealthy, pleg.Healthy)
 
 
-def test_others_crash_and_come_back_while_one_cannot_be_inspected(own_node: Node, docker_engine: PrivateDocker) -> None:
+def test_a_hanging_inspect_delays_no_other_container(own_node: Node, docker_engine: PrivateDocker) -> None:
     with docker_proxy(docker_engine.host) as proxy:
         own_node.environ["DOCKER_HOST"] = proxy.host
         own_node.write("stuck.yaml", pod("stuck", shell("app")))
@@ -25,9 +27,9 @@ def test_others_crash_and_come_back_while_one_cannot_be_inspected(own_node: Node
         own_node.wait_until_running("stuck", "well")
         stuck, well = (own_node.running(name)["app"]["Id"] for name in ("stuck", "well"))
         fault = proxy.hang(f"GET .*/containers/{stuck}/json")
-        wait_until(lambda: proxy.cut("/events") > 0, "a stream: after a gap in it everything is inspected")
-        told = own_node.journal.wait_for_event(pleg.PodUnreadable, pod="default/stuck")
-        assert stuck in told.error
+        wait_until(lambda: proxy.cut("/events") > 0, "a stream to cut: after a gap all containers are inspected")
+        reported = own_node.journal.wait_for_event(pleg.PodUnreadable, pod="default/stuck")
+        assert stuck in reported.error
         own_node.docker.kill(well)
         own_node.journal.wait_for(
             "the other pod's next container",
@@ -38,11 +40,11 @@ def test_others_crash_and_come_back_while_one_cannot_be_inspected(own_node: Node
         own_node.journal.wait_for_event(pleg.PodReadable, pod="default/stuck")
         assert own_node.running("stuck")["app"]["Id"] == stuck
         assert len(own_node.journal.events(pleg.PodUnreadable, pod="default/stuck")) == 1, (
-            "said once, however often it was tried"
+            "reported once, however many attempts fail"
         )
 
 
-def test_a_docker_that_cannot_be_listed_is_told_of(own_node: Node, docker_engine: PrivateDocker) -> None:
+def test_failing_lists_make_the_node_unhealthy(own_node: Node, docker_engine: PrivateDocker) -> None:
     with docker_proxy(docker_engine.host) as proxy:
         own_node.environ["DOCKER_HOST"] = proxy.host
         own_node.write("well.yaml", pod("well", shell("app")))
@@ -50,22 +52,22 @@ def test_a_docker_that_cannot_be_listed_is_told_of(own_node: Node, docker_engine
         own_node.start(PORT, in_network=True)
         own_node.wait_until_running("well")
         fault = proxy.refuse("GET .*/containers/json", message="out of order")
-        told = wait_for_health(own_node, pleg.Unhealthy)
-        assert told.message.startswith("pleg was last seen active ")
-        assert told.message.endswith(" ago; threshold is 3s")
-        wait_until(lambda: status(own_node, PORT, "/healthz")[0] == 500, "the page to say so")
+        reported = wait_for_health(own_node, pleg.Unhealthy)
+        assert reported.message.startswith("pleg was last seen active ")
+        assert reported.message.endswith(" ago; threshold is 3s")
+        wait_until(lambda: status(own_node, PORT, "/healthz")[0] == 500, "the status of the page")
         own_node.journal.read()
         fault.lift()
         wait_for_health(own_node, pleg.Healthy)
-        wait_until(lambda: status(own_node, PORT, "/healthz")[0] == 200, "the page to say so")
+        wait_until(lambda: status(own_node, PORT, "/healthz")[0] == 200, "the status of the page")
 
 
-def wait_for_health(node: Node, word: type[E]) -> E:
-    """Until this is the last word: a machine that stands still for three seconds makes its node unhealthy, too."""
+def wait_for_health(node: Node, kind: type[E]) -> E:
+    """Wait until this is the latest event: a machine that stalls for three seconds also makes its node unhealthy."""
 
-    def last() -> E | None:
-        said = [line.event for line in node.journal.lines if isinstance(line.event, pleg.Unhealthy | pleg.Healthy)]
-        return said[-1] if said and isinstance(said[-1], word) else None
+    def latest() -> E | None:
+        events = [line.event for line in node.journal.lines if isinstance(line.event, pleg.Unhealthy | pleg.Healthy)]
+        return events[-1] if events and isinstance(events[-1], kind) else None
 
-    found: E = node.journal.wait_for(word.__name__, last)
+    found: E = node.journal.wait_for(kind.__name__, latest)
     return found

@@ -1,4 +1,4 @@
-"""A log that is lost as a whole: what runs is adopted, under the same ids, and everything goes on from there."""
+"""The whole log is lost: running containers are adopted under the same ids, and everything continues."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from chronolet_schemas import pod as pods
 from tests.e2e.fault_injection.agent_farm import AgentFarm
 from tests.e2e.fault_injection.points import Point
 from tests.e2e.node import Node, pod, shell
-from tests.e2e.recovery.lost_log import all_ids, new_log
+from tests.e2e.recovery.lost_log import all_ids, wait_for_new_log
 from tests.support.redis import PrivateRedis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
@@ -21,7 +21,9 @@ LOOPING = pod("looping", shell("app", "exit 3"))
 
 
 def three_pods(node: Node) -> Mapping[str, str]:
-    """One applied, one of a file at its third attempt, one that keeps failing; Docker's start times by container id."""
+    """Three pods: an applied one, one of a file at its third attempt, one that keeps failing; Docker's start times by
+    container id.
+    """
     node.write("filed.yaml", FILED)
     node.write("looping.yaml", LOOPING)
     node.start()
@@ -36,21 +38,21 @@ def three_pods(node: Node) -> Mapping[str, str]:
 
 @contextmanager
 def between_failures(node: Node) -> Iterator[int]:
-    """The agent stands still while `looping` waits for its next attempt; the number of that, 3 or more."""
+    """Pause the agent while `looping` waits for its next attempt; the number of that attempt, 3 or more."""
 
-    def waits() -> bool:
+    def is_in_back_off() -> bool:
         one = node.journal.pods["default/looping"].container("app")
         return one is not None and one.phase == "backing_off" and one.next_attempt >= 3
 
-    with node.paused_when("a back-off of looping", waits):
+    with node.paused_when("a back-off of looping", is_in_back_off):
         one = node.journal.pods["default/looping"].container("app")
         assert one is not None
         yield one.next_attempt
 
 
 def check_adopted(node: Node, before: Mapping[str, str], uids: Mapping[str, str], attempt: int) -> None:
-    """Nothing was touched, all is known again, and what happens from here on is dealt with: `attempt` is the next one
-    of `looping`.
+    """Check that nothing was touched, everything is in the new log, and later events are handled. `attempt` is the next
+    one of `looping`.
     """
     journal = node.journal
     assert {one.pod: one.uid for one in journal.events(manifests.PodAdopted)} == uids
@@ -75,14 +77,14 @@ def check_adopted(node: Node, before: Mapping[str, str], uids: Mapping[str, str]
     assert "Traceback" not in node.log
 
 
-def test_under_the_running_agent(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_a_log_lost_while_the_agent_runs(own_node: Node, redis_server: PrivateRedis) -> None:
     before = three_pods(own_node)
     uids = {name: state.uid for name, state in own_node.journal.pods.items()}
     assert len(uids) == 3
     with between_failures(own_node) as attempt:
         redis_server.client(timeout=HANG_SECONDS).flushall()
-    own_node.write("later.yaml", pod("later"))  # whoever has something to say finds out at once
-    new_log(own_node, redis_server)
+    own_node.write("later.yaml", pod("later"))  # the next write makes the agent notice the loss
+    wait_for_new_log(own_node, redis_server)
     check_adopted(own_node, before, uids, attempt)
     own_node.wait_until_running("later")
     own_node.write("filed.yaml", pod("filed", shell("app"), shell("more")))
@@ -91,7 +93,7 @@ def test_under_the_running_agent(own_node: Node, redis_server: PrivateRedis) -> 
     own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", uid=changed.uid, container="more")
 
 
-def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_a_log_lost_with_agent_and_server(own_node: Node, redis_server: PrivateRedis) -> None:
     before = three_pods(own_node)
     uids = {name: state.uid for name, state in own_node.journal.pods.items()}
     own_node.write("gone.yaml", pod("gone"))
@@ -106,14 +108,14 @@ def test_with_the_agent_and_the_server(own_node: Node, redis_server: PrivateRedi
     redis_server.start()
     (own_node.folder / "gone.yaml").unlink()
     own_node.start()
-    new_log(own_node, redis_server)
+    wait_for_new_log(own_node, redis_server)
     assert own_node.journal.wait_for_event(kernel.LogStarted).run != run
     check_adopted(own_node, before, {**uids, "default/gone": gone}, attempt)
     own_node.journal.wait_for_event(pods.PodEnded, pod="default/gone", uid=gone)
     assert all_ids(own_node, "gone") == set()
 
 
-def test_a_change_that_starts_nothing_is_not_forgotten(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_a_change_that_starts_nothing_is_kept(own_node: Node, redis_server: PrivateRedis) -> None:
     own_node.start()
     own_node.journal.wait_for_event(manifests.FolderRead)
     two = own_node.write_unwatched("two.yaml", pod("two", shell("app"), shell("old")))
@@ -123,13 +125,13 @@ def test_a_change_that_starts_nothing_is_not_forgotten(own_node: Node, redis_ser
     assert own_node.chronolet("apply", "-f", changed).out == "pod/two configured\n"
     own_node.journal.wait_for_event(pods.SpecKept)
     own_node.journal.wait_for_event(pods.ContainerExited, container="old")
-    # The engine tells whoever waits for an end a moment before it lists it.
-    wait_until(lambda: "old" not in own_node.running("two"), "the end of old, by Docker's list")
+    # `wait` returns a moment before the engine lists the container as dead.
+    wait_until(lambda: "old" not in own_node.running("two"), "the end of old in Docker's list")
     before = own_node.started_at("two")
     own_node.kill9()
     redis_server.client(timeout=HANG_SECONDS).flushall()
     own_node.start()
-    new_log(own_node, redis_server)
+    wait_for_new_log(own_node, redis_server)
     own_node.wait_until_running("two")
     assert own_node.chronolet("apply", "-f", changed).out == "pod/two unchanged\n"
     assert own_node.started_at("two") == before
@@ -140,18 +142,18 @@ def test_a_change_that_starts_nothing_is_not_forgotten(own_node: Node, redis_ser
 
 
 def lose_kept_manifests(node: Node, server: PrivateRedis) -> None:
-    """The log is lost once more, and the manifests kept next to it are lost as well: nothing can be adopted."""
+    """Lose the log once more, and the manifests in the state folder, too: nothing can be adopted."""
     node.kill9()
     server.client(timeout=HANG_SECONDS).flushall()
     shutil.rmtree(node.root / "pods")
     node.start()
-    new_log(node, server)
+    wait_for_new_log(node, server)
     node.journal.wait_for_event(manifests.FolderRead)
-    node.journal.wait_for_event(container_gc.PolicySet)  # before, the collector has no plan
+    node.journal.wait_for_event(container_gc.PolicySet)  # the collector has no plan before this event
 
 
 def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
-    """`gc run --left-alone` removes what is dead of pod two, and keeps what runs until that has ended, too."""
+    """Check that `gc run --left-alone` removes the dead containers of pod two, and the others after their death."""
     everything = all_ids(node, "two")
     dead = everything - set(running)
     assert (len(running), len(dead)) == (2, 1)
@@ -164,7 +166,7 @@ def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
     assert node.started_at("two") == running
     node.kill_process("two", "app")
     node.kill_process("two", "POD")
-    wait_until(lambda: not node.running("two"), "the end of pod two, by Docker's list")
+    wait_until(lambda: not node.running("two"), "the end of pod two in Docker's list")
     assert planned(node) == {"removed": set(running), "kept": set()}
     (run,) = gc_runs(node)
     assert (run["removed"], run["failed"], run["error"]) == (2, 0, "")
@@ -173,20 +175,20 @@ def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
 
 def planned(node: Node) -> dict[str, set[str]]:
     """The ids in the plan of `gc run --left-alone`."""
-    said = node.chronolet("gc", "run", "--left-alone", "--dry-run", "-o", "json")
-    assert said.status == 0, said.err
-    plan = json.loads(said.out)["containers"]
+    result = node.chronolet("gc", "run", "--left-alone", "--dry-run", "-o", "json")
+    assert result.status == 0, result.err
+    plan = json.loads(result.out)["containers"]
     return {what: {one["id"] for one in plan[what]} for what in ("removed", "kept")}
 
 
 def gc_runs(node: Node) -> list[dict[str, Any]]:
-    """What `gc run --left-alone` reports, by collector."""
-    said = node.chronolet("gc", "run", "--left-alone", "-o", "json")
-    assert said.status == 0, said.err
-    return list(json.loads(said.out).values())
+    """The result of `gc run --left-alone`, by collector."""
+    result = node.chronolet("gc", "run", "--left-alone", "-o", "json")
+    assert result.status == 0, result.err
+    return list(json.loads(result.out).values())
 
 
-def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_a_deletion_in_progress_continues(own_node: Node, redis_server: PrivateRedis) -> None:
     deaf = pod("deaf", shell("app", "trap '' TERM; sleep 3600 & wait; wait"), terminationGracePeriodSeconds=8)
     farm = AgentFarm()
     try:
@@ -196,7 +198,7 @@ def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis
         own_node.wait_until_running("deaf")
         uid = own_node.journal.pods["default/deaf"].uid
         assert own_node.chronolet("delete", "pod", "deaf", "--wait=false").status == 0
-        # It dies with the word on the disk, before anything is done about it.
+        # The agent dies after it has written the request to the disk, and before it acts on it.
         assert agent.ended.wait(HANG_SECONDS)
         assert agent.status == -9
     finally:
@@ -205,11 +207,11 @@ def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis
     assert (own_node.root / "pods" / uid / "end.json").exists()
     redis_server.client(timeout=HANG_SECONDS).flushall()
     own_node.start()
-    new_log(own_node, redis_server)
+    wait_for_new_log(own_node, redis_server)
     again = own_node.journal.wait_for_event(pods.TerminationRequested)
     assert (again.uid, again.reason, again.deadline) == (uid, "Deleted", asked.deadline)
     shown = [line.split()[2] for line in own_node.chronolet("get", "pods").out.splitlines() if line.startswith("deaf ")]
-    # On a busy machine its grace may be over: then it has failed, as kubectl shows it, or is gone.
+    # On a busy machine the grace period may be over: then the pod is shown as failed, or is gone.
     assert shown in (["Terminating"], ["Error"], [])
     assert (
         own_node.chronolet("apply", "-f", own_node.write_unwatched("deaf.yaml", pod("deaf"))).out
@@ -224,7 +226,9 @@ def test_a_deletion_under_way_goes_on(own_node: Node, redis_server: PrivateRedis
     assert own_node.journal.pods["default/deaf"].uid != uid
 
 
-def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_a_container_removed_before_the_first_listing_is_reported_as_missing(
+    own_node: Node, redis_server: PrivateRedis
+) -> None:
     own_node.write("filed.yaml", FILED)
     own_node.start()
     own_node.wait_until_running("filed")
@@ -232,7 +236,7 @@ def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node
     redis_server.client(timeout=HANG_SECONDS).flushall()
     farm = AgentFarm()
     try:
-        # What was seen has been sent, and nothing has been listed yet.
+        # The adopted containers are in the log, and nothing has been listed yet.
         point = Point(place="step/before pleg", type="pleg.ContainersAdopted")
         agent = farm.start(own_node.job(point=point))
         assert agent.ended.wait(HANG_SECONDS)
@@ -241,36 +245,36 @@ def test_what_somebody_removes_before_the_first_listing_is_missed(own_node: Node
         farm.end()
     own_node.docker.remove_container(own_node.running("filed")["app"]["Id"], force=True)
     own_node.start()
-    new_log(own_node, redis_server)
+    wait_for_new_log(own_node, redis_server)
     exited = own_node.journal.wait_for_event(pods.ContainerExited, pod="default/filed")
     assert (exited.attempt, exited.reason) == (0, "ContainerStatusUnknown")
-    told = own_node.journal.wait_for_event(kube_events.Recorded, reason="ContainerStatusUnknown")
-    assert (told.name, told.field_path) == ("filed", "spec.containers{app}")
+    recorded = own_node.journal.wait_for_event(kube_events.Recorded, reason="ContainerStatusUnknown")
+    assert (recorded.name, recorded.field_path) == ("filed", "spec.containers{app}")
     own_node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=1)
     own_node.wait_until_running("filed")
     assert len(own_node.journal.events(kube_events.Recorded, reason="ContainerStatusUnknown")) == 1
 
 
-def test_while_docker_is_away_nothing_is_begun_anew(own_node: Node, redis_server: PrivateRedis) -> None:
-    door = own_node.root / "docker.sock"
+def test_nothing_is_adopted_or_created_while_docker_is_unreachable(own_node: Node, redis_server: PrivateRedis) -> None:
+    socket = own_node.root / "docker.sock"
     engine = own_node.engine.host.removeprefix("unix://")
-    own_node.environ["DOCKER_HOST"] = f"unix://{door}"
-    door.symlink_to(engine)
+    own_node.environ["DOCKER_HOST"] = f"unix://{socket}"
+    socket.symlink_to(engine)
     own_node.write("filed.yaml", FILED)
     own_node.start()
     own_node.wait_until_running("filed")
     before = own_node.started_at("filed")
     own_node.kill9()
     redis_server.client(timeout=HANG_SECONDS).flushall()
-    door.unlink()
+    socket.unlink()
     own_node.start()
-    assert str(door) in own_node.wait_for_log("waiting to adopt what runs")
+    assert str(socket) in own_node.wait_for_log("waiting to adopt what runs")
     own_node.write("later.yaml", pod("later"))
-    door.symlink_to(engine)
-    new_log(own_node, redis_server)
+    socket.symlink_to(engine)
+    wait_for_new_log(own_node, redis_server)
     own_node.wait_until_running("filed", "later")
     kinds = [type(line.event).__name__ for line in own_node.journal.lines if line.entry.entity == "manifests/node"]
     assert kinds[:2] == ["PodAdopted", "AdoptionFinished"]
     assert own_node.started_at("filed") == before
     reasons = [line.partition(" error=")[2] for line in own_node.log.splitlines() if "waiting to adopt what" in line]
-    assert len(set(reasons)) == len(reasons), "it is said once of each reason, however long it takes"
+    assert len(set(reasons)) == len(reasons), "each reason is logged once, however long it takes"

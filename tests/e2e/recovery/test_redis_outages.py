@@ -1,4 +1,4 @@
-"""A Redis that cannot be used or goes away: one clear line, tried again where it can heal; what runs is not lost."""
+"""A Redis that cannot be used or goes away: one clear error, retried where that may help; what runs is not lost."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -30,7 +30,7 @@ def node_on(engine: PrivateDocker, url: str, root: Path, name: str) -> Iterator[
         node.close()
 
 
-def test_one_that_is_not_there_yet_is_waited_for(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_the_agent_waits_for_a_redis_that_starts_later(own_node: Node, redis_server: PrivateRedis) -> None:
     redis_server.stop()
     own_node.write("early.yaml", pod("early"))
     own_node.start()
@@ -46,21 +46,21 @@ REFUSED: dict[str, tuple[RedisOptions, str]] = {
     "evicting": (RedisOptions(maxmemory_policy="allkeys-lru"), "noeviction"),
     "replica": (RedisOptions(more=("--replicaof", "127.0.0.1", "1")), "read-only replica"),
 }
-"""What ails the server, and what the agent's one line says of it."""
+"""What is wrong with the server -> its options, and a word of the agent's error."""
 
 
-@pytest.mark.parametrize("ill", REFUSED)
-def test_one_that_cannot_serve_is_refused_in_one_line(ill: str, docker_engine: PrivateDocker, tmp_path: Path) -> None:
-    options, word = REFUSED[ill]
-    with private_redis(options) as server, node_on(docker_engine, f"unix://{server.socket}", tmp_path, ill) as node:
+@pytest.mark.parametrize("fault", REFUSED)
+def test_an_unusable_redis_is_refused_with_one_line(fault: str, docker_engine: PrivateDocker, tmp_path: Path) -> None:
+    options, text = REFUSED[fault]
+    with private_redis(options) as server, node_on(docker_engine, f"unix://{server.socket}", tmp_path, fault) as node:
         assert node.wait_for_end() == 1
         line = node.wait_for_log("cannot run")
-        assert word in line
+        assert text in line
         assert str(server.socket) in line
         assert "Traceback" not in node.log
 
 
-def test_one_that_dies_in_mid_life_takes_nothing_with_it(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_a_killed_redis_loses_nothing(own_node: Node, redis_server: PrivateRedis) -> None:
     own_node.write("stays.yaml", pod("stays"))
     own_node.start()
     own_node.wait_until_running("stays")
@@ -79,14 +79,14 @@ def test_one_that_dies_in_mid_life_takes_nothing_with_it(own_node: Node, redis_s
     assert len(before.items() & after.items()) == 1, "the sandbox was touched"
     assert own_node.journal.events(kernel.TailLost) == []
     warnings = [line for line in own_node.log.splitlines() if "warning" in line or "error" in line]
-    # Each shard that had something to say says so once: how many those are is a matter of time.
+    # Each shard that wants to write reports the error once: how many do depends on time.
     assert 0 < times_said(warnings) <= 2, own_node.log
     assert len(warnings) < 60, own_node.log
     assert "Traceback" not in own_node.log
     assert own_node.runs
 
 
-def test_one_that_is_full_is_waited_for(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_the_agent_waits_for_a_full_redis(own_node: Node, redis_server: PrivateRedis) -> None:
     own_node.write("stays.yaml", pod("stays"))
     own_node.start()
     own_node.wait_until_running("stays")
@@ -104,7 +104,7 @@ def test_one_that_is_full_is_waited_for(own_node: Node, redis_server: PrivateRed
     assert own_node.runs
 
 
-def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
+def test_an_emptied_redis_gets_a_new_log_and_no_container_is_touched(
     own_node: Node, redis_server: PrivateRedis
 ) -> None:
     own_node.write("stays.yaml", pod("stays"))
@@ -113,7 +113,8 @@ def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
     before = own_node.started_at("stays")
     run = own_node.journal.wait_for_event(kernel.LogStarted).run
     redis_server.client(timeout=HANG_SECONDS).flushall()
-    own_node.write("later.yaml", pod("later"))  # whoever has something to say finds out at once, others within a minute
+    # The next write makes the agent notice the loss; it would notice within a minute anyway.
+    own_node.write("later.yaml", pod("later"))
     own_node.journal.close()
     own_node.journal = type(own_node.journal)(redis_server.url, own_node.name)
     assert own_node.journal.wait_for_event(kernel.LogStarted).run != run
@@ -125,15 +126,15 @@ def test_one_that_was_emptied_is_filled_again_and_no_container_touched(
 
 
 def put_into_log(node: Node, client: Any, entry: dict[Any, Any]) -> None:
-    """As the next entry, whoever else writes meanwhile."""
+    """Append the next entry, although the agent writes concurrently."""
     while True:
-        with suppress(StoreUnreachable, ResponseError):  # it stands still; somebody else's entry came first
+        with suppress(StoreUnreachable, ResponseError):  # the server is stalled, or another entry came first
             millisecond, number = node.journal.store.last()
             client.xadd(Keys(node.name).log, entry, id=f"{millisecond}-{number + 1}")
             return
 
 
-def test_entries_that_nobody_can_read_are_set_aside(own_node: Node, redis_server: PrivateRedis) -> None:
+def test_undecodable_entries_are_quarantined(own_node: Node, redis_server: PrivateRedis) -> None:
     own_node.start()
     own_node.journal.wait_for_event(kernel.LogStarted)
     own_node.write("first.yaml", pod("first"))
@@ -150,7 +151,7 @@ def test_entries_that_nobody_can_read_are_set_aside(own_node: Node, redis_server
     mail: dict[Any, Any] = {"type": "manifests.NoSuch@9", "entity": "manifests/node", "request": "odd", "data": b"\xc1"}
     client.xadd(keys.mailbox(Shard("manifests")), mail)
     quarantined = own_node.journal.wait_for(
-        "both set aside",
+        "the quarantine of both",
         lambda: (
             {one.source: one for one in own_node.journal.events(kernel.EntryQuarantined)}.keys() >= {"log", "mailbox"}
         ),

@@ -1,6 +1,6 @@
-"""The machine's cgroups as tests read them, without the product's help: v1 or v2, plain folders or systemd's slices.
+"""The machine's cgroups as tests read them, independent of the product: v1 or v2, plain folders or systemd slices.
 
-Input: a cgroup's name, as Docker takes it for a parent. Output: folders, numbers.
+Input: a cgroup's name, in Docker's form for a parent. Output: folders, numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FILES = {
     "used": ("cpuacct", "cpuacct.usage", "cpu.stat"),
 }
 CONTROLLERS = ("",) if IS_V2 else ("cpu", "memory", "pids", "freezer", "devices")
-"""Hierarchies in which Docker and the agent make cgroups; v2 has one."""
+"""The hierarchies in which Docker and the agent create cgroups; v2 has one."""
 
 
 def named(*parts: str) -> str:
@@ -29,28 +29,30 @@ def named(*parts: str) -> str:
 
 
 def folder(cgroup: str, controller: str = "memory") -> Path:
-    """Where it is. A slice lies in the one whose name is shorter by a word."""
+    """A cgroup's folder. A slice is inside the one whose name is shorter by a word."""
     path = "/".join(_slices(cgroup)) if cgroup.endswith(".slice") else cgroup.lstrip("/")
     return _ROOT / ("" if IS_V2 else controller) / path
 
 
 def of_container(container_id: str) -> str:
-    """What Docker makes for one container beneath its parent."""
+    """The name of the cgroup that Docker creates for a container below its parent."""
     return f"docker-{container_id}.scope" if DRIVER == "systemd" else container_id
 
 
-def says(what: str, cgroup: str, beneath: str = "") -> int:
-    """`shares` (v2: weight), `quota` in microseconds, `memory` in bytes, `used` nanoseconds; -1 for no limit."""
+def value(what: str, cgroup: str, beneath: str = "") -> int:
+    """A value: `shares` (v2: weight), `quota` in microseconds, `memory` in bytes, `used` in nanoseconds; -1 for no
+    limit.
+    """
     controller, v1, v2 = _FILES[what]
     text = (folder(cgroup, controller) / beneath / (v2 if IS_V2 else v1)).read_text()
     if what == "used" and IS_V2:
-        return int(text.split()[1]) * 1000  # usage_usec stands first
+        return int(text.split()[1]) * 1000  # usage_usec is the first line
     word = text.split()[0]
     return -1 if word == "max" or int(word) >= 1 << 62 else int(word)
 
 
 def file_of(what: str) -> str:
-    """The file's name."""
+    """The name of a value's file."""
     _, v1, v2 = _FILES[what]
     return v2 if IS_V2 else v1
 
