@@ -1,6 +1,6 @@
-"""Pods with liveness probes in attacks, and the raw results of those.
+"""Pods with liveness probes in attacks, and the raw results of the probes.
 
-Input: a node. Output: manifests, counts of successes, waits for more of them. Next: the tests of attacks, and
+Input: a node. Output: manifests, counts of successes, waits for further ones. Next: the tests of attacks, and
 tests/setup/clock_checks.py.
 """
 
@@ -18,7 +18,7 @@ from tests.support import scratch
 PERIOD = 1
 """In seconds."""
 PATIENT = 60
-"""A time-out that a busy machine does not reach, in seconds."""
+"""In seconds; a time-out that a busy machine does not reach."""
 SERVES = "exec httpd -f -p 8080"
 
 
@@ -29,7 +29,7 @@ def probed(name: str, period: int = PERIOD, timeout: int = PATIENT) -> dict[str,
 
 
 def results(node: Node, name: str) -> list[RawResult]:
-    """What is kept of the pod's probes, the last one first. A server that stands still is waited for."""
+    """The stored results of the pod's probes, the latest first. Retried while the server is stalled."""
     found: list[RawResult] = []
 
     def read() -> bool:
@@ -44,19 +44,19 @@ def results(node: Node, name: str) -> list[RawResult]:
 
 
 def outcomes(node: Node, name: str) -> list[str]:
-    """What each probe of the pod came to, the last one first, from the node's raw results."""
+    """The outcomes of the pod's probes, the latest first, from the raw results."""
     return [one.outcome for one in results(node, name)]
 
 
 def succeeded(node: Node, name: str, after: RawResult | None = None) -> int:
-    """How many probes of the pod succeeded after that one. A few dozen of each probe are kept, so that a count of all
-    soon stands still.
+    """The number of successful probes after that one. Only a few dozen results of each probe are stored, so a count of
+    all does not grow.
     """
     return sum(one.outcome == "success" for one in takewhile(lambda one: one != after, results(node, name)))
 
 
 def wait_for_probes(node: Node, *names: str, more: int = 2) -> None:
-    """Until so many more probes of each of these pods have succeeded."""
+    """Wait until `more` further probes of each of these pods have succeeded."""
     last = {name: next(iter(results(node, name)), None) for name in names}
     node.journal.wait_for(
         f"{more} probes of {names}", lambda: all(succeeded(node, name, last[name]) >= more for name in names)

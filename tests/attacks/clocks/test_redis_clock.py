@@ -1,6 +1,6 @@
-"""Steps of the wall clock of Redis, by hours to and fro, under an agent with pods.
+"""The wall clock of Redis steps by hours while an agent runs pods.
 
-It ends with every entry there and in order, the same containers as before, and an agent that goes on.
+At the end every log entry is there and in order, the containers are the same, and the agent works.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNWANTED = (kernel.LogLost, kernel.TailLost, kernel.HostRestarted, kernel.Messag
 
 
 def work(node: Node, name: str) -> None:
-    """A pod that comes, loses its container, gets another, and goes."""
+    """A pod that starts, loses its container, gets another one, and ends."""
     path = node.write(f"{name}.yaml", pod(name))
     node.wait_until_running(name)
     node.kill_process(name, "app")
@@ -32,7 +32,7 @@ def work(node: Node, name: str) -> None:
     assert node.runs
 
 
-def test_the_clock_of_redis_goes_hours_to_and_fro(docker_engine: PrivateDocker) -> None:
+def test_steps_of_the_clock_of_redis_lose_nothing(docker_engine: PrivateDocker) -> None:
     with (
         private_redis(clock=True) as server,
         running_node(docker_engine, server.url, "rc", server.folder / "a") as node,
@@ -45,7 +45,7 @@ def test_the_clock_of_redis_goes_hours_to_and_fro(docker_engine: PrivateDocker) 
         for number, ahead in enumerate(STEPS):
             server.step_clock(ahead)
             work(node, f"step-{number}")
-        # A life that begins while the clock is wrong, after an end that nobody has seen.
+        # An agent that starts while the clock is wrong, after one that was killed.
         node.kill9()
         server.step_clock(-7 * HOUR)
         node.start()

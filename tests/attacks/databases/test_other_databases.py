@@ -1,7 +1,7 @@
-"""Another node's database: an agent that is pointed at it by mistake.
+"""An agent that uses another node's database by mistake.
 
-Each ends with every key of the other node as it was, with one's own pods in the same containers, and an agent that goes
-on.
+At the end every key of the other node is unchanged, the node's own pods run in the same containers, and its agent
+works.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.redis import PrivateRedis, private_redis
 
 
 @pytest.fixture
-def elsewhere(docker_engine: PrivateDocker) -> Iterator[tuple[Node, PrivateRedis]]:
+def other_node(docker_engine: PrivateDocker) -> Iterator[tuple[Node, PrivateRedis]]:
     """Another node on the same engine, with a Redis of its own."""
     with private_redis() as server:
         found = Node(docker_engine, server.url, f"other-{server.folder.name[-6:]}", server.folder / "agent")
@@ -36,22 +36,22 @@ def elsewhere(docker_engine: PrivateDocker) -> Iterator[tuple[Node, PrivateRedis
 
 
 def point_at(node: Node, server: PrivateRedis) -> None:
-    """What a wrong `--redis` does; the journal follows."""
+    """Use another server, as with a wrong `--redis`; the journal follows."""
     node.environ["CHRONOLET_REDIS"] = server.url
     node.journal.close()
     node.journal = Journal(server.url, node.name)
 
 
 def keys_of(server: PrivateRedis, name: str) -> Mapping[bytes, Any]:
-    """All keys of a node with what they hold, but for leases, which come and go."""
+    """All keys of a node with their values, without leases, which change all the time."""
     client, found = server.client(), Keys(name)
     names = [key for key in client.scan_iter(f"{found.prefix}:*") if b":alive:" not in key]
     return {key: client.dump(key) for key in names}
 
 
 def check_same_name(node: Node, server: PrivateRedis) -> None:
-    """The log on the server is older than what the state folder remembers of another run: the agent ends. With what it
-    remembered before it goes on.
+    """The log on the server is older than the end of another run in the state folder: the agent exits. With the right
+    end it starts.
     """
     end, log = node.root / "log-end", Keys(node.name).log.encode()
     right, before = end.read_bytes(), keys_of(server, node.name)[log]
@@ -59,18 +59,20 @@ def check_same_name(node: Node, server: PrivateRedis) -> None:
     end.write_text(json.dumps(another).ljust(BLOCK_BYTES))
     node.start()
     assert node.wait_for_end() != 0
-    (said,) = [line for line in node.log.splitlines() if f"another node named {node.name}" in line]
-    assert "f" * 32 in said
+    (error,) = [line for line in node.log.splitlines() if f"another node named {node.name}" in line]
+    assert "f" * 32 in error
     assert keys_of(server, node.name)[log] == before
     end.write_bytes(right)
     node.start()
 
 
-def test_a_node_that_is_pointed_at_anothers_database(
-    own_node: Node, redis_server: PrivateRedis, elsewhere: tuple[Node, PrivateRedis]
+def test_an_agent_on_another_nodes_database_changes_none_of_its_keys(
+    own_node: Node, redis_server: PrivateRedis, other_node: tuple[Node, PrivateRedis]
 ) -> None:
-    """First one of another name, which may share the server; then one whose log is another's of the same name."""
-    other, other_server = elsewhere
+    """First the database of a node with another name, which may share the server; then a log of another node with the
+    same name.
+    """
+    other, other_server = other_node
     own_node.write("theirs.yaml", pod("theirs"))
     own_node.start()
     other.write("ours.yaml", pod("ours"))
@@ -83,7 +85,7 @@ def test_a_node_that_is_pointed_at_anothers_database(
     before = keys_of(redis_server, own_node.name)
     assert len(before) > 5
 
-    # Not one call of the other node's agent may name a key of this one.
+    # No call of the other node's agent may name a key of this one.
     admin = redis_server.client()
     admin.acl_log_reset()
     admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys(other.name).prefix}:*", NODES])
@@ -103,7 +105,7 @@ def test_a_node_that_is_pointed_at_anothers_database(
     assert refused == []
     assert keys_of(redis_server, own_node.name) == before
 
-    # The mistake is corrected: its former log, which is told what it lacks.
+    # Correct the mistake: the agent gets its former log, in which the recent entries are missing.
     point_at(other, other_server)
     other.start()
     other.journal.wait_for_event(kernel.LogLost)

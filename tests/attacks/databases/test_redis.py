@@ -1,6 +1,6 @@
-"""Attacks on the log itself: emptied, cut short or damaged, under a living agent and while nobody looks.
+"""Attacks on the log itself: it is emptied or cut short, while the agent runs and while it does not.
 
-Each ends with the same pods in the same containers, an account of what is missing, and an agent that goes on.
+At the end the same pods run in the same containers, the loss is reported, and the agent works.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HANG_SECONDS = 60.0
 
 @pytest.fixture
 def own_log(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """A node with a Redis of its own, below its state folder; both end with the test."""
+    """A node with a Redis of its own below its state folder; both end with the test."""
     root = scratch.create("own")
     server = OwnServer(root / "agent")
     node = Node(docker_engine, server.url, root.name.removeprefix("chronolet-"), root / "agent")
@@ -52,16 +52,16 @@ def kill_both(node: Node) -> OwnServer:
 
 
 def new_journal(node: Node, url: str) -> None:
-    """Read the log from its beginning, for it is another one now."""
+    """Read the new log from its beginning."""
     node.journal.close()
     node.journal = Journal(url, node.name)
 
 
-def errors(node: Node, words: str) -> list[str]:
-    return [line for line in node.log.splitlines() if "[error" in line and words in line]
+def errors(node: Node, text: str) -> list[str]:
+    return [line for line in node.log.splitlines() if "[error" in line and text in line]
 
 
-def test_an_append_only_file_cut_to_half_and_then_everything_flushed(own_log: Node) -> None:
+def test_a_log_cut_to_half_and_then_flushed_is_replaced(own_log: Node) -> None:
     node = own_log
     node.write("early.yaml", pod("early"))
     node.start()
@@ -73,9 +73,9 @@ def test_an_append_only_file_cut_to_half_and_then_everything_flushed(own_log: No
     node.kill_process("filed", "app")
     node.journal.wait_for_event(pods.ContainerStarted, pod="default/filed", container="app", attempt=1)
     node.wait_until_running("filed")
-    everyone = ("early", "applied", "filed")
-    before, end = node.started_at(*everyone), node.journal.lines[-1].entry.position
-    node.journal.wait_for("the end remembered", lambda: _remembered(node) >= end.n)
+    all_pods = ("early", "applied", "filed")
+    before, end = node.started_at(*all_pods), node.journal.lines[-1].entry.position
+    node.journal.wait_for("the end of the log in the state folder", lambda: _remembered(node) >= end.n)
     server = kill_both(node)
     (log,) = (server.folder / "appendonlydir").glob("*.incr.aof")
     os.truncate(log, log.stat().st_size // 2)
@@ -87,13 +87,13 @@ def test_an_append_only_file_cut_to_half_and_then_everything_flushed(own_log: No
     assert lost.entries > 0
     assert len(errors(node, "the end of the log was lost")) == 1
     node.journal.wait_for_event(manifests.AdoptionFinished)
-    node.wait_until_running(*everyone)
+    node.wait_until_running(*all_pods)
     node.journal.wait_for_event(kube_events.Recorded, reason="LogLost")
     check_well(node)
-    assert node.started_at(*everyone) == before
+    assert node.started_at(*all_pods) == before
     assert node.journal.events(pods.StrayFound) == []
     shown = node.chronolet("get", "pods")
-    assert [shown.line(one).split()[1:4] for one in everyone] == [
+    assert [shown.line(one).split()[1:4] for one in all_pods] == [
         ["1/1", "Running", "0"],
         ["1/1", "Running", "0"],
         ["1/1", "Running", "1"],
@@ -105,14 +105,14 @@ def test_an_append_only_file_cut_to_half_and_then_everything_flushed(own_log: No
     whole = node.journal.wait_for_event(kernel.LogLost)
     assert (whole.found, len(errors(node, "the whole log was lost"))) == ("0-0", 1)
     node.journal.wait_for_event(kube_events.Recorded, reason="LogLost")
-    node.wait_until_running(*everyone)
+    node.wait_until_running(*all_pods)
     check_well(node)
-    assert node.started_at(*everyone) == before
+    assert node.started_at(*all_pods) == before
     assert node.chronolet("delete", "pod", "applied").status == 0
     node.wait_until_gone("applied")
 
 
 def _remembered(node: Node) -> int:
-    """The number of the entry that the state folder remembers as the last."""
+    """The number of the last entry by the state folder."""
     path = node.root / "log-end"
     return int(path.read_text().rstrip().rpartition("-")[2].partition('"')[0]) if path.exists() else 0

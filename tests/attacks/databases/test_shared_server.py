@@ -1,7 +1,7 @@
-"""The kernel alone on a Redis that is another node's too, and on one whose wall clock goes hours to and fro.
+"""The kernel alone on a Redis shared with another node, and on one whose wall clock steps by hours.
 
-Each ends with nothing lost, nothing reported incorrectly, and a process that goes on. No engine is needed: pods have no
-part in which keys are named and when a lease ends.
+At the end nothing is lost, nothing was reported incorrectly, and the process works. No engine is needed: the names of
+keys and the end of leases do not depend on pods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HOUR = 3600
 E = TypeVar("E", bound=Event)
 
 
-class Alone:
+class LoneProcess:
     """One node's process without pods, and its log."""
 
     def __init__(self, server: PrivateRedis, node: str, folder: Path) -> None:
@@ -55,14 +55,14 @@ class Alone:
         scratch.wait_until(lambda: self.process.phase == "running", "the process at work")
 
     def ahead_seconds(self) -> float:
-        """How far its time is ahead of the machine's."""
+        """By how many seconds its clock is ahead of the machine's."""
         return self.clock.now() / 1000 - time.time()
 
-    def tell(self, **what: Any) -> None:
-        """Something to decide, and an effect of it."""
+    def send(self, **fields: Any) -> None:
+        """Send a command and wait for its decision; with a name, it requests an effect."""
         before = len(self.events(chore.Told))
-        tell = Tell(request=request(), key="a", **what)
-        sent = self.store.send(CHORE, registry.type_of(Tell), "chore/a", tell.request, codec.encode(tell))
+        command = Tell(request=request(), key="a", **fields)
+        sent = self.store.send(CHORE, registry.type_of(Tell), "chore/a", command.request, codec.encode(command))
         assert sent == "sent"
         scratch.wait_until(lambda: len(self.events(chore.Told)) > before, "its decision")
 
@@ -72,8 +72,8 @@ class Alone:
 
 
 @contextmanager
-def alone(server: PrivateRedis, node: str, folder: Path) -> Iterator[Alone]:
-    found = Alone(server, node, folder)
+def lone_process(server: PrivateRedis, node: str, folder: Path) -> Iterator[LoneProcess]:
+    found = LoneProcess(server, node, folder)
     try:
         yield found
     finally:
@@ -82,7 +82,7 @@ def alone(server: PrivateRedis, node: str, folder: Path) -> Iterator[Alone]:
 
 
 def keys_of(server: PrivateRedis, node: str) -> Mapping[bytes, Any]:
-    """All keys of a node with what they hold."""
+    """All keys of a node with their values."""
     client = server.client()
     return {key: client.dump(key) for key in client.scan_iter(f"{Keys(node).prefix}:*")}
 
@@ -93,46 +93,46 @@ def shared() -> Iterator[PrivateRedis]:
         yield server
 
 
-def test_not_one_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path: Path) -> None:
-    with alone(shared, "theirs", tmp_path / "theirs") as theirs:
-        theirs.tell(wish="w")
+def test_no_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path: Path) -> None:
+    with lone_process(shared, "theirs", tmp_path / "theirs") as theirs:
+        theirs.send(wish="w")
     before = keys_of(shared, "theirs")
     assert len(before) >= 3
-    with private_redis() as own, alone(own, "ours", tmp_path / "ours") as ours:
-        ours.tell(wish="w")
-    # From here on the server refuses, and notes, whatever names a key that is not this node's.
+    with private_redis() as own, lone_process(own, "ours", tmp_path / "ours") as ours:
+        ours.send(wish="w")
+    # From here on the server refuses and records each call that names a key of another node.
     admin = shared.client()
     admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys('ours').prefix}:*"])
     with pytest.raises(redis.exceptions.NoPermissionError):
         admin.hgetall(Keys("theirs").meta)
     assert [line["object"] for line in admin.acl_log()] == [Keys("theirs").meta]
     admin.acl_log_reset()
-    with alone(shared, "ours", tmp_path / "ours") as ours:
-        ours.tell(wish="w")
+    with lone_process(shared, "ours", tmp_path / "ours") as ours:
+        ours.send(wish="w")
         scratch.wait_until(lambda: ours.events(chore.Answered) != [], "its effect")
         (lost,) = ours.events(kernel.LogLost)
         assert (lost.node, lost.found) == ("ours", "0-0")
     assert admin.acl_log() == []
     admin.acl_setuser("default", enabled=True, keys=["*"])
     assert keys_of(shared, "theirs") == before
-    with alone(shared, "theirs", tmp_path / "theirs") as theirs:
-        theirs.tell(wish="w")
+    with lone_process(shared, "theirs", tmp_path / "theirs") as theirs:
+        theirs.send(wish="w")
         assert theirs.events(kernel.LogLost) == []
 
 
-def test_a_wall_clock_that_goes_hours_to_and_fro(shared: PrivateRedis, tmp_path: Path) -> None:
+def test_steps_of_the_wall_clock_lose_nothing(shared: PrivateRedis, tmp_path: Path) -> None:
     steps = (0, 5 * HOUR, -3 * HOUR, 0)
-    with alone(shared, "n", tmp_path) as node:
+    with lone_process(shared, "n", tmp_path) as node:
         for number, ahead in enumerate(steps, start=1):
             shared.step_clock(ahead)
-            node.tell(wish=f"w{number}", due=number)
+            node.send(wish=f"w{number}", due=number)
             scratch.wait_until(lambda number=number: len(node.events(chore.Rang)) == number, "its timer")  # type: ignore[misc]
             scratch.wait_until(lambda number=number: len(node.events(chore.Answered)) == number, "its effect")  # type: ignore[misc]
             scratch.wait_until(node.process.lease.valid, "a lease that holds")
             assert abs(node.ahead_seconds()) < HOUR, "it follows its own machine's clock"
     shared.step_clock(-7 * HOUR)
-    with alone(shared, "n", tmp_path) as node:
-        node.tell()
+    with lone_process(shared, "n", tmp_path) as node:
+        node.send()
         assert abs(node.ahead_seconds()) < HOUR
         positions = [one.position for one in node.store.scan(START)]
         assert all(one < other and one.n + 1 == other.n for one, other in pairwise(positions))

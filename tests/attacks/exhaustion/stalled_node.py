@@ -1,5 +1,5 @@
-"""A node that stands still for a while and then goes on: no healthy container was restarted, what died meanwhile was
-restarted and counted once, and the agent is the same one.
+"""A node that stalls for a while: no healthy container is restarted, containers that die meanwhile are restarted and
+counted once, and the agent stays the same.
 
 Input: an engine of its own. Output: the node, its processes, `unharmed`. Next: `test_stalls`.
 """
@@ -24,20 +24,22 @@ from tests.support import scratch
 from tests.support.docker import PrivateDocker, mount_disk, private_docker
 
 DISK_MEGABYTES = 400
-"""More than twice the agent's reserve, and room for the images."""
+"""More than twice the agent's disk reserve, and room for the images."""
 HEALTHY = ("tcp", "exec")
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[PrivateDocker]:
-    """On a disk of its own; what is done to it is nothing for an engine that others use as well."""
+    """An engine on a disk of its own: no other test is affected by its stalls."""
     with private_docker(disk_megabytes=DISK_MEGABYTES) as engine:
         yield engine
 
 
 @pytest.fixture(scope="module")
 def node(engine: PrivateDocker) -> Iterator[Node]:
-    """Its state folder, with its own Redis, is on a disk of its own. Its probes are protected, as by default."""
+    """A node whose state folder, with its own Redis, is on a disk of its own. Its probes are protected, as by
+    default.
+    """
     folder = scratch.create("stalls")
     mount_disk(folder / "state", DISK_MEGABYTES)
     root = folder / "state" / "agent"
@@ -71,7 +73,7 @@ def engine_pids(node: Node) -> list[int]:
 
 
 def comm(pid: int) -> str:
-    """Empty for a process that has gone."""
+    """The process's name, empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
@@ -85,8 +87,8 @@ def starts(node: Node, name: str) -> list[int]:
 
 @contextmanager
 def unharmed(node: Node, name: str) -> Iterator[None]:
-    """Meanwhile a container of pod `<name>-dies` is killed, and pod `<name>-late` is created. Afterwards the one has
-    been restarted once, the other runs, and whatever is healthy is as before.
+    """Kill a container of pod `<name>-dies`, create pod `<name>-late`, and stall the node in the body. Then check that
+    the first one was restarted once, the second one runs, and healthy pods are as before.
     """
     dies, late = f"{name}-dies", f"{name}-late"
     node.write(f"{dies}.yaml", pod(dies))
@@ -102,7 +104,7 @@ def unharmed(node: Node, name: str) -> Iterator[None]:
     wait_for_probes(node, *HEALTHY)
     assert node.started_at(*HEALTHY) == before, [outcomes(node, one)[:20] for one in HEALTHY]
     assert [node.restarts(one) for one in HEALTHY] == [[0]] * len(HEALTHY)
-    # An engine that lacks something may refuse to start them at first: that is an attempt, too.
+    # An engine without descriptors may refuse to start them at first: that is an attempt, too.
     assert (len(starts(node, dies)), len(starts(node, late))) == (2, 1)
     assert node.restarts(dies) == starts(node, dies)[1:]
     (end,) = node.journal.events(pods.ContainerExited, pod=f"default/{dies}")

@@ -1,4 +1,4 @@
-"""Many pods whose containers end at once, without end: every run is counted once, and nobody else suffers."""
+"""Many pods in endless crash loops: every attempt is counted once, and no other pod is affected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HANG = 3600
 
 
 def crash_loops(node: Node, count: int, runs: int) -> None:
-    """`count` pods, `runs` runs of each, a kill of the agent in the middle, and their removal."""
+    """Start `count` pods, wait for `runs` attempts of each with a kill of the agent in between, and remove them."""
     node.write("quiet.yaml", pod("quiet"))
     node.start()
     node.wait_until_running("quiet")
@@ -42,7 +42,7 @@ def looping(name: str) -> dict[str, object]:
 
 
 def ends(node: Node) -> Counter[str]:
-    """How many ends of a container the log has, by pod."""
+    """The number of recorded ends of containers, by pod."""
     return Counter(one.pod.removeprefix("default/") for one in node.journal.events(pods.ContainerExited))
 
 
@@ -55,7 +55,7 @@ def wait_for_runs(node: Node, names: list[str], runs: int) -> None:
 
 
 def check_counts(node: Node, names: list[str]) -> None:
-    """Each attempt has one start and one end, in order, with the code that the container gave."""
+    """Check that each attempt has one end, in order, with the exit code of the container."""
     for name in names:
         found = node.journal.events(pods.ContainerExited, pod=f"default/{name}")
         assert [one.attempt for one in found] == list(range(len(found)))

@@ -1,4 +1,5 @@
-"""A full disk below the state folder, with the agent's own Redis on it: the agent gives up its reserve and goes on.
+"""A full disk below the state folder, with the agent's own Redis on it: the agent releases its disk reserve and works
+on.
 
 An engine without room is in tests/integration/effects/test_full_disk.py; collecting images when its disk is full, in
 tests/e2e/collecting.
@@ -23,12 +24,12 @@ from tests.support.docker import PrivateDocker, mount_disk
 from tests.support.frozen import stopped
 
 MEGABYTES = 320
-"""More than twice the agent's reserve: with less room it keeps none."""
+"""More than twice the agent's disk reserve: with less room it keeps none."""
 
 
 @pytest.fixture
 def node(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """Its state folder is a disk of its own, and it runs its own Redis there."""
+    """A node whose state folder is on a disk of its own, with its own Redis."""
     folder = scratch.create("disk")
     mount_disk(folder / "disk-of-state", MEGABYTES)
     root = folder / "disk-of-state" / "agent"
@@ -44,7 +45,7 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
 
 
 def fill(folder: Path) -> Path:
-    """A file that takes all the room there is."""
+    """A file that takes all free space."""
     path = folder / "filling"
     with path.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096):
@@ -55,14 +56,14 @@ def fill(folder: Path) -> Path:
 
 
 def test_a_full_state_folder_loses_nothing(node: Node) -> None:
-    """Containers that die while it is full, and after the reserve is used up too, are restarted and counted once."""
+    """Containers that die while the disk is full are restarted and counted once, also when the reserve is used up."""
     node.write("one.yaml", pod("one"))
     node.write("two.yaml", pod("two"))
     node.start()
     node.wait_until_running("one", "two")
     assert (node.root / "ballast").stat().st_size > 0
     before = node.started_at("two")
-    with stopped([node.pid]):  # else it may make room in the middle of it, and that would be taken as well
+    with stopped([node.pid]):  # otherwise it may release its reserve meanwhile, and the file would take that, too
         first = fill(node.root)
     node.wait_for_log("disk reserve released")
     node.kill_process("one", "app")
@@ -78,10 +79,11 @@ def test_a_full_state_folder_loses_nothing(node: Node) -> None:
     assert node.started_at("two") == before
 
 
-def test_an_agent_whose_log_has_no_room_does_its_work(node: Node) -> None:
-    """Redis and a container die while no line can be written: all that would report it goes on, the lease is renewed.
+def test_an_agent_works_without_room_for_its_own_log(node: Node) -> None:
+    """Redis and a container die while the agent's log cannot be written: everything that would log it works, and the
+    lease is renewed.
 
-    Nothing reads this log: it would never end.
+    This log must not be read: reading it would never end.
     """
     (node.root / "agent.log").symlink_to("/dev/full")
     node.write("one.yaml", pod("one"))

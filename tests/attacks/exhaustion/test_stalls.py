@@ -1,6 +1,4 @@
-"""A machine that stands still: its agent, its Redis, its engine or their disks are frozen for a while, or can open
-nothing.
-"""
+"""Agent, Redis, engine or their disks are stalled for a while, or have no file descriptors."""
 
 from __future__ import annotations
 
@@ -20,11 +18,11 @@ from tests.support.frozen import frozen_disks, no_descriptor_left, stopped
 __all__ = ["engine", "node"]
 
 SHORT_SECONDS, LONG_SECONDS = 4.0, 20.0
-"""More than a lease lasts, and more than the three periods in which a liveness probe fails."""
+"""Longer than a lease, and than the three periods in which a liveness probe fails."""
 
 
-def stalls(node: Node, what: str) -> AbstractContextManager[None]:
-    """What stands still."""
+def stalled(node: Node, what: str) -> AbstractContextManager[None]:
+    """A context in which these processes or disks are stalled."""
     match what:
         case "disks":
             return frozen_disks(node.root.parent, node.engine.data)
@@ -38,36 +36,38 @@ def stalls(node: Node, what: str) -> AbstractContextManager[None]:
             return stopped([redis_pid(node), *engine_pids(node)])
 
 
-def test_what_stands_still_for_a_moment_restarts_nothing(node: Node) -> None:
-    """The agent and the engine at once are stopped in tests/e2e/probes/test_overload.py."""
+def test_a_short_stall_restarts_nothing(node: Node) -> None:
+    """Agent and engine are paused together in tests/e2e/probes/test_overload.py."""
     with unharmed(node, "moment"):
         for what in ("both servers", "disks"):
-            with stalls(node, what):
+            with stalled(node, what):
                 time.sleep(SHORT_SECONDS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["agent", "redis", "engine", "disks"])
-def test_what_stands_still_for_long_restarts_nothing(node: Node, what: str) -> None:
-    with unharmed(node, f"long-{what}"), stalls(node, what):
+def test_a_long_stall_restarts_nothing(node: Node, what: str) -> None:
+    with unharmed(node, f"long-{what}"), stalled(node, what):
         time.sleep(LONG_SECONDS)
 
 
 def shim_of(node: Node, name: str) -> int:
-    """The process of containerd that begins commands in the pod's container."""
+    """The containerd shim that starts commands in the pod's container."""
     container = node.running(name)["app"]["State"]["Pid"]
     return int(Path(f"/proc/{container}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_an_engine_and_a_redis_that_can_open_nothing_lose_nothing(node: Node) -> None:
-    """First the one that begins commands in a container, whose probes say nothing then. Then Redis and the engine: all
-    connections to Redis are closed, and neither accepts another one.
+def test_engine_and_redis_without_descriptors_lose_nothing(node: Node) -> None:
+    """First the shim that starts commands in a container: its probes end in errors. Then Redis and the engine: all
+    connections to Redis are closed, and neither accepts new ones.
     """
     with no_descriptor_left(shim_of(node, "exec")):
-        scratch.wait_until(lambda: outcomes(node, "exec")[:4] == ["error"] * 4, "probes whose command cannot begin")
+        scratch.wait_until(lambda: outcomes(node, "exec")[:4] == ["error"] * 4, "probes whose command cannot start")
     with unharmed(node, "descriptors"), redis.Redis.from_url(node.url, single_connection_client=True) as client:
         assert client.ping()
         with no_descriptor_left(redis_pid(node), *engine_pids(node)):
             before = node.log.count("cannot be reached")
             assert client.client_kill_filter(_type="normal", skipme=True) > 0
-            scratch.wait_until(lambda: node.log.count("cannot be reached") > before, "an agent that misses its Redis")
+            scratch.wait_until(
+                lambda: node.log.count("cannot be reached") > before, "a report that Redis cannot be reached"
+            )

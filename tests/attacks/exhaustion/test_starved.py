@@ -1,5 +1,5 @@
-"""A node whose pods, descriptors or network run out. Afterwards nothing is lost, nothing was reported incorrectly, and
-the same agent goes on.
+"""A node that runs out of processes, descriptors or network: afterwards nothing is lost, nothing was reported
+incorrectly, and the same agent works.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tests.support.docker import PrivateDocker
 from tests.support.frozen import no_descriptor_left
 from tests.support.redis import private_redis
 
-MOST_PIDS = 60
+MAX_PIDS = 60
 
 
 @pytest.fixture(scope="module")
 def node(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """In the engine's own network, as on any host; its pods may have so many processes each."""
+    """A node in the engine's own network, as on any host, with a limit of processes for each pod."""
     with private_redis() as server:
         root = server.folder / "agent"
-        more = ("--pod-max-pids", str(MOST_PIDS))
+        more = ("--pod-max-pids", str(MAX_PIDS))
         with running_node(docker_engine, server.url, "starved", root, in_network=True, more=more) as node:
             yield node
 
@@ -37,19 +37,19 @@ def redis_of(node: Node) -> Any:
 
 
 def wait_for_periods(node: Node, count: int) -> None:
-    """By the server's clock."""
+    """Wait for `count` periods of a probe, by the server's clock."""
     with redis_of(node) as client:
         began = client.time()[0]
         node.journal.wait_for(f"{count} periods", lambda: client.time()[0] > began + count * PERIOD)
 
 
 def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
-    """No other container is touched, the agent answers, and the pod can be deleted."""
+    """No other container is affected, the agent answers, and the pod can be deleted."""
     node.write("quiet.yaml", pod("quiet"))
     node.wait_until_running("quiet")
     before = node.started_at("quiet")
     node.write("bomb.yaml", pod("bomb", shell("app", "f() { f | f & }; while true; do f; done")))
-    # Its shell gives up, and is the previous one once there is another.
+    # Its shell gives up; once there is a next attempt, its output is that of the previous one.
     node.journal.wait_for_event(pods.ContainerStarted, pod="default/bomb", container="app", attempt=1)
     assert "can't fork" in node.chronolet("logs", "bomb", "--previous").out
     assert node.chronolet("get", "pods", "quiet").status == 0
@@ -59,7 +59,7 @@ def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
     assert node.restarts("quiet") == [0]
 
 
-def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:
+def test_an_agent_without_descriptors_loses_nothing(node: Node) -> None:
     """A container that dies meanwhile is restarted and counted once; one that lives is not restarted."""
     node.write("dies.yaml", pod("dies"))
     node.write("lives.yaml", probed("lives"))
@@ -69,11 +69,11 @@ def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:
     with no_descriptor_left(agent):
         node.kill_process("dies", "app")
         node.write("late.yaml", pod("late"))
-        wait_for_periods(node, 4)  # more than a liveness probe may fail
+        wait_for_periods(node, 4)  # more than the failure threshold of the liveness probe
     node.journal.wait_for("the restart", lambda: len(starts(node, "dies")) > 1)
     node.wait_until_running("dies", "late", "lives")
     wait_for_probes(node, "lives", more=1)
-    # A start for which the agent could open nothing has failed: that is an attempt, too.
+    # A start during which the agent could open nothing has failed: that is an attempt, too.
     assert len(starts(node, "dies")) == 2
     assert node.restarts("dies") == starts(node, "dies")[1:]
     assert (node.runs, node.pid, node.started_at("lives")) == (True, agent, before)
@@ -84,7 +84,7 @@ def test_an_agent_that_can_open_nothing_loses_nothing(node: Node) -> None:
 
 
 def test_an_agent_without_a_network_restarts_nothing(node: Node) -> None:
-    """It cannot reach its pods: that says nothing of them."""
+    """It cannot reach its pods, which does not count as a failure of theirs."""
     node.write("served.yaml", probed("served"))
     node.wait_until_running("served")
     wait_for_probes(node, "served", more=1)

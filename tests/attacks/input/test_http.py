@@ -1,4 +1,4 @@
-"""Clients that want the agent's HTTP server to fail: /healthz answers throughout, and nothing of them is left."""
+"""Malicious clients of the agent's HTTP server: /healthz answers all the time, and no connection is left."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def status(attacked: Attacked, path: str, **headers: str) -> int:
         connection.close()
 
 
-def sent(attacked: Attacked, data: bytes) -> None:
-    """Garbage, and whatever comes back."""
+def send(attacked: Attacked, data: bytes) -> None:
+    """Send data and read the response until the end."""
     with socket.create_connection(("127.0.0.1", attacked.port), timeout=HANG_SECONDS) as one, suppress(ConnectionError):
         one.sendall(data)
-        with suppress(OSError):  # it was cut off already
+        with suppress(OSError):  # the agent closed it already
             one.shutdown(socket.SHUT_WR)
         while one.recv(65536):
             pass
@@ -54,27 +54,27 @@ def idle(attacked: Attacked, count: int, data: bytes) -> Iterator[list[socket.so
         found = [socket.create_connection(("127.0.0.1", attacked.port), timeout=HANG_SECONDS) for _ in range(count)]
         for one in found:
             opened.callback(one.close)
-            with suppress(ConnectionError):  # it had to make room already
+            with suppress(ConnectionError):  # the agent closed it for another one
                 one.sendall(data)
         yield found
 
 
-def holds(attacked: Attacked) -> bool:
-    """Whether the agent is seen to hold a connection: one that has just been opened, for it cuts off older ones."""
+def holds_connection(attacked: Attacked) -> bool:
+    """Whether the agent holds a connection: one that was just opened, since the agent closes older ones."""
     with idle(attacked, 1, b"G"):
         return attacked.connections() > 0
 
 
-def test_health_is_answered_and_nothing_is_left(attacked: Attacked) -> None:
+def test_health_is_served_and_no_connection_is_left(attacked: Attacked) -> None:
     assert status(attacked, "/healthz") == 200
 
     with idle(attacked, 200, b"GET /healthz HTTP/1.1\r\n"):
-        scratch.wait_until(lambda: holds(attacked), "a connection that the agent holds")
+        scratch.wait_until(lambda: holds_connection(attacked), "a connection that the agent holds")
         assert [status(attacked, "/healthz") for _ in range(5)] == [200] * 5
         assert status(attacked, "/metrics") == 200
 
     for data in (*GARBAGE, *(random.Random(number).randbytes(300) for number in range(20))):
-        sent(attacked, data)
+        send(attacked, data)
     assert status(attacked, "/healthz") == 200
 
     assert status(attacked, "/pods", Host="evil.example") == 421
@@ -90,16 +90,16 @@ def test_health_is_answered_and_nothing_is_left(attacked: Attacked) -> None:
     attacked.assert_well()
 
 
-def test_an_address_that_others_reach_is_refused(attacked: Attacked) -> None:
+def test_an_address_that_other_machines_reach_is_refused(attacked: Attacked) -> None:
     refused = attacked.chronolet("run", "--address", "0.0.0.0", "--port", str(attacked.port))
     assert refused.status != 0
     assert "--address 0.0.0.0: other machines could read every pod there" in refused.err + refused.out
 
 
 @pytest.mark.long
-def test_a_dripping_head_is_cut_off(attacked: Attacked) -> None:
-    with idle(attacked, 60, b"G") as dripping:
-        for one in dripping:
+def test_a_slow_request_head_is_cut_off(attacked: Attacked) -> None:
+    with idle(attacked, 60, b"G") as slow_clients:
+        for one in slow_clients:
             one.settimeout(HANG_SECONDS)
             with suppress(ConnectionError):
                 assert one.recv(1) == b""

@@ -1,4 +1,4 @@
-"""A container that writes as fast as it can: whoever reads its log, and the agent, stay small."""
+"""A container that writes as fast as it can: commands that read its log, and the agent, use little memory."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def test_a_flood_of_output_is_read_in_little_memory(attacked: Attacked, size: in
     attacked.wait_until_running(name)
     container = attacked.running(name)["app"]["Id"]
 
-    with attacked.running_command("logs", "-f", name) as follows:
+    with attacked.running_command("logs", "-f", name) as follower:
         begun: Any = attacked.docker.exec_create(container, ["touch", "/tmp/go"])
         attacked.docker.exec_start(begun["Id"])
-        assert follows.stdout is not None
-        assert follows.stdout.readline() == f"{LINE}\n".encode()
-        # It reads no further: what it does not get rid of must not pile up in its memory.
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == f"{LINE}\n".encode()
+        # It reads no further: output that the command cannot write must not accumulate in its memory.
         attacked.journal.wait_for(
             "the end of the flood", lambda: attacked.docker.logs(container, tail=1) == b"all done\n", HANG
         )
-        assert attacked.peak_bytes(follows.pid) < 200 * MIB
+        assert attacked.peak_bytes(follower.pid) < 200 * MIB
 
     status, peak, shown = _measured(attacked, "logs", "--tail=5", name)
     assert (status, shown.splitlines()[-1]) == (0, b"all done")
@@ -58,13 +58,13 @@ def test_a_flood_of_output_is_read_in_little_memory(attacked: Attacked, size: in
     attacked.assert_well()
 
 
-def _measured(attacked: Attacked, *words: str) -> tuple[int, int, bytes]:
-    """Exit status, most memory in bytes, and output of a command.
+def _measured(attacked: Attacked, *arguments: str) -> tuple[int, int, bytes]:
+    """Exit status, peak memory in bytes, and output of a command.
 
-    A small process starts it: Linux counts what the starting process has in memory as the command's own.
+    A small process starts it: Linux counts the memory of the parent at the start as the command's own.
     """
     output, peak = attacked.root / "output", attacked.root / "peak"
-    command = [sys.executable, "-c", MEASURE, str(peak), sys.executable, "-m", "chronolet.cli", *words]
+    command = [sys.executable, "-c", MEASURE, str(peak), sys.executable, "-m", "chronolet.cli", *arguments]
     with output.open("wb") as out:
         status = subprocess.run(command, stdout=out, env=attacked.environ, check=False).returncode
     return status, int(peak.read_text()) * 1024, output.read_bytes()

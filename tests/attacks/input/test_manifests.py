@@ -1,4 +1,4 @@
-"""Manifests and folders that want the agent to fail: it stays small, says what is wrong, and keeps what runs."""
+"""Malicious manifests and folders: the agent uses little memory, reports the error, and keeps what runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANG = 60
 
 
 def bomb(name: str) -> dict[str, Any]:
-    """A container whose last variable would have some 10 TB."""
+    """A pod whose last variable would have some 10 TB."""
     doubling = [{"name": f"A{number}", "value": f"$(A{number - 1})" * 2} for number in range(1, 41)]
     return pod(name, shell("app", env=[{"name": "A0", "value": "aaaaaaaaaa"}, *doubling]))
 
@@ -52,7 +52,7 @@ def test_a_fifo_is_neither_read_nor_mounted(attacked: Attacked) -> None:
     attacked.assert_well()
 
 
-def test_a_folder_that_goes_and_comes_back_takes_no_pod_with_it(attacked: Attacked) -> None:
+def test_a_folder_that_disappears_for_a_while_ends_no_pod(attacked: Attacked) -> None:
     attacked.write("fine.yaml", pod("fine"))
     attacked.wait_until_running("fine")
     runs = attacked.started_at("fine")
@@ -76,8 +76,8 @@ def test_a_folder_that_goes_and_comes_back_takes_no_pod_with_it(attacked: Attack
 
 def _read_again(attacked: Attacked, times: int) -> None:
     begun = 1
-    said = f"the folder read again ({times})"
-    attacked.journal.wait_for(said, lambda: _count(attacked, manifests.FolderRead) == begun + times, HANG)
+    what = f"the folder read again ({times})"
+    attacked.journal.wait_for(what, lambda: _count(attacked, manifests.FolderRead) == begun + times, HANG)
 
 
 def _count(attacked: Attacked, kind: type[Any]) -> int:

@@ -1,4 +1,4 @@
-"""300 manifests that were broken by chance, through the real reader and the real deciders: an answer for each."""
+"""300 randomly damaged manifests go through the real reader and the real deciders: each gets a result."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tests.deciders.given import given
 from tests.e2e.node import pod, shell
 
 HANG = 300
-"""Seconds for all of them, which take some five."""
+"""In seconds, for all of them; about five are expected."""
 SEEDS = 300
-EVIL: tuple[Any, ...] = (
+BAD_VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 2**31, 2**63, 2**70, 1e300, float("nan"), "", " ", "-", "0", "..", "/", "\0", "a" * 5000),
     *("$(A)" * 2000, "\u202e\ud7ff", "1e9999", "1Ei", [], {}, [[]], [None], {"": ""}, ["x"] * 3000, {"name": {}}),
 )
 
 
 def _probed() -> dict[str, Any]:
-    """A pod with a little of everything."""
+    """A pod that uses many fields."""
     app = shell(
         "app",
         env=[{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
@@ -64,11 +64,11 @@ def _seeds() -> list[dict[str, Any]]:
 
 
 def _mutated(chance: random.Random) -> str | bytes:
-    """One seed with a few values exchanged, or with a few bytes of its text changed."""
+    """A seed with a few values replaced, or with a few bytes of its text changed."""
     document = copy.deepcopy(chance.choice(_seeds()))
     if chance.random() < 0.5:
         for _ in range(chance.randint(1, 2)):
-            _exchange(document, chance)
+            _mutate(document, chance)
         return yaml.safe_dump(document, allow_unicode=True)
     text = bytearray(yaml.safe_dump(document).encode())
     for _ in range(chance.randint(1, 2)):
@@ -87,8 +87,8 @@ def _mutated(chance: random.Random) -> str | bytes:
     return bytes(text)
 
 
-def _exchange(document: Any, chance: random.Random) -> None:
-    """Some value anywhere in the document becomes another one, or is put there twice, or is removed."""
+def _mutate(document: Any, chance: random.Random) -> None:
+    """Replace, duplicate, rename or remove a random value of the document."""
     here = document
     while True:
         keys = list(here) if isinstance(here, dict) else list(range(len(here)))
@@ -106,7 +106,7 @@ def _exchange(document: Any, chance: random.Random) -> None:
         case 2 if isinstance(here, dict):
             here[f"{key}x"] = here.pop(key)
         case _:
-            here[key] = copy.deepcopy(chance.choice(EVIL))
+            here[key] = copy.deepcopy(chance.choice(BAD_VALUES))
 
 
 @contextmanager
@@ -123,9 +123,9 @@ def _hang_limit() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def test_every_mutation_is_answered() -> None:
+def test_every_damaged_manifest_gets_a_result() -> None:
     assert all(read_documents(yaml.safe_dump(seed), "s.yaml").pods for seed in _seeds())
-    refused = taken = 0
+    refused = accepted = 0
     with _hang_limit():
         for seed in range(SEEDS):
             content = _mutated(random.Random(seed))
@@ -135,18 +135,18 @@ def test_every_mutation_is_answered() -> None:
             assert all(error.message for error in parsed.errors), seed
             if not parsed.pods:
                 continue
-            taken += 1
+            accepted += 1
             scene = given(MANIFESTS).when(manifests.ApplyPods(request=f"r{seed}", pods=parsed.pods))
             applied = [event for event in scene.facts if isinstance(event, manifests.PodApplied)]
             assert len(applied) == len(parsed.pods), seed
             for one in applied:
-                _lived(one)
+                _check_life(one)
     assert refused > SEEDS // 10
-    assert taken > SEEDS // 10
+    assert accepted > SEEDS // 10
 
 
-def _lived(applied: manifests.PodApplied) -> None:
-    """The pod's decider takes it, lets its sandbox start, and lets it go."""
+def _check_life(applied: manifests.PodApplied) -> None:
+    """Check that the pod's decider accepts the pod, its sandbox and its removal."""
     scene = given(POD).when(applied, at=1_000)
     if "sandbox" in scene.effects:
         intent = scene.effects["sandbox"].intent
