@@ -1,7 +1,7 @@
 """A node that stalls for a while: no healthy container is restarted, containers that die meanwhile are restarted and
 counted once, and the agent stays the same.
 
-Input: an engine of its own. Output: the node, its processes, `unharmed`. Next: `test_stalls`.
+Input: an engine of its own. Output: the node, its processes, `unaffected`. Next: `test_stalls`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def starts(node: Node, name: str) -> list[int]:
 
 
 @contextmanager
-def unharmed(node: Node, name: str) -> Iterator[None]:
+def unaffected(node: Node, name: str) -> Iterator[None]:
     """Kill a container of pod `<name>-dies`, create pod `<name>-late`, and stall the node in the body. Then check that
     the first one was restarted once, the second one runs, and healthy pods are as before.
     """

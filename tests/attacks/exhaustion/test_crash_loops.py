@@ -14,7 +14,7 @@ AT_A_TIME = 20
 HANG = 3600
 
 
-def crash_loops(node: Node, count: int, runs: int) -> None:
+def check_crash_loops(node: Node, count: int, runs: int) -> None:
     """Start `count` pods, wait for `runs` attempts of each with a kill of the agent in between, and remove them."""
     node.write("quiet.yaml", pod("quiet"))
     node.start()
@@ -64,10 +64,10 @@ def check_counts(node: Node, names: list[str]) -> None:
 
 
 def test_pods_in_a_crash_loop(own_node: Node) -> None:
-    crash_loops(own_node, count=8, runs=3)
+    check_crash_loops(own_node, count=8, runs=3)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(2 * HANG)
 def test_two_hundred_pods_in_a_crash_loop(own_node: Node) -> None:
-    crash_loops(own_node, count=200, runs=5)
+    check_crash_loops(own_node, count=200, runs=5)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.attacks.exhaustion.stalled_node import engine, engine_pids, node, redis_pid, unharmed
+from tests.attacks.exhaustion.stalled_node import engine, engine_pids, node, redis_pid, unaffected
 from tests.attacks.probed_pods import outcomes
 from tests.e2e.node import Node
 from tests.support import scratch
@@ -38,7 +38,7 @@ def stalled(node: Node, what: str) -> AbstractContextManager[None]:
 
 def test_a_short_stall_restarts_nothing(node: Node) -> None:
     """Agent and engine are paused together in tests/e2e/probes/test_overload.py."""
-    with unharmed(node, "moment"):
+    with unaffected(node, "moment"):
         for what in ("both servers", "disks"):
             with stalled(node, what):
                 time.sleep(SHORT_SECONDS)
@@ -47,7 +47,7 @@ def test_a_short_stall_restarts_nothing(node: Node) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("what", ["agent", "redis", "engine", "disks"])
 def test_a_long_stall_restarts_nothing(node: Node, what: str) -> None:
-    with unharmed(node, f"long-{what}"), stalled(node, what):
+    with unaffected(node, f"long-{what}"), stalled(node, what):
         time.sleep(LONG_SECONDS)
 
 
@@ -63,7 +63,7 @@ def test_engine_and_redis_without_descriptors_lose_nothing(node: Node) -> None:
     """
     with no_descriptor_left(shim_of(node, "exec")):
         scratch.wait_until(lambda: outcomes(node, "exec")[:4] == ["error"] * 4, "probes whose command cannot start")
-    with unharmed(node, "descriptors"), redis.Redis.from_url(node.url, single_connection_client=True) as client:
+    with unaffected(node, "descriptors"), redis.Redis.from_url(node.url, single_connection_client=True) as client:
         assert client.ping()
         with no_descriptor_left(redis_pid(node), *engine_pids(node)):
             before = node.log.count("cannot be reached")

@@ -38,7 +38,7 @@ def check_final_state(node: Node, churn: Churn) -> None:
     }
 
 
-def kill_docker_repeatedly(*, live_restore: bool, kills: int, seed: int) -> None:
+def check_agreement_after_kills(*, live_restore: bool, kills: int, seed: int) -> None:
     # The engine ends first, and its containers with it.
     with (
         private_redis() as server,
@@ -80,11 +80,11 @@ def kill_docker_repeatedly(*, live_restore: bool, kills: int, seed: int) -> None
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "without"])
 def test_log_and_docker_agree_after_docker_was_killed(live_restore: bool) -> None:
-    kill_docker_repeatedly(live_restore=live_restore, kills=3, seed=1)
+    check_agreement_after_kills(live_restore=live_restore, kills=3, seed=1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "without"])
 def test_log_and_docker_agree_after_many_kills(live_restore: bool) -> None:
-    kill_docker_repeatedly(live_restore=live_restore, kills=20, seed=2)
+    check_agreement_after_kills(live_restore=live_restore, kills=20, seed=2)

@@ -44,7 +44,7 @@ def is_followed(node: Node) -> bool:
     return bool(events) and isinstance(events[-1], pleg.StreamFollowed)
 
 
-def cut_repeatedly(node: Node, proxy: DockerProxy, cuts: int) -> None:
+def check_agreement_after_cuts(node: Node, proxy: DockerProxy, cuts: int) -> None:
     node.environ["DOCKER_HOST"] = proxy.host
     churn = Churn(node, seed=3)
     try:
@@ -71,7 +71,7 @@ def cut_repeatedly(node: Node, proxy: DockerProxy, cuts: int) -> None:
 @pytest.mark.timeout(1800)
 def test_a_cut_stream_is_followed_again(own_node: Node, docker_engine: PrivateDocker) -> None:
     with docker_proxy(docker_engine.host) as proxy:
-        cut_repeatedly(own_node, proxy, 5)
+        check_agreement_after_cuts(own_node, proxy, 5)
 
 
 @pytest.mark.long
@@ -80,4 +80,4 @@ def test_a_stream_cut_many_times_is_followed_again(
     own_node: Node, docker_engine: PrivateDocker, redis_server: PrivateRedis
 ) -> None:
     with docker_proxy(docker_engine.host) as proxy:
-        cut_repeatedly(own_node, proxy, 60)
+        check_agreement_after_cuts(own_node, proxy, 60)

@@ -33,13 +33,14 @@ from tests.support.scratch import hang_limit
 PODS = 11
 PORTS = range(8000, 8010)
 CRASHING = "c9"
+BREAKABLE = ("c0", "c1", "c5")
 SHORT_SECONDS, LONG_SECONDS = 60.0, 600.0
 SHORT_PAUSE, LONG_PAUSE = 1.5, 4.0
 """Seconds between faults: a container with many faults is in back-off for minutes and is not probed then."""
 LEAST_PROBES = 1_000
 """An idle machine makes about 100 a second; a busy one is late and makes fewer."""
-SETTLE_SECONDS = 8.0
-"""By then the probes of the containers broken last have failed often enough for a restart."""
+SETTLE_PROBES = 800
+"""By then each container has been probed several times since it came to rest."""
 
 SERVES = "trap 'exit 0' TERM; echo ok > /tmp/ok; httpd -f -p {port} -h /tmp & wait"
 ANSWERS = "trap 'exit 0' TERM; nc -ll -p {port} -e {program} & wait"
@@ -96,7 +97,7 @@ class FaultInjector:
         self._node = node
         self._random = random.Random(4)
         self._next: list[tuple[Callable[[str], None], str]] = []
-        self.faults: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
     def run(self, names: list[str], seconds: float, pause: float) -> None:
         """Cause faults, each kind in each pod in turn, so that few containers are in back-off for long."""
@@ -121,7 +122,7 @@ class FaultInjector:
     def _kill(self, name: str) -> None:
         if pid := self._main(name, "c0", "c1", "c5", "c6", "c7"):
             os.kill(pid, signal.SIGKILL)
-            self.faults["killed"] += 1
+            self.counts["killed"] += 1
 
     def _freeze(self, name: str) -> None:
         """Pause the server: its port accepts connections and does not answer."""
@@ -130,14 +131,13 @@ class FaultInjector:
         for one in map(int, servers):
             with stopped([one]):
                 time.sleep(0.5)
-            self.faults["frozen"] += 1
+            self.counts["frozen"] += 1
 
     def _break(self, name: str) -> None:
-        pid = self._main(name, "c0", "c1", "c5")
-        path = Path(f"/proc/{pid}/root/tmp/ok")
-        if pid and path.exists():
-            path.unlink()
-            self.faults["broken"] += 1
+        pid = self._main(name, *BREAKABLE)
+        if pid and ok_file(pid).exists():
+            ok_file(pid).unlink()
+            self.counts["broken"] += 1
 
 
 def outcomes(node: Node) -> int:
@@ -146,7 +146,7 @@ def outcomes(node: Node) -> int:
         return int(client.xinfo_stream(Keys(node.name).probe_results)["entries-added"])
 
 
-def soak(node: Node, seconds: float, pause: float, *, kill_engine: bool) -> None:
+def check_soak(node: Node, seconds: float, pause: float, *, kill_engine: bool) -> None:
     warm_up(node)
     without, _ = permanently_held(node)
     names = [f"soak-{number}" for number in range(PODS)]
@@ -172,23 +172,36 @@ def cause_faults(
 ) -> tuple[int, Counter[str]]:
     """Cause faults for `seconds`; the number of probes meanwhile, and of faults by kind."""
     counted = outcomes(node)
-    faults = FaultInjector(node)
-    faults.run(names, seconds / 2, pause)
+    injector = FaultInjector(node)
+    injector.run(names, seconds / 2, pause)
     if kill_engine:
         node.engine.kill9()
         node.engine.start()
-    faults.run(names, seconds / 2, pause)
+    injector.run(names, seconds / 2, pause)
     until = time.monotonic() + hang_limit(60)
     while (probes := outcomes(node) - counted) < LEAST_PROBES and time.monotonic() < until:
-        faults.run(names, pause, pause)  # a busy machine is late with them
-    return probes, faults.faults
+        injector.run(names, pause, pause)  # a busy machine is late with them
+    return probes, injector.counts
 
 
 def settle(node: Node, names: list[str]) -> None:
-    """Wait until all containers run that do not crash by themselves, and still run after SETTLE_SECONDS."""
+    """Wait until all containers run that do not crash by themselves, none is broken, and SETTLE_PROBES followed."""
     node.journal.wait_for("all to run", lambda: all(all_run(node, name) for name in names), 180)
-    time.sleep(SETTLE_SECONDS)
+    node.journal.wait_for("the restart of all that is broken", lambda: all(is_whole(node, name) for name in names), 60)
+    enough = outcomes(node) + SETTLE_PROBES
+    node.journal.wait_for(f"{SETTLE_PROBES} probes", lambda: outcomes(node) >= enough, 60)
     node.journal.wait_for("all to run still", lambda: all(all_run(node, name) for name in names), 60)
+
+
+def is_whole(node: Node, name: str) -> bool:
+    """Whether each container that `_break` may break has its file."""
+    running = node.running(name)
+    return all(one in running and ok_file(running[one]["State"]["Pid"]).exists() for one in BREAKABLE)
+
+
+def ok_file(pid: int) -> Path:
+    """The file in this process's container without which its probe fails."""
+    return Path(f"/proc/{pid}/root/tmp/ok")
 
 
 def all_run(node: Node, name: str) -> bool:
@@ -253,10 +266,10 @@ def check_results(node: Node, faults: Counter[str]) -> None:
 
 @pytest.mark.timeout(3600)
 def test_nothing_is_left_of_a_soak(node: Node) -> None:
-    soak(node, SHORT_SECONDS, SHORT_PAUSE, kill_engine=False)
+    check_soak(node, SHORT_SECONDS, SHORT_PAUSE, kill_engine=False)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_nothing_is_left_of_a_long_soak(node: Node) -> None:
-    soak(node, LONG_SECONDS, LONG_PAUSE, kill_engine=True)
+    check_soak(node, LONG_SECONDS, LONG_PAUSE, kill_engine=True)

@@ -50,7 +50,7 @@ def test_a_killed_engine_loses_no_container(own_node: Node, docker_engine: Priva
 
 
 def test_the_agent_waits_for_an_engine_that_hangs_for_a_moment(own_node: Node, docker_engine: PrivateDocker) -> None:
-    with_a_hanging_engine(
+    check_hanging_engine(
         own_node,
         docker_engine,
         until=lambda: own_node.journal.wait_for_event(pods.SandboxStartRequested, pod="default/later"),
@@ -59,12 +59,10 @@ def test_the_agent_waits_for_an_engine_that_hangs_for_a_moment(own_node: Node, d
 
 @pytest.mark.long
 def test_an_engine_that_hangs_for_long_is_reported(own_node: Node, docker_engine: PrivateDocker) -> None:
-    with_a_hanging_engine(
-        own_node, docker_engine, until=lambda: own_node.journal.wait_for_event(pleg.RelistFailing, 90)
-    )
+    check_hanging_engine(own_node, docker_engine, until=lambda: own_node.journal.wait_for_event(pleg.RelistFailing, 90))
 
 
-def with_a_hanging_engine(node: Node, engine: PrivateDocker, until: Callable[[], object]) -> None:
+def check_hanging_engine(node: Node, engine: PrivateDocker, until: Callable[[], object]) -> None:
     """Pause the engine while one pod runs. Resume it after another pod was added and `until` has returned."""
     node.write("stays.yaml", pod("stays"))
     node.start()
