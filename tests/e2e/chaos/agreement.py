@@ -25,8 +25,8 @@ from tests.e2e.node import Node
 from tests.support.scratch import hang_limit
 
 _SECONDS = hang_limit(60)
-_WORDS = {"running": "runs", "paused": "runs", "exited": "dead", "dead": "dead", "removing": "dead", "created": "made"}
-_Claims = Mapping[str, str]
+_STATES = {"running": "runs", "paused": "runs", "exited": "dead", "dead": "dead", "removing": "dead", "created": "made"}
+_States = Mapping[str, str]
 """Container id -> `runs`, `dead` or `made`; other containers are `gone`."""
 
 
@@ -56,7 +56,7 @@ def lags(node: Node, deaths: Sequence[Death]) -> list[float]:
     recorded = {line.event.id: line.entry.position.milliseconds for line in node.journal.lines if _is_death(line.event)}
     count = sum(_is_death(line.event) for line in node.journal.lines)
     assert {one.id for one in deaths} == set(recorded)
-    assert count == len(recorded) == len(deaths), "each once"
+    assert count == len(recorded) == len(deaths), "a death is missing or was recorded twice"
     return sorted((recorded[one.id] - one.at) / 1000 for one in deaths)
 
 
@@ -76,31 +76,31 @@ def differences(node: Node) -> list[str]:
     journal.read()
     after = _by_pleg(journal), _by_pods(journal)
     names = {one["Id"]: one["Names"][0] for one in listed}
-    by_docker = {one["Id"]: _WORDS[one["State"]] for one in listed}
+    by_docker = {one["Id"]: _STATES[one["State"]] for one in listed}
     found = list(_different("pleg", by_docker, before[0], after[0]))
     # Of dead containers a pod remembers only what it needs.
-    running = {container: word for container, word in by_docker.items() if word == "runs"}
+    running = {container: state for container, state in by_docker.items() if state == "runs"}
     found += _different("pod", running, before[1], after[1])
     return [f"{names.get(line.split()[0], '')} {line}" for line in found]
 
 
-def _different(actor: str, by_docker: _Claims, before: _Claims, after: _Claims) -> Iterator[str]:
+def _different(actor: str, by_docker: _States, before: _States, after: _States) -> Iterator[str]:
     for container in sorted({*by_docker, *before, *after}):
-        word = by_docker.get(container, "gone")
-        text = {before.get(container, "gone"), after.get(container, "gone")}
-        if word not in text and word != "made" and "made" not in text:
-            yield f"{container} {word} for Docker, for {actor} {' or '.join(sorted(text))}"
+        state_by_docker = by_docker.get(container, "gone")
+        logged = {before.get(container, "gone"), after.get(container, "gone")}
+        if state_by_docker not in logged and state_by_docker != "made" and "made" not in logged:
+            yield f"{container} {state_by_docker} for Docker, for {actor} {' or '.join(sorted(logged))}"
 
 
-def _by_pleg(journal: Journal) -> _Claims:
+def _by_pleg(journal: Journal) -> _States:
     """The states by pleg."""
     return {
-        container: "made" if run.unknown or not run.state else _WORDS[run.state]
+        container: "made" if run.unknown or not run.state else _STATES[run.state]
         for container, run in journal.runs.items()
     }
 
 
-def _by_pods(journal: Journal) -> _Claims:
+def _by_pods(journal: Journal) -> _States:
     """The states by the pods: their running containers, and strays."""
     found: dict[str, str] = {}
     for state in journal.pods.values():

@@ -22,12 +22,12 @@ from tests.e2e.node import Node, pod, shell
 PODS = 12
 STAYING_PODS = 6
 _PAUSE_SECONDS = 0.15
-_DEAF = "trap '' TERM; while :; do sleep 1; done"
+_IGNORES_TERM = "trap '' TERM; while :; do sleep 1; done"
 
 _KINDS: Mapping[str, dict[str, Any]] = {
     "steady": {"containers": [shell("app"), shell("other")]},
     "loops": {"containers": [shell("app", "sleep 0.2; exit 3"), shell("other")]},
-    "deaf": {"containers": [shell("app", _DEAF)]},
+    "deaf": {"containers": [shell("app", _IGNORES_TERM)]},
     "once": {"containers": [shell("app", "exit 0")], "restartPolicy": "Never"},
     "sidecar": {
         "initContainers": [shell("prepare", "sleep 0.1"), shell("side", restartPolicy="Always")],
@@ -68,7 +68,7 @@ class Churn:
         self._kinds = {**_KINDS, "hooked": _hooked(str(hooks))}
         if fetched:
             self._kinds["fetches"] = {"containers": [{"name": "app", "image": fetched}, shell("other")]}
-        self.wanted: dict[str, str] = {}
+        self.expected: dict[str, str] = {}
         """Pod -> kind, as last written."""
         self.changes = 0
         self._error: BaseException | None = None
@@ -134,10 +134,10 @@ class Churn:
     def _write(self, name: str, kind: str) -> None:
         spec = dict(self._kinds[kind])
         self._node.write(f"{name}.yaml", pod(name, *spec.pop("containers"), **spec))
-        self.wanted[name] = kind
+        self.expected[name] = kind
 
     def _remove(self, name: str) -> None:
-        if self.wanted.pop(name, None):
+        if self.expected.pop(name, None):
             (self._node.folder / f"{name}.yaml").unlink()
 
     def kill(self, count: int) -> int:

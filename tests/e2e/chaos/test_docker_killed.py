@@ -21,17 +21,17 @@ KILLED = 3
 def check_final_state(node: Node, churn: Churn) -> None:
     """Every expected pod runs or is done, and nothing is left of the others."""
     churn.settle()
-    wanted = {f"default/{name}" for name in churn.wanted}
+    expected = {f"default/{name}" for name in churn.expected}
 
-    def at_rest() -> bool:
+    def is_final() -> bool:
         pods = node.journal.pods
-        if {name for name, state in pods.items() if not state.termination} != wanted or len(pods) != len(wanted):
+        if {name for name, state in pods.items() if not state.termination} != expected or len(pods) != len(expected):
             return False
-        words = {name: node.container_states(name) for name in churn.wanted}
-        done = {name: ["Completed"] if kind == "once" else ["running"] for name, kind in churn.wanted.items()}
-        return {name: sorted(set(found)) for name, found in words.items()} == done
+        states = {name: node.container_states(name) for name in churn.expected}
+        done = {name: ["Completed"] if kind == "once" else ["running"] for name, kind in churn.expected.items()}
+        return {name: sorted(set(found)) for name, found in states.items()} == done
 
-    node.journal.wait_for("the final state of all pods", at_rest, 90)
+    node.journal.wait_for("the final state of all pods", is_final, 90)
     wait_for_agreement(node, "in the final state")
     assert {state.uid for state in node.journal.pods.values()} == {
         one["Labels"]["io.kubernetes.pod.uid"] for one in node.docker.containers(all=True)

@@ -41,9 +41,9 @@ def many_pods(node: Node, count: int) -> int:
     for number in range(count):
         node.write(f"p{number}.yaml", pod(f"p{number}", *(shell(name) for name in NAMES)))
     node.start()
-    wanted = count * len(NAMES)
-    node.journal.wait_for(f"{wanted} containers", lambda: len(running(node)) == wanted, 240)
-    return wanted
+    expected = count * len(NAMES)
+    node.journal.wait_for(f"{expected} containers", lambda: len(running(node)) == expected, 240)
+    return expected
 
 
 def running(node: Node) -> dict[str, str]:
@@ -61,10 +61,10 @@ def storm(node: Node, engine: PrivateDocker, kills: int) -> int:
     killed: set[str] = set()
     until = time.monotonic() + hang_limit(120)
     while len(killed) < kills and time.monotonic() < until:
-        there = engine.processes()
-        for container in running(node).keys() & there.keys() - killed:
+        processes = engine.processes()
+        for container in running(node).keys() & processes.keys() - killed:
             killed.add(container)
-            for pid in there[container]:
+            for pid in processes[container]:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         node.journal.read(20)
@@ -128,13 +128,13 @@ def kill_redis(_node: Node, redis: PrivateRedis) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_log_and_docker_agree_after_storms_with_kills_of_everything(own_node: Node, redis_server: PrivateRedis) -> None:
-    kills = many_pods(own_node, LONG_PODS)
+    count = many_pods(own_node, LONG_PODS)
     for kill in (kill_docker, kill_redis, kill_agent, kill_docker):
-        own_node.journal.wait_for("the end of most back-offs", lambda: len(running(own_node)) >= kills // 2, 300)
-        killed = storm(own_node, own_node.engine, kills)
+        own_node.journal.wait_for("the end of most back-offs", lambda: len(running(own_node)) >= count // 2, 300)
+        killed = storm(own_node, own_node.engine, count)
         kill(own_node, redis_server)
         wait_for_agreement(own_node, f"after {killed} kills and {kill.__name__}")
-    own_node.journal.wait_for("the end of all back-offs", lambda: len(running(own_node)) == kills, 400)
+    own_node.journal.wait_for("the end of all back-offs", lambda: len(running(own_node)) == count, 400)
     wait_for_agreement(own_node, "in the final state")
     assert own_node.runs
     assert "Traceback" not in own_node.log

@@ -14,8 +14,6 @@ from tests.support.images import PAUSE
 from tests.support.redis import PrivateRedis
 
 DISK_MEGABYTES = 320
-
-
 NEVER = "1h"
 
 

@@ -12,8 +12,6 @@ from tests.e2e.node import Node
 from tests.support.images import small_image
 
 MEGABYTES = 20
-
-
 YOUNG_SECONDS = 600
 
 

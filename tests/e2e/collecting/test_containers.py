@@ -52,9 +52,8 @@ def test_only_dead_containers_and_their_logs_are_removed(node: Node, small_engin
     ran = node.chronolet("gc", "run", "-o", "json")
     assert ran.status == 0, ran
     done = json.loads(ran.out)["containers"]
-    assert sorted(ids(plan["containers"]["removed"])) == sorted(
-        ids(done["objects"])
-    )  # several are removed concurrently
+    # Several are removed concurrently.
+    assert sorted(ids(plan["containers"]["removed"])) == sorted(ids(done["objects"]))
     assert {one["rule"] for one in done["objects"]} == {
         "per_container_limit",
         "unidentified",
@@ -97,7 +96,7 @@ def test_a_kill_in_the_middle_of_a_run_over_containers_changes_nothing(
         service_manager.kill()
         farm.end()
     assert service_manager.killed
-    assert service_manager.deaths == ([-9] if target == "agent" else [])
+    assert service_manager.exits == ([-9] if target == "agent" else [])
     assert (finished.removed, finished.failed, finished.error) == (8, 0, "")
     removed = [event.id for event in node.journal.events(container_gc.Removed)]
     assert (len(removed), set(removed)) == (8, created)
@@ -145,12 +144,12 @@ def test_a_collector_that_runs_all_the_time_disturbs_no_pod(node: Node) -> None:
 
     node.journal.wait_for("a restart of each pod and the removal of its first attempt", restarted)
 
-    def waits() -> bool:
+    def is_in_back_off() -> bool:
         app = node.journal.pods[f"default/{names[-1]}"].container("app")
         return app is not None and app.phase == "backing_off"
 
     # The next death makes the collector remove this one, even while its output is read.
-    with node.paused_when(f"a back-off of {names[-1]}", waits):
+    with node.paused_when(f"a back-off of {names[-1]}", is_in_back_off):
         assert node.chronolet("logs", names[-1], "-c", "app", "-p").out == f"{names[-1]}\n"
     # A completed container is kept, too, unless the disk is full.
     node.journal.wait_for_event(container_gc.PodFinished, pod="default/once")
