@@ -82,6 +82,11 @@ class AgentProcess:
         """The log of a process that `start_other` started."""
         return (self.root / f"{name}.log").read_text()
 
+    def reopen_journal(self, url: str = "") -> None:
+        """Read the log from its beginning: a new one, or one on another server if `url` is given."""
+        self.journal.close()
+        self.journal = Journal(url or self.url, self.name)
+
     def job(self, **more: Any) -> AgentJob:
         """The job with which an agent farm starts this node's agent; `more` are further fields, such as `point`."""
         flags = {

@@ -264,8 +264,8 @@ def test_an_existing_policy_is_not_changed(tmp_path: Path) -> None:
 
 # An isolated machine for dockerd: no service manager, no network, an empty /run and /var/lib/docker. The end of its
 # first process ends all others, dockerd among them.
-ALONE = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
-LONELY = """
+ISOLATION = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+ISOLATED_SETUP = """
     mount --make-rprivate /
     mount -t tmpfs tmpfs /run
     mkdir -p /var/lib/docker
@@ -289,7 +289,7 @@ def users_venv(folder: Path) -> Path:
 @pytest.mark.docker
 def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
     steps = f"""
-        {LONELY}
+        {ISOLATED_SETUP}
         source {LIB}
         VENV={users_venv(tmp_path)}
         ensure_docker
@@ -301,7 +301,7 @@ def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
     (tmp_path / "steps").write_text(steps)
     environment = {name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
     result = subprocess.run(
-        ["unshare", *ALONE, "bash", "-euo", "pipefail", str(tmp_path / "steps")],
+        ["unshare", *ISOLATION, "bash", "-euo", "pipefail", str(tmp_path / "steps")],
         env=environment | {"CHRONOLET_ROOT_DIR": str(tmp_path)},
         capture_output=True,
         text=True,

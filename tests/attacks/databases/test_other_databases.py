@@ -18,7 +18,6 @@ from chronolet_schemas import kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
 from chronolet_schemas.keys import NODES, Keys
 from tests.attacks.attacked import check_well
-from tests.e2e.journal import Journal
 from tests.e2e.node import Node, pod
 from tests.support.docker import PrivateDocker
 from tests.support.redis import PrivateRedis, private_redis
@@ -38,8 +37,7 @@ def other_node(docker_engine: PrivateDocker) -> Iterator[tuple[Node, PrivateRedi
 def point_at(node: Node, server: PrivateRedis) -> None:
     """Use another server, as with a wrong `--redis`; the journal follows."""
     node.environ["CHRONOLET_REDIS"] = server.url
-    node.journal.close()
-    node.journal = Journal(server.url, node.name)
+    node.reopen_journal(server.url)
 
 
 def keys_of(server: PrivateRedis, name: str) -> Mapping[bytes, Any]:

@@ -16,7 +16,6 @@ from chronolet.adapters.redis_server.server import OwnServer
 from chronolet_schemas import kernel, kube_events, manifests
 from chronolet_schemas import pod as pods
 from tests.attacks.attacked import check_well
-from tests.e2e.journal import Journal
 from tests.e2e.node import Node, pod
 from tests.support import scratch
 from tests.support.docker import PrivateDocker
@@ -51,12 +50,6 @@ def kill_both(node: Node) -> OwnServer:
     return server
 
 
-def new_journal(node: Node, url: str) -> None:
-    """Read the new log from its beginning."""
-    node.journal.close()
-    node.journal = Journal(url, node.name)
-
-
 def errors(node: Node, text: str) -> list[str]:
     return [line for line in node.log.splitlines() if "[error" in line and text in line]
 
@@ -75,14 +68,14 @@ def test_a_log_cut_to_half_and_then_flushed_is_replaced(own_log: Node) -> None:
     node.wait_until_running("filed")
     all_pods = ("early", "applied", "filed")
     before, end = node.started_at(*all_pods), node.journal.lines[-1].entry.position
-    node.journal.wait_for("the end of the log in the state folder", lambda: _remembered(node) >= end.n)
+    node.journal.wait_for("the end of the log in the state folder", lambda: _recorded_end(node) >= end.n)
     server = kill_both(node)
     (log,) = (server.folder / "appendonlydir").glob("*.incr.aof")
     os.truncate(log, log.stat().st_size // 2)
 
     node.start()
     node.wait_for_log("the end of the log was lost")
-    new_journal(node, server.url)
+    node.reopen_journal()
     lost = node.journal.wait_for_event(kernel.LogLost)
     assert lost.entries > 0
     assert len(errors(node, "the end of the log was lost")) == 1
@@ -101,7 +94,7 @@ def test_a_log_cut_to_half_and_then_flushed_is_replaced(own_log: Node) -> None:
 
     node.journal.store._queries.call("FLUSHALL")
     node.wait_for_log("the whole log was lost")
-    new_journal(node, server.url)
+    node.reopen_journal()
     whole = node.journal.wait_for_event(kernel.LogLost)
     assert (whole.found, len(errors(node, "the whole log was lost"))) == ("0-0", 1)
     node.journal.wait_for_event(kube_events.Recorded, reason="LogLost")
@@ -112,7 +105,7 @@ def test_a_log_cut_to_half_and_then_flushed_is_replaced(own_log: Node) -> None:
     node.wait_until_gone("applied")
 
 
-def _remembered(node: Node) -> int:
+def _recorded_end(node: Node) -> int:
     """The number of the last entry by the state folder."""
     path = node.root / "log-end"
     return int(path.read_text().rstrip().rpartition("-")[2].partition('"')[0]) if path.exists() else 0

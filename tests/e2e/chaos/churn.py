@@ -38,7 +38,7 @@ _KINDS: Mapping[str, dict[str, Any]] = {
 }
 
 
-def _hooked(folder: str) -> dict[str, Any]:
+def _with_hooks(folder: str) -> dict[str, Any]:
     """A pod whose hooks write a line each, which identifies the container's run."""
     line = "echo {} $HOSTNAME $(cut -d' ' -f22 /proc/1/stat) >> /hooks/lines"
     hooks = {name: {"exec": {"command": ["/bin/sh", "-c", line.format(name)]}} for name in ("postStart", "preStop")}
@@ -65,7 +65,7 @@ class Churn:
         hooks = node.root / "hooks"
         hooks.mkdir()
         self._hook_lines = hooks / "lines"
-        self._kinds = {**_KINDS, "hooked": _hooked(str(hooks))}
+        self._kinds = {**_KINDS, "hooked": _with_hooks(str(hooks))}
         if fetched:
             self._kinds["fetches"] = {"containers": [{"name": "app", "image": fetched}, shell("other")]}
         self.expected: dict[str, str] = {}

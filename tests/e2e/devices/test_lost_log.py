@@ -23,7 +23,7 @@ def test_containers_keep_their_devices_in_a_new_log(own_node: Node, redis_server
         )
         redis_server.client(timeout=HANG_SECONDS).flushall()
         own_node.write("later.yaml", pod("later"))  # the next write makes the agent notice the loss
-        wait_for_new_log(own_node, redis_server)
+        wait_for_new_log(own_node)
         adopted = own_node.journal.wait_for_event(devices.DevicesAdopted, pod="default/holder")
         assert adopted.devices == {NAME: had}
         again = own_node.journal.wait_for_event(devices.DevicesAllocated, pod="default/holder")

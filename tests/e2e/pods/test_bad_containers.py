@@ -29,7 +29,7 @@ def other_pod(node: Node) -> Iterator[None]:
     assert node.runs
 
 
-def another_starts(node: Node, name: str) -> None:
+def start_another(node: Node, name: str) -> None:
     node.write(f"{name}.yaml", a_pod(name))
     node.wait_until_running(name)
 
@@ -42,7 +42,7 @@ def test_a_command_that_is_not_in_path(node: Node) -> None:
     assert "executable file not found in $PATH" in failed.message
     assert not ID.search(failed.message)
     node.wait_for_status("nowhere", "CrashLoopBackOff")
-    another_starts(node, "after-nowhere")
+    start_another(node, "after-nowhere")
     again = node.journal.wait_for_event(pod.ContainerStartFailed, pod="default/nowhere", attempt=1)
     assert again.message == failed.message
 
@@ -52,7 +52,7 @@ def test_a_hanging_post_start_hook_keeps_its_pod_unready(node: Node) -> None:
     path = node.write("stuck.yaml", a_pod("stuck", shell("app", lifecycle=hook)))
     node.journal.wait_for_event(pod.HookPrepared, pod="default/stuck")
     assert node.chronolet("get", "pods").line("stuck").split()[1] == "0/1"
-    another_starts(node, "after-stuck")
+    start_another(node, "after-stuck")
     path.unlink()
     node.wait_until_gone("stuck")
 
@@ -64,7 +64,7 @@ def test_a_hanging_pre_stop_hook_ends_with_the_grace_period(node: Node) -> None:
     node.wait_until_running("clings")
     assert node.chronolet("delete", "pod", "clings", "--wait=false").status == 0
     node.journal.wait_for_event(pod.HookPrepared, pod="default/clings")
-    another_starts(node, "after-clings")
+    start_another(node, "after-clings")
     assert node.chronolet("delete", "pod", "clings", "--now").status == 0
     node.wait_until_gone("clings")
     ended = node.journal.wait_for_event(pod.HookEnded, pod="default/clings")
@@ -94,7 +94,7 @@ def test_a_volume_whose_path_vanishes(node: Node, tmp_path: Path) -> None:
     node.journal.wait_for(
         "the report of the error", lambda: message in node.chronolet("describe", "pod", "homeless").out
     )
-    another_starts(node, "after-homeless")
+    start_another(node, "after-homeless")
     path.mkdir()
     node.journal.wait_for_event(pod.ContainerStarted, pod="default/homeless", attempt=1)
     node.wait_until_running("homeless")
@@ -117,7 +117,7 @@ def test_a_port_conflict_has_one_message(node: Node) -> None:
     assert "8097" in failed[0].message
     assert "port is already allocated" in failed[0].message
     assert not ID.search(failed[0].message)
-    another_starts(node, "after-clash")
+    start_another(node, "after-clash")
     node.docker.remove_container(held["Id"], force=True)
     node.wait_until_running("clash")
 

@@ -21,7 +21,7 @@ def test_the_web_pod_serves_restarts_and_reports_what_happened(node: Node) -> No
     node.kill_process("web", "server")
     node.journal.wait_for_event(pod.RestartScheduled, pod="default/web", attempt=0, back_off_seconds=0)
 
-    with in_back_off(node, "web", "server", lambda: serves_again(node)) as scheduled:
+    with in_back_off(node, "web", "server", lambda: wait_until_serving(node)) as scheduled:
         result = node.chronolet("get", "pods")
         assert result.line("web").split()[:4] == ["web", "1/2", "CrashLoopBackOff", str(scheduled.attempt)]
         described = node.chronolet("describe", "pod", "web").out
@@ -53,7 +53,7 @@ def test_the_web_pod_serves_restarts_and_reports_what_happened(node: Node) -> No
     assert node.chronolet("get", "pod", "web").status == 1
 
 
-def serves_again(node: Node) -> None:
+def wait_until_serving(node: Node) -> None:
     """Wait until the pod serves after a crash and has logged the request."""
     node.wait_until_running("web")
     node.journal.wait_for("the page again", lambda: "Hello from chronolet" in node.page(8080))

@@ -83,7 +83,7 @@ def stall(node: Node, server: int) -> None:
                 return
 
 
-def unjudged_for_the_agent(node: Node) -> prober.ProbeUnjudged | None:
+def unjudged_because_of_agent(node: Node) -> prober.ProbeUnjudged | None:
     found = node.journal.events(prober.ProbeUnjudged, pod="default/http")
     return next((one for one in found if "agent" in one.short_of), None)
 
@@ -94,7 +94,7 @@ def test_a_stall_restarts_no_healthy_container_and_delays_others_within_the_limi
     servers = processes(node, "http")
     with stopped(servers):
         stall(node, servers[0])
-        unjudged = node.journal.wait_for("a probe that is not judged", lambda: unjudged_for_the_agent(node))
+        unjudged = node.journal.wait_for("a probe that is not judged", lambda: unjudged_because_of_agent(node))
     assert unjudged.stalled_milliseconds > 0
     node.journal.wait_for_event(kube_events.Recorded, reason="ProbeUnjudged", name="http")
     node.journal.wait_for(
@@ -108,10 +108,10 @@ def test_a_stall_restarts_no_healthy_container_and_delays_others_within_the_limi
 
     assert [node.restarts(name) for name in HEALTHY] == [[0]] * len(HEALTHY)
     assert {one.pod for one in node.journal.events(pod.ContainerStopRequested)} == {"default/hangs"}
-    assert_within_the_bound(node, stop.id)
+    check_within_limit(node, stop.id)
 
 
-def assert_within_the_bound(node: Node, container: str) -> None:
+def check_within_limit(node: Node, container: str) -> None:
     """Check the number of unjudged probes before the stop, in probes, since a slow machine probes less often."""
     (changed,) = node.journal.events(prober.ResultChanged, id=container, result="failure", consecutive=3)
     assert changed.threshold == 3

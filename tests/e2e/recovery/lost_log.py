@@ -8,13 +8,11 @@ from __future__ import annotations
 from chronolet.ports.runtime import labels
 from chronolet_schemas import manifests
 from tests.e2e.node import Node
-from tests.support.redis import PrivateRedis
 
 
-def wait_for_new_log(node: Node, server: PrivateRedis, seconds: float = 30) -> None:
+def wait_for_new_log(node: Node, seconds: float = 30) -> None:
     """Let the journal read the new log, and wait for the end of the adoption."""
-    node.journal.close()
-    node.journal = type(node.journal)(server.url, node.name)
+    node.reopen_journal()
     node.journal.wait_for_event(manifests.AdoptionFinished, seconds)
 
 

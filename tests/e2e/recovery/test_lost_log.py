@@ -84,7 +84,7 @@ def test_a_log_lost_while_the_agent_runs(own_node: Node, redis_server: PrivateRe
     with between_failures(own_node) as attempt:
         redis_server.client(timeout=HANG_SECONDS).flushall()
     own_node.write("later.yaml", pod("later"))  # the next write makes the agent notice the loss
-    wait_for_new_log(own_node, redis_server)
+    wait_for_new_log(own_node)
     check_adopted(own_node, before, uids, attempt)
     own_node.wait_until_running("later")
     own_node.write("filed.yaml", pod("filed", shell("app"), shell("more")))
@@ -108,7 +108,7 @@ def test_a_log_lost_with_agent_and_server(own_node: Node, redis_server: PrivateR
     redis_server.start()
     (own_node.folder / "gone.yaml").unlink()
     own_node.start()
-    wait_for_new_log(own_node, redis_server)
+    wait_for_new_log(own_node)
     assert own_node.journal.wait_for_event(kernel.LogStarted).run != run
     check_adopted(own_node, before, {**uids, "default/gone": gone}, attempt)
     own_node.journal.wait_for_event(pods.PodEnded, pod="default/gone", uid=gone)
@@ -131,7 +131,7 @@ def test_a_change_that_starts_nothing_is_kept(own_node: Node, redis_server: Priv
     own_node.kill9()
     redis_server.client(timeout=HANG_SECONDS).flushall()
     own_node.start()
-    wait_for_new_log(own_node, redis_server)
+    wait_for_new_log(own_node)
     own_node.wait_until_running("two")
     assert own_node.chronolet("apply", "-f", changed).out == "pod/two unchanged\n"
     assert own_node.started_at("two") == before
@@ -147,7 +147,7 @@ def lose_kept_manifests(node: Node, server: PrivateRedis) -> None:
     server.client(timeout=HANG_SECONDS).flushall()
     shutil.rmtree(node.root / "pods")
     node.start()
-    wait_for_new_log(node, server)
+    wait_for_new_log(node)
     node.journal.wait_for_event(manifests.FolderRead)
     node.journal.wait_for_event(container_gc.PolicySet)  # the collector has no plan before this event
 
@@ -207,7 +207,7 @@ def test_a_deletion_in_progress_continues(own_node: Node, redis_server: PrivateR
     assert (own_node.root / "pods" / uid / "end.json").exists()
     redis_server.client(timeout=HANG_SECONDS).flushall()
     own_node.start()
-    wait_for_new_log(own_node, redis_server)
+    wait_for_new_log(own_node)
     again = own_node.journal.wait_for_event(pods.TerminationRequested)
     assert (again.uid, again.reason, again.deadline) == (uid, "Deleted", asked.deadline)
     shown = [line.split()[2] for line in own_node.chronolet("get", "pods").out.splitlines() if line.startswith("deaf ")]
@@ -245,7 +245,7 @@ def test_a_container_removed_before_the_first_listing_is_reported_as_missing(
         farm.end()
     own_node.docker.remove_container(own_node.running("filed")["app"]["Id"], force=True)
     own_node.start()
-    wait_for_new_log(own_node, redis_server)
+    wait_for_new_log(own_node)
     exited = own_node.journal.wait_for_event(pods.ContainerExited, pod="default/filed")
     assert (exited.attempt, exited.reason) == (0, "ContainerStatusUnknown")
     recorded = own_node.journal.wait_for_event(kube_events.Recorded, reason="ContainerStatusUnknown")
@@ -271,7 +271,7 @@ def test_nothing_is_adopted_or_created_while_docker_is_unreachable(own_node: Nod
     assert str(socket) in own_node.wait_for_log("waiting to adopt what runs")
     own_node.write("later.yaml", pod("later"))
     socket.symlink_to(engine)
-    wait_for_new_log(own_node, redis_server)
+    wait_for_new_log(own_node)
     own_node.wait_until_running("filed", "later")
     kinds = [type(line.event).__name__ for line in own_node.journal.lines if line.entry.entity == "manifests/node"]
     assert kinds[:2] == ["PodAdopted", "AdoptionFinished"]

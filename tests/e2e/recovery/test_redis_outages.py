@@ -115,8 +115,7 @@ def test_an_emptied_redis_gets_a_new_log_and_no_container_is_touched(
     redis_server.client(timeout=HANG_SECONDS).flushall()
     # The next write makes the agent notice the loss; it would notice within a minute anyway.
     own_node.write("later.yaml", pod("later"))
-    own_node.journal.close()
-    own_node.journal = type(own_node.journal)(redis_server.url, own_node.name)
+    own_node.reopen_journal()
     assert own_node.journal.wait_for_event(kernel.LogStarted).run != run
     own_node.wait_until_running("stays", "later")
     assert own_node.chronolet("get", "pods").line("stays").split()[:4] == ["stays", "1/1", "Running", "0"]

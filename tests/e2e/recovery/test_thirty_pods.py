@@ -206,7 +206,7 @@ def test_thirty_pods_survive_an_emptied_and_then_a_deleted_redis(
         assert len(before.uids) == 30
         assert len(before.started) == 30 + len(APPLIED) + 2 * len(OF_FILES) + len(WITH_SIDECAR) + len(LOOPING)
         redis_server.client().flushall()
-        wait_for_new_log(own_node, redis_server, 60)
+        wait_for_new_log(own_node, 60)
         check(own_node, docker_events, before)
         check_crashes(own_node)
         check_sidecar(own_node)
@@ -217,7 +217,7 @@ def test_thirty_pods_survive_an_emptied_and_then_a_deleted_redis(
         shutil.rmtree(redis_server.data)
         redis_server.data.mkdir()
         redis_server.start()
-        wait_for_new_log(own_node, redis_server, 60)
+        wait_for_new_log(own_node, 60)
         check(own_node, docker_events, before)
         check_removals(own_node)
     finally:
