@@ -1,12 +1,12 @@
-"""All tests in lanes next to each other, for most of them wait for real clocks; called by scripts/test.
+"""Run all tests in parallel lanes, since most tests wait for real clocks; called by scripts/test.
 
 In: a folder of tests. Out: a line for each unit (a folder or file of tests) on standard output, the whole output of
-each that failed, a line a minute that names the tests that run, and at the end the slowest tests. Exit status 1 if any
-unit failed, was stopped at its limit or was not run. Checks, which are commands of their own, are the first units.
+each failed unit, a line a minute with the current tests, and at the end the slowest tests. Exit status 1 if any unit
+failed, was stopped at its limit or was not run. Checks, which are commands of their own, are the first units.
 
 Each lane takes the next unit when it has finished one, the longest units first, so that the lanes end together. A unit
-is a pytest process of its own, with a Docker Engine of its own where it needs one. At its limit it gets SIGINT, so that
-it ends its servers, and SIGKILL a minute later.
+is a pytest process of its own, with a Docker Engine of its own if it needs one. At its limit it gets SIGINT, so that it
+ends its servers, and SIGKILL a minute later.
 """
 
 from __future__ import annotations
@@ -27,43 +27,41 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parents[1]
-LEFT_OUT = ("tests/deciders", "tests/rules")
+EXCLUDED = ("tests/deciders", "tests/rules")
 """The check `branches` of scripts/test runs them, with their coverage."""
-BY_FILE = (
-    "tests/attacks",
-    "tests/contracts",
-    "tests/e2e",
-    "tests/integration/effects",
-    "tests/integration/effects/pod",
-)
-"""Folders whose files are units; elsewhere a folder is one."""
+BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
+"""In these folders and below them each file is a unit; elsewhere a folder is one."""
+BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")
+"""Folders below those of BY_FILE that are one unit nevertheless."""
 LONGEST_FIRST = (
     "tests/corpus/extra",
     "tests/corpus",
     "tests/e2e/chaos",
-    "tests/e2e/test_probe_soak.py",
+    "tests/e2e/probes/test_probe_soak.py",
     "tests/e2e/crash_matrix",
     "tests/kernel/kill",
     "tests/cli",
     "tests/setup",
-    "tests/e2e/test_churn.py",
-    "tests/e2e/test_thirty_pods.py",
-    "tests/e2e/test_lost_log.py",
-    "tests/e2e/test_gc.py",
+    "tests/e2e/pods/test_churn.py",
+    "tests/e2e/recovery/test_thirty_pods.py",
+    "tests/e2e/recovery/test_lost_log.py",
+    "tests/e2e/collecting/test_images.py",
+    "tests/e2e/collecting/test_containers.py",
     "tests/integration/process",
-    "tests/e2e/test_slow_images.py",
+    "tests/e2e/images/test_slow_images.py",
     "tests/integration/effects/pod/test_starts.py",
-    "tests/e2e/test_commands.py",
+    "tests/e2e/commands/test_commands.py",
     "tests/integration/keeper",
     "tests/adapters/device_plugins",
     "tests/adapters/manifest_files",
-    "tests/e2e/test_images.py",
-    "tests/e2e/test_qos.py",
-    "tests/e2e/test_probes_killed.py",
-    "tests/e2e/test_lifecycle.py",
-    "tests/e2e/test_pod_life.py",
-    "tests/e2e/test_bad_containers.py",
-    "tests/e2e/test_devices.py",
+    "tests/e2e/images/test_images.py",
+    "tests/e2e/resources/test_qos.py",
+    "tests/e2e/probes/test_agent_killed.py",
+    "tests/e2e/pods/test_init_containers_and_hooks.py",
+    "tests/e2e/pods/test_pod_life.py",
+    "tests/e2e/pods/test_bad_containers.py",
+    "tests/e2e/devices/test_plugins.py",
+    "tests/e2e/devices/test_device_pods.py",
     "tests/integration/redis_guard",
     "tests/integration/kube_events",
     "tests/integration/effects/pod/test_volumes.py",
@@ -71,7 +69,7 @@ LONGEST_FIRST = (
     "tests/adapters/redis_server",
     "tests/kernel/hosting",
 )
-"""The order of a run of all tests; what takes less than 40 seconds there comes in any order."""
+"""The order of a run of all tests; units of less than 40 seconds come in any order."""
 MINUTE = 60.0
 GRACE_SECONDS = 60.0
 SLOWEST = 45
@@ -80,7 +78,7 @@ TAIL_LINES = 60
 
 @dataclass
 class Running:
-    """A unit under way."""
+    """A running unit."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -91,64 +89,69 @@ class Running:
 
     @property
     def current(self) -> str:
-        """The test that runs, as pytest's verbose output ends."""
+        """The current test, by pytest's verbose output."""
         lines = [line for line in self.output.read_text(errors="replace").splitlines() if "::" in line]
         return lines[-1].split(" ")[0] if lines else self.name
 
 
 def units(root: Path) -> list[str]:
-    """By path below `root`, the longest first."""
+    """All units by path below `root`, the longest first."""
     found: set[str] = set()
     for path in sorted((root / "tests").rglob("test_*.py")):
         folder = str(path.parent.relative_to(root))
-        if not folder.startswith(LEFT_OUT):
-            found.add(str(path.relative_to(root)) if folder in BY_FILE else folder)
+        if not folder.startswith(EXCLUDED):
+            by_file = _is_in(folder, BY_FILE) and not _is_in(folder, BY_FOLDER)
+            found.add(str(path.relative_to(root)) if by_file else folder)
     known = [name for name in LONGEST_FIRST if name in found]
     return [*known, *sorted(found - set(known))]
 
 
+def _is_in(folder: str, parents: Sequence[str]) -> bool:
+    return any(folder == parent or folder.startswith(f"{parent}/") for parent in parents)
+
+
 def arguments(root: Path, name: str) -> list[str]:
-    """What pytest is given for a unit: of a folder its own files, for its sub-folders are units of their own."""
+    """A unit's arguments for pytest: for a folder its own files, since its sub-folders are units of their own."""
     path = root / name
-    return [name] if path.is_file() else [str(one.relative_to(root)) for one in sorted(path.glob("test_*.py"))]
+    return [name] if path.is_file() else [str(unit.relative_to(root)) for unit in sorted(path.glob("test_*.py"))]
 
 
 class Lanes:
-    """Runs units, some at a time."""
+    """Runs units, several at a time."""
 
-    def __init__(self, given: argparse.Namespace, scratch: Path) -> None:
-        self._given = given
+    def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
+        self._options = options
         self._scratch = scratch
-        self._checks = dict(check.split("=", 1) for check in given.check)
-        self._waiting = [*self._checks, *units(given.root)]
+        self._checks = dict(check.split("=", 1) for check in options.check)
+        self._waiting = [*self._checks, *units(options.root)]
         self._running: list[Running] = []
-        self._end = time.monotonic() + given.limit
+        self._end = time.monotonic() + options.limit
         self.counts: Counter[str] = Counter()
-        self.bad: list[str] = []
+        self.failed: list[str] = []
         self.slowest: list[tuple[float, str]] = []
 
     def run(self) -> None:
-        """Until no unit is left, or the limit is reached."""
-        told = time.monotonic()
+        """Run all units, or until the limit is reached."""
+        reported = time.monotonic()
         while self._waiting or self._running:
-            while self._waiting and len(self._running) < self._given.lanes and time.monotonic() < self._end:
+            while self._waiting and len(self._running) < self._options.lanes and time.monotonic() < self._end:
                 self._running.append(self._start(self._waiting.pop(0)))
             time.sleep(0.2)
-            self._look()
-            if time.monotonic() - told >= MINUTE:
-                told = time.monotonic()
-                self._say_what_runs()
+            self._poll()
+            if time.monotonic() - reported >= MINUTE:
+                reported = time.monotonic()
+                self._report_running()
             if not self._running and time.monotonic() >= self._end:
                 break
         for name in self._waiting:
-            self._bad(name, "not run: the time for all tests is over")
+            self._fail(name, "not run: the time for all tests is over")
 
     def stop(self) -> None:
-        """Interrupt what runs, and wait until it has ended."""
+        """Interrupt all running units, and wait until they have ended."""
         self._end = 0.0
         while self._running:
             time.sleep(0.2)
-            self._look()
+            self._poll()
 
     def _start(self, name: str) -> Running:
         stem = name.replace("/", "-")
@@ -156,11 +159,11 @@ class Lanes:
         with output.open("wb") as file:
             process = subprocess.Popen(
                 self._command(name, report),
-                cwd=self._given.root,
+                cwd=self._options.root,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # an interrupt of the terminal reaches it through `stop` alone
+                start_new_session=True,  # only `stop` forwards an interrupt of the terminal
             )
         return Running(name, process, output, report, time.monotonic())
 
@@ -168,49 +171,51 @@ class Lanes:
         if name in self._checks:
             return shlex.split(self._checks[name])
         command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        return [*command, *self._given.pytest, *arguments(self._given.root, name)]
+        return [*command, *self._options.pytest, *arguments(self._options.root, name)]
 
-    def _look(self) -> None:
-        for one in list(self._running):
-            if one.process.poll() is not None:
-                self._running.remove(one)
-                self._ended(one)
+    def _poll(self) -> None:
+        for unit in list(self._running):
+            if unit.process.poll() is not None:
+                self._running.remove(unit)
+                self._finish(unit)
                 continue
             now = time.monotonic()
-            if not one.interrupted and now >= min(self._end, one.began + self._given.unit_limit):
-                one.interrupted = now
-                say(f"stopping {one.name} after {now - one.began:.0f} s; it is at {one.current}")
-                one.process.send_signal(signal.SIGINT)
-            elif one.interrupted and now >= one.interrupted + self._given.grace:
+            if not unit.interrupted and now >= min(self._end, unit.began + self._options.unit_limit):
+                unit.interrupted = now
+                log(f"stopping {unit.name} after {now - unit.began:.0f} s; it is at {unit.current}")
+                unit.process.send_signal(signal.SIGINT)
+            elif unit.interrupted and now >= unit.interrupted + self._options.grace:
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(one.process.pid, signal.SIGKILL)
+                    os.killpg(unit.process.pid, signal.SIGKILL)
 
-    def _ended(self, one: Running) -> None:
-        seconds = time.monotonic() - one.began
+    def _finish(self, unit: Running) -> None:
+        seconds = time.monotonic() - unit.began
         found = Counter[str]()
-        for took, name, outcome in cases(one.report):
+        for took, name, outcome in cases(unit.report):
             found[outcome] += 1
             self.slowest.append((took, name))
         self.counts += found
-        is_check = one.name in self._checks
+        is_check = unit.name in self._checks
         counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(found.items())) or "no report"
         counted = "check" if is_check else counted
-        # 5: no tests, all of them left out unless --long.
-        if one.process.returncode in ((0,) if is_check else (0, 5)) and not one.interrupted:
-            say(f"{one.name}: {counted} in {seconds:.0f} s")
+        # 5: no tests, all of them are deselected unless --long.
+        if unit.process.returncode in ((0,) if is_check else (0, 5)) and not unit.interrupted:
+            log(f"{unit.name}: {counted} in {seconds:.0f} s")
             return
-        text = one.output.read_text(errors="replace")
-        if one.interrupted:
+        text = unit.output.read_text(errors="replace")
+        if unit.interrupted:
             text = "\n".join(text.splitlines()[-TAIL_LINES:])
-        say(f"{one.name}: FAILED, {counted} in {seconds:.0f} s; it was at {one.current}; its output:\n{text}")
-        self._bad(one.name, "stopped at its limit" if one.interrupted else f"status {one.process.returncode}")
+        log(f"{unit.name}: FAILED, {counted} in {seconds:.0f} s; it was at {unit.current}; its output:\n{text}")
+        self._fail(unit.name, "stopped at its limit" if unit.interrupted else f"status {unit.process.returncode}")
 
-    def _bad(self, name: str, why: str) -> None:
-        self.bad.append(f"{name}: {why}")
+    def _fail(self, name: str, why: str) -> None:
+        self.failed.append(f"{name}: {why}")
 
-    def _say_what_runs(self) -> None:
-        running = "; ".join(f"{one.current} (unit for {time.monotonic() - one.began:.0f} s)" for one in self._running)
-        say(f"{len(self._waiting)} units to come; now {running}")
+    def _report_running(self) -> None:
+        running = "; ".join(
+            f"{unit.current} (unit for {time.monotonic() - unit.began:.0f} s)" for unit in self._running
+        )
+        log(f"{len(self._waiting)} units to come; now {running}")
 
 
 def cases(report: Path) -> Iterator[tuple[float, str, str]]:
@@ -225,7 +230,7 @@ def cases(report: Path) -> Iterator[tuple[float, str, str]]:
         yield float(case.get("time", "0")), f"{case.get('classname', '')}.{case.get('name', '')}", outcome
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)
 
 
@@ -242,25 +247,25 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    given = parsed(sys.argv[1:])
+    options = parsed(sys.argv[1:])
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it is ignored, as in a background job
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also if it is ignored, as in a background job
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chronolet-lanes-") as scratch:
-        lanes = Lanes(given, Path(scratch))
+        lanes = Lanes(options, Path(scratch))
         try:
             lanes.run()
         except KeyboardInterrupt:
             lanes.stop()
-            lanes.bad.append("interrupted")
-    say(f"the {SLOWEST} slowest tests, in seconds:")
+            lanes.failed.append("interrupted")
+    log(f"the {SLOWEST} slowest tests, in seconds:")
     for took, name in sorted(lanes.slowest, reverse=True)[:SLOWEST]:
         print(f"{took:8.1f}  {name}")
-    for line in lanes.bad:
+    for line in lanes.failed:
         print(f"failed unit: {line}")
     counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(lanes.counts.items()))
-    say(f"{counted}, {len(lanes.bad)} bad units, in {time.monotonic() - began:.0f} s")
-    return 1 if lanes.bad else 0
+    log(f"{counted}, {len(lanes.failed)} bad units, in {time.monotonic() - began:.0f} s")
+    return 1 if lanes.failed else 0
 
 
 if __name__ == "__main__":

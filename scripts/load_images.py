@@ -1,7 +1,7 @@
-"""Imports the local images into Docker; called by `scripts/images` and `scripts/run` with the venv's Python.
+"""Import the local images into Docker; called by `scripts/images` and `scripts/run` with the venv's Python.
 
-In: the Docker host (default: where DOCKER_HOST says). Out: one line an image. One that is there is left alone, unless
---force: an import always makes a new image, and the old one would stay behind without a name.
+In: the Docker host (default: DOCKER_HOST). Out: one line for each image. An existing image is kept, unless --force: an
+import always creates a new image, and the old one would stay without a name.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Fixtures and markers for all tests.
 
 Input: pytest's options. Output: a private Docker Engine for the whole run, a private redis-server for one test, and the
-markers `docker`, `redis` (given to whatever uses those fixtures) and `long` (left out unless --long).
+markers `docker`, `redis` (added to tests that use those fixtures) and `long` (deselected unless --long).
 """
 
 import signal
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.docker.engine import PrivateDocker, private_docker
 from tests.support.redis.server import PrivateRedis, private_redis
 
-# A busy machine is slow to draw examples and to run them: neither may fail a test.
+# A slow machine takes long to draw examples and to run them: neither may fail a test.
 settings.register_profile(
     "patient",
     parent=settings.get_profile(settings.get_current_profile_name()),
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Programs that tests interrupt must hear it, also where whoever runs the tests ignores interrupts (`... &`)."""
+    """Programs that tests interrupt must receive SIGINT, even if the shell ignores it for the test run (`... &`)."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(marker)
     if config.getoption("--long"):
         return
-    # Deselected, not skipped: a skip in the summary means that something is missing here.
+    # Deselected, not skipped: a skip in the summary means that this machine lacks something.
     left_out = [item for item in items if item.get_closest_marker("long")]
     items[:] = [item for item in items if item not in left_out]
     if left_out:
@@ -51,9 +51,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def docker_engine() -> Iterator[PrivateDocker]:
-    """A Docker Engine that all tests of the run share; one that kills it, restarts it before it ends.
+    """A Docker Engine shared by all tests of the run; a test that kills it must restart it.
 
-    `docker_engine.api()` is a client, `.namespace.http(8080)` asks a pod's host port, `.remove_containers()` tidies.
+    `docker_engine.api()` is a client, `.namespace.http(8080)` requests a pod's host port, `.remove_containers()` cleans
+    up.
     """
     with private_docker() as engine:
         yield engine

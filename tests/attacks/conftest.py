@@ -1,4 +1,4 @@
-"""Nodes under attack: the same ones as in the end-to-end tests, and one with pages; stores that wait."""
+"""Nodes under attack: those of the end-to-end tests, and one with HTTP pages; stores with long time-outs."""
 
 from tests.attacks.attacked import attacked
 from tests.e2e.conftest import node, own_node

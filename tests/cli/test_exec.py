@@ -1,4 +1,7 @@
-"""`exec`: what runs where, with what input, and how it ends; the terminal is tested in tests/e2e/test_terminal.py."""
+"""`exec`: what runs where, with what input, and how it ends.
+
+The terminal is tested in tests/e2e/commands/test_terminal.py.
+"""
 
 from typing import Any
 

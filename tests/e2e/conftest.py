@@ -1,4 +1,4 @@
-"""Nodes for the end-to-end tests: one that most share, and one of a test's own."""
+"""Nodes for the end-to-end tests: one shared by the tests of a module, and one for a single test."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tests.support.redis.server import PrivateRedis, private_redis
 
 @pytest.fixture(scope="module")
 def node(docker_engine: PrivateDocker, request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node that the tests of a module share: each has pods of its own names."""
+    """A node shared by the tests of a module; each uses its own pod names."""
     with private_redis() as server:
         name = request.module.__name__.rpartition("_")[2]
         with running_node(docker_engine, server.url, name, server.folder / "agent") as node:
@@ -22,7 +22,7 @@ def node(docker_engine: PrivateDocker, request: pytest.FixtureRequest) -> Iterat
 
 @pytest.fixture
 def own_node(docker_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterator[Node]:
-    """A node of the test's own, on `redis_server`; its agent is not started yet."""
+    """A node for one test, on `redis_server`; its agent is not started yet."""
     node = Node(docker_engine, redis_server.url, scratch_name(redis_server), redis_server.folder / "agent")
     try:
         yield node
@@ -32,7 +32,7 @@ def own_node(docker_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterat
 
 @pytest.fixture
 def slow(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    """A registry that hangs in the middle of a pull until it is let go."""
+    """A registry that blocks in the middle of a pull until `let_go` is set."""
     with registry_in(docker_engine.namespace, slow=True, root=unique_root()) as found:
         yield found
     forget(docker_engine, found.address)
@@ -40,12 +40,12 @@ def slow(docker_engine: PrivateDocker) -> Iterator[Registry]:
 
 @pytest.fixture
 def quick(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    """One that answers at once."""
+    """A registry that answers immediately."""
     with registry_in(docker_engine.namespace, root=unique_root()) as found:
         yield found
     forget(docker_engine, found.address)
 
 
 def scratch_name(server: PrivateRedis) -> str:
-    """No two tests of a run have the same."""
+    """A name that is unique within a test run."""
     return server.folder.name.removeprefix("chronolet-")

@@ -1,7 +1,7 @@
-"""A node's log as a test follows it: decoded, folded, waited for.
+"""A node's log as a test follows it: decoded, folded, and waited for.
 
-Input: a redis-server's URL and a node. Output: entries, the states of pods, waits for conditions. A server that
-is away is waited for, as the agent does.
+Input: a redis-server's URL and a node. Output: entries, the states of pods, waits for conditions. If the server is
+away, reads are retried, as in the agent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.scratch import hang_limit
 E = TypeVar("E", bound=Event)
 
 
-AT_ONCE = 1000
+BATCH = 1000
 
 
 class Line(NamedTuple):
@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 class Journal:
-    """The log so far. Used by one thread."""
+    """The log so far. Not thread-safe."""
 
     def __init__(self, url: str, node: str) -> None:
         self.store = RedisStore(url, node)
@@ -44,29 +44,29 @@ class Journal:
         self.undecodable: list[Entry] = []
         self.pods: dict[str, State] = {}
         self._pleg = PLEG.initial
-        self._at = START
+        self._position = START
 
     def read(self, milliseconds: int = 0) -> bool:
-        """What is new; if nothing is, wait so long for something to come. Whether the server answered."""
+        """Read new entries; wait up to `milliseconds` if there are none. Whether the server answered."""
         try:
-            arrived = self.store.wait(self._at, {}, AT_ONCE, milliseconds).log
+            arrived = self.store.wait(self._position, {}, BATCH, milliseconds).log
         except StoreUnreachable:
-            time.sleep(0.01)  # the server is being started again, which this test waits for
+            time.sleep(0.01)  # the server is being restarted
             return False
         for entry in arrived:
             self._add(entry)
-        return len(arrived) < AT_ONCE or self.read()
+        return len(arrived) < BATCH or self.read()
 
     def catch_up(self) -> None:
-        """Read all that had been sent to the server by now."""
-        for _ in range(2):  # the first answer may overtake what the server has yet to read from others
+        """Read everything that had been sent to the server before this call."""
+        for _ in range(2):  # the first answer may precede requests of other clients that the server has not read yet
             deadline = time.monotonic() + hang_limit()
             while not self.read():
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"waited {hang_limit():.0f} s for an answer of the server")
 
     def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 30) -> Any:
-        """Until the condition holds, looked at after each piece of the log; its answer."""
+        """Read the log until the condition holds; the condition's result. Checked after each read."""
         deadline = time.monotonic() + hang_limit(seconds)
         while not (found := condition()):
             if time.monotonic() > deadline:
@@ -79,13 +79,13 @@ class Journal:
         return [event for event in self._of(kind) if all(getattr(event, name) == fields[name] for name in fields)]
 
     def wait_for_event(self, kind: type[E], seconds: float = 30, **fields: object) -> E:
-        """The first event of that class with these fields, now or later."""
+        """The first event of that class with these fields; waits for it if necessary."""
         found: list[E] = self.wait_for(f"{kind.__name__} {fields}", lambda: self.events(kind, **fields), seconds)
         return found[0]
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        """What runs by the log so far: pleg's containers by id."""
+        """The containers that run by the log so far: pleg's, by id."""
         return self._pleg.containers
 
     def status(self, pod: str) -> PodStatus | None:
@@ -94,11 +94,11 @@ class Journal:
         return pod_status(state) if state is not None and state.uid else None
 
     def tail(self, count: int = 15) -> str:
-        """The last lines, for messages."""
+        """The last lines, for error messages."""
         return _shown(self.lines[-count:])
 
     def history(self, words: Collection[str]) -> str:
-        """All lines about any of these, ids for example, for messages."""
+        """All lines that mention any of these words, such as ids, for error messages."""
         return _shown([line for line in self.lines if any(word in repr(line.event) for word in words)])
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class Journal:
         return (line.event for line in self.lines if isinstance(line.event, kind))
 
     def _add(self, entry: Entry) -> None:
-        self._at = entry.position
+        self._position = entry.position
         try:
             event = codec.decode(entry.type, entry.data, Event)
         except codec.Undecodable:

@@ -1,7 +1,6 @@
-"""A node as a person runs one: `chronolet run` in a process of its own on a private engine and a private Redis, and the
-other commands beside it.
+"""A node as a user runs one: the agent on a private engine and a private Redis, and commands of `chronolet`.
 
-Input: an engine, a server, a name. Output: manifests that come and go, what commands print, the log, HTTP.
+Input: an engine, a server, a name. Output: manifests, output of commands, the log, states of pods, HTTP pages.
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -24,169 +22,40 @@ import yaml
 from chronolet.cli.get.pods import summarized
 from chronolet.pod.status.status import plain_status
 from chronolet.ports.runtime import labels
-from chronolet_schemas import manifests
+from chronolet_schemas import kube_events, manifests
 from chronolet_schemas.podspec import plain
-from tests.e2e.crash_matrix.farm import AgentJob
-from tests.e2e.journal import Journal
+from tests.e2e.agent_process import CHRONOLET, AgentProcess
 from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker
-from tests.support.machine.frozen import stopped
 
-_CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 BUSYBOX = "chronolet/busybox:1"
-_REMOVED_AT_ONCE = 4
-_UNSENT = "nothing was sent; start the agent"
-"""What a command says of an agent that nobody has heard of for five seconds."""
-ROOMY = {"CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti", "CHRONOLET_MAX_PODS": "1000"}
-"""However little the machine has: what does not fit has tests of its own."""
+_CONCURRENT_REMOVALS = 4
+_NOT_SENT = "nothing was sent; start the agent"
+"""A command's error if the agent's lease has been missing for five seconds."""
 
 
-class Said(msgspec.Struct, frozen=True):
-    """How a command ended, with what it printed."""
+class CommandResult(msgspec.Struct, frozen=True):
+    """Exit status and output of a command."""
 
     status: int
     out: str
     err: str
 
     def line(self, beginning: str) -> str:
-        """The first line of its output that begins so."""
+        """The first line of standard output with this beginning."""
         return next(line for line in self.out.splitlines() if line.startswith(beginning))
 
 
-class Node:
-    """One node. The agent is started by `start`; `stop` or the end of the test ends it."""
+class Node(AgentProcess):
+    """One node: its agent, manifests, commands, and the states of its pods."""
 
     def __init__(self, engine: PrivateDocker, url: str, name: str, root: Path) -> None:
-        self.engine = engine
-        self.url = url
-        self.name = name
-        self.root = root
-        self.folder = root / "manifests"
-        self.folder.mkdir(parents=True)
+        super().__init__(engine, url, name, root)
         self.docker = engine.api(round(scratch.HANG_SECONDS))
-        self.journal = Journal(url, name)
-        self._log = root / "agent.log"
-        self._agent: subprocess.Popen[bytes] | None = None
-        self._others: list[subprocess.Popen[bytes]] = []
-        self.agents_environ: dict[str, str] = {}
-        """What the agent has in its environment, and no command."""
-        self.environ = os.environ | {
-            "CHRONOLET_REDIS": url,
-            "CHRONOLET_ROOT_DIR": str(root),
-            "CHRONOLET_HOSTNAME_OVERRIDE": name,
-            "DOCKER_HOST": engine.host,
-            "CHRONOLET_CGROUP_ROOT": engine.cgroup_root(name),
-            **ROOMY,
-            # What a busy machine does to probes is the subject of test_overload.
-            "CHRONOLET_PROBE_OVERLOAD_PROTECTION": "false",
-            # The machine's disk may be as full as it likes.
-            "CHRONOLET_PINNED_IMAGES": "chronolet/*",
-        }
-
-    # -- the agent -------------------------------------------------------------------------------------------------
-
-    def start(self, port: int = 0, *more: str, in_network: bool = False, within: Sequence[str] = ()) -> None:
-        """`in_network`: in Docker's own network, where the addresses of pods can be reached, as on any host. `more` are
-        flags of `run`. `within` is a command that becomes what is behind it, in surroundings of its own.
-        """
-        command = [*within, *_CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port), *more]
-        if in_network:
-            command = self.engine.namespace.command(*command)
-        environ = self.environ | self.agents_environ
-        with self._log.open("ab") as log:
-            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
-
-    def beside(self, name: str, actors: str) -> subprocess.Popen[bytes]:
-        """Another process of the node that hosts these kinds, as if on another machine: with a state folder of its own.
-        Killed at the end if it still runs.
-        """
-        command = [*_CHRONOLET, "run", "--actors", actors, "--port", "0", "--root-dir", str(self.root / name)]
-        with (self.root / f"{name}.log").open("ab") as log:
-            other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
-        self._others.append(other)
-        return other
-
-    def job(self, **more: Any) -> AgentJob:
-        """How a farm starts this node's agent, with the crash point and so on of `more`."""
-        flags = {
-            "redis": self.environ["CHRONOLET_REDIS"],
-            "root_dir": str(self.root),
-            "node": self.name,
-            "docker": self.engine.host,
-            "cgroup_root": self.engine.cgroup_root(self.name),
-            "node_capacity": ROOMY["CHRONOLET_NODE_CAPACITY"],
-            "probe_overload_protection": "false",
-            "pod_manifest_path": str(self.folder),
-            "port": "0",
-        }
-        return AgentJob(flags=flags, log=str(self._log), struck=str(self.root / "struck"), **more)
-
-    def kill9(self) -> None:
-        assert self._agent is not None
-        self._agent.kill()
-        self._agent.wait()
-
-    def stop(self) -> int:
-        """SIGTERM; the exit status."""
-        assert self._agent is not None
-        self._agent.send_signal(signal.SIGTERM)
-        return self._agent.wait(scratch.HANG_SECONDS)
-
-    def wait_for_end(self) -> int:
-        """Of an agent that ends by itself."""
-        assert self._agent is not None
-        return self._agent.wait(scratch.HANG_SECONDS)
-
-    @property
-    def pid(self) -> int:
-        """The agent's."""
-        assert self._agent is not None
-        return self._agent.pid
-
-    @property
-    def runs(self) -> bool:
-        return self._agent is not None and self._agent.poll() is None
-
-    @contextmanager
-    def standing_still(self, what: str, condition: Callable[[], bool]) -> Iterator[None]:
-        """The agent does nothing meanwhile, at a moment at which the condition holds by all that it has written."""
-        while True:
-            self.journal.wait_for(what, condition)
-            with stopped([self.pid]):
-                scratch.wait_until(self._stands_still, "the last of the agent's threads to stop")
-                self.journal.catch_up()
-                if condition():
-                    yield
-                    return
-
-    def _stands_still(self) -> bool:
-        """SIGSTOP was sent; a thread in the middle of a call stops at its end."""
-        try:
-            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
-        except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
-            return False
-        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def wait_for_log(self, text: str) -> str:
-        """The first line of the agent's own log with that text."""
-        try:
-            scratch.wait_until(lambda: text in self.log, f"{text!r} in {self._log}")
-        except TimeoutError as error:
-            error.add_note(self.log[-4000:])
-            raise
-        return next(line for line in self.log.splitlines() if text in line)
 
     def close(self, *, remove: bool = True) -> None:
-        """kill -9, and the containers it leaves, unless the engine ends next and takes them with it: that is faster."""
-        if self._agent is not None:
-            self.kill9()
-        for other in self._others:
-            other.kill()
-            other.wait()
+        """Kill the agent and, with `remove`, remove its containers. If the engine ends next, its end is faster."""
+        self.kill_all()
         self.journal.close()
         if remove:
             self._remove_containers()
@@ -194,108 +63,117 @@ class Node:
 
     def _remove_containers(self) -> None:
         left = self.docker.containers(all=True, filters={"label": f"{labels.NODE}={self.name}"})
-        parts = [left[first::_REMOVED_AT_ONCE] for first in range(_REMOVED_AT_ONCE)]
-        with ThreadPoolExecutor(_REMOVED_AT_ONCE) as pool:
+        parts = [left[first::_CONCURRENT_REMOVALS] for first in range(_CONCURRENT_REMOVALS)]
+        with ThreadPoolExecutor(_CONCURRENT_REMOVALS) as pool:
             list(pool.map(self._remove, filter(None, parts)))
 
     def _remove(self, containers: Sequence[Mapping[str, Any]]) -> None:
         with closing(self.engine.api(round(scratch.HANG_SECONDS))) as api:
             for one in containers:
-                with suppress(docker.errors.NotFound):  # the agent's last call has removed it
+                with suppress(docker.errors.NotFound):  # the agent's last call removed it
                     _remove(api, one["Id"])
 
     # -- manifests -------------------------------------------------------------------------------------------------
 
     def write(self, name: str, *documents: Mapping[str, Any] | str | bytes) -> Path:
-        """A file of the watched folder, complete the moment that it appears."""
+        """Write a file of the watched folder atomically."""
         path = self.folder / name
         unfinished = self.folder / f".{name}"
         unfinished.write_bytes(b"---\n".join(map(_text, documents)))
         unfinished.rename(path)
         return path
 
-    def aside(self, name: str, *documents: Mapping[str, Any]) -> str:
-        """A file that nobody watches, for `apply -f`."""
+    def write_unwatched(self, name: str, *documents: Mapping[str, Any]) -> str:
+        """Write a file outside the watched folder, for `apply -f`; its path."""
         path = self.root / name
         path.write_bytes(b"---\n".join(map(_text, documents)))
         return str(path)
 
     # -- commands --------------------------------------------------------------------------------------------------
 
-    def chronolet(self, *words: str) -> Said:
-        """Run a command to its end; once more where it sent nothing because the agent, which runs, stood still."""
+    def chronolet(self, *words: str) -> CommandResult:
+        """Run a command to its end. Repeat it if it sent nothing because the running agent was stalled."""
         until = time.monotonic() + scratch.HANG_SECONDS
-        said = self._run(words)
-        while said.status and _UNSENT in said.err and self.runs and time.monotonic() < until:
-            said = self._run(words)
-        return said
+        result = self._run(words)
+        while result.status and _NOT_SENT in result.err and self.runs and time.monotonic() < until:
+            result = self._run(words)
+        return result
 
-    def _run(self, words: Sequence[str]) -> Said:
+    def _run(self, words: Sequence[str]) -> CommandResult:
         done = subprocess.run(
-            [*_CHRONOLET, *words],
+            [*CHRONOLET, *words],
             capture_output=True,
             text=True,
             env=self.environ,
             timeout=scratch.hang_limit(60),
             check=False,
         )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
-    def piped(self, data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
-        """Run a command to its end that is given so much on standard input."""
-        command = [*_CHRONOLET, *words]
+    def run_with_input(self, data: bytes, *words: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a command to its end, with `data` on standard input."""
+        command = [*CHRONOLET, *words]
         return subprocess.run(
             command, input=data, capture_output=True, env=self.environ, timeout=scratch.hang_limit(60), check=False
         )
 
     @contextmanager
-    def started(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A command that goes on; killed at the end if it still does."""
-        process = subprocess.Popen([*_CHRONOLET, *words], stdout=subprocess.PIPE, env=self.environ)
+    def running_command(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Start a command, and kill it at the end if it still runs."""
+        process = subprocess.Popen([*CHRONOLET, *words], stdout=subprocess.PIPE, env=self.environ)
         with process:
             try:
                 yield process
             finally:
                 process.kill()
 
-    # -- what there is ---------------------------------------------------------------------------------------------
+    # -- pods by the log -------------------------------------------------------------------------------------------
 
-    def wait_for_status(self, pod: str, word: str, seconds: float = 30) -> None:
-        """Until a container of the pod is in a state of that word: running, or a reason."""
-        self.journal.wait_for(f"{pod} {word}; now {self.words(pod)}", lambda: word in self.words(pod), seconds)
+    def wait_for_status(self, pod: str, state: str, seconds: float = 30) -> None:
+        """Wait until a container of the pod has this state: running, or a reason."""
+        what = f"{pod} {state}; now {self.container_states(pod)}"
+        self.journal.wait_for(what, lambda: state in self.container_states(pod), seconds)
 
-    def wait_for_column(self, pod: str, word: str, seconds: float = 30) -> None:
-        """Until kubectl's STATUS column of this pod says so."""
-        self.journal.wait_for(f"{pod} {word}; now {self.column(pod)}", lambda: self.column(pod) == word, seconds)
+    def wait_for_status_column(self, pod: str, text: str, seconds: float = 30) -> None:
+        """Wait until kubectl's STATUS column of this pod shows the text."""
+        what = f"{pod} {text}; now {self.status_column(pod)}"
+        self.journal.wait_for(what, lambda: self.status_column(pod) == text, seconds)
 
-    def column(self, pod: str) -> str:
+    def status_column(self, pod: str) -> str:
         """The STATUS column of a pod, empty without such a pod."""
         state = self.journal.pods.get(f"default/{pod}")
         if state is None:
             return ""
         return summarized({**plain(state.manifest), "status": plain_status(state)}).status
 
-    def words(self, pod: str) -> list[str]:
-        """Of each container: `running`, or why it waits, or how it ended."""
+    def container_states(self, pod: str) -> list[str]:
+        """For each container: `running`, or the reason why it waits or has ended."""
         status = self.journal.status(f"default/{pod}")
-        return [_word(one.state) for one in status.container_statuses] if status else []
+        return [_state_text(one.state) for one in status.container_statuses] if status else []
 
     def restarts(self, pod: str) -> list[int | None]:
-        """Of each container."""
+        """The restart count of each container."""
         status = self.journal.status(f"default/{pod}")
         return [one.restart_count for one in status.container_statuses] if status else []
+
+    def kube_events(self, pod: str) -> list[tuple[str, str]]:
+        """Reasons and messages of the pod's KubeEvents so far."""
+        return [(one.reason, one.message) for one in self.journal.events(kube_events.Recorded, name=pod)]
 
     def wait_until_running(self, *pods: str) -> None:
         self.journal.wait_for(f"{pods} running", lambda: all(map(self.all_run, pods)))
 
     def all_run(self, pod: str) -> bool:
-        return set(self.words(pod)) == {"running"}
+        """Whether all containers of the pod run."""
+        return set(self.container_states(pod)) == {"running"}
 
     def wait_until_gone(self, pod: str) -> None:
         self.journal.wait_for(f"the end of {pod}", lambda: f"default/{pod}" not in self.journal.pods)
 
+    # -- pods by Docker --------------------------------------------------------------------------------------------
+
     def running(self, pod: str) -> dict[str, Any]:
-        """Docker's own view of a pod's running containers: name in the pod -> inspect."""
+        """Docker's inspect results of a pod's running containers, by name in the pod."""
         chosen = {"label": [f"{labels.NODE}={self.name}", f"{labels.POD_NAME}={pod}"]}
         found: dict[str, Any] = {}
         for one in self.docker.containers(filters=chosen):
@@ -304,11 +182,11 @@ class Node:
         return found
 
     def started_at(self, *pods: str) -> dict[str, str]:
-        """When each running container of these pods was started, by Docker, under its id."""
+        """Docker's start time of each running container of these pods, by container id."""
         return {one["Id"]: one["State"]["StartedAt"] for pod in pods for one in self.running(pod).values()}
 
     def kill_process(self, pod: str, container: str) -> None:
-        """kill -9 to a container's process, behind everybody's back."""
+        """kill -9 to a container's process, without Docker or the agent."""
         os.kill(self.running(pod)[container]["State"]["Pid"], signal.SIGKILL)
 
     def processes(self, pod: str, container: str) -> list[str]:
@@ -323,16 +201,16 @@ class Node:
         """What a running container has written so far."""
         return self.docker.logs(self.running(pod)[container]["Id"]).decode()
 
-    def wait_for_output(self, pod: str, container: str, words: str) -> str:
-        """What a running container has written, once it has these words."""
-        said: list[str] = [""]
+    def wait_for_output(self, pod: str, container: str, text: str) -> str:
+        """Wait until a running container has written the text; all its output."""
+        output = [""]
 
-        def there() -> bool:
-            said[0] = self.output(pod, container)
-            return words in said[0]
+        def is_written() -> bool:
+            output[0] = self.output(pod, container)
+            return text in output[0]
 
-        self.journal.wait_for(f"{words!r} of {pod}/{container}", there)
-        return said[0]
+        self.journal.wait_for(f"{text!r} of {pod}/{container}", is_written)
+        return output[0]
 
     def page(self, port: int) -> str:
         """What the pod's host port serves, empty while nothing does."""
@@ -343,11 +221,11 @@ class Node:
 
 
 def _remove(api: docker.APIClient, container: str) -> None:
-    """NotFound where it has gone meanwhile."""
+    """Remove a container. Raises NotFound if it is gone already."""
     try:
         api.remove_container(container, force=True, v=True)
     except docker.errors.APIError as error:
-        if "already in progress" not in str(error):  # by the agent's last call
+        if "already in progress" not in str(error):  # by a call of the killed agent
             raise
         api.wait(container, condition="removed")
 
@@ -358,7 +236,7 @@ def _text(document: Mapping[str, Any] | str | bytes) -> bytes:
     return (document if isinstance(document, str) else yaml.safe_dump(dict(document))).encode()
 
 
-def _word(state: Any) -> str:
+def _state_text(state: Any) -> str:
     if state.running:
         return "running"
     part = state.waiting or state.terminated
@@ -366,7 +244,7 @@ def _word(state: Any) -> str:
 
 
 def pod(name: str, *containers: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
-    """A Pod; without containers it has one that runs until it is told to end."""
+    """A Pod; without `containers` it has one that runs until SIGTERM."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -391,11 +269,13 @@ def running_node(
     more: Sequence[str] = (),
     remove: bool = True,
 ) -> Iterator[Node]:
-    """A node whose agent is started, with `more` flags; gone at the end, and with `remove` its containers, too."""
+    """A node whose agent runs with `more` flags. At the end the agent is killed and, with `remove`, its containers are
+    removed.
+    """
     node = Node(engine, url, name, root)
     try:
         node.start(0, *more, in_network=in_network)
-        # Before it hosts manifests, commands wait for it only so long.
+        # Commands time out while no process hosts the actor `manifests`.
         node.journal.wait_for_event(manifests.FolderRead)
         yield node
     finally:

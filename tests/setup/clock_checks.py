@@ -1,6 +1,6 @@
-"""The clock of a machine steps three hours ahead and back, under an agent, its engine and its Redis. Run by
-cgroup2_machine_steps in a machine of its own; under another name than a test's, for no other machine may have its
-clock set.
+"""The clock of a machine steps three hours ahead and back, under an agent, its engine and its Redis.
+cgroup2_machine_steps runs this file in a machine of its own; its name is not a test's, since no other machine's clock
+may be set.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attacks.clock import check_steps
+from tests.attacks.clocks.clock_steps import check_steps
 from tests.e2e.node import Node
 from tests.support.docker.engine import PrivateDocker
 from tests.support.redis.server import private_redis
 
 PERIOD = 5
-"""In seconds: the processor is emulated."""
+"""In seconds; long, since the processor is emulated."""
 
 
 @pytest.fixture
 def node(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """Its agent is not started yet."""
+    """A node whose agent is not started yet."""
     with private_redis() as server:
         node = Node(docker_engine, server.url, "clock", server.folder / "agent")
         try:

@@ -1,17 +1,17 @@
 # A machine of its own in an emulator: a freshly bootstrapped Debian that boots, runs one script and ends.
 #
-# Source it from bash, then: `machine_options "$@"`, `machine PACKAGE...`. Whoever sources it says `usage`, and may say
-# `prepare`, which is called with the system's folder before its disk is made; KERNEL are more words for the kernel,
-# SECONDS_TO_LIVE how long the emulator may take.
-# In: this repository's last commit, in /root/chronolet there; how this machine reaches its package archives (apt
-# sources, pip's settings, certificates). Output: what the script inside printed; the status tells whether it held.
+# Source it from bash, then: `machine_options "$@"`, `machine PACKAGE...`. The script that sources it defines `usage`, and
+# may define `prepare`, which is called with the system's folder before its disk is made; KERNEL holds further kernel
+# parameters, SECONDS_TO_LIVE is the time limit of the emulator.
+# In: this repository's last commit, in /root/chronolet there; the settings with which this machine reaches its package
+# archives (apt sources, pip's settings, certificates). Output: what the script inside printed; status 0 if it succeeded.
 # Needs root, about 4 GB of disk and minutes: the processor is emulated, so every Python loop takes 14 times as long.
 # shellcheck shell=bash
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 
-# What a small cloud image has; no Docker, no Redis, no static busybox, no python3-venv.
+# The packages of a small cloud image; no Docker, no Redis, no static busybox, no python3-venv.
 SMALL=systemd-sysv,linux-image-cloud-amd64,initramfs-tools,udev,kmod,dbus,iproute2,procps,python3,ca-certificates,curl
 KERNEL=
 SECONDS_TO_LIVE=3600
@@ -52,7 +52,7 @@ machine() {
     bootstrap "$@"
     make_disk
     boot || die "the emulator ended with $?"
-    grep -q '^MACHINE-PASSED' "$work/console" || die "the steps inside did not all hold; see the console above"
+    grep -q '^MACHINE-PASSED' "$work/console" || die "a step inside failed; see the console above"
     say "The machine passed"
 }
 
@@ -65,7 +65,7 @@ install_tools() {
     ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
 }
 
-# An earlier run's system will do where it has the same packages.
+# The system of an earlier run is used if it has the same packages.
 bootstrap() {
     local packages sources=/etc/apt/sources.list.d/debian.sources
     packages=$(IFS=,; echo "$SMALL${*:+,$*}")
@@ -79,14 +79,14 @@ bootstrap() {
     echo "$packages" >"$work/bootstrapped"
 }
 
-# So that apt and pip reach inside what they reach here.
+# With the network settings of this machine, so that apt and pip work inside.
 copy_network_settings() {
     cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
     cp -a /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || true
     cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
     [[ ! -r /etc/pip.conf ]] || cp /etc/pip.conf "$root/etc/pip.conf"
     { env | grep -iE '^(https?_proxy|no_proxy|pip_[a-z_]+|ssl_cert_file|requests_ca_bundle)=' || true; } >"$root/etc/default/steps"
-    # The emulator's own network hands out addresses and answers DNS at 10.0.2.3.
+    # The emulator's network has a DHCP server, and DNS at 10.0.2.3.
     printf '[Match]\nName=en* eth*\n[Network]\nDHCP=yes\n' >"$root/etc/systemd/network/10-all.network"
     rm -f "$root/etc/resolv.conf"
     echo nameserver 10.0.2.3 >"$root/etc/resolv.conf"

@@ -1,4 +1,4 @@
-"""The lock files pin what pyproject.toml asks for, on each Python that it names; docs/dependencies.md lists them."""
+"""The lock files pin the dependencies of pyproject.toml for each supported Python; docs/dependencies.md lists them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def dependencies_script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass looks for it there
+    sys.modules[spec.name] = module  # its dataclass looks its module up there
     spec.loader.exec_module(module)
     return module
 
@@ -41,7 +41,7 @@ def pins(name: str) -> dict[str, Any]:
 
 
 def named_pythons() -> list[str]:
-    """`3.11` and so on."""
+    """The supported Python versions, `3.11` and so on."""
     prefix = "Programming Language :: Python :: "
     return [one.removeprefix(prefix) for one in PROJECT["classifiers"] if one.startswith(prefix)]
 
@@ -55,7 +55,7 @@ def named_pythons() -> list[str]:
         ("build", PYPROJECT["build-system"]["requires"]),
     ],
 )
-def test_what_pyproject_asks_for_is_locked_within_its_bounds(file: str, wanted: list[str]) -> None:
+def test_dependencies_of_pyproject_are_locked_within_their_bounds(file: str, wanted: list[str]) -> None:
     locked = pins(file)
     assert wanted
     for requirement in map(Requirement, wanted):
@@ -64,9 +64,9 @@ def test_what_pyproject_asks_for_is_locked_within_its_bounds(file: str, wanted: 
         pin = locked.get(canonicalize_name(requirement.name))
         assert pin is not None, f"{requirement}: not in requirements/{file}.txt; run scripts/lock"
         assert requirement.specifier.contains(pin.version), f"{requirement}: locked as {pin.version}; run scripts/lock"
-    # Nothing is locked on behalf of the project that it no longer asks for.
-    asked = {canonicalize_name(Requirement(one).name) for one in wanted}
-    assert {name for name, pin in locked.items() if SCRIPT.ROOT_PACKAGE in pin.via} <= asked
+    # Nothing is locked on behalf of the project that it no longer depends on.
+    requested = {canonicalize_name(Requirement(one).name) for one in wanted}
+    assert {name for name, pin in locked.items() if SCRIPT.ROOT_PACKAGE in pin.via} <= requested
 
 
 def test_every_package_has_hashes_and_no_file_names_an_index() -> None:
@@ -81,7 +81,7 @@ def test_every_package_has_hashes_and_no_file_names_an_index() -> None:
 
 
 def test_the_files_agree_with_each_other() -> None:
-    together = SCRIPT.locked()  # raises where two files have two versions
+    together = SCRIPT.locked()  # raises if two files have different versions
     assert together.keys() == {name for path in FILES for name in pins(path.stem)}
     assert pins("runtime").keys() <= pins("dev").keys()
 
@@ -94,9 +94,9 @@ def test_every_named_python_gets_the_direct_dependencies() -> None:
     for text in [*PROJECT["dependencies"], *EXTRAS["dev"]]:
         marker = Requirement(f"x; {locked[canonicalize_name(Requirement(text).name)].marker}").marker
         for python in pythons:
-            there = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+            environment = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
             assert marker is not None
-            assert marker.evaluate(there), f"{text}: not for Python {python}"
+            assert marker.evaluate(environment), f"{text}: not for Python {python}"
 
 
 def test_no_wheel_is_missing_for_a_named_python() -> None:
@@ -105,14 +105,14 @@ def test_no_wheel_is_missing_for_a_named_python() -> None:
         assert len(pins("runtime")[name].hashes) > len(named_pythons())
 
 
-def test_the_lock_files_have_all_that_their_packages_need() -> None:
-    """They are installed as they are, without whatever else a package may name."""
+def test_the_lock_files_contain_all_dependencies_of_their_packages() -> None:
+    """All dependencies of the locked packages are locked, too."""
     command = [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 
-def test_the_page_of_dependencies_is_that_of_the_lock_files() -> None:
+def test_the_page_of_dependencies_matches_the_lock_files() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text()
     rows = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in page.splitlines() if line[:1] == "|"]
     stated = {row[0]: row[2] for row in rows[2:]}
@@ -121,7 +121,7 @@ def test_the_page_of_dependencies_is_that_of_the_lock_files() -> None:
     assert not [name for name, licence in stated.items() if licence in ("", "not stated")]
 
 
-def test_the_page_states_the_licences_of_what_is_installed() -> None:
+def test_the_page_states_the_licences_of_installed_packages() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text()
     seen = 0
     for name, (pin, _) in SCRIPT.locked().items():
@@ -130,7 +130,7 @@ def test_the_page_states_the_licences_of_what_is_installed() -> None:
         except PackageNotFoundError:
             continue  # an extra, or for another Python
         if found.version != pin.version:
-            continue  # somebody's own environment
+            continue  # an environment made by other means
         headers = found.metadata
         wanted = {one: headers[one] for one in ("License-Expression", "License") if one in headers}
         seen += 1

@@ -1,4 +1,4 @@
-"""The scripts say what they want, look before they change anything, and change nothing the second time."""
+"""The scripts report what they do, check before they change anything, and change nothing the second time."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from tests.support.scratch import hang_limit
 ROOT = Path(__file__).resolve().parents[2]
 LIB = ROOT / "scripts" / "lib.sh"
 
-# A build backend of nothing, so that pip installs a project without asking an index.
+# A build backend of an empty package, so that pip installs a project without an index.
 BACKEND = """
 import zipfile
 def build_editable(folder, config_settings=None, metadata_directory=None):
@@ -79,22 +79,22 @@ def test_shellcheck_finds_nothing() -> None:
     ["scripts/run", "scripts/test", "scripts/lock", "tests/setup/fresh_machine", "tests/setup/cgroup2_machine"],
 )
 def test_help_sets_nothing_up(script: str) -> None:
-    answer = bash(f"{script} --help")
-    assert (answer.returncode, answer.stderr) == (0, "")
-    assert answer.stdout.startswith(f"usage: {script} [")
+    result = bash(f"{script} --help")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith(f"usage: {script} [")
 
 
-def test_run_names_a_folder_that_is_not_there() -> None:
-    answer = bash("scripts/run /does/not/exist")
-    assert (answer.returncode, answer.stdout) == (1, "")
-    assert answer.stderr == "error: /does/not/exist: not a folder; it should hold Pod manifests (*.yaml, *.json)\n"
+def test_run_names_a_missing_folder() -> None:
+    result = bash("scripts/run /does/not/exist")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "error: /does/not/exist: not a folder; it should hold Pod manifests (*.yaml, *.json)\n"
 
 
 # -- Python ------------------------------------------------------------------------------------------------------------
 
 
-def made_in(folder: Path) -> Path:
-    """A project without dependencies that the library takes for its own; a venv that is there stays."""
+def create_project(folder: Path) -> Path:
+    """A project without dependencies for scripts/lib.sh; an existing venv stays."""
     (folder / "scripts").mkdir(exist_ok=True)
     (folder / "scripts" / "lib.sh").write_bytes(LIB.read_bytes())
     (folder / "pyproject.toml").write_text(PYPROJECT)
@@ -108,15 +108,15 @@ def made_in(folder: Path) -> Path:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project without a venv."""
-    return made_in(tmp_path)
+    return create_project(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def folder_with_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With a venv into which nothing was installed: to make one takes five seconds of CPU."""
+    """A project with a venv into which nothing was installed; creating the venv takes five seconds of CPU."""
     folder = tmp_path_factory.mktemp("made") / "project"
     folder.mkdir()
-    made_in(folder)
+    create_project(folder)
     (folder / "backend.py").write_text("raise RuntimeError('nothing is to be installed yet')")
     failed = bash("source scripts/lib.sh; ensure_venv", cwd=folder, PYTHON=sys.executable)
     assert failed.returncode != 0
@@ -127,46 +127,46 @@ def folder_with_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def venv_project(folder_with_venv: Path) -> Path:
-    """A project with a venv to which what is installed is not up to date."""
+    """A project with a venv whose packages are out of date."""
     for stamp in (folder_with_venv / ".venv").glob(".installed-*"):
         stamp.unlink()
-    return made_in(folder_with_venv)
+    return create_project(folder_with_venv)
 
 
-def test_the_venv_is_made_once_and_again_when_something_changed(project: Path) -> None:
+def test_the_venv_is_made_once_and_again_after_a_change(project: Path) -> None:
     ensure = "source scripts/lib.sh; ensure_venv"
 
-    def said(script: str = ensure) -> list[str]:
-        answer = bash(script, cwd=project, PYTHON=sys.executable)
-        assert answer.returncode == 0, answer.stderr
-        return [" ".join(line.split()[1:3]) for line in answer.stderr.splitlines()]
+    def steps_of(script: str = ensure) -> list[str]:
+        result = bash(script, cwd=project, PYTHON=sys.executable)
+        assert result.returncode == 0, result.stderr
+        return [" ".join(line.split()[1:3]) for line in result.stderr.splitlines()]
 
-    assert said() == ["Python: making", "Python: installing"]
-    assert said() == []
+    assert steps_of() == ["Python: making", "Python: installing"]
+    assert steps_of() == []
     (project / "pyproject.toml").write_text(PYPROJECT + "dependencies = []\n")
-    assert said() == ["Python: installing"]
-    assert said() == []
+    assert steps_of() == ["Python: installing"]
+    assert steps_of() == []
     (project / "requirements" / "runtime.txt").write_text("# nothing else\n")
-    assert said() == ["Python: installing"]
-    assert said(f"{ensure} dev") == ["Python: installing"]
-    assert said() == []
+    assert steps_of() == ["Python: installing"]
+    assert steps_of(f"{ensure} dev") == ["Python: installing"]
+    assert steps_of() == []
     (project / "requirements" / "dev.txt").write_text("# nothing else\n")
-    assert said() == []
-    assert said(f"{ensure} dev") == ["Python: installing"]
+    assert steps_of() == []
+    assert steps_of(f"{ensure} dev") == ["Python: installing"]
     (project / ".venv" / "bin" / "python").unlink()
-    assert said() == ["Python: making", "Python: installing"]
+    assert steps_of() == ["Python: making", "Python: installing"]
 
 
-def test_a_failed_installation_shows_pips_output_and_is_tried_again(venv_project: Path) -> None:
+def test_a_failed_installation_shows_pips_output_and_is_retried(venv_project: Path) -> None:
     (venv_project / "backend.py").write_text("raise RuntimeError('no such luck')")
     for _ in range(2):
-        answer = bash("source scripts/lib.sh; ensure_venv", cwd=venv_project, PYTHON=sys.executable)
-        assert answer.returncode != 0
-        assert "no such luck" in answer.stderr
+        result = bash("source scripts/lib.sh; ensure_venv", cwd=venv_project, PYTHON=sys.executable)
+        assert result.returncode != 0
+        assert "no such luck" in result.stderr
 
 
 def wheel_in(index: Path, name: str, version: str, *headers: str) -> Path:
-    """A package of nothing but its metadata, in a folder that pip takes for an index."""
+    """A wheel that contains only metadata, in a folder that pip uses as an index."""
     index.mkdir(exist_ok=True)
     wheel = index / f"{name}-{version}-py3-none-any.whl"
     metadata = ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *headers, "")
@@ -185,7 +185,7 @@ def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_pa
 
     def install(digest: str) -> subprocess.CompletedProcess[str]:
         (venv_project / "requirements" / "runtime.txt").write_text(f"thing==1 --hash=sha256:{digest}\n")
-        # The index is the user's: scripts/lib.sh and the lock files name none.
+        # The user chooses the index: scripts/lib.sh and the lock files name none.
         environment = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent)}
         return bash("source scripts/lib.sh; ensure_venv", cwd=venv_project, **environment)
 
@@ -196,8 +196,8 @@ def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_pa
     assert accepted.returncode == 0, accepted.stderr
 
 
-def test_what_is_published_after_the_lock_was_written_is_not_looked_at(venv_project: Path, tmp_path: Path) -> None:
-    """Not even where a locked package wants another one with an extra, which pip resolves by itself."""
+def test_versions_published_after_the_lock_are_not_installed(venv_project: Path, tmp_path: Path) -> None:
+    """Also if a locked package depends on another one with an extra, which pip resolves itself."""
     index = tmp_path / "index"
     wheels = [
         wheel_in(index, "whole", "1", "Requires-Dist: part[more]>=1"),
@@ -209,16 +209,16 @@ def test_what_is_published_after_the_lock_was_written_is_not_looked_at(venv_proj
     locked = [f"{name}==1 --hash=sha256:{digest}\n" for name, digest in zip(names, digests, strict=True)]
     (venv_project / "requirements" / "runtime.txt").write_text("".join(locked))
     environment = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(index)}
-    answer = bash("source scripts/lib.sh; ensure_venv; .venv/bin/pip list", cwd=venv_project, **environment)
-    assert answer.returncode == 0, answer.stderr
-    assert [line.split()[1] for line in answer.stdout.splitlines() if line.startswith(("part", "whole"))] == ["1", "1"]
+    result = bash("source scripts/lib.sh; ensure_venv; .venv/bin/pip list", cwd=venv_project, **environment)
+    assert result.returncode == 0, result.stderr
+    assert [line.split()[1] for line in result.stdout.splitlines() if line.startswith(("part", "whole"))] == ["1", "1"]
 
 
 # -- Debian's packages -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("program", "says", "will_do"),
+    ("program", "version", "will_do"),
     [
         ("redis-server", "Redis server v=7.0.15 sha=0:0 malloc=x bits=64", True),
         ("redis-server", "Redis server v=10.0.1 sha=0:0 malloc=x bits=64", True),
@@ -227,12 +227,12 @@ def test_what_is_published_after_the_lock_was_written_is_not_looked_at(venv_proj
         ("another-server", "", False),
     ],
 )
-def test_a_redis_without_functions_will_not_do(tmp_path: Path, program: str, says: str, will_do: bool) -> None:
+def test_a_redis_without_functions_is_not_used(tmp_path: Path, program: str, version: str, will_do: bool) -> None:
     server = tmp_path / program
-    server.write_text(f"#!/bin/sh\necho '{says}'\n")
+    server.write_text(f"#!/bin/sh\necho '{version}'\n")
     server.chmod(0o755)
-    answer = bash(f"source {LIB}; PATH={tmp_path}; if redis_will_do; then echo yes; else echo no; fi")
-    assert answer.stdout == ("yes\n" if will_do else "no\n"), answer.stderr
+    result = bash(f"source {LIB}; PATH={tmp_path}; if redis_will_do; then echo yes; else echo no; fi")
+    assert result.stdout == ("yes\n" if will_do else "no\n"), result.stderr
 
 
 def test_apt_may_start_docker_but_no_redis(tmp_path: Path) -> None:
@@ -247,13 +247,13 @@ def test_apt_may_start_docker_but_no_redis(tmp_path: Path) -> None:
         done
         release_redis
     """
-    answer = bash(steps)
+    result = bash(steps)
     expected = ["redis-server 101", "redis-server.service 101", "docker-registry 101", "docker 0", "docker.service 0"]
-    assert answer.stdout.splitlines() == expected, answer.stderr
+    assert result.stdout.splitlines() == expected, result.stderr
     assert not policy.exists()
 
 
-def test_a_policy_of_the_machine_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_policy_is_not_changed(tmp_path: Path) -> None:
     policy = tmp_path / "policy-rc.d"
     policy.write_text("the machine's own")
     assert bash(f"source {LIB}; POLICY={policy}; hold_back_redis; release_redis").returncode == 0
@@ -262,10 +262,10 @@ def test_a_policy_of_the_machine_is_left_alone(tmp_path: Path) -> None:
 
 # -- Docker ------------------------------------------------------------------------------------------------------------
 
-# A machine of its own as far as dockerd can see: no service manager, no network, an empty /run and /var/lib/docker.
-# With its first process end all others, dockerd among them.
-ALONE = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
-LONELY = """
+# An isolated machine for dockerd: no service manager, no network, an empty /run and /var/lib/docker. The end of its
+# first process ends all others, dockerd among them.
+ISOLATION = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+ISOLATED_SETUP = """
     mount --make-rprivate /
     mount -t tmpfs tmpfs /run
     mkdir -p /var/lib/docker
@@ -275,7 +275,7 @@ LONELY = """
 
 
 def users_venv(folder: Path) -> Path:
-    """A venv as `scripts/run` makes it: what only the tests need cannot be imported in it."""
+    """A venv as `scripts/run` makes it: packages for tests cannot be imported."""
     for name in ("docker", "redis", "requests"):
         (folder / "lacking" / name).mkdir(parents=True)
         (folder / "lacking" / name / "__init__.py").write_text(f'raise ModuleNotFoundError("{name}: not installed")')
@@ -289,7 +289,7 @@ def users_venv(folder: Path) -> Path:
 @pytest.mark.docker
 def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
     steps = f"""
-        {LONELY}
+        {ISOLATED_SETUP}
         source {LIB}
         VENV={users_venv(tmp_path)}
         ensure_docker
@@ -300,18 +300,18 @@ def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
     """
     (tmp_path / "steps").write_text(steps)
     environment = {name: value for name, value in os.environ.items() if name != "DOCKER_HOST"}
-    answer = subprocess.run(
-        ["unshare", *ALONE, "bash", "-euo", "pipefail", str(tmp_path / "steps")],
+    result = subprocess.run(
+        ["unshare", *ISOLATION, "bash", "-euo", "pipefail", str(tmp_path / "steps")],
         env=environment | {"CHRONOLET_ROOT_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=hang_limit(60),
         check=False,
     )
-    assert answer.returncode == 0, answer.stderr
-    first, second = answer.stdout.split()
+    assert result.returncode == 0, result.stderr
+    first, second = result.stdout.split()
     assert first == second
-    assert [line for line in answer.stderr.splitlines() if line.startswith("==>")] == [
+    assert [line for line in result.stderr.splitlines() if line.startswith("==>")] == [
         f"==> Docker: no service manager here, so dockerd is started by hand; its log: {tmp_path}/dockerd.log",
         "==> Docker: answers at its usual socket",
         "==> Image chronolet/pause:1: made",
@@ -319,10 +319,10 @@ def test_dockerd_is_started_by_hand_once(tmp_path: Path) -> None:
     ]
 
 
-def test_a_docker_host_that_does_not_answer_is_named(tmp_path: Path) -> None:
+def test_an_unreachable_docker_host_is_named(tmp_path: Path) -> None:
     host = f"unix://{tmp_path}/none"
-    answer = bash(f"source {LIB}; VENV={sys.prefix}; ensure_docker", DOCKER_HOST=host)
-    assert (answer.returncode, answer.stderr) == (1, f"error: Docker does not answer at DOCKER_HOST={host}\n")
+    result = bash(f"source {LIB}; VENV={sys.prefix}; ensure_docker", DOCKER_HOST=host)
+    assert (result.returncode, result.stderr) == (1, f"error: Docker does not answer at DOCKER_HOST={host}\n")
 
 
 @pytest.mark.docker

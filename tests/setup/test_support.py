@@ -1,4 +1,4 @@
-"""The tests' own servers do what their docstrings promise: a fixture that only seems to lose data proves nothing."""
+"""The tests' own servers keep their promises: a fixture that only seems to lose data would prove nothing."""
 
 import threading
 import time
@@ -26,12 +26,12 @@ def test_a_container_outlives_dockerd(docker_engine: PrivateDocker) -> None:
     api.start(container)
     pid = api.inspect_container(container)["State"]["Pid"]
     try:
-        wait_until(lambda: _body(docker_engine) == b"hello\n", "the container's answer on the host port")
+        wait_until(lambda: _body(docker_engine) == b"hello\n", "the container's response on the host port")
         docker_engine.kill9()
         docker_engine.start()
         state = api.inspect_container(container)["State"]
         assert (state["Running"], state["Pid"]) == (True, pid)
-        wait_until(lambda: _body(docker_engine) == b"hello\n", "the answer after dockerd's return")
+        wait_until(lambda: _body(docker_engine) == b"hello\n", "the response after the restart of dockerd")
     finally:
         docker_engine.remove_containers()
 
@@ -44,8 +44,8 @@ def _body(engine: PrivateDocker) -> bytes:
 
 
 @pytest.fixture
-def behind(docker_engine: PrivateDocker) -> Iterator[tuple[DockerRuntime, DockerProxy]]:
-    """A runtime that sees the engine through a proxy."""
+def proxied(docker_engine: PrivateDocker) -> Iterator[tuple[DockerRuntime, DockerProxy]]:
+    """A runtime that uses the engine through a proxy."""
     with docker_proxy(docker_engine.host) as proxy:
         runtime = DockerRuntime(proxy.host, timeout_seconds=HANG_SECONDS)
         yield runtime, proxy
@@ -58,8 +58,8 @@ def _pause(runtime: DockerRuntime, name: str) -> str:
     return runtime.create_sandbox(spec)
 
 
-def test_a_proxy_hands_on_what_it_was_not_told_to_spoil(behind: tuple[DockerRuntime, DockerProxy]) -> None:
-    runtime, proxy = behind
+def test_a_proxy_forwards_calls_without_a_fault(proxied: tuple[DockerRuntime, DockerProxy]) -> None:
+    runtime, proxy = proxied
     made = _pause(runtime, "handed-on")
     runtime.start(made)
     exec_id = runtime.create_exec(made, ["/none"])
@@ -71,8 +71,8 @@ def test_a_proxy_hands_on_what_it_was_not_told_to_spoil(behind: tuple[DockerRunt
     assert any(call.startswith(f"GET /v1.41/containers/{made}/json") for call in proxy.calls)
 
 
-def test_a_proxy_hangs_refuses_and_loses_single_calls(behind: tuple[DockerRuntime, DockerProxy]) -> None:
-    runtime, proxy = behind
+def test_a_proxy_hangs_refuses_and_loses_single_calls(proxied: tuple[DockerRuntime, DockerProxy]) -> None:
+    runtime, proxy = proxied
     made, other = _pause(runtime, "hangs"), _pause(runtime, "other")
     stuck = proxy.hang(f"containers/{made}/json")
     with pytest.raises(Refusal) as late:
@@ -93,7 +93,7 @@ def test_a_proxy_hangs_refuses_and_loses_single_calls(behind: tuple[DockerRuntim
     lost.lift()
     started = runtime.inspect(made, timeout_seconds=HANG_SECONDS)
     assert started is not None
-    assert started.state == "running", "a call whose answer is lost was to be done"
+    assert started.state == "running", "the call was not made"
     dropped = proxy.drop("/kill")
     with pytest.raises(Refusal):
         runtime.kill(made)
@@ -106,11 +106,11 @@ def test_a_proxy_hangs_refuses_and_loses_single_calls(behind: tuple[DockerRuntim
     late_start.lift()
 
 
-def test_a_proxy_mutes_and_cuts_a_stream(behind: tuple[DockerRuntime, DockerProxy]) -> None:
-    runtime, proxy = behind
+def test_a_proxy_mutes_and_cuts_a_stream(proxied: tuple[DockerRuntime, DockerProxy]) -> None:
+    runtime, proxy = proxied
     noticed: list[str] = []
     ended = threading.Event()
-    # Dockerd begins its answer before it listens: what happens between the two is told for the asking only.
+    # Dockerd begins its response before it subscribes: events in between are only sent on request, by `since`.
     began = int(time.time() * 1000)
 
     def follow() -> None:
@@ -122,13 +122,13 @@ def test_a_proxy_mutes_and_cuts_a_stream(behind: tuple[DockerRuntime, DockerProx
     reader.start()
     wait_until(lambda: proxy.under_way("/events") == 1, "the stream")
     made = _pause(runtime, "muted")
-    wait_until(lambda: noticed == ["create"], "the notice")
+    wait_until(lambda: noticed == ["create"], "the event")
     muted = proxy.mute()
     runtime.start(made)
-    wait_until(lambda: bool(muted.met), "a notice that is lost")
+    wait_until(lambda: bool(muted.met), "an event that is lost")
     muted.lift()
     runtime.kill(made)
-    wait_until(lambda: noticed == ["create", "die"], "the notice after the lost one")
+    wait_until(lambda: noticed == ["create", "die"], "the event after the lost one")
     assert proxy.cut() == 1
     assert ended.wait(HANG_SECONDS)
     reader.join()
@@ -156,7 +156,8 @@ def test_always_keeps_every_acknowledged_write(redis_server: PrivateRedis) -> No
 
 
 def test_everysec_on_a_slow_disk_loses_an_acknowledged_tail() -> None:
-    # Where two seconds passed before the kill, the server has waited no longer, and has said so: that shows nothing.
+    # If two seconds passed before the kill, the server no longer waited and has logged that: such an attempt shows
+    # nothing.
     wait_until(_loses_an_acknowledged_tail, "a server that is killed in time", 60)
 
 

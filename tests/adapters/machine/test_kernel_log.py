@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.adapters.machine.kernel_log import KernelLog, victim
-from tests.e2e import cgroup_files
+from tests.e2e.resources import cgroup_files
 from tests.support.docker.engine import IS_V2
 from tests.support.scratch import wait_until
 

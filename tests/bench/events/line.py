@@ -79,7 +79,7 @@ def _measured(
 def _lines(node: Node) -> Iterator[queue.Queue[tuple[float, str]]]:
     """The lines of `events -w`, each with the time at which it was readable."""
     found: queue.Queue[tuple[float, str]] = queue.Queue()
-    with node.started("events", "-w", "--types", "Warning") as process:
+    with node.running_command("events", "-w", "--types", "Warning") as process:
         threading.Thread(target=_read, args=(process, found), daemon=True).start()
         # It waits for new events once it has shown the known ones: record one that it cannot miss.
         node.write("bad.yaml", pod("bad", {"name": "app", "image": "none:1", "imagePullPolicy": "Never"}))

@@ -1,7 +1,7 @@
 """Churn: pods start and end, round after round; resources of the agent and its Redis must not grow with ended pods.
 
 Input: an agent, a duration. Output: figures: the number of pods, threads and files at the end next to those after the
-warm-up, and leftovers. Next: `pods`; `tests/e2e/test_churn.py`, which runs the same loop in less time.
+warm-up, and leftovers. Next: `pods`; `tests/e2e/pods/test_churn.py`, which runs the same loop in less time.
 """
 
 from __future__ import annotations

@@ -267,7 +267,7 @@ class Soak:
         self.node.journal.wait_for("all pods", lambda: all(map(self._is_there, names)), LONGEST)
 
     def _is_there(self, name: str) -> bool:
-        words = self.node.words(name)
+        words = self.node.container_states(name)
         if stays(self.kinds[name]):
             return bool(words) and set(words) == {"running"}
         return bool(words) and not {"ContainerCreating", "PodInitializing"} & set(words)

@@ -29,11 +29,11 @@ BY_SERVERS = {
 """Fields of metadata that an API server writes; they have no effect here."""
 
 ELSEWHERE = {
-    # All fields of probes: tests/e2e/test_probes*.py and tests/integration/probes.
+    # All fields of probes: tests/e2e/probes and tests/integration/probes.
     "containers.livenessProbe",
     "containers.readinessProbe",
     "containers.startupProbe",
-    # Served by a device plugin: tests/e2e/test_devices.py.
+    # Served by a device plugin: tests/e2e/devices/test_plugins.py.
     "containers.resources.limits.*/*",
     "containers.resources.requests.*/*",
     # Needs a machine with huge pages: tests/setup/cgroup2_checks.py.

@@ -1,10 +1,10 @@
-"""Pods that come, change and go without end, so that whatever is disturbed is in the middle of everything.
+"""Pods that are added, changed and removed all the time, so that each disturbance meets every phase of a pod.
 
-Input: a node, a seed. Output: manifests in its folder, killed processes; at the end, what is wanted. Next: the
-tests of this folder disturb what this moves.
+Input: a node, a seed. Output: manifests in its folder, killed processes; at the end, the expected pods. Next: the tests
+of this folder disturb the node meanwhile.
 
-The manifests are the phases of a life, each in many pods at a time: starts, init containers, sidecars, hooks, a pull
-that fails and backs off, crash loops, completion, ends that are waited for and ends that are forced.
+The manifests cover the phases of many pods at a time: starts, init containers, sidecars, hooks, a pull that fails and
+backs off, crash loops, completion, graceful and forced ends.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from typing import Any
 from tests.e2e.node import Node, pod, shell
 
 PODS = 12
-STAY = 6
+STAYING_PODS = 6
 _PAUSE_SECONDS = 0.15
-_DEAF = "trap '' TERM; while :; do sleep 1; done"
+_IGNORES_TERM = "trap '' TERM; while :; do sleep 1; done"
 
 _KINDS: Mapping[str, dict[str, Any]] = {
-    "steady": {"containers": [shell("app"), shell("beside")]},
-    "loops": {"containers": [shell("app", "sleep 0.2; exit 3"), shell("beside")]},
-    "deaf": {"containers": [shell("app", _DEAF)]},
+    "steady": {"containers": [shell("app"), shell("other")]},
+    "loops": {"containers": [shell("app", "sleep 0.2; exit 3"), shell("other")]},
+    "deaf": {"containers": [shell("app", _IGNORES_TERM)]},
     "once": {"containers": [shell("app", "exit 0")], "restartPolicy": "Never"},
     "sidecar": {
         "initContainers": [shell("prepare", "sleep 0.1"), shell("side", restartPolicy="Always")],
         "containers": [shell("app")],
     },
     "stuck": {"initContainers": [shell("prepare", "exit 1")], "containers": [shell("app")]},
-    "pulls": {"containers": [{"name": "app", "image": "localhost:1/none:1"}, shell("beside")]},
+    "pulls": {"containers": [{"name": "app", "image": "localhost:1/none:1"}, shell("other")]},
 }
 
 
-def _hooked(folder: str) -> dict[str, Any]:
-    """Its hooks write a line each, which names the container's very run."""
+def _with_hooks(folder: str) -> dict[str, Any]:
+    """A pod whose hooks write a line each, which identifies the container's run."""
     line = "echo {} $HOSTNAME $(cut -d' ' -f22 /proc/1/stat) >> /hooks/lines"
     hooks = {name: {"exec": {"command": ["/bin/sh", "-c", line.format(name)]}} for name in ("postStart", "preStop")}
     mount = [{"name": "hooks", "mountPath": "/hooks"}]
     slow = {"postStart": {"sleep": {"seconds": 1}}, "preStop": {"sleep": {"seconds": 1}}}
     return {
-        "containers": [shell("app", lifecycle=hooks, volumeMounts=mount), shell("beside", lifecycle=slow)],
+        "containers": [shell("app", lifecycle=hooks, volumeMounts=mount), shell("other", lifecycle=slow)],
         "volumes": [{"name": "hooks", "hostPath": {"path": folder}}],
     }
 
 
 SETTLES = ("steady", "deaf", "once", "sidecar", "hooked")
-"""Kinds that come to rest."""
+"""Kinds of pods that reach a final state."""
 
 
 class Churn:
-    """Moves until it is paused. What is written is the wish of that moment. `fetched` is an image whose pull hangs."""
+    """Changes pods until it is paused. `fetched` is an image whose pull hangs."""
 
     def __init__(self, node: Node, seed: int, *, fetched: str = "") -> None:
         self._node = node
@@ -64,39 +64,39 @@ class Churn:
         self._thread: threading.Thread | None = None
         hooks = node.root / "hooks"
         hooks.mkdir()
-        self._lines = hooks / "lines"
-        self._kinds = {**_KINDS, "hooked": _hooked(str(hooks))}
+        self._hook_lines = hooks / "lines"
+        self._kinds = {**_KINDS, "hooked": _with_hooks(str(hooks))}
         if fetched:
-            self._kinds["fetches"] = {"containers": [{"name": "app", "image": fetched}, shell("beside")]}
-        self.wanted: dict[str, str] = {}
-        """Pod -> kind."""
-        self.moves = 0
+            self._kinds["fetches"] = {"containers": [{"name": "app", "image": fetched}, shell("other")]}
+        self.expected: dict[str, str] = {}
+        """Pod -> kind, as last written."""
+        self.changes = 0
         self._error: BaseException | None = None
 
-    def begin(self) -> None:
-        """Some pods run that will be killed now and then, but are never taken away; then it goes."""
-        stay = [f"s{number}" for number in range(STAY)]
+    def start(self) -> None:
+        """Start pods that may be killed but are never removed; then begin."""
+        stay = [f"s{number}" for number in range(STAYING_PODS)]
         for name in stay:
             self._write(name, "steady")
         if "fetches" in self._kinds:
             self._write("f", "fetches")
         self._node.start()
         self._node.wait_until_running(*stay)
-        self.go()
+        self.resume()
 
-    def hooks_run(self) -> int:
-        """How many hooks have written their line. Fails for one that wrote it twice."""
-        lines = self._lines.read_text().splitlines() if self._lines.exists() else []
+    def hook_count(self) -> int:
+        """How many hooks have written their line. Fails if one wrote it twice."""
+        lines = self._hook_lines.read_text().splitlines() if self._hook_lines.exists() else []
         assert len(set(lines)) == len(lines), "a hook ran twice"
         return len(lines)
 
-    def go(self) -> None:
+    def resume(self) -> None:
         self._stop.clear()
         self._thread = threading.Thread(target=self._run, name="churn", daemon=True)
         self._thread.start()
 
     def pause(self) -> None:
-        """Nothing moves any more when this returns."""
+        """Stop; no change is made after this returns."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -104,7 +104,7 @@ class Churn:
             raise self._error
 
     def settle(self) -> None:
-        """The last wish: every pod is of a kind that comes to rest, half of them are gone."""
+        """Leave half of the pods, each of a kind that reaches a final state."""
         self.pause()
         self._remove("f")
         for number in range(PODS):
@@ -116,12 +116,12 @@ class Churn:
     def _run(self) -> None:
         try:
             while not self._stop.wait(_PAUSE_SECONDS):
-                self.moves += 1
-                self._move()
+                self.changes += 1
+                self._change()
         except BaseException as error:  # noqa: BLE001 - raised where the churn is paused
             self._error = error
 
-    def _move(self) -> None:
+    def _change(self) -> None:
         name = f"c{self._random.randrange(PODS)}"
         match self._random.choice(("write", "write", "remove", "kill")):
             case "write":
@@ -134,14 +134,14 @@ class Churn:
     def _write(self, name: str, kind: str) -> None:
         spec = dict(self._kinds[kind])
         self._node.write(f"{name}.yaml", pod(name, *spec.pop("containers"), **spec))
-        self.wanted[name] = kind
+        self.expected[name] = kind
 
     def _remove(self, name: str) -> None:
-        if self.wanted.pop(name, None):
+        if self.expected.pop(name, None):
             (self._node.folder / f"{name}.yaml").unlink()
 
     def kill(self, count: int) -> int:
-        """So many containers of any kind, sandboxes too, if there are as many; how many it hit."""
+        """Kill up to `count` containers of any kind, sandboxes too; how many were killed."""
         processes = sorted(self._node.engine.processes().items())
         chosen = self._random.sample(processes, min(count, len(processes)))
         for _, pids in chosen:
@@ -151,7 +151,7 @@ class Churn:
         return len(chosen)
 
 
-def moved(node: Node, churn: Churn, *, moves: int, lines: int = 0) -> None:
-    """Wait until so much more was done, and the log has grown so much."""
-    target, length = churn.moves + moves, len(node.journal.lines) + lines
-    node.journal.wait_for("the churn", lambda: churn.moves >= target and len(node.journal.lines) >= length, 60)
+def wait_for_changes(node: Node, churn: Churn, *, changes: int, lines: int = 0) -> None:
+    """Wait for this many more changes and log entries."""
+    target, length = churn.changes + changes, len(node.journal.lines) + lines
+    node.journal.wait_for("the churn", lambda: churn.changes >= target and len(node.journal.lines) >= length, 60)

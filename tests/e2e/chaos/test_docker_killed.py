@@ -1,5 +1,5 @@
-"""Docker killed -9 and started again in the middle of everything: the log and the runtime agree within five seconds,
-and what is wanted comes to be.
+"""Docker is killed with kill -9 and restarted while pods change: log and Docker agree within five seconds, and all
+expected pods reach their state.
 """
 
 import random
@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.e2e.chaos.agreement import wait_for_agreement
-from tests.e2e.chaos.churn import Churn, moved
+from tests.e2e.chaos.churn import Churn, wait_for_changes
 from tests.e2e.node import Node
 from tests.integration.effects.registry import registry_in
 from tests.support.docker.engine import private_docker
@@ -15,31 +15,31 @@ from tests.support.redis.server import private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 KILLED = 3
-"""Containers that die while Docker is away, each time."""
+"""Containers that are killed while Docker is down, each time."""
 
 
-def check_rest(node: Node, churn: Churn) -> None:
-    """Every pod that is wanted runs or is done, and nothing is left of the others."""
+def check_final_state(node: Node, churn: Churn) -> None:
+    """Every expected pod runs or is done, and nothing is left of the others."""
     churn.settle()
-    wanted = {f"default/{name}" for name in churn.wanted}
+    expected = {f"default/{name}" for name in churn.expected}
 
-    def at_rest() -> bool:
+    def is_final() -> bool:
         pods = node.journal.pods
-        if {name for name, state in pods.items() if not state.termination} != wanted or len(pods) != len(wanted):
+        if {name for name, state in pods.items() if not state.termination} != expected or len(pods) != len(expected):
             return False
-        words = {name: node.words(name) for name in churn.wanted}
-        done = {name: ["Completed"] if kind == "once" else ["running"] for name, kind in churn.wanted.items()}
-        return {name: sorted(set(found)) for name, found in words.items()} == done
+        states = {name: node.container_states(name) for name in churn.expected}
+        done = {name: ["Completed"] if kind == "once" else ["running"] for name, kind in churn.expected.items()}
+        return {name: sorted(set(found)) for name, found in states.items()} == done
 
-    node.journal.wait_for("the end of all that is under way", at_rest, 90)
-    wait_for_agreement(node, "at rest")
+    node.journal.wait_for("the final state of all pods", is_final, 90)
+    wait_for_agreement(node, "in the final state")
     assert {state.uid for state in node.journal.pods.values()} == {
         one["Labels"]["io.kubernetes.pod.uid"] for one in node.docker.containers(all=True)
     }
 
 
-def killed_again_and_again(*, live_restore: bool, kills: int, seed: int) -> None:
-    # The engine ends first: it takes the containers with it.
+def check_agreement_after_kills(*, live_restore: bool, kills: int, seed: int) -> None:
+    # The engine ends first, and its containers with it.
     with (
         private_redis() as server,
         private_docker(live_restore=live_restore) as engine,
@@ -47,30 +47,31 @@ def killed_again_and_again(*, live_restore: bool, kills: int, seed: int) -> None
     ):
         node = Node(engine, server.url, f"chaos-{seed}", server.folder / "agent")
         churn = Churn(node, seed, fetched=registry.reference)
-        dice = random.Random(seed)
+        random_numbers = random.Random(seed)
         try:
-            churn.begin()
-            moved(node, churn, moves=40, lines=100)
-            assert registry.half_sent.wait(HANG_SECONDS), "a pull is in the middle, too"
-            took, hit = [], 0
+            churn.start()
+            wait_for_changes(node, churn, changes=40, lines=100)
+            assert registry.asked.wait(HANG_SECONDS), "a pull is in progress, too"
+            durations, killed = [], 0
             for number in range(kills):
-                moved(node, churn, moves=dice.randrange(1, 20), lines=10)
-                # On a slow machine the churn kills faster than containers come back.
-                wait_until(lambda: len(engine.processes()) >= KILLED, "containers to kill while Docker is away")
+                wait_for_changes(node, churn, changes=random_numbers.randrange(1, 20), lines=10)
+                # On a slow machine the churn kills containers faster than they restart.
+                wait_until(lambda: len(engine.processes()) >= KILLED, "containers to kill while Docker is down")
                 engine.kill9()
-                hit += churn.kill(KILLED)
-                moved(node, churn, moves=dice.randrange(1, 20))
+                killed += churn.kill(KILLED)
+                wait_for_changes(node, churn, changes=random_numbers.randrange(1, 20))
                 engine.start()
                 churn.pause()
-                took.append(wait_for_agreement(node, f"kill {number + 1}"))
-                churn.go()
-            registry.released.set()
-            check_rest(node, churn)
-            assert churn.hooks_run()
+                durations.append(wait_for_agreement(node, f"kill {number + 1}"))
+                churn.resume()
+            registry.let_go.set()
+            check_final_state(node, churn)
+            assert churn.hook_count()
             assert node.runs
             assert "Traceback" not in node.log, node.log[-3000:]
-            assert hit >= kills, "containers died while Docker was away"
-            print(f"{kills} kills, {churn.moves} moves, {hit} deaths unseen: agreed after at most {max(took):.2f} s")  # noqa: T201 - asked for
+            assert killed >= kills, "containers died while Docker was down"
+            counts = f"{kills} kills, {churn.changes} changes, {killed} deaths while Docker was down"
+            print(f"{counts}: agreed after at most {max(durations):.2f} s")  # noqa: T201 - a measured time
         finally:
             churn.pause()
             node.close(remove=False)
@@ -78,12 +79,12 @@ def killed_again_and_again(*, live_restore: bool, kills: int, seed: int) -> None
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "without"])
-def test_killed_in_the_middle_of_everything(live_restore: bool) -> None:
-    killed_again_and_again(live_restore=live_restore, kills=3, seed=1)
+def test_log_and_docker_agree_after_docker_was_killed(live_restore: bool) -> None:
+    check_agreement_after_kills(live_restore=live_restore, kills=3, seed=1)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("live_restore", [True, False], ids=["live-restore", "without"])
-def test_killed_again_and_again(live_restore: bool) -> None:
-    killed_again_and_again(live_restore=live_restore, kills=20, seed=2)
+def test_log_and_docker_agree_after_many_kills(live_restore: bool) -> None:
+    check_agreement_after_kills(live_restore=live_restore, kills=20, seed=2)

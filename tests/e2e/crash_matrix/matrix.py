@@ -1,6 +1,6 @@
-"""Many lives, each with a blow at another point, side by side on one engine; and what came of them.
+"""Many concurrent runs on one engine, each with a kill at another crash point, and their results.
 
-Input: plans. Output: a `Verdict` with counts and with everything that was not as the twin's. Next: the tests.
+Input: plans. Output: a `Verdict` with counts and all differences from the reference run. Next: the tests.
 """
 
 from __future__ import annotations
@@ -16,141 +16,144 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from tests.e2e.crash_matrix import points
-from tests.e2e.crash_matrix.farm import Farm
-from tests.e2e.crash_matrix.faults import Victim
-from tests.e2e.crash_matrix.life import Lived, Plan, Stage, live
-from tests.e2e.crash_matrix.listener import Listener
-from tests.e2e.crash_matrix.points import Point
-from tests.e2e.crash_matrix.story import difference
-from tests.e2e.witness import Witness
+from tests.e2e.crash_matrix.hook_server import HookServer
+from tests.e2e.crash_matrix.pod_run import Plan, RunResult, SharedSetup, run_pod
+from tests.e2e.crash_matrix.run_record import difference
+from tests.e2e.docker_events import DockerEvents
+from tests.e2e.fault_injection import points
+from tests.e2e.fault_injection.agent_farm import AgentFarm
+from tests.e2e.fault_injection.faults import KillTarget
+from tests.e2e.fault_injection.points import Point
 from tests.support.docker.engine import PrivateDocker
 
-AT_ONCE = 4
-VICTIMS: tuple[Victim, ...] = ("agent", "redis")
+CONCURRENT_RUNS = 4
+KILL_TARGETS: tuple[KillTarget, ...] = ("agent", "redis")
 FIRST_PORT = 9000
 
 
 @dataclass
 class Verdict:
-    """Of all lives of a run."""
+    """The results of all runs."""
 
     counts: Counter[str] = field(default_factory=Counter)
     strata: set[str] = field(default_factory=set)
-    missed: list[str] = field(default_factory=list)
-    """Points that a life did not reach: nothing was killed in it."""
+    not_reached: list[str] = field(default_factory=list)
+    """Crash points that a run did not reach: nothing was killed in it."""
     wrong: list[str] = field(default_factory=list)
 
-    def tell(self) -> None:
-        """Print it."""
-        print("crash matrix: " + ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items())))  # noqa: T201 - asked for
-        print(f"kinds of points: {len(self.strata)}; not reached: {self.missed or 'none'}; wrong: {len(self.wrong)}")  # noqa: T201 - asked for
+    def print(self) -> None:
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
+        not_reached = self.not_reached or "none"
+        print(f"crash matrix: {counts}")  # noqa: T201 - asked for
+        print(f"strata: {len(self.strata)}; not reached: {not_reached}; wrong: {len(self.wrong)}")  # noqa: T201 - asked for
 
 
 @dataclass(frozen=True)
-class Twin:
-    """A life in which nobody was killed, and the points of it."""
+class ReferenceRun:
+    """A run without a kill, and its crash points."""
 
-    lived: Lived
+    result: RunResult
     points: Sequence[Point]
-    """One for each announcement."""
+    """One for each announcement, by its rarest event."""
     common: frozenset[Point]
-    """By whatever event: both lives have passed them."""
+    """The points that both recorded runs passed, by any event."""
 
 
 class Matrix:
-    """The stage, and the lives on it."""
+    """What runs share, and the runs."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, shared: SharedSetup) -> None:
+        self._shared = shared
         self._ports: queue.Queue[int] = queue.Queue()
-        for port in range(FIRST_PORT, FIRST_PORT + 2 * AT_ONCE):
+        for port in range(FIRST_PORT, FIRST_PORT + 2 * CONCURRENT_RUNS):
             self._ports.put(port)
         self._nodes = iter(range(1_000_000))
         self.verdict = Verdict()
 
-    def twin(self, plan: Plan) -> Twin:
-        """Lived twice: the two must be the same, and only points that both have passed are worth a blow."""
-        one, other = (self._live(plan, record=True) for _ in range(2))
-        if found := difference(one.story, other.story):
-            raise AssertionError(f"two lives in which nobody was killed differ: {found}")
+    def reference_run(self, plan: Plan) -> ReferenceRun:
+        """Run the plan twice without a kill. The records must be equal, and only points that both runs passed are crash
+        points.
+        """
+        one, other = (self._run(plan, record=True) for _ in range(2))
+        if found := difference(one.record, other.record):
+            raise AssertionError(f"two runs without a kill differ: {found}")
         common = frozenset(filter(_is_of_pods, points.reached_by_all([one.names, other.names])))
         passed = [point for point in dict.fromkeys(points.all_points(one.names)) if point in common]
         assert len(passed) > 80, passed
-        return Twin(one, passed, common)
+        return ReferenceRun(one, passed, common)
 
-    def run(self, twin: Twin, plans: Sequence[Plan], at_once: int = AT_ONCE) -> None:
-        """Live all of them, and hold each against the twin. The order of things that run side by side may spare a life
-        its blow: then there is one more such life.
+    def run(self, reference: ReferenceRun, plans: Sequence[Plan], concurrent: int = CONCURRENT_RUNS) -> None:
+        """Run all plans, and compare each with the reference run. If concurrent work happens in another order, a run
+        may not reach its crash point: it is repeated once.
         """
         began = time.monotonic()
-        spared = self._lives(twin, plans, at_once)
-        self.verdict.missed += map(_named, self._lives(twin, spared, at_once))
+        not_reached = self._run_all(reference, plans, concurrent)
+        self.verdict.not_reached += map(_description, self._run_all(reference, not_reached, concurrent))
         self.verdict.counts["seconds"] += round(time.monotonic() - began)
 
-    def _lives(self, twin: Twin, plans: Sequence[Plan], at_once: int) -> list[Plan]:
-        """Those in which nobody was struck."""
-        with ThreadPoolExecutor(at_once) as pool:
-            lives = zip(plans, pool.map(self._attempt, plans), strict=True)
-            return [plan for plan, lived in lives if not self._judge(twin, plan, lived)]
+    def _run_all(self, reference: ReferenceRun, plans: Sequence[Plan], concurrent: int) -> list[Plan]:
+        """Run the plans; those in which nothing was killed."""
+        with ThreadPoolExecutor(concurrent) as pool:
+            runs = zip(plans, pool.map(self._attempt, plans), strict=True)
+            return [plan for plan, result in runs if not self._compare(reference, plan, result)]
 
-    def _attempt(self, plan: Plan) -> Lived | str:
+    def _attempt(self, plan: Plan) -> RunResult | str:
         try:
-            return self._live(plan)
-        except Exception as error:  # noqa: BLE001 - the other lives go on; the verdict has it
+            return self._run(plan)
+        except Exception as error:  # noqa: BLE001 - the other runs go on; the verdict has it
             return "".join(traceback.format_exception(error))
 
-    def _live(self, plan: Plan, *, record: bool = False) -> Lived:
+    def _run(self, plan: Plan, *, record: bool = False) -> RunResult:
         port = self._ports.get()
         try:
-            return live(self._stage, plan, f"node-{next(self._nodes)}", port, record=record)
+            return run_pod(self._shared, plan, f"node-{next(self._nodes)}", port, record=record)
         finally:
             self._ports.put(port)
 
-    def _judge(self, twin: Twin, plan: Plan, lived: Lived | str) -> bool:
-        """False if nobody was struck."""
-        verdict, what = self.verdict, _named(plan)
-        verdict.counts["lives"] += 1
-        if isinstance(lived, str):
-            verdict.wrong.append(f"{what}: {lived}")
+    def _compare(self, reference: ReferenceRun, plan: Plan, result: RunResult | str) -> bool:
+        """Compare a run with the reference run; whether something was killed in it."""
+        verdict, what = self.verdict, _description(plan)
+        verdict.counts["runs"] += 1
+        if isinstance(result, str):
+            verdict.wrong.append(f"{what}: {result}")
             return True
         assert plan.point is not None
-        if lived.struck:
-            verdict.counts[f"{plan.victim} kills"] += 1
+        if result.killed:
+            verdict.counts[f"{plan.target} kills"] += 1
             verdict.counts[f"at {plan.point.place.partition(' ')[0]}"] += 1
             verdict.strata.add(plan.point.stratum)
-        deaths = [-9] if lived.struck and plan.victim == "agent" else []
-        if lived.deaths != deaths:
-            verdict.wrong.append(f"{what}: agents died by themselves: {lived.deaths}, expected {deaths}")
-        if different := difference(twin.lived.story, lived.story):
+        exits = [-9] if result.killed and plan.target == "agent" else []
+        if result.exits != exits:
+            verdict.wrong.append(f"{what}: agents ended by themselves: {result.exits}, expected {exits}")
+        if different := difference(reference.result.record, result.record):
             verdict.wrong.append(f"{what}:\n{different}")
-        return lived.struck
+        return result.killed
 
 
-def _named(plan: Plan) -> str:
-    life = f"{plan.pod}, {plan.source}, {plan.kills} kills{', port taken' if plan.taken else ''}"
-    return f"{plan.victim} killed at {plan.point} ({life})"
+def _description(plan: Plan) -> str:
+    details = f"{plan.pod}, {plan.source}, {plan.kills} kills{', port taken' if plan.port_taken else ''}"
+    return f"{plan.target} killed at {plan.point} ({details})"
 
 
 def _is_of_pods(point: Point) -> bool:
-    """Whether it has to do with a pod's life: the collectors, which have blows of their own, happen to be there."""
+    """Whether the point belongs to a pod. The collectors run at any time, and have kill tests of their own."""
     return not any(f" {kind}" in point.place for kind in ("container_gc", "image_gc"))
 
 
-def blows(plan: Plan, at: Sequence[Point], victim: Victim) -> list[Plan]:
-    """The plan with a blow at each of these points."""
-    return [msgspec.structs.replace(plan, point=point, victim=victim) for point in at]
+def plans_at(plan: Plan, at: Sequence[Point], target: KillTarget) -> list[Plan]:
+    """The plan with a kill at each of these points."""
+    return [msgspec.structs.replace(plan, point=point, target=target) for point in at]
 
 
 @contextmanager
 def matrix(engine: PrivateDocker) -> Iterator[Matrix]:
     """A matrix on this engine."""
-    farm, witness, listener = Farm(), Witness(engine), Listener()
-    done = Matrix(Stage(farm, engine, witness, listener))
+    farm, docker_events, hook_server = AgentFarm(), DockerEvents(engine), HookServer()
+    runner = Matrix(SharedSetup(farm, engine, docker_events, hook_server))
     try:
-        yield done
+        yield runner
     finally:
-        done.verdict.tell()
-        listener.close()
-        witness.close()
+        runner.verdict.print()
+        hook_server.close()
+        docker_events.close()
         farm.end()

@@ -1,11 +1,11 @@
-"""The three pods of the crash matrix, and how each changes in its life.
+"""The three pods of the crash matrix, and their changes.
 
-Input: a host port, a folder of the host, who listens for requests. Output: manifests. Next: `life`.
+Input: a host port, a folder of the host, the server of HTTP hooks. Output: manifests. Next: `pod_run`.
 
-`web` is the one of `examples/web.yaml` in short: one container writes a page, the other serves it from a shared
-emptyDir on a host port. `whole` has all that a life may have: an init container that writes the page, a sidecar, and
-hooks of every kind around their starts and stops. An exec hook leaves a line that names the container's very run.
-`probed` is `web` with a liveness probe of the server, which fails while the file `well` is not in the folder.
+`web` is a short form of `examples/web.yaml`: one container writes a page, the other serves it from a shared emptyDir on
+a host port. `full` has an init container that writes the page, a sidecar, and hooks of every kind after starts and
+before stops. An exec hook writes a line that identifies the container's run. `probed` is `web` with a liveness probe of
+the server, which fails while the file `well` is not in the folder.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import msgspec
 
 from chronolet.pod.planning.ahead import LONGEST_GRACE_SECONDS
 
-Kind = Literal["web", "whole", "probed"]
+Kind = Literal["web", "full", "probed"]
 
 GRACE_SECONDS = 120
-"""Nothing that a pod does at its end takes so long: a kill at the end of it would be another story."""
+"""In seconds; nothing that a pod does at its end takes that long, so that no container is killed for its grace period.
+"""
 
 WELL = "well"
 
@@ -32,57 +33,57 @@ _WWW = {"name": "pages", "mountPath": "/www", "readOnly": True}
 _HOOKS = {"name": "hooks", "mountPath": "/hooks"}
 
 
-class Place(msgspec.Struct, frozen=True):
-    """What differs from node to node: the host port, the folder for lines of hooks, who is asked by HTTP hooks."""
+class Setup(msgspec.Struct, frozen=True):
+    """What differs from node to node: the host port, the folder for the lines of hooks, the port of the hook server."""
 
     port: int
     hooks: str
-    listener: int
+    hook_server: int
     node: str
 
 
-def manifest(kind: Kind, place: Place, changes: int = 0) -> dict[str, Any]:
-    """The pod after so many changes: the first is of a container, the second of the sandbox."""
-    specs = {"web": lambda: _web(place), "whole": lambda: _whole(place, changes), "probed": lambda: _probed(place)}
+def manifest(kind: Kind, setup: Setup, changes: int = 0) -> dict[str, Any]:
+    """The pod after `changes` changes: the first one changes a container, the second one the sandbox."""
+    specs = {"web": lambda: _web(setup), "full": lambda: _full(setup, changes), "probed": lambda: _probed(setup)}
     spec = specs[kind]()
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
 
 
-def _web(place: Place) -> dict[str, Any]:
+def _web(setup: Setup) -> dict[str, Any]:
     writes = f"trap 'exit 0' TERM; echo page > /pages/index.html; {_STAYS}"
     return {
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "volumes": [{"name": "pages", "emptyDir": {}}],
-        "containers": [_container("writer", writes, [_PAGES]), _server(place)],
+        "containers": [_container("writer", writes, [_PAGES]), _server(setup)],
     }
 
 
-def _probed(place: Place) -> dict[str, Any]:
-    spec = _web(place)
+def _probed(setup: Setup) -> dict[str, Any]:
+    spec = _web(setup)
     server = spec["containers"][1]
     server["volumeMounts"] = [_WWW, _HOOKS]
-    looks = {"exec": {"command": ["test", "-e", f"/hooks/{WELL}"]}}
-    server["livenessProbe"] = {**looks, "periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": GRACE_SECONDS}
+    check = {"exec": {"command": ["test", "-e", f"/hooks/{WELL}"]}}
+    server["livenessProbe"] = {**check, "periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": GRACE_SECONDS}
     server["livenessProbe"]["terminationGracePeriodSeconds"] = LONGEST_GRACE_SECONDS
-    spec["volumes"].append({"name": "hooks", "hostPath": {"path": place.hooks}})
+    spec["volumes"].append({"name": "hooks", "hostPath": {"path": setup.hooks}})
     return spec
 
 
-def _server(place: Place, **more: Any) -> dict[str, Any]:
-    return _container("server", _SERVES, [_WWW], ports=[{"containerPort": 8080, "hostPort": place.port}], **more)
+def _server(setup: Setup, **more: Any) -> dict[str, Any]:
+    return _container("server", _SERVES, [_WWW], ports=[{"containerPort": 8080, "hostPort": setup.port}], **more)
 
 
-def _whole(place: Place, changes: int) -> dict[str, Any]:
-    server = _server(place, lifecycle={"postStart": _line("server PostStart"), "preStop": _line("server PreStop")})
+def _full(setup: Setup, changes: int) -> dict[str, Any]:
+    server = _server(setup, lifecycle={"postStart": _line("server PostStart"), "preStop": _line("server PreStop")})
     server["volumeMounts"] = [_WWW, _HOOKS]
     side = _container("side", _STAYS, [_HOOKS], restartPolicy="Always")
-    side["lifecycle"] = {"postStart": _line("side PostStart"), "preStop": _request(place, "side/PreStop")}
+    side["lifecycle"] = {"postStart": _line("side PostStart"), "preStop": _request(setup, "side/PreStop")}
     writer = _container("writer", _STAYS, [], env=[{"name": "CHANGES", "value": str(min(changes, 1))}])
-    writer["lifecycle"] = {"postStart": _request(place, "writer/PostStart"), "preStop": {"sleep": {"seconds": 1}}}
+    writer["lifecycle"] = {"postStart": _request(setup, "writer/PostStart"), "preStop": {"sleep": {"seconds": 1}}}
     return {
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "hostname": "other" if changes > 1 else "first",
-        "volumes": [{"name": "pages", "emptyDir": {}}, {"name": "hooks", "hostPath": {"path": place.hooks}}],
+        "volumes": [{"name": "pages", "emptyDir": {}}, {"name": "hooks", "hostPath": {"path": setup.hooks}}],
         "initContainers": [_container("prepare", "echo page > /pages/index.html", [_PAGES]), side],
         "containers": [server, writer],
     }
@@ -93,9 +94,9 @@ def _container(name: str, script: str, mounts: Sequence[dict[str, Any]], **more:
 
 
 def _line(what: str) -> dict[str, Any]:
-    """A hook that writes down what it is and when the container's first process began, which no other run shares."""
+    """A hook that writes its name and the start time of the container's first process, which identifies the run."""
     return {"exec": {"command": ["/bin/sh", "-c", f"echo {what} $(cut -d' ' -f22 /proc/1/stat) >> /hooks/lines"]}}
 
 
-def _request(place: Place, path: str) -> dict[str, Any]:
-    return {"httpGet": {"host": "127.0.0.1", "port": place.listener, "path": f"/{place.node}/{path}"}}
+def _request(setup: Setup, path: str) -> dict[str, Any]:
+    return {"httpGet": {"host": "127.0.0.1", "port": setup.hook_server, "path": f"/{setup.node}/{path}"}}

@@ -1,28 +1,28 @@
-"""Wherever an agent or its Redis is killed in the life of a pod, the pod lives as its twin does, to the event.
+"""Wherever an agent or its Redis is killed in the life of a pod, the run's record equals that of the reference run.
 
-The points are taken from a recorded life. A short run has one life for each event type and each outside call, before it
-and after it by turns, for the agent, and for every other one for Redis; a long one has every point for both, and
-those of a back-off that is waited out. The whole life of a pod with an init container, a sidecar and hooks, which is
-changed on its way, adds the points that the plain pod has not.
+The crash points are taken from a recorded run. A short test has one run for each event type and each outside call,
+alternately before and after it, for the agent, and for every other point for Redis; a long one has every point for
+both, and those of a back-off that is waited out. The full pod with an init container, a sidecar and hooks, which is
+changed while it runs, adds the points that the plain pod does not have.
 """
 
 from collections.abc import Sequence
 
 import pytest
 
-from tests.e2e.crash_matrix import points
-from tests.e2e.crash_matrix.life import Plan
-from tests.e2e.crash_matrix.matrix import AT_ONCE, VICTIMS, Matrix, Twin, blows, matrix
-from tests.e2e.crash_matrix.points import Point
+from tests.e2e.crash_matrix.matrix import CONCURRENT_RUNS, KILL_TARGETS, Matrix, ReferenceRun, matrix, plans_at
+from tests.e2e.crash_matrix.pod_run import Plan
+from tests.e2e.fault_injection import points
+from tests.e2e.fault_injection.points import Point
 from tests.support.docker.engine import PrivateDocker
 
 FILE = Plan()
 APPLY = Plan(source="apply")
 LOOPING = Plan(kills=2)
-WHOLE = Plan(pod="whole", source="apply", kills=0, changes=1)
-TAKEN = Plan(kills=0, taken=True)
-BROKEN = Plan(pod="probed", kills=0, breaks=1)
-SIDE_BY_SIDE = {
+FULL = Plan(pod="full", source="apply", kills=0, changes=1)
+PORT_TAKEN = Plan(kills=0, port_taken=True)
+PROBE_FAILS = Plan(pod="probed", kills=0, probe_failures=1)
+CONCURRENT = {
     f"pod.{one}"
     for one in (
         "SandboxCreated",
@@ -33,108 +33,112 @@ SIDE_BY_SIDE = {
         "SandboxStarted",
     )
 }
-"""What happens to a sandbox and, next to it, to the containers that are created for it."""
-WHOLE_AND_LONG = Plan(pod="whole", source="apply", kills=1, changes=2)
+"""Events of a sandbox and of the containers that are created for it, concurrently."""
+FULL_AND_LONG = Plan(pod="full", source="apply", kills=1, changes=2)
 
 
-def judged(done: Matrix, least: int) -> None:
-    verdict = done.verdict
-    assert not verdict.wrong, f"{len(verdict.wrong)} lives went wrong:\n" + "\n".join(verdict.wrong)
+def check(runner: Matrix, least: int) -> None:
+    verdict = runner.verdict
+    assert not verdict.wrong, f"{len(verdict.wrong)} runs differ from the reference run:\n" + "\n".join(verdict.wrong)
     assert verdict.counts["agent kills"] >= least
     assert verdict.counts["redis kills"] >= least / 2.5
-    # Spared twice, but not many.
-    assert len(verdict.missed) <= verdict.counts["lives"] // 25, verdict.missed
+    # A few runs may miss their crash point twice.
+    assert len(verdict.not_reached) <= verdict.counts["runs"] // 25, verdict.not_reached
 
 
-def everywhere(plan: Plan, at: Sequence[Point]) -> list[Plan]:
-    return [each for victim in VICTIMS for each in blows(plan, at, victim)]
+def plans_for_both_targets(plan: Plan, at: Sequence[Point]) -> list[Plan]:
+    return [each for target in KILL_TARGETS for each in plans_at(plan, at, target)]
 
 
 def of_manifests(found: Sequence[Point]) -> list[Point]:
-    """What a pod that is applied adds to one that comes from a file."""
+    """The points that an applied pod has in addition to one of a file."""
     return [point for point in found if "manifests." in point.type]
 
 
-def of_new_kinds(found: Sequence[Point], known: Sequence[Point]) -> list[Point]:
-    """Those of kinds that a plainer life has not."""
+def of_new_strata(found: Sequence[Point], known: Sequence[Point]) -> list[Point]:
+    """The points of strata that `known` does not have."""
     strata = {point.stratum for point in known}
     return [point for point in found if point.stratum not in strata]
 
 
 @pytest.mark.timeout(3600)
-def test_a_blow_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDocker) -> None:
-    with matrix(docker_engine) as done:
-        twin = done.twin(FILE)
-        at = points.halved(points.sample(twin.points))
-        done.run(twin, [*blows(FILE, at, "agent"), *blows(FILE, at[::2], "redis")])
-        applied = done.twin(APPLY)
+def test_a_kill_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as runner:
+        reference = runner.reference_run(FILE)
+        at = points.halved(points.sample(reference.points))
+        runner.run(reference, [*plans_at(FILE, at, "agent"), *plans_at(FILE, at[::2], "redis")])
+        applied = runner.reference_run(APPLY)
         at = points.sample(of_manifests(applied.points))
-        done.run(applied, everywhere(APPLY, at))
-        whole = done.twin(WHOLE)
-        new = of_new_kinds(whole.points, [*twin.points, *applied.points])
+        runner.run(applied, plans_for_both_targets(APPLY, at))
+        full = runner.reference_run(FULL)
+        new = of_new_strata(full.points, [*reference.points, *applied.points])
         at = list(dict.fromkeys([*points.halved(points.sample(new)), *points.sample_of_hooks(new)]))
-        assert len(whole.lived.story.hooks) == 5, whole.lived.story.hooks
-        done.run(whole, blows(WHOLE, at, "agent"))
-        judged(done, least=60)
+        assert len(full.result.record.hooks) == 5, full.result.record.hooks
+        runner.run(full, plans_at(FULL, at, "agent"))
+        check(runner, least=60)
 
 
-def of_the_restart(twin: Twin) -> list[Point]:
-    """From the first stop to the next start: one of each kind. The successor's creation may share its step with a rarer
-    event, and be one all the same.
+def of_the_restart(reference: ReferenceRun) -> list[Point]:
+    """One point of each stratum from the first stop to the next start. The creation of the successor may share its step
+    with a rarer event; it must be among them nevertheless.
     """
-    names = twin.lived.names
+    names = reference.result.names
     stop = next(number for number, name in enumerate(names) if "pod.ContainerStopRequested" in name)
     up = next(number for number, name in enumerate(names) if number > stop and "pod.ContainerStarted" in name)
-    passed = points.all_points(names, told_by="pod.ContainerCreated")[stop : up + 2]
-    return points.sample(point for point in passed if point in twin.common)
+    passed = points.all_points(names, identified_by="pod.ContainerCreated")[stop : up + 2]
+    return points.sample(point for point in passed if point in reference.common)
 
 
 @pytest.mark.timeout(3600)
-def test_nothing_is_left_of_a_sandbox_that_fails_with_what_was_created_for_it(docker_engine: PrivateDocker) -> None:
-    with matrix(docker_engine) as done:
-        twin = done.twin(TAKEN)
-        at = points.of_creations(twin.lived.names)
-        assert {point.type for point in at} >= SIDE_BY_SIDE, at
-        done.run(twin, everywhere(TAKEN, at))
-        judged(done, least=30)
+def test_a_failed_sandbox_is_removed_with_the_containers_created_for_it(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as runner:
+        reference = runner.reference_run(PORT_TAKEN)
+        at = points.of_creations(reference.result.names)
+        assert {point.type for point in at} >= CONCURRENT, at
+        runner.run(reference, plans_for_both_targets(PORT_TAKEN, at))
+        check(runner, least=30)
 
 
 @pytest.mark.timeout(3600)
-def test_a_successor_that_is_created_while_its_predecessor_is_stopped_runs_once(docker_engine: PrivateDocker) -> None:
-    with matrix(docker_engine) as done:
-        twin = done.twin(BROKEN)
-        at = of_the_restart(twin)
+def test_a_successor_created_while_its_predecessor_stops_runs_once(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as runner:
+        reference = runner.reference_run(PROBE_FAILS)
+        at = of_the_restart(reference)
         assert "pod.ContainerCreated" in {point.type for point in at}, at
-        done.run(twin, everywhere(BROKEN, at))
-        judged(done, least=20)
+        runner.run(reference, plans_for_both_targets(PROBE_FAILS, at))
+        check(runner, least=20)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_blow_at_any_point_of_a_whole_life_changes_nothing(docker_engine: PrivateDocker) -> None:
-    with matrix(docker_engine) as done:
-        whole = done.twin(WHOLE)
-        done.run(whole, everywhere(WHOLE, whole.points))
-        long = done.twin(WHOLE_AND_LONG)
-        # Lives that mostly wait: twice as many go side by side.
-        late = [one for one in long.points if one not in whole.points]
-        done.run(
+def test_a_kill_at_any_point_of_the_full_pod_changes_nothing(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as runner:
+        full = runner.reference_run(FULL)
+        runner.run(full, plans_for_both_targets(FULL, full.points))
+        long = runner.reference_run(FULL_AND_LONG)
+        # These runs mostly wait: twice as many run concurrently.
+        late = [one for one in long.points if one not in full.points]
+        runner.run(
             long,
-            [*blows(WHOLE_AND_LONG, late, "agent"), *blows(WHOLE_AND_LONG, points.sample(late), "redis")],
-            2 * AT_ONCE,
+            [*plans_at(FULL_AND_LONG, late, "agent"), *plans_at(FULL_AND_LONG, points.sample(late), "redis")],
+            2 * CONCURRENT_RUNS,
         )
-        judged(done, least=400)
+        check(runner, least=400)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_a_blow_at_any_point_changes_nothing(docker_engine: PrivateDocker) -> None:
-    with matrix(docker_engine) as done:
-        twin = done.twin(FILE)
-        done.run(twin, everywhere(FILE, twin.points))
-        applied = done.twin(APPLY)
-        done.run(applied, everywhere(APPLY, of_manifests(applied.points)))
-        looping = done.twin(LOOPING)
-        # Lives that mostly wait: twice as many go side by side.
-        done.run(looping, everywhere(LOOPING, [one for one in looping.points if one not in twin.points]), 2 * AT_ONCE)
-        judged(done, least=120)
+def test_a_kill_at_any_point_changes_nothing(docker_engine: PrivateDocker) -> None:
+    with matrix(docker_engine) as runner:
+        reference = runner.reference_run(FILE)
+        runner.run(reference, plans_for_both_targets(FILE, reference.points))
+        applied = runner.reference_run(APPLY)
+        runner.run(applied, plans_for_both_targets(APPLY, of_manifests(applied.points)))
+        looping = runner.reference_run(LOOPING)
+        # These runs mostly wait: twice as many run concurrently.
+        runner.run(
+            looping,
+            plans_for_both_targets(LOOPING, [one for one in looping.points if one not in reference.points]),
+            2 * CONCURRENT_RUNS,
+        )
+        check(runner, least=120)

@@ -1,0 +1,172 @@
+"""The agent of a node under test: `chronolet run` in a process of its own.
+
+Input: an engine, a redis-server's URL, a node's name and a folder. Output: starts, stops, kills and pauses of the
+agent, and its own log. Next: `node.Node` adds manifests, commands and the states of pods.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.fault_injection.agent_farm import AgentJob
+from tests.e2e.journal import Journal
+from tests.support import scratch
+from tests.support.docker.engine import PrivateDocker
+from tests.support.machine.frozen import stopped
+
+CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
+LARGE_CAPACITY = {"CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti", "CHRONOLET_MAX_PODS": "1000"}
+"""Pods are admitted however small the machine is: rejected pods have tests of their own."""
+
+
+class AgentProcess:
+    """One node's agent. `start` starts it; `stop` or the end of the test ends it."""
+
+    def __init__(self, engine: PrivateDocker, url: str, name: str, root: Path) -> None:
+        self.engine = engine
+        self.url = url
+        self.name = name
+        self.root = root
+        self.folder = root / "manifests"
+        self.folder.mkdir(parents=True)
+        self.journal = Journal(url, name)
+        self._log = root / "agent.log"
+        self._agent: subprocess.Popen[bytes] | None = None
+        self._others: list[subprocess.Popen[bytes]] = []
+        self.agent_environ: dict[str, str] = {}
+        """Environment variables of the agent alone, not of commands."""
+        self.environ = os.environ | {
+            "CHRONOLET_REDIS": url,
+            "CHRONOLET_ROOT_DIR": str(root),
+            "CHRONOLET_HOSTNAME_OVERRIDE": name,
+            "DOCKER_HOST": engine.host,
+            "CHRONOLET_CGROUP_ROOT": engine.cgroup_root(name),
+            **LARGE_CAPACITY,
+            # probes/test_overload.py tests probes on a busy machine.
+            "CHRONOLET_PROBE_OVERLOAD_PROTECTION": "false",
+            # Images are kept even if the machine's disk is full.
+            "CHRONOLET_PINNED_IMAGES": "chronolet/*",
+        }
+
+    def start(self, port: int = 0, *flags: str, in_network: bool = False, wrapper: Sequence[str] = ()) -> None:
+        """Start the agent with `flags` of `run`.
+
+        `in_network`: in Docker's own network namespace, where the addresses of pods can be reached, as on any host.
+        `wrapper` is a command that executes its arguments in a changed environment.
+        """
+        command = [*wrapper, *CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port), *flags]
+        if in_network:
+            command = self.engine.namespace.command(*command)
+        environ = self.environ | self.agent_environ
+        with self._log.open("ab") as log:
+            self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
+
+    def start_other(self, name: str, actors: str) -> subprocess.Popen[bytes]:
+        """Start another process of the node that hosts these actors, with a state folder of its own, as on another
+        machine. `close` kills it if it still runs.
+        """
+        command = [*CHRONOLET, "run", "--actors", actors, "--port", "0", "--root-dir", str(self.root / name)]
+        with (self.root / f"{name}.log").open("ab") as log:
+            other = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environ)
+        self._others.append(other)
+        return other
+
+    def log_of_other(self, name: str) -> str:
+        """The log of a process that `start_other` started."""
+        return (self.root / f"{name}.log").read_text()
+
+    def reopen_journal(self, url: str = "") -> None:
+        """Read the log from its beginning: a new one, or one on another server if `url` is given."""
+        self.journal.close()
+        self.journal = Journal(url or self.url, self.name)
+
+    def job(self, **more: Any) -> AgentJob:
+        """The job with which an agent farm starts this node's agent; `more` are further fields, such as `point`."""
+        flags = {
+            "redis": self.environ["CHRONOLET_REDIS"],
+            "root_dir": str(self.root),
+            "node": self.name,
+            "docker": self.engine.host,
+            "cgroup_root": self.engine.cgroup_root(self.name),
+            "node_capacity": LARGE_CAPACITY["CHRONOLET_NODE_CAPACITY"],
+            "probe_overload_protection": "false",
+            "pod_manifest_path": str(self.folder),
+            "port": "0",
+        }
+        return AgentJob(flags=flags, log=str(self._log), kill_marker=str(self.root / "kill-marker"), **more)
+
+    def kill9(self) -> None:
+        assert self._agent is not None
+        self._agent.kill()
+        self._agent.wait()
+
+    def stop(self) -> int:
+        """Send SIGTERM and wait for the end; the exit status."""
+        assert self._agent is not None
+        self._agent.send_signal(signal.SIGTERM)
+        return self._agent.wait(scratch.HANG_SECONDS)
+
+    def wait_for_end(self) -> int:
+        """Wait until the agent ends by itself; its exit status."""
+        assert self._agent is not None
+        return self._agent.wait(scratch.HANG_SECONDS)
+
+    @property
+    def pid(self) -> int:
+        """The agent's pid."""
+        assert self._agent is not None
+        return self._agent.pid
+
+    @property
+    def runs(self) -> bool:
+        """Whether the agent runs."""
+        return self._agent is not None and self._agent.poll() is None
+
+    @contextmanager
+    def paused_when(self, what: str, condition: Callable[[], bool]) -> Iterator[None]:
+        """Pause the agent at a moment at which the condition holds for everything that it has written."""
+        while True:
+            self.journal.wait_for(what, condition)
+            with stopped([self.pid]):
+                scratch.wait_until(self._is_paused, "the last of the agent's threads to stop")
+                self.journal.catch_up()
+                if condition():
+                    yield
+                    return
+
+    def _is_paused(self) -> bool:
+        """Whether all threads have stopped: after SIGSTOP a thread finishes its current system call first."""
+        try:
+            stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
+        except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
+            return False
+        return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
+
+    @property
+    def log(self) -> str:
+        """The agent's own log so far."""
+        return self._log.read_text()
+
+    def wait_for_log(self, text: str) -> str:
+        """The first line of the agent's own log that contains the text."""
+        try:
+            scratch.wait_until(lambda: text in self.log, f"{text!r} in {self._log}")
+        except TimeoutError as error:
+            error.add_note(self.log[-4000:])
+            raise
+        return next(line for line in self.log.splitlines() if text in line)
+
+    def kill_all(self) -> None:
+        """kill -9 to the agent and all other processes of the node."""
+        if self._agent is not None:
+            self.kill9()
+        for other in self._others:
+            other.kill()
+            other.wait()
