@@ -136,7 +136,7 @@ def _check(wishes: Sequence[object]) -> None:
 def _reconciled(outside: effects.Outside, state: State, kernel: _Counted, rounds: int) -> Sequence[Figure]:
     tree = outstanding(state)[-1]
     assert isinstance(tree, wanted.KeepTree)
-    keeping, context = effects.Keeping(outside), _Context()
+    keeping, context = effects.TreeKeeper(outside), _Context()
     made = keeping.once(tree, context, whole=True)
     assert not made.failed, made
     written, kernel.writes = kernel.writes, 0

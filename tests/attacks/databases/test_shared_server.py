@@ -60,11 +60,11 @@ class LoneProcess:
 
     def send(self, **fields: Any) -> None:
         """Send a command and wait for its decision; with a name, it requests an effect."""
-        before = len(self.events(chore.Told))
+        before = len(self.events(chore.Reported))
         command = Assign(request=request(), key="a", **fields)
         sent = self.store.send(CHORE, registry.type_of(Assign), "chore/a", command.request, codec.encode(command))
         assert sent == "sent"
-        scratch.wait_until(lambda: len(self.events(chore.Told)) > before, "its decision")
+        scratch.wait_until(lambda: len(self.events(chore.Reported)) > before, "its decision")
 
     def events(self, event: type[E]) -> list[E]:
         name = registry.type_of(event)
@@ -95,11 +95,11 @@ def shared() -> Iterator[PrivateRedis]:
 
 def test_no_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path: Path) -> None:
     with lone_process(shared, "theirs", tmp_path / "theirs") as theirs:
-        theirs.send(wish="w")
+        theirs.send(one_shot="w")
     before = keys_of(shared, "theirs")
     assert len(before) >= 3
     with private_redis() as own, lone_process(own, "ours", tmp_path / "ours") as ours:
-        ours.send(wish="w")
+        ours.send(one_shot="w")
     # From here on the server refuses and records each call that names a key of another node.
     admin = shared.client()
     admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys('ours').prefix}:*"])
@@ -108,15 +108,15 @@ def test_no_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path: Pat
     assert [line["object"] for line in admin.acl_log()] == [Keys("theirs").meta]
     admin.acl_log_reset()
     with lone_process(shared, "ours", tmp_path / "ours") as ours:
-        ours.send(wish="w")
-        scratch.wait_until(lambda: ours.events(chore.Answered) != [], "its effect")
+        ours.send(one_shot="w")
+        scratch.wait_until(lambda: ours.events(chore.Completed) != [], "its effect")
         (lost,) = ours.events(kernel.LogLost)
         assert (lost.node, lost.found) == ("ours", "0-0")
     assert admin.acl_log() == []
     admin.acl_setuser("default", enabled=True, keys=["*"])
     assert keys_of(shared, "theirs") == before
     with lone_process(shared, "theirs", tmp_path / "theirs") as theirs:
-        theirs.send(wish="w")
+        theirs.send(one_shot="w")
         assert theirs.events(kernel.LogLost) == []
 
 
@@ -125,9 +125,9 @@ def test_steps_of_the_wall_clock_lose_nothing(shared: PrivateRedis, tmp_path: Pa
     with lone_process(shared, "n", tmp_path) as node:
         for number, ahead in enumerate(steps, start=1):
             shared.step_clock(ahead)
-            node.send(wish=f"w{number}", due=number)
-            scratch.wait_until(lambda number=number: len(node.events(chore.Rang)) == number, "its timer")  # type: ignore[misc]
-            scratch.wait_until(lambda number=number: len(node.events(chore.Answered)) == number, "its effect")  # type: ignore[misc]
+            node.send(one_shot=f"w{number}", due=number)
+            scratch.wait_until(lambda number=number: len(node.events(chore.Fired)) == number, "its timer")  # type: ignore[misc]
+            scratch.wait_until(lambda number=number: len(node.events(chore.Completed)) == number, "its effect")  # type: ignore[misc]
             scratch.wait_until(node.process.lease.valid, "a lease that holds")
             assert abs(node.ahead_seconds()) < HOUR, "it follows its own machine's clock"
     shared.step_clock(-7 * HOUR)

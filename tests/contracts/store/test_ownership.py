@@ -57,7 +57,7 @@ def test_of_concurrent_beginnings_one_wins(another: Another) -> None:
 
 def test_a_shard_that_was_never_owned(begun: Store) -> None:
     head = begun.heads([SHARD, OTHER])[OTHER]
-    assert (head.token, head.version, head.log_cursor, head.at, dict(head.tries)) == ("", 0, START, START, {})
+    assert (head.token, head.version, head.log_cursor, head.at, dict(head.attempts)) == ("", 0, START, START, {})
 
 
 def test_acquiring_increments_the_epoch_and_retiring_frees_immediately(begun: Store) -> None:

@@ -81,7 +81,7 @@ def test_a_stale_token_is_fenced(begun: Store, token: str) -> None:
     assert begun.count_attempts(SHARD, token, {"m": 1}) == Fenced(held)
     assert not begun.snapshot(SHARD, token, Snapshot(begun.last(), 1, b""))
     assert begun.read_snapshots([SHARD]).get(SHARD) is None
-    assert not begun.heads([SHARD])[SHARD].tries
+    assert not begun.heads([SHARD])[SHARD].attempts
     assert len(begun.read_log(START, 10)) == 1
 
 
@@ -131,9 +131,9 @@ def test_attempts_are_counted_and_forgotten(begun: Store) -> None:
     assert begun.count_attempts(SHARD, token, {"log:5-5": 1}) is None
     assert begun.count_attempts(SHARD, token, {"log:5-5": 2}) is None
     assert begun.count_attempts(SHARD, token, {"log:5-5": 2, "log:6-6": 1}) is None
-    assert begun.heads([SHARD])[SHARD].tries == {"log:5-5": 2, "log:6-6": 1}
-    commit(begun, token, forget_tries=("log:5-5", "never counted"))
-    assert begun.heads([SHARD])[SHARD].tries == {"log:6-6": 1}
+    assert begun.heads([SHARD])[SHARD].attempts == {"log:5-5": 2, "log:6-6": 1}
+    commit(begun, token, forget_attempts=("log:5-5", "never counted"))
+    assert begun.heads([SHARD])[SHARD].attempts == {"log:6-6": 1}
 
 
 @pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])

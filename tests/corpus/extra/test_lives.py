@@ -77,7 +77,7 @@ def test_an_ephemeral_container_is_added_to_a_running_pod(pods: AppliedPods) -> 
     manifest = pods.manifest(EPHEMERAL)
     debug = script("debug", "hostname; tr '\\0' ' ' < /proc/1/cmdline | grep -o marke[d]", stays=False)
     manifest["spec"]["ephemeralContainers"] = [{**debug, "targetContainerName": "app"}]
-    result = pods.node.chronolet("apply", "-f", pods.node.aside("looked-at.yaml", manifest))
+    result = pods.node.chronolet("apply", "-f", pods.node.write_unwatched("looked-at.yaml", manifest))
     assert result.status == 0, result
     assert pods.output(EPHEMERAL, "debug") == "looked-at\nmarked\n"
     assert pods.ended(EPHEMERAL, "debug")["exitCode"] == 0

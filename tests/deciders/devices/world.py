@@ -43,7 +43,7 @@ class World:
         self.state: State = self.decider.initial
         self.now = 1_000
         self.living: dict[str, dict[str, dict[str, int]]] = {}
-        self.late: list[signals.Signal] = []
+        self.late: list[signals.Message] = []
         self.refused: Counter[str] = Counter()
         self.did: Counter[str] = Counter()
 
@@ -192,7 +192,7 @@ class World:
         if questions:
             self._reply(self._answer_to(questions[number % len(questions)], number))
 
-    def _answer_to(self, effect: Any, number: int) -> signals.Signal:
+    def _answer_to(self, effect: Any, number: int) -> signals.Message:
         ref: Any = {"subject": effect.subject, "intent": effect.intent}
         match effect:
             case wanted.Allocate():
@@ -204,7 +204,7 @@ class World:
             case _:
                 return signals.OptionsAnswered(**ref, error="gone" if number % 3 else "", away=bool(number % 3))
 
-    def _reply(self, answer: signals.Signal) -> None:
+    def _reply(self, answer: signals.Message) -> None:
         self.late.append(answer)
         self.send(answer)
 

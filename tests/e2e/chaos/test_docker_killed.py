@@ -51,7 +51,7 @@ def check_agreement_after_kills(*, live_restore: bool, kills: int, seed: int) ->
         try:
             churn.start()
             wait_for_changes(node, churn, changes=40, lines=100)
-            assert registry.asked.wait(HANG_SECONDS), "a pull is in progress, too"
+            assert registry.half_sent.wait(HANG_SECONDS), "a pull is in progress, too"
             durations, killed = [], 0
             for number in range(kills):
                 wait_for_changes(node, churn, changes=random_numbers.randrange(1, 20), lines=10)
@@ -64,7 +64,7 @@ def check_agreement_after_kills(*, live_restore: bool, kills: int, seed: int) ->
                 churn.pause()
                 durations.append(wait_for_agreement(node, f"kill {number + 1}"))
                 churn.resume()
-            registry.let_go.set()
+            registry.released.set()
             check_final_state(node, churn)
             assert churn.hook_count()
             assert node.runs

@@ -9,8 +9,8 @@ import pytest
 from tests.e2e.collecting.images import YOUNG_SECONDS
 from tests.e2e.node import BUSYBOX, Node
 from tests.support.docker.engine import PrivateDocker, private_docker
-from tests.support.docker.proxy import DockerProxy, docker_proxy
 from tests.support.docker.images import PAUSE
+from tests.support.docker.proxy import DockerProxy, docker_proxy
 from tests.support.redis.server import PrivateRedis
 
 DISK_MEGABYTES = 320

@@ -23,9 +23,9 @@ from tests.e2e.fault_injection.faults import KillTarget
 from tests.e2e.fault_injection.points import Point
 from tests.e2e.fault_injection.service_manager import ServiceManager
 from tests.e2e.journal import Journal
+from tests.support.devices.sample_plugin import SamplePlugin, sample_plugin
 from tests.support.docker.engine import PrivateDocker
 from tests.support.redis.server import PrivateRedis, private_redis
-from tests.support.devices.sample_plugin import SamplePlugin, sample_plugin
 
 RESOURCE = "last.test/thing"
 PODS = ("one", "two")
@@ -93,7 +93,7 @@ class _DeviceRun:
             error.add_note(
                 f"{self.job.point} in {self.node}; killed: {self.service_manager.killed}\n{self.journal.tail(40)}"
             )
-            error.add_note("plugin: " + "\n".join(self.plugin.said))
+            error.add_note("plugin: " + "\n".join(self.plugin.lines))
             error.add_note("agent's log: " + "\n".join((self.root / "log").read_text().splitlines()[-60:]))
             raise
         finally:

@@ -29,7 +29,7 @@ def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
         try:
             wait_for_list(node, resource, before + 1)
         except TimeoutError as error:
-            error.add_note(f"the plugin: {found.said}")
+            error.add_note(f"the plugin: {found.lines}")
             raise
         yield found
 

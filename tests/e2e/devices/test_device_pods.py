@@ -114,7 +114,7 @@ def test_allocations_survive_kills_of_plugin_and_agent(node: Node, client: PodRe
         node.wait_until_running("later")
         assert not set(granted_devices(node, name)["default/later"]) & set(held)
         assert node.started_at("kept") == started, "a running container was touched"
-        assert one.count("allocated") == 1, one.said
+        assert one.count("allocated") == 1, one.lines
         assert by_pod_resources(node, client, name)["default/kept"] == set(held)
 
 

@@ -39,14 +39,14 @@ def pulled_pods(node: Node) -> list[str]:
 def test_one_pull_at_a_time_and_a_present_image_does_not_wait(own_node: Node, slow: Registry, quick: Registry) -> None:
     own_node.start()
     own_node.write("a-slow.yaml", pod_of("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", pod_of("quick", quick))
     wait_for_pulling(own_node, "quick")
     own_node.write("c-there.yaml", pod("there"))
     own_node.wait_until_running("there")
     assert pulled_pods(own_node) == []
-    assert not quick.asked.is_set()
-    slow.let_go.set()
+    assert not quick.half_sent.is_set()
+    slow.released.set()
     own_node.wait_until_running("slow", "quick")
     assert pulled_pods(own_node) == ["slow", "quick"]
     (waited,) = own_node.journal.events(pods.ImageReady, pod="default/quick")
@@ -57,11 +57,11 @@ def test_concurrent_pulls_by_setting(own_node: Node, slow: Registry, quick: Regi
     own_node.environ["CHRONOLET_SERIALIZE_IMAGE_PULLS"] = "false"
     own_node.start()
     own_node.write("a-slow.yaml", pod_of("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", pod_of("quick", quick))
     own_node.wait_until_running("quick")
     assert pulled_pods(own_node) == ["quick"]
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow")
 
 
@@ -69,10 +69,10 @@ def test_the_number_of_concurrent_pulls_is_a_setting(own_node: Node, slow: Regis
     own_node.environ |= {"CHRONOLET_SERIALIZE_IMAGE_PULLS": "false", "CHRONOLET_MAX_PARALLEL_IMAGE_PULLS": "1"}
     own_node.start()
     own_node.write("a-slow.yaml", pod_of("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("b-quick.yaml", pod_of("quick", quick))
     wait_for_pulling(own_node, "quick")
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow", "quick")
     assert pulled_pods(own_node) == ["slow", "quick"]
 
@@ -80,14 +80,14 @@ def test_the_number_of_concurrent_pulls_is_a_setting(own_node: Node, slow: Regis
 def test_the_removal_of_a_pod_cancels_its_pull(own_node: Node, slow: Registry, quick: Registry) -> None:
     own_node.start()
     file = own_node.write("slow.yaml", pod_of("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     own_node.write("quick.yaml", pod_of("quick", quick))
     wait_for_pulling(own_node, "quick")
     file.unlink()
     own_node.wait_until_gone("slow")
-    assert not slow.let_go.is_set()
+    assert not slow.released.is_set()
     own_node.wait_until_running("quick")
-    slow.let_go.set()
+    slow.released.set()
     own_node.write("later.yaml", pod_of("later", quick))
     own_node.wait_until_running("later")
     assert own_node.docker.images(name=slow.reference) == [], "the engine continued a cancelled pull"
@@ -102,14 +102,14 @@ def test_a_pull_without_progress_times_out_and_is_retried(own_node: Node, slow: 
     assert message.startswith(
         f'pull of image "{slow.reference}" was given up because of no progress for 5s, latest progress: "'
     )
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow")
 
 
 def test_a_pull_is_repeated_after_a_kill_of_the_agent(own_node: Node, slow: Registry) -> None:
     own_node.start()
     own_node.write("slow.yaml", pod_of("slow", slow))
-    assert slow.asked.wait(HANG_SECONDS)
+    assert slow.half_sent.wait(HANG_SECONDS)
     wait_for_pulling(own_node, "slow")
     own_node.kill9()
     own_node.start()
@@ -117,7 +117,7 @@ def test_a_pull_is_repeated_after_a_kill_of_the_agent(own_node: Node, slow: Regi
     own_node.journal.wait_for(
         "the next pull", lambda: len(own_node.journal.events(kube_events.Recorded, **pulling)) == 2
     )
-    slow.let_go.set()
+    slow.released.set()
     own_node.wait_until_running("slow")
     for kind in (pods.ImageEnsureRequested, pods.ImageReady, pods.ContainerStartRequested, pods.ContainerStarted):
         assert len(own_node.journal.events(kind)) == 1, kind
@@ -132,7 +132,7 @@ def test_pull_progress_is_reported_periodically(own_node: Node, docker_engine: P
         own_node.write("slow.yaml", pod_of("slow", trickling))
         progress = own_node.journal.wait_for_event(pods.ImagePullProgress)
         assert 0 < progress.done_bytes < progress.total_bytes
-        trickling.let_go.set()
+        trickling.released.set()
         own_node.wait_until_running("slow")
         # Not checked one by one: a stall may delay one report, and the next one is on time.
         count = len(own_node.journal.events(pods.ImagePullProgress))

@@ -120,9 +120,9 @@ def test_plugins_are_followed_up_to_the_limit_and_more_are_refused(
     outside = devices_effects.Outside(
         plugins=GrpcDevicePlugins(plugins, short_folder / "plugins_registry"),
         resources=GrpcPodResources(short_folder / "pod-resources", NodeResources, lambda *_: None),
-        living=lambda: (),
-        took=lambda *_: None,
-        most_plugins=30,
+        live_pods=lambda: (),
+        observe_allocate=lambda *_: None,
+        max_plugins=30,
     )
     kind = devices_actor.kind(effects=devices_effects.jobs(outside), standing=devices_effects.standing(outside))
     options = [option for number in range(30) for option in ("--resource", f"a.test/r{number}")]

@@ -173,7 +173,7 @@ class Node:
             return random.choice(self.farm.live)
         pids = {int(info.rpartition(" ")[2]) for process, info in alive.items() if process in owners}
         self.done["owners hit"] += bool(pids & set(self.farm.live))
-        return random.choice(sorted(pids & set(self.farm.live)) or self.farm.living)
+        return random.choice(sorted(pids & set(self.farm.live)) or self.farm.live)
 
     def _processes(self, pid: int) -> set[str]:
         """Return the kernel's process ids whose lease the worker with this pid holds."""
