@@ -1,6 +1,39 @@
 """Fold events about containers' devices: the claims, and the holders of each device.
 
-Input: State, an event about a claim. Output: the next State. Next: `evolve`.
+Input: State, an event about a claim. Output: the next State. Next: `evolve`. The phase is `Claim.phase`.
+
+    claim        event              to
+    -            DevicesPending     waiting      no plugin, no free device, or another container's turn
+    -            PreferenceAsked    preferring
+    -            DevicesChosen      allocating
+    -            DevicesAdopted     waiting      the container held devices before the log began
+    waiting      DevicesPending     waiting      the obstacle changed
+    waiting      PreferenceAsked    preferring   the plugin offers GetPreferredAllocation
+    waiting      DevicesChosen      allocating
+    waiting      DevicesAllocated   granted      nothing is left to allocate
+    waiting      DevicesRefused     -            the pod asks for what the node cannot provide
+    waiting      DevicesFreed       -            the pod released it or is gone
+    preferring   DevicesChosen      allocating
+    preferring   DevicesPending     waiting      the plugin stopped, or its devices changed meanwhile
+    preferring   DevicesRefused     -
+    preferring   DevicesFreed       -
+    allocating   DevicesAllocated   waiting      another resource is missing
+    allocating   DevicesAllocated   granted      complete
+    allocating   DevicesPending     waiting      the plugin stopped; retried
+    allocating   DevicesRefused     -            the plugin refused
+    allocating   DevicesFreed       -
+    granted      DevicesAllocated   granted      the answer to a repeated request
+    granted      PreStartAsked      granted      plugins are notified of a start
+    granted      PreStartDone       granted
+    granted      PreStartFailed     granted
+    granted      DevicesPending     waiting      a repeated request found a device unhealthy
+    granted      PreferenceAsked    preferring   a plugin registered a resource that was not waited for
+    granted      DevicesChosen      allocating   likewise
+    granted      DevicesRefused     -
+    granted      DevicesFreed       -
+
+DevicesRefused with `request_changed` changes nothing. A first request that is refused, or needs no device of a plugin,
+leaves no claim.
 """
 
 from __future__ import annotations
