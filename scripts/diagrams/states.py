@@ -1,9 +1,9 @@
 """State diagrams from transition tables, in one column.
 
 Input: a Table. Output: an SVG. One phase is one layer, in the order of the table. Events that keep a phase are listed
-in its box. An edge to the next layer goes straight down, to a later one along the right side, to an earlier one along the
-left side. Every edge has a row of its own at both of its boxes and every label stands next to its source, so nothing
-overlaps however large a table is.
+in its box. An edge to the next layer goes straight down, to a later one along the right side, to an earlier one along
+the left side. Every edge has a row of its own at both of its boxes and every label stands next to its source, so
+nothing overlaps however large a table is.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ class Layer:
 def draw(table: Table) -> str:
     """The SVG of a table."""
     layers, edges = _layers(table)
-    right = _side([edge for edge in edges if edge.target > edge.source and not edge.straight])
-    left = _side([edge for edge in edges if edge.target < edge.source])
+    left, right = _sides(edges)
     down = {edge.source: edge for edge in edges if edge.straight}
     width = _box_width(layers, down)
     height = _place(layers, down, (left, right))
@@ -88,6 +87,16 @@ def draw(table: Table) -> str:
     for edge in left.edges:
         elements += _around(edge, left, layers, x, -1)
     return svg.page(f"States of a {table.subject}", x + width + right.width + 2 * _PADDING, height + _PADDING, elements)
+
+
+def sides_of(table: Table) -> tuple[Side, Side]:
+    """The edges along the left side and along the right one."""
+    return _sides(_layers(table)[1])
+
+
+def _sides(edges: Sequence[Edge]) -> tuple[Side, Side]:
+    forward = [edge for edge in edges if edge.target > edge.source and not edge.straight]
+    return _side([edge for edge in edges if edge.target < edge.source]), _side(forward)
 
 
 def _layers(table: Table) -> tuple[list[Layer], list[Edge]]:

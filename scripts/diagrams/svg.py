@@ -29,7 +29,9 @@ text {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
 </style>
 <defs>
 <marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">
-<path d="M0,0 L8,4 L0,8 z" fill="context-stroke"/></marker>
+<path d="M0,0 L8,4 L0,8 z" fill="#3b4254"/></marker>
+<marker id="tip-back" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+<path d="M0,0 L8,4 L0,8 z" fill="#a3552b"/></marker>
 </defs>
 <rect width="{width}" height="{height}" fill="#ffffff"/>"""
 
@@ -59,7 +61,8 @@ def box(x: float, y: float, width: float, height: float, *, kind: str = "box") -
 def path(points: Iterable[tuple[float, float]], *, kind: str = "line", tip: bool = True) -> str:
     """A line through the points, with an arrowhead at its end."""
     route = " L".join(f"{_n(x)},{_n(y)}" for x, y in points)
-    return f'<path class="{kind}" d="M{route}"{" marker-end=" + chr(34) + "url(#tip)" + chr(34) if tip else ""}/>'
+    marker = ' marker-end="url(#tip-back)"' if kind == "back" else ' marker-end="url(#tip)"'
+    return f'<path class="{kind}" d="M{route}"{marker if tip else ""}/>'
 
 
 def _n(value: float) -> str:

@@ -7,7 +7,7 @@ indented block that begins with the head `<subject>  event  to`. Cells are two s
     pulling         ImageReady, ImageFailed        image_ready      a note
     -               SpecAccepted                   waiting
 
-`-` stands for "does not exist", `same` for the phase of the first cell. A cell may list names with commas.
+`-` stands for "does not exist". A cell of events may list several, with commas.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NOTHING = "-"
-SAME = "same"
 HEAD = re.compile(r"^ {4}([a-z]+) {2,}event {2,}to$", re.MULTILINE)
 _CELLS = re.compile(r" {2,}")
 
@@ -71,9 +70,9 @@ def tables_of(docstring: str) -> Iterator[Table]:
 
 def _rows(line: str) -> Iterator[Row]:
     cells = _CELLS.split(line.strip())
-    if len(cells) not in (3, 4):
-        raise ValueError(f"not a row of a transition table: {line!r}; expected source, event, target, perhaps a note")
-    note = cells[3] if len(cells) > 3 else ""
-    for source in cells[0].split(", "):
-        for event in cells[1].split(", "):
-            yield Row(source, event, source if cells[2] == SAME else cells[2], note)
+    try:
+        source, events, target, *note = cells
+    except ValueError:
+        raise ValueError(f"not a row of a transition table: {line!r}; expected source, event, target") from None
+    for event in events.split(", "):
+        yield Row(source, event, target, " ".join(note))

@@ -1,0 +1,74 @@
+"""Checks `chronolet` command lines against the command tree, without running anything.
+
+Input: shell text. Output: the command lines in it, and the error of each that its command's own parser refuses. Next:
+`test_blocks`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+import click
+
+from chronolet.cli.main import cli
+
+SEPARATORS = frozenset("|&;()")
+PROGRAM = "chronolet"
+
+
+def shell_lines(text: str, *, console: bool) -> Iterator[str]:
+    """The input lines of a block with continuation lines joined; in a console session those after a prompt."""
+    for line in text.replace("\\\n", " ").splitlines():
+        if console and line.startswith("$ "):
+            yield line[2:]
+        elif not console and line.strip():
+            yield line
+
+
+def command_lines(line: str) -> Iterator[Sequence[str]]:
+    """The arguments of each call of `chronolet` in a line of shell."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in (*lexer, ";"):
+        if not SEPARATORS.issuperset(word):
+            words.append(word)
+            continue
+        while words and "=" in words[0]:  # an assignment before the command
+            del words[0]
+        if words and words[0] == PROGRAM:
+            yield _without_redirections(words[1:])
+        words = []
+
+
+def _without_redirections(words: Sequence[str]) -> Sequence[str]:
+    for at, word in enumerate(words):
+        if set(word) <= {"<", ">"}:
+            return words[:at]
+    return words
+
+
+def error_of(arguments: Sequence[str]) -> str:
+    """Why the command line would be refused; empty if it would not."""
+    try:
+        _parse(cli, PROGRAM, arguments, None)
+    except click.UsageError as error:
+        return error.format_message()
+    return ""
+
+
+def _parse(command: click.Command, name: str, arguments: Sequence[str], parent: click.Context | None) -> None:
+    if {"-h", "--help"} & set(arguments):
+        return
+    if not isinstance(command, click.Group):
+        command.make_context(name, list(arguments), parent=parent)
+        return
+    context = click.Context(command, parent=parent, info_name=name)
+    given, rest, _ = command.make_parser(context).parse_args(list(arguments))
+    if rest:
+        nested, below, more = command.resolve_command(context, rest)
+        assert below is not None
+        _parse(below, nested or "", more, context)
+    elif not any(parameter.is_eager and given.get(parameter.name or "") for parameter in command.params):
+        raise click.UsageError("Missing command.", context)
