@@ -6,6 +6,7 @@ Input: shell text. Output: the command lines in it, and the error of each that i
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -13,17 +14,31 @@ import click
 
 from chronolet.cli.main import cli
 
+_HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?$")
+_WHOLE_HERE_DOCUMENT = re.compile(r"^([^\n]*)<<'?(\w+)'?\n(.*?^)\2$", re.MULTILINE | re.DOTALL)
 SEPARATORS = frozenset("|&;()")
 PROGRAM = "chronolet"
 
 
 def shell_lines(text: str, *, console: bool) -> Iterator[str]:
     """The input lines of a block with continuation lines joined; in a console session those after a prompt."""
+    document = ""
+    """The word that ends the here-document, while in one."""
     for line in text.replace("\\\n", " ").splitlines():
+        if document:
+            document = "" if line == document else document
+            continue
         if console and line.startswith("$ "):
             yield line[2:]
         elif not console and line.strip():
             yield line
+        if begun := _HERE_DOCUMENT.search(line):
+            document = begun[1]
+
+
+def here_documents(text: str) -> Iterator[tuple[str, str]]:
+    """Each here-document of a block, after the command that reads it."""
+    return ((found[1].strip(), found[3]) for found in _WHOLE_HERE_DOCUMENT.finditer(text))
 
 
 def command_lines(line: str) -> Iterator[Sequence[str]]:

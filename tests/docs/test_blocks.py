@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,13 @@ def test_data_and_code_parse(path: Path, block: Block) -> None:
 @pytest.mark.parametrize(("path", "block"), [one for one in BLOCKS if one[1].language in SHELLS], ids=name_of)
 def test_commands_are_accepted(path: Path, block: Block) -> None:
     assert errors(block) == [], f"{path}:{block.line}"
+
+
+@pytest.mark.parametrize("path", pages(), ids=name_of)
+def test_a_list_begins_after_an_empty_line(path: Path) -> None:
+    """GitHub needs none, the site's Markdown does."""
+    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^(?![*#]|\d+\.|  |\n).+\n[*-] .*", text, re.MULTILINE) == []
 
 
 def test_the_pages_show_many_commands() -> None:
