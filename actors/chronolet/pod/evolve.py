@@ -20,7 +20,7 @@ containers (`status`).
     cleaning_up   PodEnded               -             a successor's SpecAccepted follows
 
 If the log has lost its end and knows less of a pod than the runtime, PodAdopted replaces the state in every phase.
-SuccessorAwaits keeps the phase; TerminationRequested follows it.
+SuccessorAwaits keeps the phase; TerminationRequested follows unless the pod ends already.
 """
 
 from __future__ import annotations

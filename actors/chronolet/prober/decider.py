@@ -44,7 +44,7 @@ it has succeeded), and `held` once a threshold has ended its work for this run o
     asked    ProbeUnjudged    asked
     asked    ProbeDelayed     asked
     asked    ResultChanged    held      pleg.ProbeKillReleased
-    asked    KillWithdrawn    probed    a success, another run, its end, or a failure without a shortage
+    asked    KillWithdrawn    probed    a success, another run or definition, its end, a failure without a shortage
     held     GateOpened       held
     held     ResultChanged    held
     held     ProbingBegan     gated

@@ -12,6 +12,7 @@ them; an event is a notice to the supervisor, a reply of the store or an error:
     elsewhere     Tick, Look       free          its owner released it, lost its lease, or is dead by its lock
     free          Acquired         acquired
     free          NotFree          elsewhere     another process was faster
+    free          NotFree          quarantined   a newer version of chronolet has written it
     free          StoreBroken      quarantined   its keys are unreadable
     acquired      Recovered        hosted
     acquired      HistoryMissing   quarantined   released, so that a process with the archive may take it
@@ -22,6 +23,7 @@ them; an event is a notice to the supervisor, a reply of the store or an error:
     hosted        LeaseRegained    elsewhere     the supervisor found another token after a lapse
     hosted        ServerBehind     free          the server has lost data: all shards are reloaded
     hosted        ServerBack       free          likewise, found after an outage
+    hosted        Tick, Upkeep     free          likewise, found by a regular check
     hosted        Retire           free          released at the shutdown
     backing_off   BackOffOver      free
 """
