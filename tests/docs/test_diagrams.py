@@ -85,17 +85,27 @@ def test_a_changed_table_changes_the_diagram() -> None:
     assert states.draw(fewer) != states.draw(table)
 
 
-def test_tables_are_read_from_docstrings() -> None:
-    docstring = """A module.
+DOCSTRING = """A module.
 
-    lamp    event          to
-    -       Bought         off
-    off     Lit, Switched  on      a note
-    on      Flickered      on
+    lamp    event           to
+    -       Bought          off
+    off     Lit, Switched   on      a note
+    on      Flickered       on
 
-    other   columns        here
+    other   columns         here
+
+    phase     message or time      event, next phase
+    no lamp   signals.Delivered    Bought -> off
+    off       pod.Something        Lit -> on           (a note)
+    on        an hour has passed   Flickered
+    any       a power cut          WentOut -> off
+    off       signals.Thrown       Broke -> no lamp
 """
-    (table,) = tables.tables_of(docstring)
+
+
+def test_tables_are_read_from_docstrings() -> None:
+    (table,) = tables.tables_of(DOCSTRING, Path("lamps/light.py"))
+    assert table.subject == "lamp"
     assert table.phases == ("off", "on")
     assert table.rows == (
         tables.Row("-", "Bought", "off"),
@@ -105,9 +115,29 @@ def test_tables_are_read_from_docstrings() -> None:
     )
 
 
+def test_a_table_of_messages_is_read_where_a_folder_names_its_subject() -> None:
+    _, table = tables.tables_of(DOCSTRING, Path("bulbs/lifecycle.py"))
+    assert table.subject == "bulb"
+    assert table.rows == (
+        tables.Row("-", "Bought", "off"),
+        tables.Row("off", "Lit", "on", "(a note)"),
+        tables.Row("on", "Flickered", "on"),
+        tables.Row("off", "WentOut", "off"),
+        tables.Row("on", "WentOut", "off"),
+        tables.Row("off", "Broke", "-"),
+    )
+
+
 def test_a_row_without_a_target_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected source, event, target"):
-        list(tables.tables_of("    lamp  event  to\n    off  Lit\n"))
+    with pytest.raises(ValueError, match="expected three cells"):
+        list(tables.tables_of("    lamp  event  to\n    off  Lit\n", Path("light.py")))
+
+
+def test_a_second_table_of_a_subject_is_refused(tmp_path: Path) -> None:
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text('"""A module.\n\n    lamp  event  to\n    off  Lit  on\n"""\n')
+    with pytest.raises(ValueError, match=r"two\.py: a second table of 'lamp', next to .*one\.py"):
+        tables.found(tmp_path)
 
 
 def test_edges_do_not_share_a_lane_where_they_meet() -> None:

@@ -12,7 +12,9 @@ import pytest
 from tests.docs.markdown import ROOT, Page, pages
 
 PAGES = pages()
-BASES = (ROOT, ROOT / "actors" / "chronolet", ROOT / "schemas" / "chronolet_schemas")
+PACKAGES = (ROOT / "actors" / "chronolet", ROOT / "schemas" / "chronolet_schemas")
+BASES = (ROOT, *PACKAGES, *(path for path in PACKAGES[0].iterdir() if path.is_dir()))
+"""Where the names of files begin: in the repository, in a package, or in the folder of an actor."""
 FILE_NAME = re.compile(
     r"^(?:(?:actors|docs|examples|requirements|schemas|scripts|tests)/[\w./-]+|[\w./-]+/\w+\.(?:py|lua))$"
 )

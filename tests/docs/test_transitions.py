@@ -186,6 +186,8 @@ def _variants(event: Event, state: Any) -> Iterator[Event]:
     match event:
         case devices.DevicesFreed():
             yield replace(event, devices={CONTAINER: {}})
+        case devices.DevicesRefused():
+            yield from (replace(event, reason=reason) for reason in ("plugin_error", "request_changed"))
         case kube_events.SinksChanged():
             yield from (replace(event, sinks=sinks) for sinks in ((), (SINK,)))
         case kube_events.Correlated():
