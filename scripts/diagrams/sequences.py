@@ -129,10 +129,10 @@ def _places(sequence: Diagram) -> dict[str, float]:
 
 
 def _right_end(one: Statement, places: dict[str, float]) -> float:
-    right, width = max(places[name] for name in one.ends), svg.width_of(one.text)
+    right = max(places[name] for name in one.ends)
     if isinstance(one, Note):
-        return max(right, sum(places[name] for name in one.ends) / 2 + width / 2) + _PADDING
-    return right + (_LOOP + _PADDING + width if one.source == one.target else 0)
+        return max(right, sum(places[name] for name in one.ends) / 2 + svg.width_of(one.text) / 2) + _PADDING
+    return right
 
 
 def _element(one: Statement, places: dict[str, float], y: float) -> Iterator[str]:
@@ -141,11 +141,13 @@ def _element(one: Statement, places: dict[str, float], y: float) -> Iterator[str
         return
     source, target = places[one.source], places[one.target]
     if source == target:
-        yield svg.path([(source, y - 8), (source + _LOOP, y - 8), (source + _LOOP, y + 6), (source, y + 6)])
-        yield svg.label(source + _LOOP + 6, y + 3, one.text)
+        last = source == max(places.values())  # to the right of the last one there is no room
+        far = source + (-_LOOP if last else _LOOP)
+        yield svg.path([(source, y - 8), (far, y - 8), (far, y + 6), (source, y + 6)])
+        yield svg.label(far + (-6 if last else 6), y + 3, one.text, kind="over", anchor="end" if last else "start")
         return
     yield svg.path([(source, y), (target, y)], kind="line dashed" if one.reply else "line")
-    yield svg.label((source + target) / 2, y - 5, one.text, anchor="middle")
+    yield svg.label((source + target) / 2, y - 5, one.text, kind="over", anchor="middle")
 
 
 def _note(one: Note, places: dict[str, float], y: float) -> Iterator[str]:

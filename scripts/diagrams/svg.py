@@ -20,6 +20,7 @@ _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}
 text {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #1f2430; }}
 .name {{ font-weight: bold; }}
 .quiet {{ fill: #5b6275; }}
+.over {{ paint-order: stroke; stroke: #ffffff; stroke-width: 4px; }}
 .box {{ fill: #eef3fb; stroke: #3d6299; }}
 .absent {{ fill: #ffffff; stroke: #8a90a0; stroke-dasharray: 4 3; }}
 .note {{ fill: #fff6d8; stroke: #b39a45; }}
