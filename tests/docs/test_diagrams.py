@@ -13,13 +13,14 @@ from chronolet.devices.state import ClaimPhase
 from chronolet.pod import phases
 from chronolet.pod.state import ContainerPhase, SandboxPhase
 from chronolet_schemas import registry
+from chronolet_schemas.envelope import Event
 from scripts.diagrams import sequences, states, tables
 from scripts.diagrams.__main__ import FOLDER, ROOT, drawings
 from tests.golden.samples import all_classes
 
 TABLES = {table.subject: table for table in tables.found(ROOT / "actors" / "chronolet")}
 PHASES: Mapping[str, object] = {"container": ContainerPhase, "sandbox": SandboxPhase, "claim": ClaimPhase}
-ALLOWED = {"container": phases.CONTAINER, "sandbox": phases.SANDBOX}
+ALLOWED: Mapping[str, Mapping[type[Event], frozenset[str]]] = {"container": phases.CONTAINER, "sandbox": phases.SANDBOX}
 SEQUENCES = {path.stem: sequences.parse(path.read_text()) for path in FOLDER.glob("*.txt")}
 
 

@@ -143,8 +143,8 @@ def probe_phase(state: ProbeState | None) -> str:
 # -- sinks -------------------------------------------------------------------------------------------------------
 def sink_states(phase: str) -> Iterator[Sinks]:
     post = sample(kube_events.Post)
-    pausing = {"retry_at": 1000, "tries": 1} if phase == "pausing" else {}
-    sinks = {} if phase == NOTHING else {SINK: Sink(cursor=5, **pausing)}
+    retry_at, tries = (1000, 1) if phase == "pausing" else (0, 0)
+    sinks = {} if phase == NOTHING else {SINK: Sink(cursor=5, retry_at=retry_at, tries=tries)}
     head = 5 if phase in (NOTHING, "idle") else 7
     yield Sinks(sinks=sinks, head=head, posts=immutables.Map(dict.fromkeys(range(6, head + 1), post)))
 
