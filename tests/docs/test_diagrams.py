@@ -52,6 +52,11 @@ def test_committed_diagrams_are_current() -> None:
     assert committed == drawings(), "run `python -m scripts.diagrams` and commit docs/diagrams"
 
 
+def test_the_architecture_shows_every_diagram() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert [name for name in drawings() if f"(diagrams/{name})" not in page] == []
+
+
 @pytest.mark.parametrize("subject", TABLES)
 def test_events_of_a_table_exist(subject: str) -> None:
     named = {row.event for row in TABLES[subject].rows}

@@ -23,15 +23,19 @@ PATCHES = [text for command, text in DOCUMENTS if command == "git apply"]
 FILES = {Path(command.removeprefix("cat >")): text for command, text in DOCUMENTS if command.startswith("cat >")}
 
 
-def applied(patch: str, root: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["git", "apply"], cwd=root, input=patch, capture_output=True, text=True, check=False)
+def applied(patch: str, root: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", "apply", *options], cwd=root, input=patch, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """What the walk changes, to be changed."""
+    """What the walk changes, as it is before the walk: somebody may have followed it here."""
     for name in ("actors/chronolet", "schemas/chronolet_schemas", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for patch in PATCHES:
+        applied(patch, tmp_path, "--reverse")
     return tmp_path
 
 

@@ -73,6 +73,16 @@ def test_every_page_of_docs_is_reached_from_the_index() -> None:
     assert {path for path in PAGES if path.is_relative_to(ROOT / "docs")} - reached == set()
 
 
+def test_the_list_of_decisions_has_each_with_its_title() -> None:
+    folder = ROOT / "docs" / "adr"
+    rows = re.findall(r"^\| (\d+) \| \[(.+)\]\((.+)\) \|$", (folder / "README.md").read_text(), re.MULTILINE)
+    heads = {path.name: path.read_text().splitlines()[0] for path in folder.glob("0*.md")}
+    titles = {name: re.sub(r"^# \d+[.:] ", "", head) for name, head in heads.items()}
+    assert {name: (int(number), title) for number, title, name in rows} == {
+        name: (int(name[:4]), title) for name, title in titles.items()
+    }
+
+
 def test_a_broken_link_anchor_or_file_name_is_found() -> None:
     text = """
 # A page with `code`
