@@ -5,7 +5,7 @@ checkpoint export read it too. Times are milliseconds, 0 if unknown or never.
 
     Resource.phase: awaited -> registered -> listed -> stopped; from each back to registered (a new generation) or
     awaited (the registration socket was recreated)
-    Claim.phase: see the transition table where the events of a claim are folded
+    Claim.phase: waiting -> preferring -> allocating -> waiting (for the next resource) or granted, and again
 """
 
 from __future__ import annotations
