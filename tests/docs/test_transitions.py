@@ -13,16 +13,15 @@ import immutables
 import pytest
 from msgspec.structs import replace
 
-import chronolet.devices.evolve as devices_evolve
-import chronolet.kube_events.evolve as sinks_evolve
-import chronolet.pod.evolve as pod_evolve
-import chronolet.prober.evolve as probe_evolve
+from chronolet.devices.decider import DECIDER as DEVICES
 from chronolet.devices.state import State as Devices
+from chronolet.kube_events.decider import DECIDER as SINKS
 from chronolet.kube_events.state import Sink
 from chronolet.kube_events.state import State as Sinks
-from chronolet.pod.evolve_container import evolve_container
+from chronolet.pod.decider import DECIDER as PODS
 from chronolet.pod.state import Cleanup, Container, Failure, Sandbox, Stop, Termination
 from chronolet.pod.state import State as PodState
+from chronolet.prober.decider import DECIDER as PROBES
 from chronolet.prober.state import State as ProbeState
 from chronolet_schemas import devices, kube_events, pod, prober, registry
 from chronolet_schemas.envelope import Event
@@ -76,23 +75,14 @@ def pod_phase(state: PodState | None) -> str:
     return "active" if state.failure is None else "failed"
 
 
-def container_states(phase: str) -> Iterator[Container | None]:
+def container_states(phase: str) -> Iterator[PodState]:
     stop = Stop(grace_period_seconds=30, deadline=30_000, reason="Deleted")
-    yield None if phase == NOTHING else Container(name=CONTAINER, phase=phase, stop=stop)  # type: ignore[arg-type]
+    one = Container(name=CONTAINER, phase=phase, stop=stop)  # type: ignore[arg-type]
+    yield PodState() if phase == NOTHING else PodState(uid=UID, containers=(one,))
 
 
-def container_after(one: Container | None, event: Event) -> Container | None:
-    if one is None:
-        state = pod_evolve.evolve(PodState(), event)
-        return state.containers[0] if state is not None else None
-    assert isinstance(event, pod.ContainerEvent)
-    return evolve_container(one, event)
-
-
-def sandbox_after(one: PodState, event: Event) -> PodState:
-    state = pod_evolve.evolve(one, event)
-    assert state is not None
-    return state
+def container_phase(state: PodState) -> str:
+    return state.containers[0].phase if state.containers else NOTHING
 
 
 # -- claims ------------------------------------------------------------------------------------------------------
@@ -109,7 +99,9 @@ BEFORE: Mapping[str, tuple[type[Event], ...]] = {
 def claim_states(phase: str) -> Iterator[Devices]:
     state = Devices()
     for cls in BEFORE[phase]:
-        state = devices_evolve.evolve(state, least(cls))
+        after = DEVICES.evolve(state, least(cls))
+        assert after is not None
+        state = after
     yield state
 
 
@@ -159,16 +151,16 @@ def sink_phase(state: Sinks) -> str:
 
 
 SUBJECTS: Mapping[str, Subject] = {
-    "pod": Subject(pod_states, pod_evolve.evolve, pod_phase),
-    "container": Subject(container_states, container_after, lambda one: one.phase),
+    "pod": Subject(pod_states, PODS.evolve, pod_phase),
+    "container": Subject(container_states, PODS.evolve, container_phase),
     "sandbox": Subject(
         lambda phase: iter((PodState(uid=UID, sandbox=Sandbox(phase=phase)),)),  # type: ignore[arg-type]
-        sandbox_after,
+        PODS.evolve,
         lambda state: state.sandbox.phase,
     ),
-    "claim": Subject(claim_states, devices_evolve.evolve, claim_phase),
-    "probe": Subject(probe_states, probe_evolve.evolve, probe_phase),
-    "sink": Subject(sink_states, sinks_evolve.evolve, sink_phase),
+    "claim": Subject(claim_states, DEVICES.evolve, claim_phase),
+    "probe": Subject(probe_states, PROBES.evolve, probe_phase),
+    "sink": Subject(sink_states, SINKS.evolve, sink_phase),
 }
 ROWS = [(subject, row) for subject in SUBJECTS for row in TABLES[subject].rows]
 
@@ -186,6 +178,8 @@ def _variants(event: Event, state: Any) -> Iterator[Event]:
     match event:
         case devices.DevicesFreed():
             yield replace(event, devices={CONTAINER: {}})
+        case pod.ContainerStopRequested():
+            yield replace(event, reason="Deleted")
         case devices.DevicesRefused():
             yield from (replace(event, reason=reason) for reason in ("plugin_error", "request_changed"))
         case kube_events.SinksChanged():
@@ -213,7 +207,7 @@ def name_of(value: object) -> str:
 def test_a_row_is_what_evolve_does(subject: str, row: Row) -> None:
     tools = SUBJECTS[subject]
     states = list(tools.states(row.source))
-    assert {tools.phase(state) for state in states if state is not None} <= {row.source}
+    assert {tools.phase(state) for state in states} == {row.source}
     reached = {
         tools.phase(after)
         for state in states
