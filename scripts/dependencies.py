@@ -17,7 +17,13 @@ from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
 # From file to use; a package that several files have belongs to the first.
-USES = {"runtime": "run", "embedded": "extra `embedded`", "build": "build", "dev": "development"}
+USES = {
+    "runtime": "run",
+    "embedded": "extra `embedded`",
+    "build": "build",
+    "dev": "development",
+    "docs": "extra `docs`",
+}
 PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>[^\\]+?))? \\")
 ROOT_PACKAGE = "chronolet"
 HEAD = """# Dependencies

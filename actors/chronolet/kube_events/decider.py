@@ -3,11 +3,23 @@
 Input: `signals.RecordedBatch`, delivery results of sinks, Due. Output: events of kube_events. Next: `effects`, through
 `outstanding`. Source: client-go's tools/record/event.go (recordToSink, recordEvent).
 
-Each sink advances through the posts independently:
+Each sink advances through the posts independently. It is `pausing` while `Sink.retry_at` is set, else `delivering`
+while posts wait:
 
-    delivering -> delivering                     (delivered: the cursor moves on to the next posts)
-    delivering -> pausing -> delivering          (an attempt failed; retry after the pause)
-    delivering -> delivering, one given up       (rejected, or the last attempt failed)
+    sink         event             to
+    -            SinksChanged      idle         it is configured; it begins with the next post
+    idle         Correlated        delivering   new posts
+    idle         SinksChanged      -            it is no longer configured
+    delivering   Correlated        delivering
+    delivering   Delivered         delivering   the cursor moves on to the next posts
+    delivering   Delivered         idle         to the last one
+    delivering   GivenUp           delivering   refused, known, the last attempt failed, or the backlog is too long
+    delivering   GivenUp           idle         likewise; or all of them, before it is removed
+    delivering   DeliveryFailed    pausing
+    pausing      Correlated        pausing
+    pausing      GivenUp           pausing      the backlog is too long
+    pausing      GivenUp           idle         all of them, before it is removed
+    pausing      DeliveryResumed   delivering   the pause is over
 
 A sink's backlog is bounded: beyond the bound the oldest posts are given up, except those that may be in delivery. So
 delivered, given up and waiting posts add up to all posts.

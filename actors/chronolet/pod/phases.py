@@ -5,6 +5,7 @@ Input: a state and an event that the decider is about to emit. Output: nothing, 
 ignored.
 
     container       event                          to
+    -               SpecAccepted                   waiting
     waiting         ImageEnsureRequested           pulling
     pulling         ImageEnsureRequested           pulling          the image was changed
     pulling         ImageReady                     image_ready
@@ -14,7 +15,6 @@ ignored.
     image_back_off  BackOffContinued               image_back_off
     image_back_off  ImageEnsureRequested           pulling
     image_ready     ContainerCreateRequested       image_ready      while its sandbox starts
-    stopping        ContainerCreateRequested       stopping         the next attempt, for an immediate restart
     image_ready     ContainerStartRequested        starting
     image_ready     ImageEnsureRequested           pulling          the image was changed
     starting        ContainerStarted               running
@@ -23,17 +23,20 @@ ignored.
     start_failed    ImageEnsureRequested           pulling
     running         ContainerStopRequested         stopping
     running         ContainerExited                exited
+    running         HookRequested                  running          postStart
+    running         HookPrepared, HookEnded        running          postStart
+    running         ProbingRequested               running
+    running         ProbingSkipped                 running
+    running         ContainerProbed                running
     stopping        ContainerStopRequested         stopping         after a refusal, or with an earlier deadline
     stopping        ContainerStopReleased          stopping         its hook has ended and its turn has come
     stopping        ContainerStopFailed            stopping
     stopping        ContainerProcessEnded          stopping         while its pod ends: the sandbox may stop
-    stopping        ContainerExited                exited
-    running         HookRequested, -Prepared, -Ended    running     postStart
-    stopping        HookRequested, -Prepared, -Ended    stopping    preStop
-    running         ProbingRequested               running
-    running         ProbingSkipped                 running
-    running         ContainerProbed                running
+    stopping        ContainerCreateRequested       stopping         the next attempt, for an immediate restart
+    stopping        HookRequested                  stopping         preStop
+    stopping        HookPrepared, HookEnded        stopping         preStop
     stopping        ContainerProbed                stopping
+    stopping        ContainerExited                exited
     exited          RestartScheduled               backing_off      CrashLoopBackOff unless it restarts immediately
     exited          ContainerStarted               running          something else started the same container again
     backing_off     ContainerStarted               running          likewise

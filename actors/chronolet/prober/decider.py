@@ -4,19 +4,56 @@ Input: probe requests and container changes of the pod (`pod`), outcomes from th
 the probe. Next: `pod`, which subscribes to ResultChanged. Source: pkg/kubelet/prober/worker.go (doProbe),
 prober_manager.go, results/results_manager.go.
 
-    unknown              pod.ProbingRequested      ProbeAdded, ProbingBegan, ResultChanged to the initial value
-    probed, or not yet   an outcome                ProbeSucceeded, ProbeFailed; at a threshold ResultChanged
-    probed               a threshold, see `_held`  held: not probed until another container takes over
-    probed               pod.ContainerExited       ResultChanged to failure; ProbingPaused, or ProbingEnded if final
-    probed               its stop is requested     ProbingEnded (Liveness, Startup); readiness is probed to the end
-    paused, held, ended  pod.ProbingRequested      ProbingBegan with another container
-    any                  pod.ProbingWithdrawn      removed
+A probe is `idle` while its container does not run, `gated` while the startup probe decides (a startup probe itself once
+it has succeeded), and `held` once a threshold has ended its work for this run of the container. While it is `probed` or
+`asked`, a worker probes.
 
-    probed               an unjudged outcome       ProbeUnjudged; streak and result stay
-    probed               a kill's threshold during a shortage on the machine: KillAsked, no ResultChanged
-    asked                pleg.ProbeKillReleased    ResultChanged to failure, held
-    asked                a success, another container, the container's end, or a failure without a shortage:
-                                                   KillWithdrawn, then the usual events
+    probe    event            to
+    -        ProbeAdded       idle      pod.ProbingRequested; ProbingBegan and the initial ResultChanged follow
+    idle     ProbeAdded       idle      pod.ProbingRequested with another definition
+    idle     ProbingBegan     gated     pod.ProbingRequested
+    idle     ProbingBegan     probed    likewise, and its gate is open
+    idle     ProbeRemoved     -         pod.ProbingWithdrawn
+    gated    ProbingBegan     gated     another container, or another run of it
+    gated    ProbingBegan     probed    likewise, and its gate is open
+    gated    GateOpened       probed    pod.ContainerProbed: the startup probe has succeeded
+    gated    ProbeAdded       gated     another definition
+    gated    ProbeAdded       idle      another pod of this name
+    gated    ResultChanged    gated
+    gated    ProbingPaused    idle      pod.ContainerExited, RestartScheduled
+    gated    ProbingEnded     idle      likewise, for good; or pod.ContainerStopRequested, except for readiness
+    gated    ProbeRemoved     -
+    probed   ProbeSucceeded   probed
+    probed   ProbeFailed      probed
+    probed   ProbeErrored     probed
+    probed   ProbeUnjudged    probed    streak and result stay
+    probed   ProbeDelayed     probed
+    probed   ResultChanged    probed    at a threshold
+    probed   ProbeSucceeded   held      a startup probe at its success threshold
+    probed   ProbeFailed      held      a liveness or startup probe at its failure threshold
+    probed   KillAsked        asked     instead of that, during a shortage on the machine
+    probed   ProbingBegan     probed
+    probed   ProbingBegan     gated
+    probed   ProbeAdded       probed
+    probed   ProbeAdded       idle
+    probed   ProbingPaused    idle
+    probed   ProbingEnded     idle
+    probed   ProbeRemoved     -
+    asked    ProbeFailed      asked
+    asked    ProbeErrored     asked
+    asked    ProbeUnjudged    asked
+    asked    ProbeDelayed     asked
+    asked    ResultChanged    held      pleg.ProbeKillReleased
+    asked    KillWithdrawn    probed    a success, another run or definition, its end, a failure without a shortage
+    held     GateOpened       held
+    held     ResultChanged    held
+    held     ProbingBegan     gated
+    held     ProbingBegan     probed
+    held     ProbeAdded       held
+    held     ProbeAdded       idle
+    held     ProbingPaused    idle
+    held     ProbingEnded     idle
+    held     ProbeRemoved     -
 
 Up to a threshold every outcome is an event; beyond it none is, except a reminder while a failure persists.
 """

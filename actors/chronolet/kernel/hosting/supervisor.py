@@ -5,9 +5,27 @@ running hosts. A restarted host gets a new epoch and decides one message per ste
 tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and the process
 manager restarts it. Next: `process`.
 
-A process without a shard stands by: it takes over shards that become free.
+A process without a shard stands by: it takes over shards that become free. The phases of a shard, as one process sees
+them; an event is a notice to the supervisor, a reply of the store or an error:
 
-    a shard:  free -> acquired -> recovered -> hosted -> (failed -> acquired ... | lost -> free)
+    shard         event            to
+    elsewhere     Tick, Look       free          its owner released it, lost its lease, or is dead by its lock
+    free          Acquired         acquired
+    free          NotFree          elsewhere     another process was faster
+    free          NotFree          quarantined   a newer version of chronolet has written it
+    free          StoreBroken      quarantined   its keys are unreadable
+    acquired      Recovered        hosted
+    acquired      HistoryMissing   quarantined   released, so that a process with the archive may take it
+    quarantined   Tick, Look       free          a retry; the quarantine ends once it has a host
+    quarantined   BackOffOver      free          likewise, after missing history
+    hosted        HostFailed       backing_off
+    hosted        ShardLost        elsewhere     its host found another token
+    hosted        LeaseRegained    elsewhere     the supervisor found another token after a lapse
+    hosted        ServerBehind     free          the server has lost data: all shards are reloaded
+    hosted        ServerBack       free          likewise, found after an outage
+    hosted        Tick, Upkeep     free          likewise, found by a regular check
+    hosted        Retire           free          released at the shutdown
+    backing_off   BackOffOver      free
 """
 
 from __future__ import annotations

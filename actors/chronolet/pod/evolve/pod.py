@@ -1,6 +1,26 @@
 """Folds a pod's own events into its state. Validates nothing and cannot fail: an event that does not fit is ignored.
 
-Input: State and an event of the pod. Output: the next State, or None when the pod is gone. Next: `decider`.
+Input: State and an event of the pod. Output: the next State, or None when the pod is gone. Next: `decider`. The phases
+follow from `uid`, `failure`, `termination` and `cleanup` of the State; Pending, Running and so on follow from the
+containers (`status`).
+
+    pod           event                  to
+    -             SpecAccepted           active
+    -             PodAdopted             active        it ran before the log began
+    active        SpecAccepted           active        its spec was changed
+    active        PodFailed              failed        its deadline has passed, or the node refused it
+    active        TerminationRequested   ending        it is deleted or replaced
+    failed        SpecAccepted           failed
+    failed        TerminationRequested   ending
+    ending        TerminationRequested   ending        with an earlier deadline
+    ending        CleanupRequested       cleaning_up   nothing of it runs any more
+    cleaning_up   TerminationRequested   cleaning_up
+    cleaning_up   CleanupFailed          cleaning_up
+    cleaning_up   CleanupRequested       cleaning_up   the next attempt
+    cleaning_up   PodEnded               -             a successor's SpecAccepted follows
+
+If the log has lost its end and knows less of a pod than the runtime, PodAdopted replaces the state in every phase.
+SuccessorAwaits keeps the phase; TerminationRequested follows unless the pod ends already.
 """
 
 from __future__ import annotations
