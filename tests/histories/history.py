@@ -91,6 +91,8 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kernel: dict[str, Any] = {"Due": Due, "EffectFailed": EffectFailed}
         signals = importlib.import_module(f"chronolet.{self.kind}.signals")
         signal = kernel.get(recorded.type) or getattr(signals, recorded.type.removeprefix("signals."))
+        # A field that the signal does not have (any more) would be ignored.
+        assert not recorded.fields.keys() - set(signal.__struct_fields__), recorded
         message: Message = msgspec.convert(absolute(recorded.fields), signal)
         return message
 
