@@ -45,7 +45,7 @@ def test_one_pull_at_a_time_and_what_is_there_waits_for_none(own_node: Node, slo
     own_node.write("c-there.yaml", pod("there"))
     own_node.wait_until_running("there")
     assert readied(own_node) == []
-    assert not quick.asked.is_set()
+    assert not quick.half_sent.is_set()
     slow.released.set()
     own_node.wait_until_running("slow", "quick")
     assert readied(own_node) == ["slow", "quick"]
@@ -132,7 +132,7 @@ def test_progress_is_told_now_and_then(own_node: Node, docker_engine: PrivateDoc
         own_node.write("slow.yaml", running("slow", dripping))
         told = own_node.journal.wait_for_event(pods.ImagePullProgress)
         assert 0 < told.done_bytes < told.total_bytes
-        dripping.let_go.set()
+        dripping.released.set()
         own_node.wait_until_running("slow")
         # Not looked at one by one: a stall may write one late, and the next one in time.
         told_often = len(own_node.journal.events(pods.ImagePullProgress))
