@@ -19,7 +19,7 @@ from chronolet.container_gc.effects import Collecting, Turns
 from chronolet.container_gc.inventory import Inventory
 from chronolet.devices import actor as devices_actor
 from chronolet.devices import effects as devices_effects
-from chronolet.devices.registration import BURST
+from chronolet.devices.registration import AT_ONCE
 from chronolet.kernel.hosting.process import Process, Setup
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.redis.store import RedisStore
@@ -164,7 +164,7 @@ def register_again(log: Log, folder: Path, resource: str, times: int) -> list[de
 
     def followed() -> bool:
         newest = counted()[-1].generation
-        return len(counted()) >= BURST and newest in {one.generation for one in log.of(devices.DevicesListed)}
+        return len(counted()) >= AT_ONCE and newest in {one.generation for one in log.of(devices.DevicesListed)}
 
     scratch.wait_until(followed, "the list of the newest registration")
     return counted()
