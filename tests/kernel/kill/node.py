@@ -170,10 +170,10 @@ class Node:
         try:
             owners, alive = self.owners(), self.store.alive()
         except (StoreUnreachable, StoreBroken):
-            return random.choice(self.farm.living)
+            return random.choice(self.farm.live)
         pids = {int(info.rpartition(" ")[2]) for process, info in alive.items() if process in owners}
-        self.done["owners hit"] += bool(pids & set(self.farm.living))
-        return random.choice(sorted(pids & set(self.farm.living)) or self.farm.living)
+        self.done["owners hit"] += bool(pids & set(self.farm.live))
+        return random.choice(sorted(pids & set(self.farm.live)) or self.farm.live)
 
     def _processes(self, pid: int) -> set[str]:
         """Return the kernel's process ids whose lease the worker with this pid holds."""

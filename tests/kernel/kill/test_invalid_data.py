@@ -67,8 +67,8 @@ def _offer_stale_snapshots(node: Node, shard: Shard, former: str) -> None:
 
 
 def _replace_all_workers(node: Node) -> None:
-    for _ in list(node.farm.living):
-        node.farm.kill9(node.farm.living[0])
+    for _ in list(node.farm.live):
+        node.farm.kill9(node.farm.live[0])
         node.done["worker kills"] += 1
     for _ in range(3):
         node.start_worker()
