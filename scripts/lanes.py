@@ -60,8 +60,6 @@ LONGEST_FIRST = (
     "tests/integration/kube_events",
     "tests/integration/effects/test_volumes.py",
     "tests/kernel/storage",
-    "tests/adapters/redis_server",
-    "tests/kernel/hosting",
 )
 """The order of a run of all tests; what takes less than 40 seconds there comes in any order."""
 MINUTE = 60.0
