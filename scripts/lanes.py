@@ -66,8 +66,6 @@ LONGEST_FIRST = (
     "tests/integration/kube_events",
     "tests/integration/effects/pod/test_volumes.py",
     "tests/kernel/storage",
-    "tests/adapters/redis_server",
-    "tests/kernel/hosting",
 )
 """The order of a run of all tests; units of less than 40 seconds come in any order."""
 MINUTE = 60.0

@@ -275,14 +275,14 @@ def no_thread_for(monkeypatch: pytest.MonkeyPatch, key: str, times: int) -> list
 
 
 def test_an_effect_that_gets_no_thread_fails_and_others_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = no_thread_for(monkeypatch, "a", 1)
+    without_thread = no_thread_for(monkeypatch, "a", 1)
     rig.process(chore.kind())
     rig.send(Assign(request=request(), key="a", one_shot="w"))
     rig.send(Assign(request=request(), key="b", one_shot="w"))
     (failed,) = rig.wait(chore.Failed)
     assert failed == chore.Failed(intent="w", error="RuntimeError: can't start new thread")
     rig.wait(chore.Completed)
-    assert failed == ["chore/a OneShot"]
+    assert without_thread == ["chore/a OneShot"]
 
 
 def test_an_effect_that_gets_no_thread_gives_its_turn_back(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
