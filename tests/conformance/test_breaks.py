@@ -124,7 +124,7 @@ BREAKS: dict[str, Break] = {
     ),
     "a readiness gate is not read": Break(status, "stated", lambda _: {}, "pod_lifecycle", "conditions_gate_false"),
     "a delivery that failed is not tried again": Break(
-        event_effects, "_handed", lambda *_: Outcome(delivered=1), "events", "transport_error_once"
+        event_effects, "_delivered", lambda *_: Outcome(delivered=1), "events", "transport_error_once"
     ),
     "a sink waits as long before each try": Break(
         event_policy.Rules, "retry_at", lambda _, now, **__: now + 5_000, "events", "transport_error_forever"
