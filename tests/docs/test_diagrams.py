@@ -19,7 +19,7 @@ from scripts.diagrams.__main__ import FOLDER, ROOT, drawings
 from tests.golden.samples import all_classes
 
 SUBJECTS = ("pod", "container", "sandbox", "claim", "probe", "shard", "sink")
-"""What has phases that a reader of the architecture meets."""
+"""Subjects whose phases docs/architecture.md shows."""
 EVENTS = ("step", "takeover")
 TABLES = {table.subject: table for table in tables.found(ROOT / "actors" / "chronolet")}
 PHASES: Mapping[str, object] = {"container": ContainerPhase, "sandbox": SandboxPhase, "claim": ClaimPhase}
