@@ -83,9 +83,9 @@ def draw(table: Table) -> str:
     for edge in down.values():
         elements += _straight(edge, layers, x + width / 2)
     for edge in right.edges:
-        elements += _around(edge, right, layers, x + width, 1)
+        elements += _along_side(edge, right, layers, x + width, 1)
     for edge in left.edges:
-        elements += _around(edge, left, layers, x, -1)
+        elements += _along_side(edge, left, layers, x, -1)
     return svg.page(f"States of a {table.subject}", x + width + right.width + 2 * _PADDING, height + _PADDING, elements)
 
 
@@ -196,7 +196,7 @@ def _straight(edge: Edge, layers: Sequence[Layer], middle: float) -> list[str]:
     return [svg.path([(middle, top), (middle, target.top)]), *labels]
 
 
-def _around(edge: Edge, side: Side, layers: Sequence[Layer], border: float, direction: int) -> list[str]:
+def _along_side(edge: Edge, side: Side, layers: Sequence[Layer], border: float, direction: int) -> list[str]:
     """An edge along a side; `direction` is 1 for the right one."""
     lane = border + direction * (side.label_width + 2 * _PADDING + _LANE * side.lanes[edge])
     start, end = _row(edge, edge.source, side, layers), _row(edge, edge.target, side, layers)

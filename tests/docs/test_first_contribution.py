@@ -31,7 +31,7 @@ def applied(patch: str, root: Path, *options: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """What the walk changes, as it is before the walk: somebody may have followed it here."""
+    """The folders that the walk changes, as before the walk: it may have been followed in this clone."""
     for name in ("actors/chronolet", "schemas/chronolet_schemas", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for patch in PATCHES:
