@@ -9,9 +9,9 @@ import pytest
 from chronolet.ports.spans import PULL_TURN, TURN
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.resources import PodNeeds
-from tests.cli.histories import UID, accepted
-from tests.cli.started import DEVICES, FIRST, IMAGE, PROCESS, SANDBOX, Started, result
-from tests.cli.written import NOON, manifest
+from tests.cli.support.histories import UID, accepted
+from tests.cli.support.pod_start import DEVICES, FIRST, IMAGE, PROCESS, SANDBOX, Started, result
+from tests.cli.support.written_node import NOON, manifest
 
 ABOUT: dict[str, Any] = {"pod": "default/web", "uid": UID}
 SLOW = "127.0.0.1:5000/team/slow:1"
@@ -69,7 +69,7 @@ def test_a_pull_that_mostly_waited_by_the_log_alone(start: Started) -> None:
     ready: dict[str, Any] = {"image": IMAGE, "image_id": "i", "pulled": True}
     start.after(200, pod.ImageReady(**FIRST, **ready, milliseconds=200, waited_milliseconds=9_000))
     start.container()
-    assert start.said().out.splitlines()[0] == (
+    assert start.run().output.splitlines()[0] == (
         "default/web took 9.501 s to start, 9.000 s of it (95 %) queued before getting image busybox:1 "
         f"for container app: pulled in 0.2 s, after 9.0 s of waiting in the queue behind the pull of {SLOW}"
     )
@@ -363,17 +363,17 @@ def applied(name: str = "later") -> manifests.PodApplied:
 def test_a_pod_that_is_wanted_and_not_accepted(start: Started) -> None:
     start.node.write("manifests/node-1", applied())
     start.node.now += 5_000
-    said = start.node.run("trace", "later")
-    assert said.out == "default/later: no step of its start has begun for 5.000 s\n"
+    ended = start.node.run("trace", "later")
+    assert ended.output == "default/later: no step of its start has begun for 5.000 s\n"
 
 
 def test_a_pod_that_was_wanted_for_a_while(start: Started) -> None:
     start.node.write("manifests/node-1", applied())
     start.node.now += 5_000
     start.node.write("manifests/node-1", manifests.PodWithdrawn(pod="default/later", uid="l", source="apply"))
-    said = start.node.run("trace", "later")
-    assert said.out == "default/later began to terminate before the first step of its start\n"
-    assert said.err.startswith("note: default/later was removed 0.000 s ago")
+    ended = start.node.run("trace", "later")
+    assert ended.output == "default/later began to terminate before the first step of its start\n"
+    assert ended.errors.startswith("note: default/later was removed 0.000 s ago")
 
 
 def terminated(reason: Any) -> pod.TerminationRequested:
