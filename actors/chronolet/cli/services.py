@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
 from chronolet.history.entries import ArchiveReader
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.store import Store
@@ -52,11 +54,11 @@ def archive_files(settings: Settings, store: Store) -> ArchiveReader:
     return NodeArchive(settings.root_dir, settings.node, store)
 
 
-def docker_runtime(settings: Settings) -> Runtime:
+def docker_runtime(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Runtime:
     """The node's Docker Engine."""
     from chronolet.adapters.docker_runtime import DockerRuntime  # noqa: PLC0415 - docker is slow to import
 
-    return DockerRuntime(settings.docker, timeout_seconds=ANSWER_SECONDS)
+    return DockerRuntime(settings.docker, timeout_seconds=timeout_seconds)
 
 
 def kept_events(settings: Settings) -> Kept:
@@ -66,11 +68,11 @@ def kept_events(settings: Settings) -> Kept:
     return StreamReader(settings.redis_url, settings.node)
 
 
-def docker_images(settings: Settings) -> Images:
+def docker_images(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Images:
     """The images of the node's Docker Engine."""
     from chronolet.adapters.docker_runtime.images import DockerImages  # noqa: PLC0415 - docker is slow to import
 
-    return DockerImages(settings.docker, timeout_seconds=ANSWER_SECONDS)
+    return DockerImages(settings.docker, timeout_seconds=timeout_seconds)
 
 
 def pod_logs(folder: Path) -> PodLogs:
@@ -116,6 +118,25 @@ def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
     return tuple(importlib.import_module(f"chronolet.{name}.actor").kind() for name in names)
 
 
+def downloaded(url: str, most: int) -> bytes:
+    """The first `most` bytes of a URL. Failure if it cannot be downloaded."""
+    from chronolet.cli.apply.downloads import download  # noqa: PLC0415 - an HTTP client is slow to load
+
+    return download(url, most)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Time limits of commands."""
+
+    patience_seconds: float = 5.0
+    """How long a command that sends something retries to open the log: the agent may be starting."""
+    ownerless_seconds: float = 5.0
+    """How long a shard may have no live owner before a command that waits for it fails."""
+    completion_seconds: float = 1.0
+    """Longest wait after the tab key."""
+
+
 @dataclass(frozen=True)
 class Services:
     """Factories for a command's dependencies."""
@@ -132,3 +153,10 @@ class Services:
     spans: Callable[[str, str], Sequence[Span] | None] = recent_spans
     cgroups: Callable[[Settings], Cgroups] = linux_cgroups
     now: Callable[[], int] = wall_clock
+    download: Callable[[str, int], bytes] = downloaded
+    timing: Timing = Timing()
+
+
+def services_of_command() -> Services:
+    """The services of the current command."""
+    return click.get_current_context().find_object(Services) or Services()

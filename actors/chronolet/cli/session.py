@@ -15,7 +15,7 @@ import click
 from chronolet.cli.errors import Failure
 from chronolet.cli.printing import ages
 from chronolet.cli.printing.progress import progress
-from chronolet.cli.services import Services
+from chronolet.cli.services import Services, services_of_command
 from chronolet.history.entries import ArchiveReader, entries
 from chronolet.history.state import Moment, state_at
 from chronolet.kernel.storage.redis.urls import where
@@ -23,7 +23,6 @@ from chronolet.kernel.storage.store import HistoryMissing, Store, StoreUnreachab
 from chronolet.node.settings.table import Settings
 from chronolet_schemas.envelope import START, Entry, Position
 
-PATIENCE_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 
 
@@ -58,11 +57,11 @@ class Session:
 def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
     """Open the node's log; a one-line Failure if there is none.
 
-    `patient`, for commands that send something, retries for `PATIENCE_SECONDS`: the agent may be starting.
+    `patient`, for commands that send something, retries for `Timing.patience_seconds`: the agent may be starting.
     """
-    services = click.get_current_context().find_object(Services) or Services()
+    services = services_of_command()
     with progress("waiting for the node agent's Redis"):
-        store = _opened(settings, services, PATIENCE_SECONDS if patient else 0.0)
+        store = _opened(settings, services, services.timing.patience_seconds if patient else 0.0)
     try:
         node = Session(settings, services, store, services.archive(settings, store))
         # On close, so that the note follows the command's output.

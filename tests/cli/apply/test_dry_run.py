@@ -1,9 +1,11 @@
 """`apply --dry-run`: the predicted result for each pod, and its exit status."""
 
+import base64
 import json
 
 import msgspec
 
+from chronolet_schemas import manifests
 from tests.cli.support.histories import accepted
 from tests.cli.support.written_node import WrittenNode
 
@@ -60,4 +62,24 @@ def test_a_dry_run_predicts_a_refusal(node: WrittenNode) -> None:
     both = b"\n---\n".join(json.dumps(manifest_plain(name, "default")).encode() for name in ("mine", "new"))
     result = node.run("apply", "--dry-run", "-f", "-", stdin=both)
     assert (result.status, result.output) == (1, "pod/new created (dry run)\n")
-    assert result.errors == "error: pod default/mine is already managed by file:/m/mine.yaml (dry run)\n"
+    refusal = "default/mine is already defined by file:/m/mine.yaml; apply cannot define a pod of the same name"
+    assert result.errors == f"error: {refusal}\n"
+
+
+def test_a_dry_run_predicts_the_refusal_of_a_secret(node: WrittenNode) -> None:
+    source = "file:/m/mine.yaml"
+    node.write(
+        "manifests/node", manifests.SecretApplied(secret="default/mine", type="Opaque", digest="d", source=source)
+    )
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "mine"},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(b'{"auths": {}}').decode()},
+    }
+    result = node.run("apply", "--dry-run", "-f", "-", stdin=json.dumps(secret).encode())
+    assert (result.status, result.output) == (1, "")
+    assert result.errors == (
+        f"error: Secret default/mine is already defined by {source}; apply cannot define a Secret of the same name\n"
+    )

@@ -158,7 +158,7 @@ def _seconds(timeout: str | None) -> float | None:
 def _keys(node: Session, targets: Targets, moment: Moment) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The keys of the pods, and those of the Secrets."""
     if targets.files:
-        read_ = manifest_files.read(targets.files, targets.namespace)
+        read_ = manifest_files.read(targets.files, targets.namespace, download=node.services.download)
         return tuple(one.key for _, one in read_.pods), tuple(one.key for _, one in read_.secrets)
     named = tuple(f"{targets.namespace}/{name}" for name in targets.names)
     if targets.type == "secrets":
@@ -223,7 +223,7 @@ def _wait(node: Session, withdrawn: dict[str, set[str]], after: Position, second
     """
     left = {key: set(uids) for key, uids in withdrawn.items()}
     deadline = None if seconds is None else time.monotonic() + seconds
-    watch = Watch(node.store, "the deletion continues when one runs again")
+    watch = Watch(node, "the deletion continues when one runs again")
 
     def look() -> None:
         watch.look()

@@ -1,8 +1,8 @@
 """Shell completions: types, and names of pods and containers in the node's log.
 
 Input: click's context of an unfinished command line. Output: words; none if the log cannot be read within
-`LIMIT_SECONDS`. Prints nothing, because the shell's prompt is on the terminal. Next: click, which passes them to the
-shell.
+`Timing.completion_seconds`. Prints nothing, because the shell's prompt is on the terminal. Next: click, which passes
+them to the shell.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from chronolet.node.settings.values import SettingsError
 from chronolet.pod.state import State
 
 _TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups", "nodes")
-LIMIT_SECONDS = 1.0
-"""Longest wait after the tab key."""
 
 
 def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -83,7 +81,7 @@ def _states(ctx: click.Context) -> list[tuple[str, State]]:
     services = ctx.find_object(Services) or Services()
     reader = threading.Thread(target=lambda: found.extend(_read(ctx, services)), name="names", daemon=True)
     reader.start()
-    reader.join(LIMIT_SECONDS)
+    reader.join(services.timing.completion_seconds)
     return found
 
 

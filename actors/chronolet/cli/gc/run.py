@@ -60,7 +60,7 @@ def _collected(node: Session, kind: str, command: Command, *, quiet: bool) -> di
 
 
 def _events(node: Session, kind: str, after: Position) -> Iterator[Event]:
-    owner = Watch(node.store, "the run continues when an agent hosts it again", Shard(kind))
+    owner = Watch(node, "the run continues when an agent hosts it again", Shard(kind))
     for entry in follow(node.store, after, owner.look):
         if entry.entity == f"{kind}/node":
             try:
