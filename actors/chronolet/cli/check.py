@@ -13,7 +13,7 @@ from chronolet.cli.printing.progress import progress
 from chronolet.cli.printing.table import plain
 from chronolet.cli.services import services_of_command
 from chronolet.node.check import findings
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 
 
 @click.command(cls=Command)

@@ -9,11 +9,13 @@ import click
 
 from chronolet.cli.loading import loaded
 from chronolet.cli.options import Command, config_option, with_settings
-from chronolet.node.settings.table import EVERYWHERE, SETTINGS, Settings
+from chronolet.node.settings.common import EVERYWHERE
+from chronolet.node.settings.settings import Settings
+from chronolet.node.settings.table import SETTINGS
 
 _ON_DEMAND = ("prometheus_client", "yaml")
 """Packages that the agent uses only in part, or not before its first actions."""
-_MORE = tuple(one.name for one in SETTINGS if one.name not in EVERYWHERE)
+_MORE = tuple(one.name for one in SETTINGS if one not in EVERYWHERE)
 
 
 @click.command(cls=Command)

@@ -6,9 +6,10 @@ Input: settings and services. Output: states and log entries, with errors as `Fa
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,11 +18,13 @@ from chronolet.cli.printing import ages
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.services import Services, services_of_command
 from chronolet.history.entries import ArchiveReader, entries
-from chronolet.history.state import Moment, state_at
 from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreUnreachable
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet_schemas.envelope import START, Entry, Position
+
+if TYPE_CHECKING:
+    from chronolet.history.state import Moment
 
 _PAUSE_SECONDS = 0.1
 
@@ -41,10 +44,13 @@ class Session:
         """Milliseconds since the epoch."""
         return self.services.now()
 
-    def state(self, *kinds: str) -> Moment:
-        """The current states of these kinds."""
+    def state(self, *kinds: str, pods: Collection[str] = ()) -> Moment:
+        """The current states of these kinds. `pods`: of the kind `pod` only these, by namespace/name; empty: all."""
+        from chronolet.history.state import state_at  # noqa: PLC0415 - `log` reads no states
+
         with progress("reading the node's log"):
-            moment = state_at(self.store, self.archive, self.services.kinds(kinds))
+            keys = {"pod": frozenset(pods)} if pods else None
+            moment = state_at(self.store, self.archive, self.services.kinds(kinds), keys=keys)
         self.unreadable.update(moment.unreadable)
         return moment
 

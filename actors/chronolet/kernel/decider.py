@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from chronolet_schemas.envelope import Event, Message, Signal
 
@@ -64,7 +64,19 @@ class Decider(Generic[S]):
     outstanding: Callable[[S], Sequence[Effect]]
 
 
-def folded(decider: Decider[S], known: S | None, event: Event) -> S | None:
+class Evolution(Protocol[S]):
+    """The part of a decider that suffices to fold history."""
+
+    @property
+    def initial(self) -> S:
+        """See `Decider`."""
+
+    @property
+    def evolve(self) -> Callable[[S, Event], S | None]:
+        """See `Decider`."""
+
+
+def folded(decider: Evolution[S], known: S | None, event: Event) -> S | None:
     """Return the entity's state after one more event, or None if the entity does not exist. Live steps and replay both
     use this function.
 

@@ -16,6 +16,10 @@ from chronolet_schemas.devices import Answer
 from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import LifecycleHandler, Pod
 
+SHARDS = 4
+FORMAT = 1
+"""Version of the states in snapshots: a snapshot with another number is ignored."""
+
 ContainerPhase = Literal[
     "waiting",
     "pulling",

@@ -18,10 +18,9 @@ from chronolet.adapters.cgroups import LinuxCgroups
 from chronolet.adapters.fakes.images import FakeImages
 from chronolet.adapters.fakes.runtime import FakeRuntime
 from chronolet.cli.main import status_of
-from chronolet.cli.services import Services, Timing, downloaded, pure_kinds
+from chronolet.cli.services import Services, Timing, downloaded
 from chronolet.history.entries import ArchiveReader, NoArchive
 from chronolet.history.kube_events import recorded
-from chronolet.kernel.kind import Kind
 from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import Store
@@ -71,7 +70,7 @@ class KeptEvents:
 class WrittenNode:
     """One node: its log, clock and Docker."""
 
-    def __init__(self, kinds: Sequence[Kind[Any]] | None = None, *, timing: Timing | None = None) -> None:
+    def __init__(self, *, timing: Timing | None = None) -> None:
         self.now = NOON
         self.timing = timing or Timing()
         self.server = MemoryServer(lambda: self.now)
@@ -86,7 +85,6 @@ class WrittenNode:
         self.kept = KeptEvents()
         self.cgroups: Cgroups = LinuxCgroups(Path("/nowhere"), Path("/nowhere"))
         self.download: Callable[[str, int], bytes] = downloaded
-        self.kinds = kinds
         self.results: list[RawResult] = []
         """Raw probe results, newest first."""
         self.spans: dict[str, list[Span]] = {}
@@ -124,7 +122,6 @@ class WrittenNode:
             kube_events=lambda _: self.kept,
             results=lambda _: iter(self.results),
             spans=self._spans,
-            kinds=self._kinds,
             cgroups=lambda _: self.cgroups,
             now=lambda: self.now,
             timing=self.timing,
@@ -142,11 +139,6 @@ class WrittenNode:
     def _spans(self, process: str, pod: str) -> Sequence[Span] | None:
         known = self.spans.get(process)
         return None if known is None else [one for one in known if one.entity == pod]
-
-    def _kinds(self, names: Sequence[str]) -> Sequence[Kind[Any]]:
-        if self.kinds is None:
-            return pure_kinds(names)
-        return [kind for kind in self.kinds if kind.name in names]
 
 
 def run(services: Services, *arguments: str, stdin: bytes = b"") -> Result:

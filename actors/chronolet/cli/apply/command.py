@@ -25,7 +25,7 @@ from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
 from chronolet.manifests.decider import already_defined
 from chronolet.manifests.identity import applied_uid
 from chronolet.manifests.state import APPLY
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.ports.pods.secrets import Secret
 from chronolet.qos.state import State
 from chronolet_schemas import manifests, podspec

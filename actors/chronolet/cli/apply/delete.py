@@ -26,7 +26,7 @@ from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.session import Session, session
 from chronolet.history.state import Moment
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 from chronolet_schemas import codec, manifests, pod, registry
 from chronolet_schemas.envelope import Entry, Event, Position

@@ -23,7 +23,7 @@ from chronolet.cli.get.podview import api_pod
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import session
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.ports.runtime.runtime import Refusal, Runtime
 
 Object = dict[str, Any]

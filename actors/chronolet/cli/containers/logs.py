@@ -29,7 +29,7 @@ from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import Session, session
 from chronolet.history.state import Moment
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 from chronolet.ports.runtime.runtime import Refusal, Runtime
 

@@ -19,7 +19,7 @@ from chronolet.cli.get.images import size
 from chronolet.cli.printing import table
 from chronolet.cli.printing.plain import dump
 from chronolet.cli.session import Session, session
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet_schemas import codec, container_gc, image_gc
 from chronolet_schemas.envelope import Command, Event, Position
 from chronolet_schemas.keys import Shard

@@ -6,7 +6,7 @@ in a state are `immutables.Map`; the hooks here let msgspec encode and decode th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import immutables
@@ -30,9 +30,17 @@ def encode_states(entities: Mapping[str, EntityImage[Any]]) -> bytes:
     return msgspec.msgpack.encode(dict(entities), enc_hook=_to_plain)
 
 
-def decode_states(state: type[S], data: bytes) -> dict[str, EntityImage[S]]:
-    """Decode the output of `encode_states`. Raises msgspec.ValidationError or DecodeError for any other data."""
-    return msgspec.msgpack.decode(data, type=dict[str, EntityImage[state]], dec_hook=_from_plain)  # type: ignore[valid-type]
+def decode_states(state: type[S], data: bytes, keys: Collection[str] | None = None) -> dict[str, EntityImage[S]]:
+    """Decode the output of `encode_states`; with `keys` only these entities, as far as it contains them.
+
+    Raises msgspec.ValidationError or DecodeError for any other data.
+    """
+    if keys is None:
+        return msgspec.msgpack.decode(data, type=dict[str, EntityImage[state]], dec_hook=_from_plain)  # type: ignore[valid-type]
+    decoder: msgspec.msgpack.Decoder[EntityImage[S]]
+    decoder = msgspec.msgpack.Decoder(EntityImage[state], dec_hook=_from_plain)  # type: ignore[valid-type]
+    images = msgspec.msgpack.decode(data, type=dict[str, msgspec.Raw])
+    return {key: decoder.decode(image) for key, image in images.items() if key in keys}
 
 
 def _to_plain(value: Any) -> Any:
