@@ -96,7 +96,7 @@ def command(
     targets = _targets(**which)
     grace, seconds = _grace(grace_period, now=now, force=force), _seconds(timeout)
     with session(settings, patient=True) as node:
-        moment = node.state("pod")
+        moment = node.state("pod", pods=_named(targets) if targets.type == "pods" else ())
         keys, of_secrets = _keys(node, targets, moment)
         if not keys and not of_secrets:
             click.echo("No resources found.", err=True)
@@ -160,10 +160,16 @@ def _keys(node: Session, targets: Targets, moment: Moment) -> tuple[tuple[str, .
     if targets.files:
         read_ = manifest_files.read(targets.files, targets.namespace, download=node.services.download)
         return tuple(one.key for _, one in read_.pods), tuple(one.key for _, one in read_.secrets)
-    named = tuple(f"{targets.namespace}/{name}" for name in targets.names)
     if targets.type == "secrets":
-        return (), named
-    return (_selected(node, targets, moment) if targets.selected else named), ()
+        return (), _named(targets)
+    return (_selected(node, targets, moment) if targets.selected else _named(targets)), ()
+
+
+def _named(targets: Targets) -> tuple[str, ...]:
+    """The keys of the objects that are named; empty with a selector or files."""
+    if targets.selected or targets.files:
+        return ()
+    return tuple(f"{targets.namespace}/{name}" for name in targets.names)
 
 
 def _selected(node: Session, targets: Targets, moment: Moment) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def command(
     if not words:
         raise click.UsageError("you must specify at least one command for the container: `exec POD -- COMMAND`.")
     with session(settings) as node:
-        moment = node.state("pod", "pleg")
+        moment = node.state("pod", "pleg", pods=[f"{namespace}/{pod_name(name)}"])
         pod = api_pod(moment, node.settings.node, namespace, pod_name(name))
         engine = engines.of_node(node, moment)
     container_id = _running(pod, container, quiet=quiet)

@@ -132,7 +132,7 @@ def command(
     if (name is None) == (selector is None):
         raise click.UsageError("specify either a pod or a selector.")
     with session(settings) as node:
-        moment = node.state("pod", "pleg")
+        moment = node.state("pod", "pleg", pods=[f"{namespace}/{pod_name(name)}"] if name else ())
         found = _pods(node, moment, namespace, name, selector)
         engine = engines.of_node(node, moment)
         lines = (-1 if name else _SELECTED_TAIL) if tail is None else tail

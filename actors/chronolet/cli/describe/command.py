@@ -65,7 +65,7 @@ def command(
         return
     selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
-        moment = node.state("pod", "prober")
+        moment = node.state("pod", "prober", pods=[f"{namespace}/{name}" for name in names])
         everything = [
             pod
             for pod in api_pods(moment, node.settings.node)
