@@ -19,7 +19,6 @@ import gc
 import importlib
 import importlib.util
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec
@@ -94,6 +93,8 @@ class _LazyNames:
         self._package = package
         self._spec = spec
         self._started = False
+        import threading  # noqa: PLC0415 - only the agent defers packages
+
         self._lock = threading.RLock()
 
     def __call__(self, name: str) -> Any:
