@@ -7,7 +7,6 @@ and labels carry the digest; `get -o yaml` shows the plain form.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -74,6 +73,8 @@ def from_plain(plain_pod: Object) -> Pod:
 
 def digest(pod: Pod) -> str:
     """Digest of the applied content, 32 hex digits; ignores fields that an API server or the agent fills in."""
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which readers of a log do not need
+
     content = to_plain(pod)
     metadata = {key: value for key, value in content.get("metadata", {}).items() if key not in _WRITTEN_BY_SERVERS}
     text = msgspec.json.encode({**content, "metadata": metadata}, order="sorted")
