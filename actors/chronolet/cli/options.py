@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chronolet.cli.loading import loaded
 from chronolet.common_flags import EVERYWHERE, Flag
 
 if TYPE_CHECKING:  # slow to load
@@ -92,10 +93,10 @@ def with_settings(*names: str) -> Callable[[Function], Function]:
 
 def _resolved(flags: Mapping[str, Any], config: Path | None, names: Collection[str]) -> Settings:
     """The settings. Prints warnings about the configuration file."""
-    from chronolet.node.settings.common import is_common, resolve_common  # noqa: PLC0415 - `--help` needs no settings
-
-    if config is None and all(map(is_common, names)):
-        return resolve_common(flags, os.environ, names)
+    common = loaded("chronolet.node.settings.common", hidden=("typing_extensions",))  # `--help` needs no settings
+    if config is None and all(map(common.is_common, names)):
+        settings: Settings = common.resolve_common(flags, os.environ, names)
+        return settings
     from chronolet.node.settings.resolving import resolve  # noqa: PLC0415 - only `run` and `check` need all settings
 
     settings, warnings = resolve(flags, os.environ, config, names)

@@ -5,9 +5,11 @@ Input: settings. Output: nothing. Next: `node.main`.
 
 from __future__ import annotations
 
+import gc
+
 import click
 
-from chronolet.cli.loading import loaded
+from chronolet.cli.loading import DEFAULT_THRESHOLDS, loaded
 from chronolet.cli.options import Command, config_option, with_settings
 from chronolet.node.settings.common import EVERYWHERE
 from chronolet.node.settings.settings import Settings
@@ -23,5 +25,6 @@ _MORE = tuple(one.name for one in SETTINGS if one not in EVERYWHERE)
 @with_settings(*_MORE)
 def command(settings: Settings) -> int:
     """Run the node agent. It watches manifests, keeps their pods running and logs every event."""
+    gc.set_threshold(*DEFAULT_THRESHOLDS)
     # The composition root imports Docker and the actors; other commands skip that cost.
     return int(loaded("chronolet.node.main", _ON_DEMAND).run(settings) or 0)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -159,8 +158,7 @@ def downloaded(url: str, most: int) -> bytes:
     return download(url, most)
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """Time limits of commands."""
 
     patience_seconds: float = 5.0
@@ -171,8 +169,7 @@ class Timing:
     """Longest wait after the tab key."""
 
 
-@dataclass(frozen=True)
-class Services:
+class Services(NamedTuple):
     """Factories for a command's dependencies."""
 
     store: Callable[[Settings], Store] = redis_store

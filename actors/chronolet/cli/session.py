@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
@@ -29,16 +28,16 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
 class Session:
     """A connection to one node's log, open for the duration of one command."""
 
-    settings: Settings
-    services: Services
-    store: Store
-    archive: ArchiveReader
-    unreadable: set[Position] = field(default_factory=set)
-    """Undecodable entries that the requested states omit. Reported once, when the command ends."""
+    def __init__(self, settings: Settings, services: Services, store: Store, archive: ArchiveReader) -> None:
+        self.settings = settings
+        self.services = services
+        self.store = store
+        self.archive = archive
+        self.unreadable: set[Position] = set()
+        """Undecodable entries that the requested states omit. Reported once, when the command ends."""
 
     def now(self) -> int:
         """Milliseconds since the epoch."""

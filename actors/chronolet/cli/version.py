@@ -13,6 +13,15 @@ _METADATA = re.compile(r"chronolet-([0-9][0-9A-Za-z.+!]*)\.dist-info")
 UNINSTALLED = "(running from a source tree that is not installed)"
 
 
+def show_version() -> None:
+    """Print the version."""
+    try:
+        print(f"chronolet {installed_version()}", flush=True)  # noqa: T201
+    except BrokenPipeError:
+        # Keeps Python from failing on its final flush of the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def installed_version() -> str:
     """The version in the name of the package's metadata folder; without such a folder, that in the metadata.
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from chronolet.history.entries import ArchiveReader, entries
-from chronolet.kernel.decider import Evolution, folded
+from chronolet.kernel.folding import Evolution, folded
 from chronolet.kernel.step.snapshots import decode_states
 from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas import codec

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from chronolet_schemas.envelope import Event, Message, Signal
 
@@ -62,25 +62,3 @@ class Decider(Generic[S]):
     evolve: Callable[[S, Event], S | None]
     due: Callable[[S], int | None]
     outstanding: Callable[[S], Sequence[Effect]]
-
-
-class Evolution(Protocol[S]):
-    """The part of a decider that suffices to fold history."""
-
-    @property
-    def initial(self) -> S:
-        """See `Decider`."""
-
-    @property
-    def evolve(self) -> Callable[[S, Event], S | None]:
-        """See `Decider`."""
-
-
-def folded(decider: Evolution[S], known: S | None, event: Event) -> S | None:
-    """Return the entity's state after one more event, or None if the entity does not exist. Live steps and replay both
-    use this function.
-
-    An event that leaves an unknown entity in the initial state does not create it: a refusal leaves nothing behind.
-    """
-    evolved = decider.evolve(decider.initial if known is None else known, event)
-    return None if known is None and evolved == decider.initial else evolved

@@ -203,6 +203,11 @@ class Container(Record, frozen=True, kw_only=True):
         return self.phase in ("starting", "running", "stopping")
 
     @property
+    def in_post_start(self) -> bool:
+        """It runs and its postStart hook has not ended: containers that start after it wait."""
+        return self.phase == "running" and (self.post_start is not None or self.hook is not None)
+
+    @property
     def busy(self) -> bool:
         """It is alive or being created: steps that follow its end wait."""
         return self.alive or self.being_created

@@ -15,7 +15,6 @@ from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, Probing, State, field_path
 from chronolet.rules.expansion import expand_all
 from chronolet.rules.names.ports import port_number
@@ -79,7 +78,7 @@ def steps(state: State, participants: Collection[str]) -> Sequence[Event]:
     """Requests and withdrawals of probes for running containers; if no prober is hosted, ProbingSkipped instead."""
     if state.over:
         return ()
-    running = (one for one in state.containers if one.phase == "running" and not in_post_start(one))
+    running = (one for one in state.containers if one.phase == "running" and not one.in_post_start)
     return tuple(event for one in running for event in _changes(state, one, skips=KIND not in participants))
 
 

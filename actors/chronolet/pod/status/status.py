@@ -16,7 +16,6 @@ import msgspec
 from chronolet.pod.admission import admission
 from chronolet.pod.planning import probing
 from chronolet.pod.planning.backoff import FAILED_MOUNT
-from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, ContainerKind, Exit, Failure, State, definitions
 from chronolet.pod.status import conditions
 from chronolet.pod.status.addresses import pod_ips
@@ -162,7 +161,7 @@ def _condition(name: str, one: conditions.Condition) -> PodCondition:
 
 def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
-    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not in_post_start(one))
+    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not one.in_post_start)
     now = _state(state, one)
     last = (
         ContainerState(terminated=_terminated(state, one.exit)) if one.exit and not now.terminated else ContainerState()
