@@ -22,10 +22,6 @@ KIND = "qos"
 ASK_AGAIN_MS = 60_000
 """The interval between repeated requests without a reply."""
 
-WAITING_FOR_PORTS = "WaitingForHostPorts"
-"""The reason of a pod that waits for host ports held by another pod. The kubelet has no such reason: it rejects the
-pod."""
-
 QosReply = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from chronolet.pod.admission import admission
+from chronolet.pod.admission.waiting import REJECTED, waiting_reason
 from chronolet.pod.planning import probing
 from chronolet.pod.planning.backoff import FAILED_MOUNT
 from chronolet.pod.state import Container, ContainerKind, Exit, Failure, State, definitions
@@ -46,7 +46,7 @@ def pod_status(state: State) -> PodStatus:
     phase = _phase(state, init, apps)
     addresses = _addresses(state)
     failure = state.failure or Failure(reason="", message="")
-    if failure.message.startswith(admission.REJECTED) and state.sandbox.phase == "absent":
+    if failure.message.startswith(REJECTED) and state.sandbox.phase == "absent":
         return _rejected(state, failure)
     host = state.sandbox.host_ip
     return PodStatus(
@@ -207,7 +207,7 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
-    reason, message = admission.waiting_reason(state, one)
+    reason, message = waiting_reason(state, one)
     if reason:
         return reason, message
     if one.phase == "exited" or one.reason == FAILED_MOUNT:
