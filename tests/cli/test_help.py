@@ -45,9 +45,17 @@ def test_the_global_flags_are_the_settings_of_every_command() -> None:
 def test_help_and_version_load_no_other_part_of_chronolet(words: tuple[str, ...]) -> None:
     loaded = loaded_by(*words)
     ours = {name for name in loaded if name.startswith("chronolet.")}
-    allowed = {"cli", "cli.errors", "cli.main", "cli.options", "cli.version", "common_flags"}
+    allowed = {"cli", "cli.errors", "cli.loading", "cli.main", "cli.options", "cli.version", "common_flags"}
     assert ours <= {f"chronolet.{name}" for name in allowed}
     assert loaded & {"msgspec", "hiredis", "chronolet_schemas"} == set()
+
+
+def test_the_installed_script_prints_the_version_without_click() -> None:
+    code = "import sys; from chronolet.cli.loading import main; main(); print('click' in sys.modules)"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "--version"], capture_output=True, text=True, timeout=HANG_SECONDS, check=True
+    )
+    assert (ended.stdout, ended.stderr) == (f"chronolet {installed_version()}\nFalse\n", "")
 
 
 def test_the_installed_version_is_in_the_name_of_a_metadata_folder(

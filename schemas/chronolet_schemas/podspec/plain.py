@@ -5,8 +5,6 @@ to its field's default is never written, whether it was given or not, so equal p
 and labels carry the digest; `get -o yaml` shows the plain form.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 
