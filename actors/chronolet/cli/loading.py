@@ -20,12 +20,13 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 
@@ -72,7 +73,18 @@ def _main() -> None:
         show_version()
         return
     gc.set_threshold(_COMMAND_THRESHOLD)
-    loaded("chronolet.cli.main").main()
+    status = loaded("chronolet.cli.main").status_of(sys.argv[1:], None)
+    if "chronolet.node.main" in sys.modules:
+        sys.exit(status)
+    _exit(status)
+
+
+def _exit(status: int) -> NoReturn:
+    """End the process without freeing its objects one by one, which takes a command 5 ms of CPU."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # a command that succeeded has flushed its output before
+            stream.flush()
+    os._exit(status)
 
 
 @contextmanager

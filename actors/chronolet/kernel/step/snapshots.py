@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
-import immutables
 import msgspec
 
 S = TypeVar("S")
@@ -44,12 +43,16 @@ def decode_states(state: type[S], data: bytes, keys: Collection[str] | None = No
 
 
 def _to_plain(value: Any) -> Any:
+    import immutables  # noqa: PLC0415 - a command that reads pods needs no maps
+
     if isinstance(value, immutables.Map):
         return dict(value)
     raise NotImplementedError(f"snapshots cannot hold a {type(value).__name__}")
 
 
 def _from_plain(expected: type, value: Any) -> Any:
+    import immutables  # noqa: PLC0415 - see above
+
     if get_origin(expected) is immutables.Map:
         return immutables.Map(msgspec.convert(value, dict[get_args(expected)], dec_hook=_from_plain))  # type: ignore[misc]
     raise NotImplementedError(f"snapshots cannot hold a {expected}")
