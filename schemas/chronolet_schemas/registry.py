@@ -1,12 +1,13 @@
 """Maps type names in the log or a mailbox to classes.
 
 Each schema module registers its events and commands with `registered`. The kind is the name of the module, or of the
-folder that contains it; the type name is `<kind>.<Class>@<version>`. Input: classes at import. Output: lookups for
-`codec`. Next: `codec`, `upcasting`.
+folder that contains it; the type name is `<kind>.<Class>@<version>`. A lookup imports the module of its kind, so that a
+reader loads only the kinds that it decodes. Input: classes at import. Output: lookups. Next: `codec`, `upcasting`.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TypeVar
 
 from chronolet_schemas.envelope import Command, Event
@@ -16,6 +17,23 @@ SCHEMA = 2
 
 A shard's hash stores the highest number that wrote to it; a process with a lower one does not acquire the shard.
 """
+
+KINDS = frozenset(
+    (
+        "container_gc",
+        "devices",
+        "image_gc",
+        "keeper",
+        "kernel",
+        "kube_events",
+        "manifests",
+        "pleg",
+        "pod",
+        "prober",
+        "qos",
+    )
+)
+"""The schema modules of this release that register classes."""
 
 _T = TypeVar("_T", bound=type[Event] | type[Command])
 
@@ -46,7 +64,11 @@ def type_of(cls: type[Event | Command]) -> str:
 
 def class_of(name: str) -> type[Event | Command] | None:
     """The class of a type name without version; None if this release does not know it."""
-    return _classes.get(name)
+    found = _classes.get(name)
+    if found is None and (kind := name.partition(".")[0]) in KINDS:
+        importlib.import_module(f"chronolet_schemas.{kind}")
+        found = _classes.get(name)
+    return found
 
 
 def all_classes() -> tuple[type[Event | Command], ...]:

@@ -1,8 +1,8 @@
-"""CPU time of single commands, as ratios to an interpreter that does nothing.
+"""CPU time of single commands, in relation to an interpreter that does nothing.
 
-Input: how thoroughly. Output: figures. Next: `__main__`.
+Input: quick or thorough. Output: figures. Next: `__main__`.
 
-Each command and `python -I -c pass` run alternately; a figure is the ratio of the medians of their CPU times, user and
+Each command alternates with `python -I -c pass`. A figure is the ratio of the medians of their CPU times, user and
 system together. Agent, Redis and pods are real.
 """
 
@@ -17,18 +17,20 @@ from collections.abc import Sequence
 
 from tests.bench.figures import Figure
 from tests.bench.pods import serving
-from tests.bench.pods.agent import CHRONOLET, NODE, Agent, running
+from tests.bench.pods.agent import NODE, Agent, running
 
 ROUNDS, QUICK_ROUNDS = 15, 3
 POD_COUNTS, QUICK_POD_COUNTS = (30, 250), (3,)
 NOTHING = (sys.executable, "-I", "-c", "pass")
+CHRONOLET = (sys.executable, "-c", "from chronolet.cli.loading import main; main()")
+"""What the installed `chronolet` script runs."""
 VERSION_GOAL, HELP_GOAL, LOG_GOAL = 4.0, 6.0, 8.0
 GET_GOALS = {30: 8.0, 250: 12.0}
 """The goals for `get pods`, by the number of pods."""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """`--version` and `--help`, which read nothing; then `log` and, for each number of pods, `get pods`."""
+    """`--version` and `--help`, which read nothing; then `get pods` and `log` for each number of pods."""
     rounds = QUICK_ROUNDS if options.quick else ROUNDS
     found = [
         compared("--version", ("--version",), rounds, VERSION_GOAL),
@@ -38,15 +40,17 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
     with running() as agent:
         for pods in QUICK_POD_COUNTS if options.quick else POD_COUNTS:
             serving.start(agent, pods, lambda _: {})
-            found.append(compared(f"get pods, {pods} pods", _of(agent, "get", "pods"), rounds, GET_GOALS.get(pods)))
-        found.append(compared("log -n 20", _of(agent, "log", "-n", "20"), rounds, LOG_GOAL))
+            found += [
+                compared(f"get pods, {pods} pods", _of(agent, "get", "pods"), rounds, GET_GOALS.get(pods)),
+                compared(f"log -n 20, {pods} pods", _of(agent, "log", "-n", "20"), rounds, LOG_GOAL),
+            ]
     return found
 
 
 def compared(name: str, words: Sequence[str], rounds: int, goal: float | None) -> Figure:
-    """Compare one command with the empty interpreter, alternately."""
-    command = (sys.executable, *CHRONOLET, *words)
-    cpu_seconds(command)  # creates missing bytecode
+    """One command, alternating with the empty interpreter."""
+    command = (*CHRONOLET, *words)
+    cpu_seconds(command)  # compiles modules without bytecode
     pairs = [(cpu_seconds(command), cpu_seconds(NOTHING)) for _ in range(rounds)]
     ours, nothing = (statistics.median(times) for times in zip(*pairs, strict=True))
     return Figure(name=f"chronolet {name}", ours=ours, unit="CPU s", reference=nothing, reference_name="s", goal=goal)

@@ -1,25 +1,29 @@
-"""The node that the tests of views look at, and an agent that answers commands."""
+"""Fixtures: a node with a hand-written log, and scripted agents that answer commands."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.cli import histories
-from tests.cli.agent import Agent, Behaviour
-from tests.cli.written import WrittenNode
+from tests.cli.support import histories
+from tests.cli.support.agent import Agent, Behaviour
+from tests.cli.support.log_owner import LogOwner
+from tests.cli.support.written_node import WrittenNode
 from tests.support.patience import patient_stores
+from tests.support.redis.server import PrivateRedis
 
 __all__ = ["patient_stores"]
 
 
 @pytest.fixture
 def node() -> WrittenNode:
-    """web: app crashed twice and waits, side runs. db in another namespace is being made. gone has ended."""
+    """web: app crashed twice and is backing off, side runs; db, in namespace data, is starting; gone has ended."""
     return histories.web()
 
 
 @pytest.fixture
 def agent(node: WrittenNode) -> Iterator[Callable[[Behaviour], Agent]]:
+    """Starts an agent with the given behaviour. All of them are stopped after the test."""
     agents = []
 
     def start(behaviour: Behaviour) -> Agent:
@@ -30,3 +34,10 @@ def agent(node: WrittenNode) -> Iterator[Callable[[Behaviour], Agent]]:
     yield start
     for one in agents:
         one.stop()
+
+
+@pytest.fixture
+def owner(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[LogOwner]:
+    owning = LogOwner(redis_server, tmp_path)
+    yield owning
+    owning.store.close()

@@ -1,4 +1,4 @@
-"""What the agent's start loads, and what it leaves until somebody needs it; each in a process of its own."""
+"""Modules that the agent loads at its start and on demand; each test runs a separate process."""
 
 from __future__ import annotations
 
@@ -18,63 +18,64 @@ main = loaded("chronolet.node.main", _ON_DEMAND)
 """
 
 
-def said(code: str) -> str:
+def output_of(code: str) -> str:
+    """The output of Python code that runs after the agent's modules are loaded."""
     ended = subprocess.run(
         [sys.executable, "-c", LOADED + code], capture_output=True, text=True, timeout=HANG_SECONDS, check=True
     )
     return ended.stdout.strip()
 
 
-def test_the_agent_loads_nothing_that_it_may_never_need() -> None:
+def test_the_agent_loads_no_package_that_it_may_never_need() -> None:
     unneeded = {
         *("redis", "yaml.reader", "prometheus_client.exposition"),
         *("rich", "rich.console", "grpc", "google.protobuf", "docker", "requests"),
     }
-    assert said(f"print('hiredis' in sys.modules, sorted({unneeded!r} & sys.modules.keys()))") == "True []"
+    assert output_of(f"print('hiredis' in sys.modules, sorted({unneeded!r} & sys.modules.keys()))") == "True []"
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("name", "expected"),
     [
         ("prometheus_client.Counter.__name__", "Counter"),
         ("prometheus_client.registry.__name__", "prometheus_client.registry"),
         ("yaml.safe_load('a: 1')['a']", "1"),
     ],
 )
-def test_a_package_loaded_on_demand_has_all_its_names(name: str, answer: str) -> None:
+def test_a_package_loaded_on_demand_has_all_its_names(name: str, expected: str) -> None:
     package = name.partition(".")[0]
-    assert said(f"import {package}; print({name})") == answer
+    assert output_of(f"import {package}; print({name})") == expected
 
 
-def test_a_name_that_a_package_has_not_got_is_an_attribute_error() -> None:
+def test_a_missing_name_of_a_package_is_an_attribute_error() -> None:
     code = "import yaml\ntry: yaml.nothing\nexcept AttributeError as error: print(error)"
-    assert said(code) == "module 'yaml' has no attribute 'nothing'"
+    assert output_of(code) == "module 'yaml' has no attribute 'nothing'"
 
 
-def test_threads_that_need_a_package_at_the_same_time_all_get_it() -> None:
+def test_concurrent_threads_can_load_the_same_package() -> None:
     code = """
 import prometheus_client
 found, begin = [], threading.Barrier(8)
-def ask():
+def load():
     begin.wait()
     found.append(prometheus_client.CollectorRegistry.__name__)
-threads = [threading.Thread(target=ask) for _ in range(8)]
+threads = [threading.Thread(target=load) for _ in range(8)]
 for one in threads: one.start()
 for one in threads: one.join()
 print(found == ["CollectorRegistry"] * 8)
 """
-    assert said(code) == "True"
+    assert output_of(code) == "True"
 
 
-def test_the_collector_of_garbage_works_again_and_leaves_alone_what_was_loaded() -> None:
-    assert said("print(gc.isenabled(), gc.get_freeze_count() > 10_000)") == "True True"
+def test_garbage_collection_is_enabled_again_and_skips_the_loaded_objects() -> None:
+    assert output_of("print(gc.isenabled(), gc.get_freeze_count() > 10_000)") == "True True"
 
 
-def test_what_was_hidden_can_be_imported_afterwards() -> None:
+def test_hidden_packages_can_be_imported_later() -> None:
     code = "print('rich' in sys.modules, __import__('importlib.util').util.find_spec('rich') is not None)"
-    assert said(code) == "False True"
+    assert output_of(code) == "False True"
 
 
-def test_with_room_answers_what_the_call_answers() -> None:
-    held = [1]
-    assert with_room(lambda: held) is held
+def test_with_room_returns_the_result_of_the_call() -> None:
+    expected = [1]
+    assert with_room(lambda: expected) is expected

@@ -1,4 +1,4 @@
-"""Bad usage: exit status 2 and one line. What is expected to fail: exit status 1 and one line. Never a traceback."""
+"""Usage errors end with status 2, expected failures with status 1; both print one line and no traceback."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 
 from chronolet.cli.main import COMMANDS
 from chronolet.cli.services import Services
-from tests.cli.written import run
+from tests.cli.support.written_node import run
 from tests.support.scratch import HANG_SECONDS, hang_limit
 
 BAD = [
@@ -64,45 +64,45 @@ BAD = [
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)
-def test_bad_usage_is_one_line_and_exit_status_two(arguments: list[str]) -> None:
-    said = run(Services(), *arguments)
-    assert (said.status, said.out) == (2, "")
-    assert said.err.startswith("error: ")
-    assert said.err.count("\n") == 1
+def test_a_usage_error_is_one_line_and_exit_status_two(arguments: list[str]) -> None:
+    result = run(Services(), *arguments)
+    assert (result.status, result.output) == (2, "")
+    assert result.errors.startswith("error: ")
+    assert result.errors.count("\n") == 1
 
 
-def test_a_type_that_is_none_is_told_with_those_that_are() -> None:
-    said = run(Services(), "get", "services")
+def test_an_unknown_type_is_reported_with_the_known_ones() -> None:
+    result = run(Services(), "get", "services")
     types = "pods or containers or devices or images or actors or events or cgroups or nodes"
-    assert said.err.startswith(f"error: found 'services', expected {types}, as TYPE NAME")
+    assert result.errors.startswith(f"error: found 'services', expected {types}, as TYPE NAME")
 
 
 @pytest.mark.parametrize("arguments", [["delete"], ["delete", "pod", "web", "--wait=perhaps"], ["get"]])
-def test_bad_usage_points_to_the_help_of_the_very_command(arguments: list[str]) -> None:
-    assert run(Services(), *arguments).err.endswith(f" See `chronolet {arguments[0]} --help`.\n")
+def test_a_usage_error_points_to_the_help_of_its_command(arguments: list[str]) -> None:
+    assert run(Services(), *arguments).errors.endswith(f" See `chronolet {arguments[0]} --help`.\n")
 
 
-def test_nothing_at_all_shows_the_commands() -> None:
-    said = run(Services())
-    assert said.status == 2
+def test_without_arguments_the_commands_are_listed() -> None:
+    result = run(Services())
+    assert result.status == 2
     for command in COMMANDS:
-        assert f"  {command} " in said.err
+        assert f"  {command} " in result.errors
 
 
 @pytest.mark.parametrize(
     "command", ["", "gc plan", "gc run", *(name for name in COMMANDS if name not in ("completion", "gc"))]
 )
 def test_help_is_not_an_error(command: str) -> None:
-    said = run(Services(), *command.split(), "--help")
-    assert said.status == 0
-    assert said.out.startswith("Usage: ")
-    assert "--root-dir" in said.out
+    result = run(Services(), *command.split(), "--help")
+    assert result.status == 0
+    assert result.output.startswith("Usage: ")
+    assert "--root-dir" in result.output
 
 
-def test_the_version_is_said() -> None:
-    said = run(Services(), "--version")
-    assert (said.status, said.err) == (0, "")
-    assert said.out.startswith("chronolet ")
+def test_the_version_is_printed() -> None:
+    result = run(Services(), "--version")
+    assert (result.status, result.errors) == (0, "")
+    assert result.output.startswith("chronolet ")
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_expected_failures_are_one_line(
     tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = [word.format(root=tmp_path) for word in arguments]
-    monkeypatch.setenv("CHRONOLET_REDIS_PASSWORD", "geheim")
-    said = run(Services(), "--root-dir", str(tmp_path), *words)
-    assert (said.status, said.out) == (1, "")
-    assert said.err.startswith(message.format(root=tmp_path))
-    assert said.err.count("\n") == 1
-    assert "geheim" not in said.err
+    monkeypatch.setenv("CHRONOLET_REDIS_PASSWORD", "hunter2")
+    result = run(Services(), "--root-dir", str(tmp_path), *words)
+    assert (result.status, result.output) == (1, "")
+    assert result.errors.startswith(message.format(root=tmp_path))
+    assert result.errors.count("\n") == 1
+    assert "hunter2" not in result.errors
 
 
 def process(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -135,14 +135,14 @@ def process(*arguments: str, environment: dict[str, str] | None = None) -> subpr
     return subprocess.run(command, capture_output=True, text=True, env=env, timeout=HANG_SECONDS, check=False)
 
 
-def test_as_a_process_it_exits_and_prints_likewise() -> None:
+def test_a_process_has_the_same_output_and_status() -> None:
     ended = process("get", "pods")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("error: no node agent's Redis at /nonexistent/redis/redis.sock")
     assert process("get", "cows").returncode == 2
 
 
-def test_dry_run_needs_nothing_that_runs(tmp_path: Path) -> None:
+def test_a_dry_run_needs_no_agent_docker_or_redis(tmp_path: Path) -> None:
     file = tmp_path / "web.yaml"
     file.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: b}]}\n")
     ended = process(
@@ -153,10 +153,10 @@ def test_dry_run_needs_nothing_that_runs(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-NOBODY_READS = """
+CLOSED_PIPE = """
 import json, os, sys
 from chronolet.cli.main import status_of
-from tests.cli import histories
+from tests.cli.support import histories
 
 node = histories.web()
 node.keep_events()
@@ -172,8 +172,8 @@ print(json.dumps(found), file=sys.stderr)
 """
 
 
-def test_commands_whose_output_nobody_reads_end_with_zero() -> None:
-    """As `chronolet get pods | head` where head has ended: no traceback, no status of failure."""
+def test_commands_end_with_status_zero_if_the_reader_has_closed_the_pipe() -> None:
+    """As in `chronolet get pods | head`: no traceback and no failure."""
     commands = [
         ["get", "pods"],
         ["get", "pods", "-o", "json"],
@@ -187,7 +187,7 @@ def test_commands_whose_output_nobody_reads_end_with_zero() -> None:
         ["--help"],
     ]
     ended = subprocess.run(
-        [sys.executable, "-c", NOBODY_READS, json.dumps(commands)],
+        [sys.executable, "-c", CLOSED_PIPE, json.dumps(commands)],
         capture_output=True,
         text=True,
         timeout=hang_limit(60),
@@ -198,7 +198,7 @@ def test_commands_whose_output_nobody_reads_end_with_zero() -> None:
     assert "Traceback" not in ended.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+def test_a_reader_that_stops_early_is_no_error() -> None:
     command = f"{sys.executable} -m chronolet.cli --help | head -c 1"
     ended = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=HANG_SECONDS, check=False

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chronolet.node.settings import table as known
-from chronolet.node.settings.resolving import default_root, resolve
+from chronolet.node.settings.common import EVERYWHERE, default_root
+from chronolet.node.settings.resolving import resolve
 from chronolet.node.settings.values import SettingsError, duration
 from chronolet_schemas import container_gc, image_gc
 
@@ -258,7 +259,7 @@ def test_the_text_after_a_servers_name_is_not_interpreted() -> None:
 
 def test_a_command_reads_only_its_own_settings_from_the_environment() -> None:
     environment = {"CHRONOLET_PORT": "rubbish", "CHRONOLET_ROOT_DIR": "/elsewhere"}
-    settings, _ = resolve({}, environment, names=known.EVERYWHERE)
+    settings, _ = resolve({}, environment, names=[one.name for one in EVERYWHERE])
     assert (settings.root_dir, settings.port) == (Path("/elsewhere"), 10255)
     with pytest.raises(SettingsError, match="CHRONOLET_PORT: found 'rubbish'"):
         resolve({}, environment)

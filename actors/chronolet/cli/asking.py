@@ -20,7 +20,6 @@ from chronolet_schemas.envelope import Command, Entry, Event, Position
 from chronolet_schemas.keys import Shard
 
 MANIFESTS = Shard("manifests")
-OWNERLESS_SECONDS = 5.0
 NOT_FOUND = "not found"
 """Suffix of a refusal's reason when the pod or Secret does not exist."""
 _LOOK_MILLISECONDS = 250
@@ -28,7 +27,7 @@ _PAGE = 1_000
 
 
 class Ownerless(Failure):
-    """No live process has owned the shard for `OWNERLESS_SECONDS`."""
+    """No live process has owned the shard for `Timing.ownerless_seconds`."""
 
 
 class Reply(NamedTuple):
@@ -49,11 +48,11 @@ def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Re
     Failure if the shard has no owner, the mailbox is full, or the node could not process the command.
     """
     store = session.store
-    wait_for_owner(store, shard)
+    wait_for_owner(session, shard)
     with progress("waiting for the node agent"):
         after = store.last()
         _send(store, command, shard)
-        return _replies(store, shard, command.request, after)
+        return _replies(session, shard, command.request, after)
 
 
 class Queued(NamedTuple):
@@ -103,8 +102,9 @@ def follow(
             yield entry
 
 
-def _replies(store: Store, shard: Shard, request: str, after: Position) -> list[Reply]:
-    owner = Watch(store, f"request {request} stays in the mailbox until an agent runs again", shard)
+def _replies(session: Session, shard: Shard, request: str, after: Position) -> list[Reply]:
+    store = session.store
+    owner = Watch(session, f"request {request} stays in the mailbox until an agent runs again", shard)
     found: list[Reply] = []
     for entry in follow(store, after, owner.look):
         if entry.cause == request:
@@ -135,9 +135,10 @@ def owner_alive(store: Store, shard: Shard = MANIFESTS) -> bool:
     return bool(token) and owner_of(token) in store.alive()
 
 
-def wait_for_owner(store: Store, shard: Shard = MANIFESTS) -> None:
-    """Wait until a live process owns the shard. Failure if none does within `OWNERLESS_SECONDS`."""
-    watch = Watch(store, "nothing was sent; start the agent with `chronolet run`", shard)
+def wait_for_owner(session: Session, shard: Shard = MANIFESTS) -> None:
+    """Wait until a live process owns the shard. Failure if none does within `Timing.ownerless_seconds`."""
+    store = session.store
+    watch = Watch(session, "nothing was sent; start the agent with `chronolet run`", shard)
     with progress("waiting for the node agent"):
         while not owner_alive(store, shard):
             watch.look()
@@ -145,10 +146,13 @@ def wait_for_owner(store: Store, shard: Shard = MANIFESTS) -> None:
 
 
 class Watch:
-    """Raises `Ownerless` once the shard has had no live owner for five seconds. `otherwise` completes the message."""
+    """Raises `Ownerless` once the shard has had no live owner for `Timing.ownerless_seconds`. `otherwise` completes the
+    message.
+    """
 
-    def __init__(self, store: Store, otherwise: str, shard: Shard = MANIFESTS) -> None:
-        self._store = store
+    def __init__(self, session: Session, otherwise: str, shard: Shard = MANIFESTS) -> None:
+        self._store = session.store
+        self._seconds = session.services.timing.ownerless_seconds
         self._shard = shard
         self._otherwise = otherwise
         self._since: float | None = None
@@ -159,7 +163,7 @@ class Watch:
             self._since = None
         elif self._since is None:
             self._since = now
-        elif now - self._since >= OWNERLESS_SECONDS:
+        elif now - self._since >= self._seconds:
             raise Ownerless(
-                f"no node agent has hosted `{self._shard.kind}` for {OWNERLESS_SECONDS:.0f} s; {self._otherwise}"
+                f"no node agent has hosted `{self._shard.kind}` for {self._seconds:.0f} s; {self._otherwise}"
             )

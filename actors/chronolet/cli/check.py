@@ -11,16 +11,16 @@ import click
 from chronolet.cli.options import Command, with_settings
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.printing.table import plain
-from chronolet.cli.services import Services
+from chronolet.cli.services import services_of_command
 from chronolet.node.check import findings
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 
 
 @click.command(cls=Command)
 @with_settings("docker", "pod_manifest_path")
 def command(settings: Settings) -> int:
     """Check Docker, Redis, permissions, cgroups and disk space."""
-    services = click.get_current_context().find_object(Services) or Services()
+    services = services_of_command()
     missing = False
     with progress("checking this machine"):
         found = list(findings(settings, services.store, services.runtime))

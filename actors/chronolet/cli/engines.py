@@ -14,7 +14,7 @@ from chronolet.cli.errors import Failure
 from chronolet.cli.options import given_as_flag
 from chronolet.cli.session import Session
 from chronolet.history.state import Moment
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.pleg.actor import NODE
 from chronolet.pleg.state import State
 from chronolet.ports.runtime.runtime import Runtime

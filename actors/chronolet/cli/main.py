@@ -11,41 +11,63 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from chronolet.cli.errors import Failure, worded
 from chronolet.cli.options import global_options
-from chronolet.cli.services import Services
-from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
-from chronolet.node.settings.values import SettingsError
-from chronolet.ports.runtime.runtime import Refusal
+
+if TYPE_CHECKING:  # `--help` needs none of them
+    from chronolet.cli.services import Services
+
+
+class Listed(NamedTuple):
+    """A subcommand's module, relative to `chronolet.cli`, and the beginning of its help text."""
+
+    module: str
+    help: str
+
 
 COMMANDS = {
-    "run": "run",
-    "apply": "apply.command",
-    "delete": "apply.delete",
-    "get": "get.command",
-    "describe": "describe.command",
-    "logs": "containers.logs",
-    "events": "history.events",
-    "exec": "containers.exec",
-    "log": "history.log",
-    "trace": "history.trace",
-    "wait": "watch.wait",
-    "gc": "gc.command",
-    "checkpoint": "history.checkpoint",
-    "check": "check",
-    "completion": "completion.completion",
+    "run": Listed("run", "Run the node agent."),
+    "apply": Listed("apply.command", "Apply manifests: create or change pods and Secrets."),
+    "delete": Listed("apply.delete", "Delete pods and Secrets."),
+    "get": Listed("get.command", "List pods, containers, events and other objects."),
+    "describe": Listed("describe.command", "Show details of pods, devices or the node."),
+    "logs": Listed("containers.logs", "Print a container's output."),
+    "events": Listed("history.events", "List events about pods and the node."),
+    "exec": Listed("containers.exec", "Run a command in a container."),
+    "log": Listed("history.log", "Print the node's event log."),
+    "trace": Listed("history.trace", "Show how long each part of a pod's last start took."),
+    "wait": Listed("watch.wait", "Wait for a condition on pods, such as ready or deleted."),
+    "gc": Listed("gc.command", "Collect dead containers and unused images."),
+    "checkpoint": Listed(
+        "history.checkpoint",
+        "Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint).",
+    ),
+    "check": Listed("check", "Check Docker, Redis, permissions, cgroups and disk space."),
+    "completion": Listed("completion.completion", "Print the completion script for a shell."),
 }
-"""Module of each subcommand, relative to `chronolet.cli`, in the order in which `--help` lists them."""
+"""The subcommands in the order of `--help`, which prints these texts because loading all modules takes too long."""
 
 
-EXPECTED_STATUS: dict[type[Exception], int] = {SettingsError: 2, StoreUnreachable: 1, StoreBroken: 1, Refusal: 1}
-"""Exit status of each lower-layer exception whose text can be shown to the user as one line."""
+def _expected_status(error: Exception) -> int | None:
+    """Exit status of an expected failure, whose text can be shown to the user; None for a bug.
 
-_EXPECTED: tuple[type[Exception], ...] = (click.ClickException, Failure, *EXPECTED_STATUS)
+    Imports the lower layers' exceptions only after a failure.
+    """
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    if isinstance(error, Failure):
+        return error.status
+    from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable  # noqa: PLC0415
+    from chronolet.node.settings.values import SettingsError  # noqa: PLC0415
+    from chronolet.ports.runtime.runtime import Refusal  # noqa: PLC0415
+
+    if isinstance(error, SettingsError):
+        return 2
+    return 1 if isinstance(error, StoreUnreachable | StoreBroken | Refusal) else None
 
 
 class ReaderGone(Exception):  # noqa: N818 - not an error: `chronolet log | head` stops reading
@@ -81,20 +103,27 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"chronolet.cli.{COMMANDS[cmd_name]}").command
+        command = importlib.import_module(f"chronolet.cli.{COMMANDS[cmd_name].module}").command
         assert isinstance(command, click.Command)  # noqa: S101 - each subcommand module defines `command`
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Like click's, but without importing the subcommands."""
+        limit = formatter.width - 6 - max(map(len, COMMANDS))
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, short_help(one.help, limit)) for name, one in COMMANDS.items()])
+
+
+def short_help(text: str, limit: int) -> str:
+    """The text, shortened to this length as click shortens it."""
+    return click.Command(None, help=text).get_short_help_str(limit)
 
 
 def _version(ctx: click.Context, _: click.Parameter, given: bool) -> None:
     if given and not ctx.resilient_parsing:
-        from importlib import metadata  # noqa: PLC0415 - slow to load
+        from chronolet.cli.version import installed_version  # noqa: PLC0415 - other commands do not need it
 
-        try:
-            version = metadata.version("chronolet")
-        except metadata.PackageNotFoundError:
-            version = "(running from a source tree that is not installed)"
-        click.echo(f"chronolet {version}")
+        click.echo(f"chronolet {installed_version()}")
         ctx.exit()
 
 
@@ -108,17 +137,15 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None, services: Services | None = None) -> None:
-    """Run one command line and exit. Tests pass their own `services`."""
-    sys.exit(status_of(sys.argv[1:] if arguments is None else arguments, services or Services()))
+    """Run one command line and exit. Tests pass their own `services`; None: the real ones."""
+    sys.exit(status_of(sys.argv[1:] if arguments is None else arguments, services))
 
 
-def status_of(arguments: Sequence[str], services: Services) -> int:
+def status_of(arguments: Sequence[str], services: Services | None) -> int:
     """Run one command line and return its exit status. Prints expected failures; anything else is a bug and raises."""
     try:
         result = cli.main(args=list(arguments), prog_name="chronolet", standalone_mode=False, obj=services)
         sys.stdout.flush()
-    except _EXPECTED as error:
-        return _complain(error)
     except (ReaderGone, BrokenPipeError):
         # Keeps Python from failing on its final flush of the closed pipe.
         for stream in (sys.stdout, sys.stderr):
@@ -126,18 +153,21 @@ def status_of(arguments: Sequence[str], services: Services) -> int:
         return 0
     except (KeyboardInterrupt, click.Abort):
         return 130
+    except Exception as error:
+        status = _expected_status(error)
+        if status is None:
+            raise
+        _complain(error)
+        return status
     return result if isinstance(result, int) else 0
 
 
-def _complain(error: Exception) -> int:
+def _complain(error: Exception) -> None:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), err=True)
-        return error.exit_code
+        return
     for line in _lines(error):
         click.echo(worded(line), err=True)
-    if isinstance(error, click.ClickException):
-        return error.exit_code
-    return error.status if isinstance(error, Failure) else EXPECTED_STATUS.get(type(error), 1)
 
 
 def _lines(error: Exception) -> Sequence[str]:

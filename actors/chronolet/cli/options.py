@@ -1,21 +1,25 @@
-"""Flags shared by commands, generated from the settings table.
+"""Flags shared by commands: the common ones, and others from the settings table.
 
 Input: flags before or after the subcommand, the environment. Output: `Settings` as the argument `settings`.
-Next: every command module.
+Next: every command module. The settings are loaded only when a command needs them.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from chronolet.node.settings import table as settings_table
-from chronolet.node.settings.resolving import resolve
+from chronolet.cli.loading import loaded
+from chronolet.common_flags import EVERYWHERE, Flag
+
+if TYPE_CHECKING:  # slow to load
+    from chronolet.node.settings.setting import Setting
+    from chronolet.node.settings.settings import Settings
 
 Function = Callable[..., Any]
 
@@ -66,12 +70,12 @@ def global_options(function: Function) -> Function:
         meta["chronolet.flags"], meta[_NAMESPACE] = flags, namespace
         return function()
 
-    return _add(_namespace(run, "namespace scope for namespaced commands"), settings_table.EVERYWHERE)
+    return _add_common(_namespace(run, "namespace scope for namespaced commands"))
 
 
 def with_settings(*names: str) -> Callable[[Function], Function]:
     """Add flags for these settings to the common ones, and pass the command the resolved `settings`."""
-    wanted = settings_table.EVERYWHERE + names
+    wanted = (*(one.name for one in EVERYWHERE), *names)
 
     def wrap(function: Function) -> Function:
         @functools.wraps(function)
@@ -80,33 +84,42 @@ def with_settings(*names: str) -> Callable[[Function], Function]:
             after = {name: arguments.pop(name) for name in wanted}
             flags = {name: after[name] if after[name] is not None else before.get(name) for name in wanted}
             click.get_current_context().meta[_FLAGGED] = frozenset(name for name in wanted if flags[name] is not None)
-            settings, warnings = resolve(flags, os.environ, config, wanted)
-            for warning in warnings:
-                click.echo(f"warning: {warning}", err=True)
-            return function(settings=settings, **arguments)
+            return function(settings=_resolved(flags, config, wanted), **arguments)
 
-        return _add(run, wanted)
+        return _add_common(_add(run, names))
 
     return wrap
 
 
+def _resolved(flags: Mapping[str, Any], config: Path | None, names: Collection[str]) -> Settings:
+    """The settings. Prints warnings about the configuration file."""
+    common = loaded("chronolet.node.settings.common", hidden=("typing_extensions",))  # `--help` needs no settings
+    if config is None and all(map(common.is_common, names)):
+        settings: Settings = common.resolve_common(flags, os.environ, names)
+        return settings
+    from chronolet.node.settings.resolving import resolve  # noqa: PLC0415 - only `run` and `check` need all settings
+
+    settings, warnings = resolve(flags, os.environ, config, names)
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return settings
+
+
 def policy_options(*names: str) -> Callable[[Function], Function]:
     """Add flags for these settings; `policy` holds the parsed values of the flags that were given."""
+    from chronolet.node.settings.table import setting  # noqa: PLC0415 - few commands have such flags
+
+    settings = [setting(name) for name in names]
 
     def wrap(function: Function) -> Function:
         @functools.wraps(function)
         def run(**arguments: Any) -> Any:
-            given = {name: arguments.pop(name) for name in names}
-            policy = {
-                name: settings_table.setting(name).parse(settings_table.setting(name).flag, value)
-                for name, value in given.items()
-                if value is not None
-            }
+            given = [(one, arguments.pop(one.name)) for one in settings]
+            policy = {one.name: one.parse(one.flag, value) for one, value in given if value is not None}
             return function(policy=policy, **arguments)
 
-        for name in reversed(names):
-            one = settings_table.setting(name)
-            run = click.option(one.flag, name, metavar=one.metavar, help=one.help)(run)
+        for one in reversed(settings):
+            run = click.option(one.flag, one.name, metavar=one.metavar, help=one.help)(run)
         return run
 
     return wrap
@@ -134,8 +147,28 @@ def _namespace(function: Function, text: str, callback: Any = None) -> Function:
     return flag(function)
 
 
-def _add(function: Function, names: tuple[str, ...]) -> Function:
-    for name in reversed(names):
-        one = settings_table.setting(name)
-        function = click.option(one.flag, name, metavar=one.metavar, help=f"{one.help}  [env: {one.env}]")(function)
+def _add_common(function: Function) -> Function:
+    for one in reversed(EVERYWHERE):
+        function = _option(one)(function)
     return function
+
+
+def _add(function: Function, names: Sequence[str]) -> Function:
+    """Add flags for these settings."""
+    if not names:
+        return function
+    from chronolet.node.settings.common import COMMON, is_common  # noqa: PLC0415 - most commands have no such flags
+
+    if all(map(is_common, names)):
+        known = {one.name: one for one in COMMON}
+    else:
+        from chronolet.node.settings.table import SETTINGS  # noqa: PLC0415 - few commands need all settings
+
+        known = {one.name: one for one in SETTINGS}
+    for name in reversed(names):
+        function = _option(known[name])(function)
+    return function
+
+
+def _option(one: Flag | Setting) -> Callable[[Function], Function]:
+    return click.option(one.flag, one.name, metavar=one.metavar, help=f"{one.help}  [env: {one.env}]")

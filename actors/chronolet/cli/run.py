@@ -5,15 +5,19 @@ Input: settings. Output: nothing. Next: `node.main`.
 
 from __future__ import annotations
 
+import gc
+
 import click
 
-from chronolet.cli.loading import loaded
+from chronolet.cli.loading import DEFAULT_THRESHOLDS, loaded
 from chronolet.cli.options import Command, config_option, with_settings
-from chronolet.node.settings.table import EVERYWHERE, SETTINGS, Settings
+from chronolet.node.settings.common import EVERYWHERE
+from chronolet.node.settings.settings import Settings
+from chronolet.node.settings.table import SETTINGS
 
 _ON_DEMAND = ("prometheus_client", "yaml")
 """Packages that the agent uses only in part, or not before its first actions."""
-_MORE = tuple(one.name for one in SETTINGS if one.name not in EVERYWHERE)
+_MORE = tuple(one.name for one in SETTINGS if one not in EVERYWHERE)
 
 
 @click.command(cls=Command)
@@ -21,5 +25,6 @@ _MORE = tuple(one.name for one in SETTINGS if one.name not in EVERYWHERE)
 @with_settings(*_MORE)
 def command(settings: Settings) -> int:
     """Run the node agent. It watches manifests, keeps their pods running and logs every event."""
+    gc.set_threshold(*DEFAULT_THRESHOLDS)
     # The composition root imports Docker and the actors; other commands skip that cost.
     return int(loaded("chronolet.node.main", _ON_DEMAND).run(settings) or 0)

@@ -8,23 +8,28 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from chronolet.history.entries import ArchiveReader
-from chronolet.kernel.kind import Kind
-from chronolet.kernel.storage.store import Store
-from chronolet.node.settings.table import Settings
+import click
+
 from chronolet.node.settings.values import SettingsError
-from chronolet.ports.kube_sinks import Kept
-from chronolet.ports.machine.cgroups import Cgroups
-from chronolet.ports.pods.pod_logs import PodLogs
-from chronolet.ports.pods.secrets import Secrets
-from chronolet.ports.runtime.images import Images
-from chronolet.ports.runtime.runtime import Runtime
-from chronolet.ports.spans import Span
-from chronolet_schemas.prober import RawResult
+
+if TYPE_CHECKING:  # each command loads only what it uses
+    from chronolet.history.entries import ArchiveReader
+    from chronolet.history.state import ReadableKind
+    from chronolet.kernel.kind import Kind
+    from chronolet.kernel.storage.store import Store
+    from chronolet.node.settings.settings import Settings
+    from chronolet.ports.kube_sinks import Kept
+    from chronolet.ports.machine.cgroups import Cgroups
+    from chronolet.ports.pods.pod_logs import PodLogs
+    from chronolet.ports.pods.secrets import Secrets
+    from chronolet.ports.runtime.images import Images
+    from chronolet.ports.runtime.runtime import Runtime
+    from chronolet.ports.spans import Span
+    from chronolet_schemas.envelope import Entry, Position
+    from chronolet_schemas.prober import RawResult
 
 ANSWER_SECONDS = 10.0
 """Time-out for the start of Docker's response. A followed stream may then stay silent indefinitely."""
@@ -47,16 +52,28 @@ def redis_store(settings: Settings) -> Store:
 
 def archive_files(settings: Settings, store: Store) -> ArchiveReader:
     """The archived parts of the node's log."""
-    from chronolet.history.archives import NodeArchive  # noqa: PLC0415 - most commands never read an archive
-
-    return NodeArchive(settings.root_dir, settings.node, store)
+    return _Archive(settings, store)
 
 
-def docker_runtime(settings: Settings) -> Runtime:
+class _Archive:
+    """Loads the reader of archive files when it is needed: most commands never read an archive."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings = settings
+        self._store = store
+
+    def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
+        """See `ArchiveReader`."""
+        from chronolet.history.archives import NodeArchive  # noqa: PLC0415 - see above
+
+        return NodeArchive(self._settings.root_dir, self._settings.node, self._store).entries(after, upto)
+
+
+def docker_runtime(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Runtime:
     """The node's Docker Engine."""
     from chronolet.adapters.docker_runtime import DockerRuntime  # noqa: PLC0415 - docker is slow to import
 
-    return DockerRuntime(settings.docker, timeout_seconds=ANSWER_SECONDS)
+    return DockerRuntime(settings.docker, timeout_seconds=timeout_seconds)
 
 
 def kept_events(settings: Settings) -> Kept:
@@ -66,11 +83,11 @@ def kept_events(settings: Settings) -> Kept:
     return StreamReader(settings.redis_url, settings.node)
 
 
-def docker_images(settings: Settings) -> Images:
+def docker_images(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Images:
     """The images of the node's Docker Engine."""
     from chronolet.adapters.docker_runtime.images import DockerImages  # noqa: PLC0415 - docker is slow to import
 
-    return DockerImages(settings.docker, timeout_seconds=ANSWER_SECONDS)
+    return DockerImages(settings.docker, timeout_seconds=timeout_seconds)
 
 
 def pod_logs(folder: Path) -> PodLogs:
@@ -111,13 +128,48 @@ def linux_cgroups(settings: Settings) -> Cgroups:
     return LinuxCgroups(settings.root_dir / "cgroups")
 
 
+def readable_kinds(names: Sequence[str]) -> tuple[ReadableKind, ...]:
+    """These kinds, to read their states. Of pods, which most commands read, only the states are loaded."""
+    return tuple(_pods() if name == "pod" else _actor(name) for name in names)
+
+
 def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
     """These kinds with their deciders but without effects."""
-    return tuple(importlib.import_module(f"chronolet.{name}.actor").kind() for name in names)
+    return tuple(map(_actor, names))
 
 
-@dataclass(frozen=True)
-class Services:
+def _pods() -> ReadableKind:
+    from chronolet.history.state import Fold, StatesOnly  # noqa: PLC0415 - not every command reads states
+    from chronolet.pod.evolve.pod import evolve  # noqa: PLC0415
+    from chronolet.pod.state import FORMAT, SHARDS, State  # noqa: PLC0415
+
+    return StatesOnly("pod", SHARDS, State, FORMAT, Fold(State(), evolve))
+
+
+def _actor(name: str) -> Kind[Any]:
+    kind: Kind[Any] = importlib.import_module(f"chronolet.{name}.actor").kind()
+    return kind
+
+
+def downloaded(url: str, most: int) -> bytes:
+    """The first `most` bytes of a URL. Failure if it cannot be downloaded."""
+    from chronolet.cli.apply.downloads import download  # noqa: PLC0415 - an HTTP client is slow to load
+
+    return download(url, most)
+
+
+class Timing(NamedTuple):
+    """Time limits of commands."""
+
+    patience_seconds: float = 5.0
+    """How long a command that sends something retries to open the log: the agent may be starting."""
+    ownerless_seconds: float = 5.0
+    """How long a shard may have no live owner before a command that waits for it fails."""
+    completion_seconds: float = 1.0
+    """Longest wait after the tab key."""
+
+
+class Services(NamedTuple):
     """Factories for a command's dependencies."""
 
     store: Callable[[Settings], Store] = redis_store
@@ -128,7 +180,15 @@ class Services:
     secrets: Callable[[Settings], Secrets] = kept_secrets
     kube_events: Callable[[Settings], Kept] = kept_events
     results: Callable[[Settings], Iterator[RawResult]] = probe_results
-    kinds: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
+    kinds: Callable[[Sequence[str]], Sequence[ReadableKind]] = readable_kinds
+    actors: Callable[[Sequence[str]], Sequence[Kind[Any]]] = pure_kinds
     spans: Callable[[str, str], Sequence[Span] | None] = recent_spans
     cgroups: Callable[[Settings], Cgroups] = linux_cgroups
     now: Callable[[], int] = wall_clock
+    download: Callable[[str, int], bytes] = downloaded
+    timing: Timing = Timing()
+
+
+def services_of_command() -> Services:
+    """The services of the current command."""
+    return click.get_current_context().find_object(Services) or Services()

@@ -6,46 +6,50 @@ Input: settings and services. Output: states and log entries, with errors as `Fa
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 
 from chronolet.cli.errors import Failure
 from chronolet.cli.printing import ages
 from chronolet.cli.printing.progress import progress
-from chronolet.cli.services import Services
+from chronolet.cli.services import Services, services_of_command
 from chronolet.history.entries import ArchiveReader, entries
-from chronolet.history.state import Moment, state_at
 from chronolet.kernel.storage.redis.urls import where
 from chronolet.kernel.storage.store import HistoryMissing, Store, StoreUnreachable
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet_schemas.envelope import START, Entry, Position
 
-PATIENCE_SECONDS = 5.0
+if TYPE_CHECKING:
+    from chronolet.history.state import Moment
+
 _PAUSE_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
 class Session:
     """A connection to one node's log, open for the duration of one command."""
 
-    settings: Settings
-    services: Services
-    store: Store
-    archive: ArchiveReader
-    unreadable: set[Position] = field(default_factory=set)
-    """Undecodable entries that the requested states omit. Reported once, when the command ends."""
+    def __init__(self, settings: Settings, services: Services, store: Store, archive: ArchiveReader) -> None:
+        self.settings = settings
+        self.services = services
+        self.store = store
+        self.archive = archive
+        self.unreadable: set[Position] = set()
+        """Undecodable entries that the requested states omit. Reported once, when the command ends."""
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
         return self.services.now()
 
-    def state(self, *kinds: str) -> Moment:
-        """The current states of these kinds."""
+    def state(self, *kinds: str, pods: Collection[str] = ()) -> Moment:
+        """The current states of these kinds. `pods`: of the kind `pod` only these, by namespace/name; empty: all."""
+        from chronolet.history.state import state_at  # noqa: PLC0415 - `log` reads no states
+
         with progress("reading the node's log"):
-            moment = state_at(self.store, self.archive, self.services.kinds(kinds))
+            keys = {"pod": frozenset(pods)} if pods else None
+            moment = state_at(self.store, self.archive, self.services.kinds(kinds), keys=keys)
         self.unreadable.update(moment.unreadable)
         return moment
 
@@ -58,11 +62,11 @@ class Session:
 def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
     """Open the node's log; a one-line Failure if there is none.
 
-    `patient`, for commands that send something, retries for `PATIENCE_SECONDS`: the agent may be starting.
+    `patient`, for commands that send something, retries for `Timing.patience_seconds`: the agent may be starting.
     """
-    services = click.get_current_context().find_object(Services) or Services()
+    services = services_of_command()
     with progress("waiting for the node agent's Redis"):
-        store = _opened(settings, services, PATIENCE_SECONDS if patient else 0.0)
+        store = _opened(settings, services, services.timing.patience_seconds if patient else 0.0)
     try:
         node = Session(settings, services, store, services.archive(settings, store))
         # On close, so that the note follows the command's output.

@@ -1,26 +1,69 @@
 """The states of actors at a position, folded in the reader's own process without involving any actor.
 
-Input: a store, an archive, the pure Kinds, a position. Output: `Moment`. A snapshot is used if it has the Kind's format
-and is not newer than the position; otherwise the history is folded from its beginning. Next: `cli`; the page /pods,
-which is requested repeatedly (`Latest`).
+Input: a store, an archive, kinds, a position. Output: `Moment`. A snapshot is used if it has the kind's format and is
+not newer than the position; otherwise the history is folded from its beginning. Next: `cli`; the page /pods, which is
+requested repeatedly (`Latest`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from chronolet.history.entries import ArchiveReader, entries
-from chronolet.kernel.decider import folded
-from chronolet.kernel.kind import Kind
+from chronolet.kernel.folding import Evolution, folded
 from chronolet.kernel.step.snapshots import decode_states
 from chronolet.kernel.storage.store import HistoryMissing, Store
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
+
+Keys = Mapping[str, Collection[str]]
+"""The keys of the requested entities by kind; all entities of a kind that is missing."""
+
+
+class ReadableKind(Protocol):
+    """The part of a `Kind` that suffices to read its states."""
+
+    @property
+    def name(self) -> str:
+        """See `Kind`, as for the others."""
+
+    @property
+    def shards(self) -> int: ...
+
+    @property
+    def state(self) -> type[Any]: ...
+
+    @property
+    def format(self) -> int: ...
+
+    @property
+    def decider(self) -> Evolution[Any]: ...
+
+    @property
+    def at_start(self) -> tuple[str, ...]: ...
+
+
+class Fold(NamedTuple):
+    """An `Evolution` without a decider."""
+
+    initial: Any
+    evolve: Callable[[Any, Event], Any]
+
+
+class StatesOnly(NamedTuple):
+    """A `ReadableKind` without an actor: it loads neither decisions nor workers."""
+
+    name: str
+    shards: int
+    state: type[Any]
+    format: int
+    decider: Fold
+    at_start: tuple[str, ...] = ()
 
 
 class Moment(Struct, frozen=True):
@@ -33,13 +76,18 @@ class Moment(Struct, frozen=True):
     """Entries of these kinds that this release cannot decode; they are omitted, as the hosts omit them."""
 
 
-class _Fold:
-    """Folds the states of one kind."""
+class _KindStates:
+    """Folds the states of one kind. `keys`: only these entities."""
 
-    def __init__(self, kind: Kind[Any]) -> None:
+    def __init__(self, kind: ReadableKind, keys: Collection[str] | None = None) -> None:
         self.kind = kind
+        self.keys = keys
         self.states: dict[str, Any] = dict.fromkeys(kind.at_start, kind.decider.initial)
-        self.begins: dict[Shard, Position] = dict.fromkeys(shards_of(kind.name, kind.shards), START)
+        shards = shards_of(kind.name, kind.shards) if keys is None else map(self._shard, keys)
+        self.begins: dict[Shard, Position] = dict.fromkeys(shards, START)
+
+    def _shard(self, key: str) -> Shard:
+        return shard_for(self.kind.name, self.kind.shards, key)
 
     def restore(self, store: Store, latest: Position | None) -> None:
         """Start each shard from its snapshot, if that is usable."""
@@ -47,19 +95,20 @@ class _Fold:
             if snapshot.format != self.kind.format or (latest and snapshot.position > latest):
                 continue
             try:
-                images = decode_states(self.kind.state, snapshot.state)
+                images = decode_states(self.kind.state, snapshot.state, self.keys)
             except (msgspec.ValidationError, msgspec.DecodeError):
                 continue  # recovery ignores it as well; folding the history gives the same states
             self.begins[shard] = snapshot.position
             for key in self.kind.at_start:  # an entity missing in the snapshot is gone
-                if shard_for(self.kind.name, self.kind.shards, key) == shard:
+                if self._shard(key) == shard:
                     self.states.pop(key, None)
             self.states |= {key: image.state for key, image in images.items()}
 
     def add(self, key: str, entry: Entry) -> None:
         """Fold one entry. Raises Undecodable."""
-        shard = shard_for(self.kind.name, self.kind.shards, key)
-        if entry.position <= self.begins[shard]:
+        if self.keys is not None and key not in self.keys:
+            return
+        if entry.position <= self.begins[self._shard(key)]:
             return
         event = codec.decode(entry.type, entry.data, Event)
         state = folded(self.kind.decider, self.states.get(key), event)
@@ -70,18 +119,25 @@ class _Fold:
 
 
 def state_at(
-    store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], position: Position | None = None
+    store: Store,
+    archive: ArchiveReader,
+    kinds: Sequence[ReadableKind],
+    position: Position | None = None,
+    *,
+    keys: Keys | None = None,
 ) -> Moment:
-    """The states at `position`, or now."""
+    """The states at `position`, or now. `keys`: the entities to read; reads only the snapshots of their shards."""
     try:
-        return _folded(store, archive, kinds, position)
+        return _folded(store, archive, kinds, position, keys or {})
     except HistoryMissing:
         # Without an archive: meanwhile newer snapshots were written and the log before them trimmed.
-        return _folded(store, archive, kinds, position)
+        return _folded(store, archive, kinds, position, keys or {})
 
 
-def _folded(store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], position: Position | None) -> Moment:
-    folding = Folding(store, kinds, position)
+def _folded(
+    store: Store, archive: ArchiveReader, kinds: Sequence[ReadableKind], position: Position | None, keys: Keys
+) -> Moment:
+    folding = Folding(store, kinds, position, keys)
     folding.read(entries(store, archive, folding.at, position))
     return folding.moment()
 
@@ -89,9 +145,11 @@ def _folded(store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]], po
 class Folding:
     """Folds states along the log. `at` is the last position read, or that of the oldest snapshot."""
 
-    def __init__(self, store: Store, kinds: Sequence[Kind[Any]], latest: Position | None = None) -> None:
+    def __init__(
+        self, store: Store, kinds: Sequence[ReadableKind], latest: Position | None = None, keys: Keys | None = None
+    ) -> None:
         """Start from the usable snapshots, none of them newer than `latest`."""
-        self._folds = {kind.name: _Fold(kind) for kind in kinds}
+        self._folds = {kind.name: _KindStates(kind, (keys or {}).get(kind.name)) for kind in kinds}
         for fold in self._folds.values():
             fold.restore(store, latest)
         self.at = min((begin for fold in self._folds.values() for begin in fold.begins.values()), default=START)
@@ -120,7 +178,7 @@ class Latest:
     Not thread-safe; a moment is valid until the next one is requested.
     """
 
-    def __init__(self, store: Store, archive: ArchiveReader, kinds: Sequence[Kind[Any]]) -> None:
+    def __init__(self, store: Store, archive: ArchiveReader, kinds: Sequence[ReadableKind]) -> None:
         self._store = store
         self._archive = archive
         self._kinds = kinds

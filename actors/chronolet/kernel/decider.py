@@ -62,13 +62,3 @@ class Decider(Generic[S]):
     evolve: Callable[[S, Event], S | None]
     due: Callable[[S], int | None]
     outstanding: Callable[[S], Sequence[Effect]]
-
-
-def folded(decider: Decider[S], known: S | None, event: Event) -> S | None:
-    """Return the entity's state after one more event, or None if the entity does not exist. Live steps and replay both
-    use this function.
-
-    An event that leaves an unknown entity in the initial state does not create it: a refusal leaves nothing behind.
-    """
-    evolved = decider.evolve(decider.initial if known is None else known, event)
-    return None if known is None and evolved == decider.initial else evolved

@@ -206,8 +206,12 @@ def _withdrawn(key: str, one: Wanted, grace_period_seconds: int | None = None) -
 
 
 def _refused(key: str, source: str, owner: str) -> Event:
-    reason = f"{key} is already defined by {owner}; {source} cannot define a pod of the same name"
-    return manifests.PodRefused(pod=key, source=source, reason=reason)
+    return manifests.PodRefused(pod=key, source=source, reason=already_defined(key, source, owner))
+
+
+def already_defined(key: str, source: str, owner: str) -> str:
+    """The reason for refusing a pod of `source` whose name a pod of `owner` has."""
+    return f"{key} is already defined by {owner}; {source} cannot define a pod of the same name"
 
 
 def _duplicate_name(one: signals.FilePod, source: str) -> Event:

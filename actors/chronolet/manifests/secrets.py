@@ -115,5 +115,9 @@ def _applied(one: manifests.KeptSecret | signals.FileSecret, source: str, before
 
 
 def _refused(key: str, source: str, owner: str) -> Event:
-    reason = f"Secret {key} is already defined by {owner}; {source} cannot define a Secret of the same name"
-    return manifests.SecretRefused(secret=key, source=source, reason=reason)
+    return manifests.SecretRefused(secret=key, source=source, reason=already_defined(key, source, owner))
+
+
+def already_defined(key: str, source: str, owner: str) -> str:
+    """The reason for refusing a Secret of `source` whose name a Secret of `owner` has."""
+    return f"Secret {key} is already defined by {owner}; {source} cannot define a Secret of the same name"

@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet.pod.admission.node_policy import Policy
 from chronolet.pod.decider import decider
-from chronolet.pod.state import State
+from chronolet.pod.state import FORMAT, SHARDS, State
 from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
-
-SHARDS = 4
-
 
 _AboutPod = (
     manifests.PodApplied
@@ -44,7 +41,7 @@ def kind(
         name="pod",
         shards=SHARDS,
         state=State,
-        format=1,
+        format=FORMAT,
         decider=decider(participants, policy or Policy()),
         subscribes={
             manifests.PodApplied: _pod,

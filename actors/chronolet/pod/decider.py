@@ -19,6 +19,7 @@ from chronolet.kernel.decider import Decider, Due, EffectFailed
 from chronolet.pod import phases, signals
 from chronolet.pod.admission import admission, adoption, pull_secrets, record
 from chronolet.pod.admission.node_policy import Policy, rejection, warning
+from chronolet.pod.admission.waiting import REJECTED
 from chronolet.pod.evolve.pod import evolve
 from chronolet.pod.facts import effect_results, observed_containers
 from chronolet.pod.outstanding import outstanding
@@ -121,7 +122,7 @@ def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Eve
         return steps
     rejected = rejection(policy, state.manifest)
     if rejected is not None:
-        message = f"{admission.REJECTED}{rejected.message}"
+        message = f"{REJECTED}{rejected.message}"
         return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=rejected.reason, message=message),)
     first = state.sandbox.phase == "absent" and any(isinstance(one, pod.SandboxStartRequested) for one in steps)
     unmatched = warning(policy, state.manifest) if first else None

@@ -16,6 +16,10 @@ from chronolet_schemas.devices import Answer
 from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import LifecycleHandler, Pod
 
+SHARDS = 4
+FORMAT = 1
+"""Version of the states in snapshots: a snapshot with another number is ignored."""
+
 ContainerPhase = Literal[
     "waiting",
     "pulling",
@@ -197,6 +201,11 @@ class Container(Record, frozen=True, kw_only=True):
     def alive(self) -> bool:
         """It runs, or may be running already."""
         return self.phase in ("starting", "running", "stopping")
+
+    @property
+    def in_post_start(self) -> bool:
+        """It runs and its postStart hook has not ended: containers that start after it wait."""
+        return self.phase == "running" and (self.post_start is not None or self.hook is not None)
 
     @property
     def busy(self) -> bool:

@@ -3,8 +3,6 @@
 Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm/devicemanager.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Base classes of the events of a pod. Next: every other module of this folder."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from chronolet_schemas.envelope import Event

@@ -1,7 +1,5 @@
 """Starts, ends, restarts and stops of a pod's containers. Source: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 
-from __future__ import annotations
-
 from chronolet_schemas.pod.base import ContainerEvent, StopReason
 from chronolet_schemas.podspec import LifecycleHandler
 from chronolet_schemas.registry import registered

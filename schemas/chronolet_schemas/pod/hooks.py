@@ -3,8 +3,6 @@
 Source: pkg/kubelet/lifecycle/handlers.go.
 """
 
-from __future__ import annotations
-
 from chronolet_schemas.pod.base import ContainerEvent, HookName, HookOutcome
 from chronolet_schemas.podspec import LifecycleHandler
 from chronolet_schemas.registry import registered

@@ -1,7 +1,5 @@
 """The images that a pod's containers need. Source: pkg/kubelet/images/image_manager.go."""
 
-from __future__ import annotations
-
 from chronolet_schemas.pod.base import ContainerEvent
 from chronolet_schemas.registry import registered
 

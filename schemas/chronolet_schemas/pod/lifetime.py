@@ -3,8 +3,6 @@
 Source: pkg/kubelet/pod_workers.go.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

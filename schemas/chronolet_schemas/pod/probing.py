@@ -1,7 +1,5 @@
 """What a pod requests from `prober`, and what it does with the results. Source: pkg/kubelet/prober."""
 
-from __future__ import annotations
-
 from chronolet_schemas.pod.base import ContainerEvent
 from chronolet_schemas.podspec import Probe, RestartPolicy
 from chronolet_schemas.prober import ProbeName, ProbeResult

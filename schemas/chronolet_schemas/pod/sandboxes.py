@@ -1,7 +1,5 @@
 """A pod's sandbox. Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go."""
 
-from __future__ import annotations
-
 from chronolet_schemas.pod.base import PodEvent, SandboxEvent
 from chronolet_schemas.registry import registered
 

@@ -3,8 +3,6 @@
 Source: Probe, Lifecycle in core/v1/types.go.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from chronolet_schemas.podspec.base import Int32, Int64, IntOrString, Part

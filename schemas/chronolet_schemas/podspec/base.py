@@ -4,8 +4,6 @@ Input: none. Output: `Part`, the base of every type here, and the annotated scal
 `volumes`, `security`, `pod`. Source: staging/src/k8s.io/api/core/v1 and apimachinery's resource and intstr.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Containers of all three types. Source: Container, EphemeralContainer and their parts in core/v1/types.go."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

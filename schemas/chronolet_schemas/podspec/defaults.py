@@ -4,8 +4,6 @@ Input: a Pod as written. Output: the Pod as the API server would store it. Sourc
 pkg/util/parsers.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import msgspec

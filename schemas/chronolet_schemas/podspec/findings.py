@@ -3,8 +3,6 @@
 Input: none. Output: `Finding` and `ManifestError`, plain data for events, the CLI and KubeEvents.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

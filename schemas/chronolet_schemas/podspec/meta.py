@@ -1,7 +1,5 @@
 """`metadata` of a Pod. Source: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (ObjectMeta)."""
 
-from __future__ import annotations
-
 import msgspec
 
 from chronolet_schemas.podspec.base import Int64, Object, Part

@@ -1,7 +1,5 @@
 """The Pod and its spec as a user writes them. Source: Pod, PodSpec in core/v1/types.go (Kubernetes 1.37)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Security contexts of pods and containers. Source: PodSecurityContext, SecurityContext in core/v1/types.go."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from chronolet_schemas.podspec.base import Int64, Part

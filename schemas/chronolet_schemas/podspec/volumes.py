@@ -3,8 +3,6 @@
 Kinds that a node can serve by itself are fully typed; those of clouds and storage networks are known by name only.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

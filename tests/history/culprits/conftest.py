@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cli.started import Started
+from tests.cli.support.pod_start import Started
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cli.histories import UID
-from tests.cli.started import Started
+from tests.cli.support.histories import UID
+from tests.cli.support.pod_start import Started
 
 ABOUT: dict[str, Any] = {"pod": "default/web", "uid": UID}
 

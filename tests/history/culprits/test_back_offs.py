@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from chronolet_schemas import pod
-from tests.cli.histories import accepted
-from tests.cli.started import FIRST, IMAGE, SANDBOX, Started
-from tests.cli.written import NOON
+from tests.cli.support.histories import accepted
+from tests.cli.support.pod_start import FIRST, IMAGE, SANDBOX, Started
+from tests.cli.support.written_node import NOON
 from tests.history.culprits.lines import ABOUT, first_line
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.started import Started, result
-from tests.cli.written import NOON
+from tests.cli.support.pod_start import Started, result
+from tests.cli.support.written_node import NOON
 from tests.history.culprits.lines import first_line
 
 

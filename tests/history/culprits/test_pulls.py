@@ -6,8 +6,8 @@ from typing import Any
 
 from chronolet.ports.spans import PULL_TURN
 from chronolet_schemas import pod
-from tests.cli.started import FIRST, IMAGE, PROCESS, Started
-from tests.cli.written import NOON
+from tests.cli.support.pod_start import FIRST, IMAGE, PROCESS, Started
+from tests.cli.support.written_node import NOON
 from tests.history.culprits.lines import first_line
 
 SLOW = "127.0.0.1:5000/team/slow:1"
@@ -53,7 +53,7 @@ def test_a_pull_that_mostly_waited_by_the_log_alone(start: Started) -> None:
     ready: dict[str, Any] = {"image": IMAGE, "image_id": "i", "pulled": True}
     start.after(200, pod.ImageReady(**FIRST, **ready, milliseconds=200, waited_milliseconds=9_000))
     start.container()
-    assert start.said().out.splitlines()[0] == (
+    assert start.run().output.splitlines()[0] == (
         "default/web took 9.501 s to start, 9.000 s of it (95 %) queued before getting image busybox:1 "
         f"for container app: pulled in 0.2 s, after 9.0 s of waiting in the queue behind the pull of {SLOW}"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from chronolet.ports.spans import TURN
 from chronolet_schemas import pod
-from tests.cli.started import SANDBOX, Started
-from tests.cli.written import NOON
+from tests.cli.support.pod_start import SANDBOX, Started
+from tests.cli.support.written_node import NOON
 from tests.history.culprits.lines import first_line
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from chronolet_schemas import manifests, pod
 from chronolet_schemas.resources import PodNeeds
-from tests.cli.started import DEVICES, FIRST, IMAGE, Started
-from tests.cli.written import NOON, manifest
+from tests.cli.support.pod_start import DEVICES, FIRST, IMAGE, Started
+from tests.cli.support.written_node import NOON, manifest
 from tests.history.culprits.lines import ABOUT, first_line
 
 
@@ -77,7 +77,7 @@ def test_an_applied_pod_that_is_not_accepted_yet(start: Started) -> None:
     start.node.write("manifests/node-1", applied())
     start.node.now += 5_000
     result = start.node.run("trace", "later")
-    assert result.out == "default/later: no step of its start has begun for 5.000 s\n"
+    assert result.output == "default/later: no step of its start has begun for 5.000 s\n"
 
 
 def test_an_applied_pod_that_was_withdrawn(start: Started) -> None:
@@ -85,8 +85,8 @@ def test_an_applied_pod_that_was_withdrawn(start: Started) -> None:
     start.node.now += 5_000
     start.node.write("manifests/node-1", manifests.PodWithdrawn(pod="default/later", uid="l", source="apply"))
     result = start.node.run("trace", "later")
-    assert result.out == "default/later began to terminate before the first step of its start\n"
-    assert result.err.startswith("note: default/later was removed 0.000 s ago")
+    assert result.output == "default/later began to terminate before the first step of its start\n"
+    assert result.errors.startswith("note: default/later was removed 0.000 s ago")
 
 
 def terminated(reason: Any) -> pod.TerminationRequested:

@@ -19,11 +19,13 @@ from chronolet.cli.asking import Queued, Reply, ask, ask_or_queue, new_request, 
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.plain import dump
+from chronolet.cli.services import services_of_command
 from chronolet.cli.session import session
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
+from chronolet.manifests.decider import already_defined
 from chronolet.manifests.identity import applied_uid
 from chronolet.manifests.state import APPLY
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.ports.pods.secrets import Secret
 from chronolet.qos.state import State
 from chronolet_schemas import manifests, podspec
@@ -69,7 +71,8 @@ def command(
     """Apply manifests: create or change pods and Secrets."""
     if not files:
         raise click.UsageError("must specify -f FILE.")
-    found = manifest_files.read(files, namespace, settings.node)
+    download = services_of_command().download
+    found = manifest_files.read(files, namespace, settings.node, download=download)
     report_findings(found, strict=strict)
     pods, secret_list = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
     if dry_run:
@@ -192,7 +195,7 @@ def _dry_run(
         )
     report_foreseen(expected, strict=strict)
     taken = {pod.key for pod in pods if pod.key in before and before[pod.key].source != APPLY}
-    refused += [f"pod {key} is already managed by {before[key].source} (dry run)" for key in sorted(taken)]
+    refused += [refusal(key, already_defined(key, APPLY, before[key].source)) for key in sorted(taken)]
     known = {key: state.manifest for key, state in before.items()}
     words = {pod.key: _change(known.get(pod.key), pod) for pod in pods if pod.key not in taken}
     return words, of_secrets, refused

@@ -26,7 +26,7 @@ from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.session import Session, session
 from chronolet.history.state import Moment
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 from chronolet_schemas import codec, manifests, pod, registry
 from chronolet_schemas.envelope import Entry, Event, Position
@@ -96,7 +96,7 @@ def command(
     targets = _targets(**which)
     grace, seconds = _grace(grace_period, now=now, force=force), _seconds(timeout)
     with session(settings, patient=True) as node:
-        moment = node.state("pod")
+        moment = node.state("pod", pods=_named(targets) if targets.type == "pods" else ())
         keys, of_secrets = _keys(node, targets, moment)
         if not keys and not of_secrets:
             click.echo("No resources found.", err=True)
@@ -158,12 +158,18 @@ def _seconds(timeout: str | None) -> float | None:
 def _keys(node: Session, targets: Targets, moment: Moment) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The keys of the pods, and those of the Secrets."""
     if targets.files:
-        read_ = manifest_files.read(targets.files, targets.namespace)
+        read_ = manifest_files.read(targets.files, targets.namespace, download=node.services.download)
         return tuple(one.key for _, one in read_.pods), tuple(one.key for _, one in read_.secrets)
-    named = tuple(f"{targets.namespace}/{name}" for name in targets.names)
     if targets.type == "secrets":
-        return (), named
-    return (_selected(node, targets, moment) if targets.selected else named), ()
+        return (), _named(targets)
+    return (_selected(node, targets, moment) if targets.selected else _named(targets)), ()
+
+
+def _named(targets: Targets) -> tuple[str, ...]:
+    """The keys of the objects that are named; empty with a selector or files."""
+    if targets.selected or targets.files:
+        return ()
+    return tuple(f"{targets.namespace}/{name}" for name in targets.names)
 
 
 def _selected(node: Session, targets: Targets, moment: Moment) -> tuple[str, ...]:
@@ -223,7 +229,7 @@ def _wait(node: Session, withdrawn: dict[str, set[str]], after: Position, second
     """
     left = {key: set(uids) for key, uids in withdrawn.items()}
     deadline = None if seconds is None else time.monotonic() + seconds
-    watch = Watch(node.store, "the deletion continues when one runs again")
+    watch = Watch(node, "the deletion continues when one runs again")
 
     def look() -> None:
         watch.look()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from chronolet.cli.session import Session
 from chronolet.kernel.storage.store import HistoryMissing
 from chronolet.pod.admission.node_policy import Policy, policy_of, rejection, warning
-from chronolet.pod.admission.node_share import WAITING_FOR_PORTS
+from chronolet.pod.admission.waiting import WAITING_FOR_PORTS
 from chronolet.qos.decider import NODE_PORTS
 from chronolet.qos.state import State
 from chronolet.rules.names.host_ports import host_ports, taken

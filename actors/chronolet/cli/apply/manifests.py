@@ -22,6 +22,7 @@ from chronolet.ports.pods.secrets import Secret
 from chronolet_schemas.podspec import Finding, Pod
 
 Function = Callable[..., Any]
+Download = Callable[[str, int], bytes]
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -80,8 +81,9 @@ _OPTIONS = (
 )
 
 
-def read(files: Files, namespace: str, node: str = "") -> Read:
+def read(files: Files, namespace: str, node: str = "", *, download: Download) -> Read:
     """All manifests of these files. `namespace`: for objects without one. `node`: the node name that a pod may specify.
+    `download`: returns the first bytes of a URL.
 
     Failure if a manifest is invalid, or if a pod or Secret occurs twice.
     """
@@ -90,7 +92,9 @@ def read(files: Files, namespace: str, node: str = "") -> Read:
     found = Read()
     for file in _files(files):
         name = "standard input" if file == STDIN else downloads.shown(file) if downloads.is_url(file) else file
-        one = manifest_files.read_documents(_bytes(file, manifest_files.MAX_BYTES + 1), name, namespace=namespace)
+        one = manifest_files.read_documents(
+            _bytes(file, manifest_files.MAX_BYTES + 1, download), name, namespace=namespace
+        )
         found.pods += [(name, _wanted(pod)) for pod in one.pods]
         found.secrets += [(name, secret) for secret in one.secrets]
         here = {pod.key for pod in one.pods if pod.spec.node_name == node}
@@ -153,10 +157,10 @@ def _is_manifest(path: Path) -> bool:
     return path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
 
 
-def _bytes(file: str, most: int) -> bytes:
+def _bytes(file: str, most: int, download: Download) -> bytes:
     """The file's first `most` bytes: enough to detect that it is too large."""
     if downloads.is_url(file):
-        return downloads.download(file, most)
+        return download(file, most)
     try:
         if file == STDIN:
             return sys.stdin.buffer.read(most)

@@ -13,6 +13,7 @@ import click
 from chronolet.cli.asking import NOT_FOUND, Reply, wait_for_owner
 from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.session import Session
+from chronolet.manifests.secrets import already_defined
 from chronolet.manifests.state import APPLY, State
 from chronolet.ports.pods.secrets import Secret, SecretRefusal
 from chronolet_schemas import manifests
@@ -22,7 +23,7 @@ def store(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tup
     """Store the Secrets in the state folder. Failure with the reason if that is refused."""
     if secrets and wait:
         # An agent that starts a new log treats the Secrets in the folder as already applied.
-        wait_for_owner(node.store)
+        wait_for_owner(node)
     files = node.services.secrets(node.settings)
     try:
         return tuple(
@@ -61,7 +62,7 @@ def dry_run(node: Session, secrets: Sequence[Secret]) -> tuple[dict[str, str], l
     for one in secrets:
         held = state.secrets.get(one.key)
         if held is not None and held.source != APPLY:
-            refused.append(f"Secret {one.key} is already managed by {held.source} (dry run)")
+            refused.append(already_defined(one.key, APPLY, held.source))
             continue
         same = held is not None and files.read(held.digest) == one
         words[one.key] = f"{'created' if held is None else 'unchanged' if same else 'configured'} (dry run)"

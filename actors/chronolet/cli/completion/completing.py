@@ -1,8 +1,8 @@
 """Shell completions: types, and names of pods and containers in the node's log.
 
 Input: click's context of an unfinished command line. Output: words; none if the log cannot be read within
-`LIMIT_SECONDS`. Prints nothing, because the shell's prompt is on the terminal. Next: click, which passes them to the
-shell.
+`Timing.completion_seconds`. Prints nothing, because the shell's prompt is on the terminal. Next: click, which passes
+them to the shell.
 """
 
 from __future__ import annotations
@@ -11,23 +11,20 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import click
 
 from chronolet.cli.naming import TYPES
 from chronolet.cli.options import DEFAULT_NAMESPACE
-from chronolet.cli.services import Services
-from chronolet.history.state import state_at
-from chronolet.kernel.storage.store import HistoryMissing, StoreBroken, StoreUnreachable
-from chronolet.node.settings import table as settings_table
-from chronolet.node.settings.resolving import resolve
-from chronolet.node.settings.table import Settings
-from chronolet.node.settings.values import SettingsError
-from chronolet.pod.state import State
+from chronolet.common_flags import EVERYWHERE
+
+if TYPE_CHECKING:  # commands load this module only to name their completions
+    from chronolet.cli.services import Services
+    from chronolet.node.settings.settings import Settings
+    from chronolet.pod.state import State
 
 _TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups", "nodes")
-LIMIT_SECONDS = 1.0
-"""Longest wait after the tab key."""
 
 
 def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -80,14 +77,20 @@ def _pods(ctx: click.Context) -> list[str]:
 def _states(ctx: click.Context) -> list[tuple[str, State]]:
     """Names and states of the namespace's pods; none if the log cannot be read in time."""
     found: list[tuple[str, State]] = []
+    from chronolet.cli.services import Services  # noqa: PLC0415 - see above
+
     services = ctx.find_object(Services) or Services()
     reader = threading.Thread(target=lambda: found.extend(_read(ctx, services)), name="names", daemon=True)
     reader.start()
-    reader.join(LIMIT_SECONDS)
+    reader.join(services.timing.completion_seconds)
     return found
 
 
 def _read(ctx: click.Context, services: Services) -> list[tuple[str, State]]:
+    from chronolet.history.state import state_at  # noqa: PLC0415 - see above
+    from chronolet.kernel.storage.store import HistoryMissing, StoreBroken, StoreUnreachable  # noqa: PLC0415
+    from chronolet.node.settings.values import SettingsError  # noqa: PLC0415
+
     try:
         settings = _settings(ctx)
         if not settings.redis and not settings.redis_socket.exists():
@@ -110,6 +113,8 @@ def _namespace(ctx: click.Context) -> str:
 
 def _settings(ctx: click.Context) -> Settings:
     """Settings from the flags typed so far, before and after the subcommand."""
-    before = ctx.find_root().params
-    flags = {name: ctx.params.get(name) or before.get(name) for name in settings_table.EVERYWHERE}
-    return resolve(flags, os.environ, None, settings_table.EVERYWHERE)[0]
+    from chronolet.node.settings.common import resolve_common  # noqa: PLC0415 - see above
+
+    before, names = ctx.find_root().params, [one.name for one in EVERYWHERE]
+    flags = {name: ctx.params.get(name) or before.get(name) for name in names}
+    return resolve_common(flags, os.environ, names)

@@ -23,7 +23,7 @@ from chronolet.cli.get.podview import api_pod
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import session
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.ports.runtime.runtime import Refusal, Runtime
 
 Object = dict[str, Any]
@@ -86,7 +86,7 @@ def command(
     if not words:
         raise click.UsageError("you must specify at least one command for the container: `exec POD -- COMMAND`.")
     with session(settings) as node:
-        moment = node.state("pod", "pleg")
+        moment = node.state("pod", "pleg", pods=[f"{namespace}/{pod_name(name)}"])
         pod = api_pod(moment, node.settings.node, namespace, pod_name(name))
         engine = engines.of_node(node, moment)
     container_id = _running(pod, container, quiet=quiet)

@@ -29,7 +29,7 @@ from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import Session, session
 from chronolet.history.state import Moment
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 from chronolet.ports.runtime.runtime import Refusal, Runtime
 
@@ -132,7 +132,7 @@ def command(
     if (name is None) == (selector is None):
         raise click.UsageError("specify either a pod or a selector.")
     with session(settings) as node:
-        moment = node.state("pod", "pleg")
+        moment = node.state("pod", "pleg", pods=[f"{namespace}/{pod_name(name)}"] if name else ())
         found = _pods(node, moment, namespace, name, selector)
         engine = engines.of_node(node, moment)
         lines = (-1 if name else _SELECTED_TAIL) if tail is None else tail

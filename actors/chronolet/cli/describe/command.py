@@ -24,7 +24,7 @@ from chronolet.history import kube_events
 from chronolet.history.entries import before
 from chronolet.history.state import Moment
 from chronolet.kube_events.view import correlated
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet_schemas.kube_events import Post, Recorded
 
 _EVENTS_MS = 24 * 3_600_000
@@ -65,7 +65,7 @@ def command(
         return
     selected = selecting.chosen(selector, field_selector)
     with session(settings) as node:
-        moment = node.state("pod", "prober")
+        moment = node.state("pod", "prober", pods=[f"{namespace}/{name}" for name in names])
         everything = [
             pod
             for pod in api_pods(moment, node.settings.node)

@@ -15,7 +15,7 @@ import click
 from chronolet.cli import engines
 from chronolet.cli.options import Command, policy_options, with_settings
 from chronolet.cli.session import session
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 
 _FORM = click.Choice(("json", "yaml"))
 OUTPUT = click.option("-o", "--output", type=_FORM, help="output format")

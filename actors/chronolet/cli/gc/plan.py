@@ -34,7 +34,7 @@ from chronolet.image_gc.planning import outcome
 from chronolet.image_gc.planning import plan as image_plan
 from chronolet.image_gc.state import Run
 from chronolet.image_gc.state import State as ImageState
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas import container_gc, image_gc
 

@@ -19,7 +19,7 @@ from chronolet.cli.get.images import size
 from chronolet.cli.printing import table
 from chronolet.cli.printing.plain import dump
 from chronolet.cli.session import Session, session
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet_schemas import codec, container_gc, image_gc
 from chronolet_schemas.envelope import Command, Event, Position
 from chronolet_schemas.keys import Shard
@@ -60,7 +60,7 @@ def _collected(node: Session, kind: str, command: Command, *, quiet: bool) -> di
 
 
 def _events(node: Session, kind: str, after: Position) -> Iterator[Event]:
-    owner = Watch(node.store, "the run continues when an agent hosts it again", Shard(kind))
+    owner = Watch(node, "the run continues when an agent hosts it again", Shard(kind))
     for entry in follow(node.store, after, owner.look):
         if entry.entity == f"{kind}/node":
             try:

@@ -8,31 +8,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chronolet.cli.errors import not_found
+from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.step.routing import Router
 from chronolet.kernel.storage.store import Head
-from chronolet.node.settings.table import ALL_ACTORS
+from chronolet.node.settings.settings import ALL_ACTORS
 from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 Object = dict[str, Any]
 
 HEAD = ("NAME", "OWNER", "EPOCH", "VERSION", "LAG", "WAITING", "ENTITIES", "SNAPSHOT")
-HELP = """\b
-Columns of `get actors`, one row per shard:
-  VERSION   number of committed steps
-  LAG       log entries for the shard that are not yet part of a step;
-            entries without effect become part of one within about a minute
-  WAITING   commands in its mailbox
-  SNAPSHOT  log position of its latest snapshot"""
 _PAGE = 10_001
+
+
+def find(node: Session, query: Query) -> tuple[Found, list[str]]:
+    """The objects of the query, and a line for each name that was not found."""
+    everything = of(node)
+    chosen = [one for one in everything if not query.names or one["name"] in query.names or one["kind"] in query.names]
+    known = {one[field] for one in chosen for field in ("name", "kind")}
+    missing = [not_found("actors", name) for name in query.names if name not in known]
+    found = Found(
+        items=chosen,
+        names=[f"actor/{one['name']}" for one in chosen],
+        head=HEAD,
+        rows=[row(one, node.now()) for one in chosen],
+    )
+    return found, missing
 
 
 def of(node: Session) -> list[Object]:
     """All shards, in the order of the kinds."""
-    kinds = node.services.kinds(ALL_ACTORS)
+    kinds = node.services.actors(ALL_ACTORS)
     states = node.state(*ALL_ACTORS).states
     shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
     heads, alive, last = node.store.heads(shards), node.store.alive(), node.store.last()

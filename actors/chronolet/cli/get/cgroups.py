@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chronolet.cli.errors import not_found
+from chronolet.cli.get.query import Found, Query
 from chronolet.cli.session import Session
 from chronolet.ports.machine.cgroups import CgroupTree
 from chronolet.qos.state import State
@@ -30,10 +32,23 @@ _WIDE = (
     ("MEMORY LOW", ("memory.low",)),
     ("MEMORY HIGH", ("memory.high",)),
 )
-HELP = """\b
-Values in `get cgroups` are wanted/found: the value that qos sets, and the
-content of the kernel's file; `?` if this machine has no such cgroup."""
 _UNLIMITED = 1 << 60
+
+
+def find(node: Session, query: Query) -> tuple[Found, list[str]]:
+    """The objects of the query, and a line for each name that was not found."""
+    everything = of(node)
+    chosen = [one for one in everything if not query.names or query.names_one_of(one["name"], one["pod"], one["uid"])]
+    known = {one[field] for one in chosen for field in ("name", "pod", "uid")}
+    missing = [not_found("cgroups", name) for name in query.names if name not in known]
+    wide = query.output == "wide"
+    found = Found(
+        items=chosen,
+        names=[f"cgroup/{one['name']}" for one in chosen],
+        head=head(wide=wide),
+        rows=[row(one, wide=wide) for one in chosen],
+    )
+    return found, missing
 
 
 def of(node: Session) -> list[Object]:

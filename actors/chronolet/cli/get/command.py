@@ -6,33 +6,55 @@ Next: `resources`, which finds the objects.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from chronolet.cli.completion.completing import types_then_pods
 from chronolet.cli.errors import Failure
-from chronolet.cli.get import actors, cgroups, selecting, sorting
-from chronolet.cli.get.resources import FINDERS, Found, Query, event_filter, missing_pods
-from chronolet.cli.history import event_options, events
+from chronolet.cli.get import selecting, sorting
+from chronolet.cli.get.query import Found, Query
+from chronolet.cli.history import event_options
 from chronolet.cli.naming import asked_types
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing import table
 from chronolet.cli.printing.forms import FORMS, form, forms, show_object
-from chronolet.cli.session import Session, session
-from chronolet.cli.watch.watch import follow, printer
-from chronolet.cli.watch.watching import Pods
-from chronolet.node.settings.table import Settings
 
+if TYPE_CHECKING:  # `--help` needs no session
+    from chronolet.cli.session import Session
+    from chronolet.node.settings.settings import Settings
+
+FINDERS = {
+    "pods": "pod_query",
+    "containers": "containers",
+    "devices": "devices",
+    "images": "images",
+    "actors": "actors",
+    "events": "events",
+    "cgroups": "cgroups",
+    "nodes": "nodes",
+}
+"""The module of each type in `chronolet.cli.get`. Its `find` returns the objects of a query."""
 _NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
 """Types without a namespace."""
 _TYPES = """\b
 Types: pods, containers, devices, images, actors, events, cgroups, nodes.
 Separate several with commas, such as pods,events."""
+_ACTORS_HELP = """\b
+Columns of `get actors`, one row per shard:
+  VERSION   number of committed steps
+  LAG       log entries for the shard that are not yet part of a step;
+            entries without effect become part of one within about a minute
+  WAITING   commands in its mailbox
+  SNAPSHOT  log position of its latest snapshot"""
+_CGROUPS_HELP = """\b
+Values in `get cgroups` are wanted/found: the value that qos sets, and the
+content of the kernel's file; `?` if this machine has no such cgroup."""
 
 
-@click.command(cls=Command, epilog=f"{_TYPES}\n\n{actors.HELP}\n\n{cgroups.HELP}")
+@click.command(cls=Command, epilog=f"{_TYPES}\n\n{_ACTORS_HELP}\n\n{_CGROUPS_HELP}")
 @with_settings()
 @namespace_option
 @click.argument(
@@ -87,15 +109,24 @@ def command(
         for type_, names in asked_types(words, tuple(FINDERS))
     ]
     _check(queries, watching=watching, selected=selected)
+    from chronolet.cli.session import session  # noqa: PLC0415 - `--help` needs none
+
     with session(settings) as node:
         if watching:
             _watch(node, queries[0])
-        results = [FINDERS[one.type](node, one) for one in queries]
+        results = [_find(node, one) for one in queries]
         position = str(node.store.last())
     found = [each for each, _ in results]
     _show(queries, found, position)
     if missing := [line for _, lines in results for line in lines]:
         raise Failure(*missing)
+
+
+def _find(node: Session, query: Query) -> tuple[Found, list[str]]:
+    found: tuple[Found, list[str]] = importlib.import_module(f"chronolet.cli.get.{FINDERS[query.type]}").find(
+        node, query
+    )
+    return found
 
 
 def _check(queries: Sequence[Query], *, watching: bool, selected: bool) -> None:
@@ -122,6 +153,10 @@ def _watch(node: Session, query: Query) -> NoReturn:
     """Watch until interrupted. Failure if a name does not exist."""
     if query.type == "events":
         _watch_events(node, query)
+    from chronolet.cli.get.pod_query import missing_pods  # noqa: PLC0415 - only --watch needs them
+    from chronolet.cli.watch.watch import follow, printer  # noqa: PLC0415
+    from chronolet.cli.watch.watching import Pods  # noqa: PLC0415
+
     now = Pods(node)
     chosen = [pod for pod in now.now.values() if query.namespace in (None, pod["metadata"]["namespace"])]
     if missing := missing_pods(query, chosen):
@@ -132,6 +167,9 @@ def _watch(node: Session, query: Query) -> NoReturn:
 
 
 def _watch_events(node: Session, query: Query) -> NoReturn:
+    from chronolet.cli.get.events import event_filter  # noqa: PLC0415 - only --watch needs them
+    from chronolet.cli.history import events  # noqa: PLC0415
+
     matches, source = event_filter(node, query), query.events.source(node)
     found = [event for event in source.now() if matches(event)]
     show = events.printer(node, query.output, namespaced=query.namespace is None, headers=query.headers, counted=False)

@@ -9,14 +9,40 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chronolet.cli.containers import parts
+from chronolet.cli.errors import not_found
 from chronolet.cli.get import pods
+from chronolet.cli.get.podview import api_pods
+from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
+from chronolet.cli.session import Session
 
 Object = dict[str, Any]
 
 HEAD = ("NAME", "POD", "STATE", "RESTARTS", "AGE")
 WIDE = ("TYPE", "IMAGE", "ID")
 _SHORT_ID = 12
+
+
+def find(node: Session, query: Query) -> tuple[Found, list[str]]:
+    """The objects of the query, and a line for each name that was not found."""
+    chosen_pods = [pod for pod in api_pods(node.state("pod"), node.settings.node) if query.matches(pod)]
+    chosen = query.sorted(
+        [
+            one
+            for one in of(chosen_pods)
+            if query.namespace in (None, one["namespace"]) and (not query.names or one["name"] in query.names)
+        ]
+    )
+    known = {one["name"] for one in chosen}
+    missing = [not_found("containers", name) for name in query.names if name not in known]
+    namespaced, wide, now = query.namespace is None, query.output == "wide", node.now()
+    found = Found(
+        items=chosen,
+        names=[f"container/{one['pod']}/{one['name']}" for one in chosen],
+        head=head(namespaced=namespaced, wide=wide),
+        rows=[row(one, now, namespaced=namespaced, wide=wide) for one in chosen],
+    )
+    return found, missing
 
 
 def of(found: Sequence[Object]) -> list[Object]:

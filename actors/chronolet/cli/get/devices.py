@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from chronolet.cli.errors import not_found
 from chronolet.cli.get import pods
+from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
+from chronolet.cli.session import Session
 from chronolet.devices.actor import NODE
 from chronolet.devices.state import Claim, Device, Resource, State
 from chronolet.history.state import Moment
@@ -22,6 +25,21 @@ WIDE = ("PLUGIN", "UID")
 NONE = "<none>"
 UNKNOWN, GONE = "Unknown", "Gone"
 """Health of a device whose plugin has not registered since the agent started, and of one no longer listed."""
+
+
+def find(node: Session, query: Query) -> tuple[Found, list[str]]:
+    """The objects of the query, and a line for each name that was not found."""
+    everything = of(state_of(node.state("devices")))
+    chosen = query.sorted([one for one in everything if not query.names or is_named(one, query.names)])
+    missing = [not_found("devices", name) for name in query.names if not any(is_named(one, (name,)) for one in chosen)]
+    wide = query.output == "wide"
+    found = Found(
+        items=chosen,
+        names=[f"device/{name_of(one)}" for one in chosen],
+        head=head(wide=wide),
+        rows=[row(one, node.now(), wide=wide) for one in chosen],
+    )
+    return found, missing
 
 
 def state_of(moment: Moment) -> State:

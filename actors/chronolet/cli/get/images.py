@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from chronolet.cli.errors import not_found
 from chronolet.cli.get import pods
+from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.image_gc.planning.ages import last_used
@@ -20,6 +22,21 @@ HEAD = ("IMAGE ID", "TAGS", "SIZE", "FIRST DETECTED", "LAST USED", "USED BY", "P
 _SHORT_ID = 12
 _STEP = 1000
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def find(node: Session, query: Query) -> tuple[Found, list[str]]:
+    """The objects of the query, and a line for each name that was not found."""
+    everything = of(node)
+    chosen = [one for one in everything if not query.names or any(is_meant(one, name) for name in query.names)]
+    missing = [not_found("images", name) for name in query.names if not any(is_meant(one, name) for one in chosen)]
+    chosen = list(query.sorted(chosen))
+    found = Found(
+        items=chosen,
+        names=[f"image/{one['id']}" for one in chosen],
+        head=HEAD,
+        rows=[row(one, node.now()) for one in chosen],
+    )
+    return found, missing
 
 
 def of(node: Session) -> list[Object]:

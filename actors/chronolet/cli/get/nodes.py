@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from chronolet.cli.errors import not_found
 from chronolet.cli.get import pods
 from chronolet.cli.get.devices import state_of as devices_state
+from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
 from chronolet.devices import capacity
@@ -43,6 +45,22 @@ class Facts(NamedTuple):
     listed_by: bool
     """A live process owns the shard of `pleg`, which lists containers."""
     now: int
+
+
+def find(node: Session, query: Query) -> tuple[Found, list[str]]:
+    """The objects of the query, and a line for each name that was not found."""
+    one = of(node)
+    name = one["metadata"]["name"]
+    chosen = [one] if query.matches(one) and (not query.names or name in query.names) else []
+    missing = [not_found("nodes", wanted) for wanted in query.names if wanted != name]
+    wide, now = query.output == "wide", node.now()
+    found = Found(
+        items=chosen,
+        names=[f"node/{name}" for _ in chosen],
+        head=head(wide=wide, labelled=query.labels),
+        rows=[row(each, now, wide=wide, labelled=query.labels) for each in chosen],
+    )
+    return found, missing
 
 
 def of(node: Session) -> Object:

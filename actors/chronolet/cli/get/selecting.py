@@ -42,13 +42,14 @@ EVENT_FIELDS = (
 )
 _DEFAULTS = {"spec.hostNetwork": False, "spec.schedulerName": "default-scheduler"}
 
+# Not compiled here: most commands have no selector.
 _KEY = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _VALUE = r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?"
-_HAS = re.compile(rf"(?P<key>{_KEY})")
-_HAS_NOT = re.compile(rf"!\s*(?P<key>{_KEY})")
-_EQUALS = re.compile(rf"(?P<key>{_KEY})\s*(?P<sign>==|=|!=)\s*(?P<value>{_VALUE})")
-_IN = re.compile(rf"(?P<key>{_KEY})\s+(?P<sign>in|notin)\s*\((?P<values>[^()]*)\)")
-_COMMA = re.compile(r",(?![^()]*\))")
+_HAS = rf"(?P<key>{_KEY})"
+_HAS_NOT = rf"!\s*(?P<key>{_KEY})"
+_EQUALS = rf"(?P<key>{_KEY})\s*(?P<sign>==|=|!=)\s*(?P<value>{_VALUE})"
+_IN = rf"(?P<key>{_KEY})\s+(?P<sign>in|notin)\s*\((?P<values>[^()]*)\)"
+_COMMA = r",(?![^()]*\))"
 
 
 def options(function: Options) -> Options:
@@ -73,7 +74,7 @@ def _fields(_ctx: click.Context, _parameter: click.Parameter, value: str | None)
 
 def by_labels(text: str) -> Predicate:
     """True if every requirement holds. An absent label matches no value."""
-    tests = [_requirement(part.strip()) for part in _COMMA.split(text) if part.strip()]
+    tests = [_requirement(part.strip()) for part in re.split(_COMMA, text) if part.strip()]
 
     def matches(pod: Object) -> bool:
         carried = pod["metadata"].get("labels", {})
@@ -83,16 +84,16 @@ def by_labels(text: str) -> Predicate:
 
 
 def _requirement(text: str) -> Callable[[Mapping[str, str]], bool]:
-    if found := _EQUALS.fullmatch(text):
+    if found := re.fullmatch(_EQUALS, text):
         return _among(found["key"], {found["value"]}, inside=found["sign"] != "!=")
-    if found := _IN.fullmatch(text):
+    if found := re.fullmatch(_IN, text):
         values = {value.strip() for value in found["values"].split(",")}
         if all(re.fullmatch(_VALUE, value) for value in values):
             return _among(found["key"], values, inside=found["sign"] == "in")
-    if found := _HAS_NOT.fullmatch(text):
+    if found := re.fullmatch(_HAS_NOT, text):
         absent = found["key"]
         return lambda labels: absent not in labels
-    if found := _HAS.fullmatch(text):
+    if found := re.fullmatch(_HAS, text):
         present = found["key"]
         return lambda labels: present in labels
     raise click.BadParameter(f"found {text!r}, expected a=b, a!=b, a in (b,c), a notin (b,c), a or !a.")

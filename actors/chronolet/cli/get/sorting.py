@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-from chronolet.cli.printing.jsonpath import JsonPathError, relaxed
-
 Order = Callable[[Sequence[Any]], list[Any]]
 
 
@@ -20,6 +18,8 @@ def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -
     """Sort by the first result of `.metadata.name` or `{.metadata.name}`. Objects without a result come first."""
     if value is None:
         return None
+    from chronolet.cli.printing.jsonpath import JsonPathError, relaxed  # noqa: PLC0415 - few commands sort
+
     try:
         template = relaxed(value)
     except JsonPathError as error:

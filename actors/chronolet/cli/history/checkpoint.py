@@ -12,7 +12,7 @@ from chronolet.cli.get import devices
 from chronolet.cli.options import with_settings
 from chronolet.cli.session import session
 from chronolet.devices.checkpoint import exported
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet_schemas.devices import Answer
 
 

@@ -7,14 +7,15 @@ and filters.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from chronolet.cli.history.kube_events import EventFilter, Source, Stream, WholeLog, elsewhere
 from chronolet.cli.naming import TYPES
-from chronolet.cli.session import Session
-from chronolet.node.settings.values import SettingsError, duration
+
+if TYPE_CHECKING:  # `get pods` has the flags, too, but needs no events
+    from chronolet.cli.history.kube_events import EventFilter, Source
+    from chronolet.cli.session import Session
 
 _KINDS = {"pods": "Pod", "nodes": "Node"}
 _TYPES = ("Normal", "Warning")
@@ -32,11 +33,15 @@ class Selection(NamedTuple):
 
     def chosen(self, node: Session, namespace: str | None) -> EventFilter:
         """The filter for events in this namespace (None: all). Events about a node are in the namespace `default`."""
+        from chronolet.cli.history.kube_events import EventFilter  # noqa: PLC0415 - see above
+
         where = "default" if namespace is not None and self.about and self.about[0] == "Node" else namespace
         return EventFilter(where, self.about, self.types, node.now() - self.age if self.age else 0)
 
     def source(self, node: Session) -> Source:
         """Where to read events. Prints a note if the agent delivers them elsewhere."""
+        from chronolet.cli.history.kube_events import Stream, WholeLog, elsewhere  # noqa: PLC0415 - see above
+
         if self.whole:
             return WholeLog(node)
         if note := elsewhere(node):
@@ -54,8 +59,12 @@ def _types(_context: click.Context, _parameter: click.Parameter, text: str | Non
 
 
 def _age(_context: click.Context, _parameter: click.Parameter, text: str | None) -> int:
+    if text is None:
+        return 0
+    from chronolet.node.settings.values import SettingsError, duration  # noqa: PLC0415 - see above
+
     try:
-        return 0 if text is None else duration("--since", text)
+        return duration("--since", text)
     except SettingsError as error:
         raise click.UsageError(f"{error}.") from error
 

@@ -18,7 +18,7 @@ from chronolet.cli.printing import ages
 from chronolet.cli.printing.forms import FORMS, form, forms, show_object
 from chronolet.cli.printing.table import Growing
 from chronolet.cli.session import Session, session
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 
 Show = Callable[[Sequence[Object]], None]
 

@@ -16,14 +16,13 @@ from typing import Any
 import click
 import msgpack
 
-from chronolet.cli.asking import follow
 from chronolet.cli.errors import Failure
 from chronolet.cli.history.fields import in_camel_case, readable
 from chronolet.cli.options import Command, with_settings
 from chronolet.cli.printing import ages, table
 from chronolet.cli.session import Session, session
 from chronolet.history.entries import before, concerns_pod, position_before_last
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Position
@@ -61,14 +60,19 @@ def command(
     chosen = Filter(entity, type_, pod)
     write = as_json if output else as_line
     with session(settings) as node:
-        after, at = _begin(node, since, None if chosen.narrow else count), START
+        after = _begin(node, since, None if chosen.narrow else count)
         wanted = _filtered(node.entries(after), chosen, cursor := _Cursor(after))
         for entry in deque(wanted, maxlen=count) if count is not None else wanted:
             click.echo(write(entry))
-        at = cursor.position
-        for entry in follow(node.store, at, look_milliseconds=_BLOCK_MILLISECONDS) if following else ():
+        for entry in _following(node, cursor.position) if following else ():
             if chosen(entry):
                 click.echo(write(entry))
+
+
+def _following(node: Session, at: Position) -> Iterator[Entry]:
+    from chronolet.cli.asking import follow  # noqa: PLC0415 - only --follow needs it
+
+    return follow(node.store, at, look_milliseconds=_BLOCK_MILLISECONDS)
 
 
 class Filter:

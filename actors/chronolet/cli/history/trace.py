@@ -22,7 +22,7 @@ from chronolet.cli.session import Session, session
 from chronolet.history.start_culprit import share
 from chronolet.history.start_steps import Step, concerns_start
 from chronolet.history.start_trace import Trace, trace
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.ports.spans import Span
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import Event, Position

@@ -13,7 +13,6 @@ import click
 
 from chronolet.cli.errors import Failure
 from chronolet.cli.printing import table
-from chronolet.cli.printing.jsonpath import JsonPathError, parsed
 from chronolet.cli.printing.plain import dump
 
 JSONPATH = "jsonpath="
@@ -27,6 +26,8 @@ def form(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
         return None
     named = value.removeprefix("=")
     if named.startswith(JSONPATH):
+        from chronolet.cli.printing.jsonpath import JsonPathError, parsed  # noqa: PLC0415 - few commands use one
+
         try:
             parsed(named.removeprefix(JSONPATH))
         except JsonPathError as error:
@@ -46,6 +47,8 @@ def show_object(plain: Any, output: str) -> None:
     if not output.startswith(JSONPATH):
         click.echo(dump(plain, output))
         return
+    from chronolet.cli.printing.jsonpath import JsonPathError, parsed  # noqa: PLC0415 - few commands use one
+
     try:
         text = parsed(output.removeprefix(JSONPATH)).text(plain)
         click.echo(spelled_out(text) if sys.stdout.isatty() else text, nl=False)

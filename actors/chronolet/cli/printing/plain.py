@@ -5,12 +5,12 @@ Input: maps, lists, strings, numbers. Output: JSON or YAML.
 
 from __future__ import annotations
 
-import json
-
 
 def dump(value: object, form: str) -> str:
     """The value as `json` or `yaml`, without a trailing newline."""
     if form == "json":
+        import json  # noqa: PLC0415 - most commands print tables
+
         return json.dumps(value, indent=4)
     import yaml  # noqa: PLC0415 - slow to load
 

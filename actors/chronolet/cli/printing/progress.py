@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 QUIET_SECONDS = 1.0
@@ -18,18 +18,20 @@ QUIET_SECONDS = 1.0
 class Progress:
     """The progress line. The waiting thread may change its text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, quiet_seconds: float, clock: Callable[[], float]) -> None:
         self.text = text
         self.done = threading.Event()
+        self._quiet_seconds = quiet_seconds
+        self._clock = clock
 
     def show(self) -> None:
-        """Draw the line until `done`, starting after `QUIET_SECONDS`."""
-        began = time.monotonic()
-        if self.done.wait(QUIET_SECONDS):
+        """Draw the line until `done`, starting after `quiet_seconds`."""
+        began = self._clock()
+        if self.done.wait(self._quiet_seconds):
             return
         width = 0
         while True:
-            line = f"{self.text} ({int(time.monotonic() - began)}s)"
+            line = f"{self.text} ({int(self._clock() - began)}s)"
             sys.stderr.write("\r" + line.ljust(width))
             sys.stderr.flush()
             width = len(line)
@@ -40,9 +42,13 @@ class Progress:
 
 
 @contextmanager
-def progress(text: str) -> Iterator[Progress]:
-    """Show `text` while the block runs. The block may change it through the yielded object."""
-    line = Progress(text)
+def progress(
+    text: str, *, quiet_seconds: float = QUIET_SECONDS, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Progress]:
+    """Show `text` and the elapsed time by `clock` while the block runs, once it has run for `quiet_seconds`. The block
+    may change the text through the yielded object.
+    """
+    line = Progress(text, quiet_seconds, clock)
     if not sys.stderr.isatty():
         yield line
         return

@@ -20,7 +20,7 @@ from chronolet.cli.printing.progress import progress
 from chronolet.cli.session import session
 from chronolet.cli.watch.awaited import CREATE, DELETE, AwaitedError, Test, awaited
 from chronolet.cli.watch.watching import Object, Pods
-from chronolet.node.settings.table import Settings
+from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 
 _HELP = """\b

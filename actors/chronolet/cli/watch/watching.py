@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from chronolet.cli.get.podview import api_pod
 from chronolet.cli.session import Session
 from chronolet.history.state import Moment
-from chronolet.kernel.decider import folded
+from chronolet.kernel.folding import folded
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import Entry, Event
 

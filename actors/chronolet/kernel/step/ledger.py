@@ -14,7 +14,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct, field
 
-from chronolet.kernel.decider import Due, Effect, EffectFailed, folded
+from chronolet.kernel.decider import Due, Effect, EffectFailed
+from chronolet.kernel.folding import folded
 from chronolet.kernel.kind import Kind
 from chronolet.kernel.step.snapshots import EntityImage, encode_states
 from chronolet.kernel.storage.store import Committed, DeadLetter, Head

@@ -6,10 +6,9 @@ in a state are `immutables.Map`; the hooks here let msgspec encode and decode th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Generic, TypeVar, get_args, get_origin
 
-import immutables
 import msgspec
 
 S = TypeVar("S")
@@ -30,18 +29,30 @@ def encode_states(entities: Mapping[str, EntityImage[Any]]) -> bytes:
     return msgspec.msgpack.encode(dict(entities), enc_hook=_to_plain)
 
 
-def decode_states(state: type[S], data: bytes) -> dict[str, EntityImage[S]]:
-    """Decode the output of `encode_states`. Raises msgspec.ValidationError or DecodeError for any other data."""
-    return msgspec.msgpack.decode(data, type=dict[str, EntityImage[state]], dec_hook=_from_plain)  # type: ignore[valid-type]
+def decode_states(state: type[S], data: bytes, keys: Collection[str] | None = None) -> dict[str, EntityImage[S]]:
+    """Decode the output of `encode_states`; with `keys` only these entities, as far as it contains them.
+
+    Raises msgspec.ValidationError or DecodeError for any other data.
+    """
+    if keys is None:
+        return msgspec.msgpack.decode(data, type=dict[str, EntityImage[state]], dec_hook=_from_plain)  # type: ignore[valid-type]
+    decoder: msgspec.msgpack.Decoder[EntityImage[S]]
+    decoder = msgspec.msgpack.Decoder(EntityImage[state], dec_hook=_from_plain)  # type: ignore[valid-type]
+    images = msgspec.msgpack.decode(data, type=dict[str, msgspec.Raw])
+    return {key: decoder.decode(image) for key, image in images.items() if key in keys}
 
 
 def _to_plain(value: Any) -> Any:
+    import immutables  # noqa: PLC0415 - a command that reads pods needs no maps
+
     if isinstance(value, immutables.Map):
         return dict(value)
     raise NotImplementedError(f"snapshots cannot hold a {type(value).__name__}")
 
 
 def _from_plain(expected: type, value: Any) -> Any:
+    import immutables  # noqa: PLC0415 - see above
+
     if get_origin(expected) is immutables.Map:
         return immutables.Map(msgspec.convert(value, dict[get_args(expected)], dec_hook=_from_plain))  # type: ignore[misc]
     raise NotImplementedError(f"snapshots cannot hold a {expected}")

@@ -42,6 +42,7 @@ from chronolet.pleg import effects as pleg_effects
 from chronolet.pleg.workers.listings import Ahead
 from chronolet.pod import actor as pod
 from chronolet.pod import effects as pod_effects
+from chronolet.pod.state import SHARDS as POD_SHARDS
 from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.prober import actor as prober
 from chronolet.prober import effects as prober_effects
@@ -54,7 +55,7 @@ HEAD_START_SECONDS = 0.5
 """Maximum time for which the first sandbox of a batch starts alone, so that it is as fast as that of a single pod."""
 SHARDS: Mapping[str, int] = {
     "manifests": 1,
-    "pod": pod.SHARDS,
+    "pod": POD_SHARDS,
     "pleg": 1,
     "prober": prober.SHARDS,
     "container_gc": 1,

@@ -6,17 +6,20 @@ and the CLI. Source: pkg/kubelet/kubelet_pods.go (convertStatusToAPIStatus).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chronolet.devices.actor import NODE
-from chronolet.devices.capacity import health
-from chronolet.devices.state import State as Devices
 from chronolet.history.state import Moment
 from chronolet.pod.state import State
 from chronolet.pod.status.status import plain_status, rfc3339
 from chronolet_schemas import podspec
 
+if TYPE_CHECKING:  # most readers of pods do not read devices
+    from chronolet.devices.state import State as Devices
+
 Object = dict[str, Any]
+
+_NODE = "node"
+"""Key of the only entity of the kind `devices`."""
 
 
 def api_pods(moment: Moment, node: str) -> list[Object]:
@@ -34,7 +37,7 @@ class PodObjects:
 
     def of(self, moment: Moment) -> list[Object]:
         """All pods of the moment, like `api_pods`."""
-        devices = moment.states.get("devices", {}).get(NODE)
+        devices = moment.states.get("devices", {}).get(_NODE)
         known, self._written = self._written, {}
         for key, state in sorted(moment.states["pod"].items()):
             if state.uid:
@@ -75,7 +78,9 @@ def _with_devices(status: Object, uid: str, moment: Moment) -> Object:
 
     Source: UpdateAllocatedResourcesStatus in pkg/kubelet/cm/devicemanager/manager.go.
     """
-    known: Devices = moment.states.get("devices", {}).get(NODE, Devices())
+    known: Devices | None = moment.states.get("devices", {}).get(_NODE)
+    if known is None:
+        return status
     held = {claim.container: claim.devices() for claim in known.of_pod(uid)}
     for field in ("containerStatuses", "initContainerStatuses"):
         for one in status.get(field, ()):
@@ -88,4 +93,6 @@ def _with_devices(status: Object, uid: str, moment: Moment) -> Object:
 
 
 def _health(known: Devices, resource: str, device: str) -> Object:
+    from chronolet.devices.capacity import health  # noqa: PLC0415 - see above
+
     return {"resourceID": device, "health": health(known, resource, device)}

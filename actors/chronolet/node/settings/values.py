@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from chronolet.kernel.storage.redis import urls
-from chronolet.rules.resources import quantities
 
 
 class SettingsError(ValueError):
@@ -110,6 +109,8 @@ def pairs(what: str, value: str, separator: str) -> dict[str, str]:
 
 
 def _check_amount(what: str, amount: str) -> None:
+    from chronolet.rules.resources import quantities  # noqa: PLC0415 - few settings are quantities
+
     try:
         if quantities.parse(amount) >= 0:
             return

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from chronolet.pod.admission import device_claims, node_share
+from chronolet.pod.admission.waiting import REJECTED
 from chronolet.pod.planning.backoff import RESYNC_SECONDS
 from chronolet.pod.state import Container, DeviceClaim, State
 from chronolet.rules.device_options import merged
@@ -28,13 +29,7 @@ NEEDS: Mapping[str, Callable[[State], bool]] = {
 _OPTIONAL = frozenset((node_share.KIND,))
 """Kinds without which a pod can start if the node does not host them."""
 
-REJECTED = "Pod was rejected: "
-"""Prefix of the message of a rejected pod."""
 UNEXPECTED = "UnexpectedAdmissionError"
-WAITING = "WaitingForDevices"
-"""The reason of a container that waits for devices. The kubelet has no such reason: it rejects the pod."""
-
-_NO_DEVICES_KIND = "this node cannot allocate devices: it does not host the kind `devices`"
 
 AdmissionReply = (
     devices.DevicesAllocated
@@ -116,30 +111,6 @@ def retry_times(state: State) -> Iterator[int]:
     """The times at which requests are repeated that got no reply or were deferred."""
     yield from device_claims.retry_times(state)
     yield from node_share.retry_times(state)
-
-
-def waiting_reason(state: State, one: Container) -> tuple[str, str]:
-    """The reason and message of a container that waits for admission, alone or with its pod; both empty if it does
-    not.
-    """
-    if one.alive or state.over:
-        return "", ""
-    if state.share.phase == "awaited":
-        return node_share.WAITING_FOR_PORTS, state.share.message
-    devices_wait = _device_wait(state, one)
-    return (WAITING, devices_wait) if devices_wait else ("", "")
-
-
-def _device_wait(state: State, one: Container) -> str:
-    if state.admission is not None and not device_claims.served(state) and one.name in device_claims.needs(state):
-        return _NO_DEVICES_KIND
-    own = state.wishes.get(one.name)
-    if own is not None and own.phase == "awaited":
-        return own.message
-    if state.sandbox.phase == "running":
-        return ""
-    others = ((name, claim) for name, claim in state.wishes.items() if claim.phase == "awaited")
-    return next((f"container {name} is {claim.message}" for name, claim in others), "")
 
 
 # -- replies -------------------------------------------------------------------------------------------------------

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec.structs import replace
-
-from chronolet.pod.state import NodeShare, State
+from chronolet.pod.state import State
 from chronolet.rules.resources.needs import needs
 from chronolet_schemas import pod, qos
 from chronolet_schemas.envelope import Event
@@ -23,10 +21,6 @@ from chronolet_schemas.envelope import Event
 KIND = "qos"
 ASK_AGAIN_MS = 60_000
 """The interval between repeated requests without a reply."""
-
-WAITING_FOR_PORTS = "WaitingForHostPorts"
-"""The reason of a pod that waits for host ports held by another pod. The kubelet has no such reason: it rejects the
-pod."""
 
 QosReply = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
 
@@ -79,18 +73,3 @@ def answered(state: State, message: QosReply, rejected: str) -> Sequence[Event]:
     if state.share.phase == "granted" and state.share.parent == message.parent:
         return ()
     return (pod.CgroupGranted(pod=state.pod, uid=state.uid, parent=message.parent),)
-
-
-def evolved(
-    state: State, event: pod.CgroupRequested | pod.HostPortsAwaited | pod.CgroupGranted | pod.CgroupReleased
-) -> NodeShare:
-    """The share after one of its events."""
-    match event:
-        case pod.CgroupRequested():
-            return NodeShare(phase="asked", digest=state.digest, asked_at=event.requested_at, parent=state.share.parent)
-        case pod.HostPortsAwaited():
-            return replace(state.share, phase="awaited", message=event.message)
-        case pod.CgroupGranted():
-            return NodeShare(phase="granted", digest=state.share.digest, parent=event.parent)
-        case _:
-            return NodeShare()

@@ -10,8 +10,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from chronolet.pod.admission.node_share import evolved
-from chronolet.pod.state import DeviceClaim, State
+from chronolet.pod.state import DeviceClaim, NodeShare, State
 from chronolet_schemas import pod
 
 _DeviceEvent = pod.DevicesAwaited | pod.DevicesGranted | pod.PreStartRequested | pod.PreStartAllowed
@@ -30,7 +29,7 @@ def evolve_admission(state: State, event: AdmissionEvent) -> State:
         case pod.DevicesRequested():
             return _with_claim(state, event.container, _requested(state.wishes.get(event.container), event))
         case pod.CgroupRequested() | pod.HostPortsAwaited() | pod.CgroupGranted() | pod.CgroupReleased():
-            return replace(state, share=evolved(state, event))
+            return replace(state, share=_share(state, event))
         case _:
             return _changed_claim(state, event.container, lambda one: _with_reply(one, event))
 
@@ -72,3 +71,16 @@ def _changed_claim(state: State, container: str, change: Callable[[DeviceClaim],
 
 def _with_claim(state: State, container: str, claim: DeviceClaim) -> State:
     return replace(state, wishes={**state.wishes, container: claim})
+
+
+def _share(state: State, event: _NodeShareEvent) -> NodeShare:
+    """The share after one of its events."""
+    match event:
+        case pod.CgroupRequested():
+            return NodeShare(phase="asked", digest=state.digest, asked_at=event.requested_at, parent=state.share.parent)
+        case pod.HostPortsAwaited():
+            return replace(state.share, phase="awaited", message=event.message)
+        case pod.CgroupGranted():
+            return NodeShare(phase="granted", digest=state.share.digest, parent=event.parent)
+        case _:
+            return NodeShare()

@@ -29,8 +29,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from chronolet.pod.admission.adoption import state_of
 from chronolet.pod.evolve.admission import AdmissionEvent, evolve_admission
+from chronolet.pod.evolve.adoption import state_of
 from chronolet.pod.evolve.container import evolve_container, for_sandbox, refused, stop_of
 from chronolet.pod.state import (
     Cleanup,

@@ -41,11 +41,6 @@ def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHan
     return lifecycle.post_start if hook == "PostStart" else lifecycle.pre_stop
 
 
-def in_post_start(one: Container) -> bool:
-    """The container runs and its postStart hook has not ended: containers that start after it wait."""
-    return one.phase == "running" and (one.post_start is not None or one.hook is not None)
-
-
 def steps(state: State, one: Container, now: int) -> Iterator[Event]:
     """The next event of the current hook: its request, or its end without an effect's result."""
     handler = one.stop.pre_stop if one.stop else one.post_start

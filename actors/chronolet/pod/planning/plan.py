@@ -15,7 +15,6 @@ from chronolet.pod.admission import acceptance, admission, pull_secrets
 from chronolet.pod.planning import ahead, probing
 from chronolet.pod.planning.actions import Actions, pod_actions
 from chronolet.pod.planning.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
-from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.planning.lifecycle import steps as steps_of_hook
 from chronolet.pod.planning.starting import advance
 from chronolet.pod.planning.termination import stop, stops, strays
@@ -129,7 +128,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
             steps = tuple(advance(state, one, now)) if admission.may_start(state, one) else ()
             yield from steps
-        elif in_post_start(one):
+        elif one.in_post_start:
             yield from steps_of_hook(state, one, now)
         in_turn = in_turn and not steps and not _holds_up(one)
 
@@ -151,7 +150,7 @@ def _holds_up(one: Container) -> bool:
     """Whether containers that start after it wait for it."""
     if one.kind == "sidecar" and (one.phase == "stopping" or one.reason == POST_START_ERROR):
         return True  # its next attempt comes first
-    return in_post_start(one) or (one.phase in ON_ITS_WAY and not one.blocked)
+    return one.in_post_start or (one.phase in ON_ITS_WAY and not one.blocked)
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:

@@ -15,14 +15,9 @@ from typing import NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, Probing, State, field_path
-from chronolet.rules.expansion import expand_all
-from chronolet.rules.names.ports import port_number
-from chronolet.rules.probes.periods import period_milliseconds
 from chronolet.rules.probes.results import UNPROBED
 from chronolet.rules.refs import AttemptRef
-from chronolet.rules.validation.expanded_sizes import TooLargeError, check_words, text_bytes
 from chronolet_schemas import pod, prober
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
@@ -79,7 +74,7 @@ def steps(state: State, participants: Collection[str]) -> Sequence[Event]:
     """Requests and withdrawals of probes for running containers; if no prober is hosted, ProbingSkipped instead."""
     if state.over:
         return ()
-    running = (one for one in state.containers if one.phase == "running" and not in_post_start(one))
+    running = (one for one in state.containers if one.phase == "running" and not one.in_post_start)
     return tuple(event for one in running for event in _changes(state, one, skips=KIND not in participants))
 
 
@@ -175,6 +170,8 @@ def _is_of_run(each: Probing | prober.ResultChanged, one: Container) -> bool:
 
 
 def _request(state: State, one: Container, probe: prober.ProbeName, definition: Probe) -> Event:
+    from chronolet.rules.probes.periods import period_milliseconds  # noqa: PLC0415 - a reader of results needs none
+
     manifest = state.manifest
     period = period_milliseconds(manifest, one.name, probe, definition.period_seconds)
     return pod.ProbingRequested(
@@ -202,6 +199,8 @@ def resolved(container: Definition, probe: Probe) -> Probe:
     """The probe with port names resolved to numbers, as far as the container has such ports, and with its command
     expanded by the variables to which the spec itself gives a value.
     """
+    from chronolet.rules.names.ports import port_number  # noqa: PLC0415 - a reader of results needs none
+
     if probe.exec is not None:
         variables = {one.name: one.value for one in container.env}
         return replace(probe, exec=replace(probe.exec, command=_expanded(probe.exec.command, variables)))
@@ -216,6 +215,9 @@ def resolved(container: Definition, probe: Probe) -> Probe:
 
 def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
     """The expanded command; as written if that is too large, because the container never starts (`size_findings`)."""
+    from chronolet.rules.expansion import expand_all  # noqa: PLC0415 - a reader of results needs none
+    from chronolet.rules.validation.expanded_sizes import TooLargeError, check_words, text_bytes  # noqa: PLC0415
+
     try:
         check_words("command", command, {name: text_bytes(value) for name, value in variables.items()})
     except TooLargeError:

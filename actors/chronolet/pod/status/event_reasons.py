@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from chronolet.pod.admission import admission, pull_secrets
-from chronolet.pod.admission.node_share import WAITING_FOR_PORTS
+from chronolet.pod.admission import pull_secrets
+from chronolet.pod.admission.waiting import REJECTED, WAITING, WAITING_FOR_PORTS
 from chronolet.pod.planning import probing
 from chronolet.pod.planning.backoff import FAILED_MOUNT
 from chronolet.pod.state import SANDBOX, STATUS_UNKNOWN, Container, State, field_path
@@ -94,9 +94,9 @@ def _about_failure_or_wait(
     if isinstance(event, pod.HostPortsAwaited):
         return _recorded(state, "Warning", WAITING_FOR_PORTS, event.message)
     if isinstance(event, pod.DevicesAwaited):
-        return _recorded(state, "Warning", admission.WAITING, event.message, event.container)
-    if event.message.startswith(admission.REJECTED):
-        return _recorded(state, "Warning", event.reason, event.message.removeprefix(admission.REJECTED))
+        return _recorded(state, "Warning", WAITING, event.message, event.container)
+    if event.message.startswith(REJECTED):
+        return _recorded(state, "Warning", event.reason, event.message.removeprefix(REJECTED))
     return _recorded(state, "Normal", event.reason, event.message)
 
 

@@ -13,10 +13,9 @@ from typing import Any
 
 import msgspec
 
-from chronolet.pod.admission import admission
+from chronolet.pod.admission.waiting import REJECTED, waiting_reason
 from chronolet.pod.planning import probing
 from chronolet.pod.planning.backoff import FAILED_MOUNT
-from chronolet.pod.planning.lifecycle import in_post_start
 from chronolet.pod.state import Container, ContainerKind, Exit, Failure, State, definitions
 from chronolet.pod.status import conditions
 from chronolet.pod.status.addresses import pod_ips
@@ -47,7 +46,7 @@ def pod_status(state: State) -> PodStatus:
     phase = _phase(state, init, apps)
     addresses = _addresses(state)
     failure = state.failure or Failure(reason="", message="")
-    if failure.message.startswith(admission.REJECTED) and state.sandbox.phase == "absent":
+    if failure.message.startswith(REJECTED) and state.sandbox.phase == "absent":
         return _rejected(state, failure)
     host = state.sandbox.host_ip
     return PodStatus(
@@ -162,7 +161,7 @@ def _condition(name: str, one: conditions.Condition) -> PodCondition:
 
 def _container_status(state: State, one: Container) -> ContainerStatus:
     runs = one.phase in ("running", "stopping")
-    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not in_post_start(one))
+    flags = probing.flags(probing.wanted(state, one), probing.results(one), runs=runs and not one.in_post_start)
     now = _state(state, one)
     last = (
         ContainerState(terminated=_terminated(state, one.exit)) if one.exit and not now.terminated else ContainerState()
@@ -208,7 +207,7 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
-    reason, message = admission.waiting_reason(state, one)
+    reason, message = waiting_reason(state, one)
     if reason:
         return reason, message
     if one.phase == "exited" or one.reason == FAILED_MOUNT:

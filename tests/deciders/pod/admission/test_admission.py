@@ -8,8 +8,9 @@ import pytest
 
 from chronolet.kernel.decider import Due
 from chronolet.pod import signals
-from chronolet.pod.admission.admission import UNEXPECTED, WAITING
+from chronolet.pod.admission.admission import UNEXPECTED
 from chronolet.pod.admission.hashes import container_hashes, sandbox_hash
+from chronolet.pod.admission.waiting import WAITING
 from chronolet.pod.decider import decider
 from chronolet.pod.status.status import pod_status
 from chronolet.pod.wanted import StartContainer

@@ -7,7 +7,6 @@ the kernel. Next: `store`, `scan`; `wire`, which has the socket.
 from __future__ import annotations
 
 import threading
-import traceback
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -152,6 +151,8 @@ class Channel:
                 call.end(self._connection.receive())
         except BaseException as error:  # each waiting call must fail, or it would wait permanently
             self.disconnect()
+            import traceback  # noqa: PLC0415 - slow to load, and rarely needed
+
             # A refusal to serve (LOADING) is raised as a reply object, and the frame that raised it refers to it.
             traceback.clear_frames(error.__traceback__)
             lost = type(error) if isinstance(error, RedisError) else ConnectionLost

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 
 from chronolet.kernel.storage.redis.connection import Channel
 from chronolet.kernel.storage.redis.errors import ResponseError, translated
@@ -22,6 +21,8 @@ OLDEST = (7, 0)
 @functools.cache
 def code() -> str:
     """The library's source code, as loaded into the server."""
+    from importlib import resources  # noqa: PLC0415 - slow to load, and a command that only reads needs no function
+
     return resources.files("chronolet.kernel.storage.redis").joinpath("functions.lua").read_text(encoding="utf-8")
 
 

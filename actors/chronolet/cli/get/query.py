@@ -1,0 +1,47 @@
+"""What `get` was asked for, and what it has found.
+
+Input: the command line. Output: `Query`; `Found`, which the module of each type returns. Next: `command`, which prints
+the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from chronolet.cli.get import selecting, sorting
+from chronolet.cli.history import event_options
+
+
+class Query(NamedTuple):
+    """The objects of one type to show, and their format."""
+
+    type: str
+    names: tuple[str, ...]
+    """Empty: all."""
+    namespace: str | None
+    """None: all namespaces."""
+    output: str | None
+    headers: bool
+    labels: bool
+    """Show labels in a column."""
+    matches: selecting.Predicate
+    order: sorting.Order | None
+    events: event_options.Selection
+
+    def names_one_of(self, *names: str) -> bool:
+        """Whether one of these names is requested."""
+        return any(name in self.names for name in names)
+
+    def sorted(self, items: Sequence[Any]) -> Sequence[Any]:
+        """The items in the requested order, else unchanged."""
+        return self.order(items) if self.order else items
+
+
+class Found(NamedTuple):
+    """The objects found, as plain data, names and a table."""
+
+    items: Sequence[Any]
+    names: Sequence[str]
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]

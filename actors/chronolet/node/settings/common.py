@@ -1,0 +1,108 @@
+"""The settings with which a command finds a node's log and its Docker Engine.
+
+Input: the given flags, the environment. Output: `Settings`, without loading the settings table. Next: `cli.options`;
+`table` and `resolving`, which add the other settings.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from chronolet import common_flags
+from chronolet.common_flags import REDIS_PASSWORD
+from chronolet.kernel.storage.redis.urls import has_password
+from chronolet.node.settings.setting import Setting
+from chronolet.node.settings.settings import Settings
+from chronolet.node.settings.values import (
+    Secret,
+    SettingsError,
+    folder,
+    read_secret,
+    redis_server,
+    secret_file,
+    text,
+    url,
+)
+
+DOCKER = Setting(
+    "docker",
+    "--docker",
+    "DOCKER_HOST",
+    "Docker Engine to use [default: unix:///var/run/docker.sock]",
+    url("unix", "tcp", "http", "https", "ssh"),
+    metavar="URL",
+)
+EVERYWHERE = (
+    Setting(**common_flags.REDIS._asdict(), parse=redis_server),
+    Setting(**common_flags.REDIS_PASSWORD_FILE._asdict(), parse=secret_file),
+    Setting(**common_flags.ROOT_DIR._asdict(), parse=folder),
+    Setting(**common_flags.NODE._asdict(), parse=text),
+)
+"""The settings that every command accepts."""
+COMMON = (*EVERYWHERE, DOCKER)
+_NAMES = frozenset(one.name for one in COMMON)
+
+
+def is_common(name: str) -> bool:
+    """Whether `resolve_common` resolves the setting."""
+    return name in _NAMES
+
+
+def default_root(*, root: bool) -> Path:
+    """The default state folder."""
+    return Path("/var/lib/chronolet") if root else Path("~/.local/state/chronolet").expanduser()
+
+
+def hostname() -> str:
+    """The node's default name: the hostname in lower case, as in the kubelet."""
+    return socket.gethostname().strip().lower()
+
+
+def resolve_common(flags: Mapping[str, Any], environ: Mapping[str, str], names: Collection[str]) -> Settings:
+    """Resolve these settings; the others have their defaults. Raises SettingsError."""
+    return completed(found(COMMON, flags, environ, names), flags, environ)
+
+
+def found(
+    settings: Iterable[Setting], flags: Mapping[str, Any], environ: Mapping[str, str], names: Collection[str] | None
+) -> dict[str, Any]:
+    """The parsed values of the given flags and variables. `names` restricts the variables. Raises SettingsError."""
+    values: dict[str, Any] = {}
+    for one in settings:
+        if flags.get(one.name) is not None:
+            values[one.name] = one.parse(one.flag, flags[one.name])
+        elif environ.get(one.env) and (names is None or one.name in names):
+            values[one.name] = one.parse(one.env, environ[one.env])
+    return values
+
+
+def completed(values: Mapping[str, Any], flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """The settings with defaults that depend on the machine or on other settings. Raises SettingsError."""
+    defaults = {"node": hostname(), "root_dir": default_root(root=os.geteuid() == 0)}
+    known: dict[str, Any] = {**defaults, **values}
+    if known["root_dir"] != default_root(root=True):
+        # A second node on the machine, or one without root, needs its own sockets.
+        known.setdefault("kubelet_dir", known["root_dir"] / "kubelet")
+    if known.get("redis"):
+        known["redis_password"] = _redis_password(flags, environ, known)
+    return Settings(**known)
+
+
+def _redis_password(flags: Mapping[str, Any], environ: Mapping[str, str], values: Mapping[str, Any]) -> Secret:
+    """The Redis password from the file or the environment; empty if there is none. Raises SettingsError."""
+    in_url = has_password(values["redis"])
+    if in_url and flags.get("redis") is not None:
+        raise SettingsError(
+            "--redis: found a password, but every user of this machine can read a process's flags, expected it in a"
+            f" file (--redis-password-file) or in the environment ({REDIS_PASSWORD}, or the URL in CHRONOLET_REDIS)"
+        )
+    file = values.get("redis_password_file")
+    password = read_secret("--redis-password-file", file) if file else Secret(environ.get(REDIS_PASSWORD, ""))
+    if in_url and password:
+        where = "--redis-password-file" if file else REDIS_PASSWORD
+        raise SettingsError(f"{where}: the URL of the Redis server also holds a password, expected only one of them")
+    return password
