@@ -67,7 +67,7 @@ class DeviceNode(WrittenNode):
     def allocate(self, uid: str) -> None:
         claim = self.state.claims[f"{uid}/app"]
         self.process(
-            signals.AllocateSaid(
+            signals.AllocateAnswered(
                 subject=f"claim/{uid}/app",
                 intent=f"allocating/{claim.serial}",
                 answers=(devices.Answer(envs={"A": "1"}),),

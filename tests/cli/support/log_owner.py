@@ -17,8 +17,8 @@ from chronolet_schemas import codec, kernel, pod, registry
 from chronolet_schemas.envelope import START, Event, Position, Record
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 from tests.cli.support.written_node import Result, manifest, run
+from tests.support.patience import PATIENT
 from tests.support.redis.server import PrivateRedis
-from tests.support.scratch import HANG_SECONDS
 
 NODE = "node-1"
 POD = kind()
@@ -32,7 +32,7 @@ class LogOwner:
     def __init__(self, server: PrivateRedis, root: Path) -> None:
         self.url = server.url
         self.root = root
-        self.store = RedisStore(server.url, NODE, patience_seconds=HANG_SECONDS)
+        self.store = RedisStore(server.url, NODE, timeouts=PATIENT)
         self.store.check()
         started = kernel.LogStarted(run="run-1", node=NODE, shards={"pod": POD.shards})
         self.store.begin("run-1", {"pod": POD.shards}, self.record(f"node/{NODE}", started))
