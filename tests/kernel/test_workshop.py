@@ -22,7 +22,7 @@ class Clock:
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         self.seconds.append(seconds)
-        timer = Timer(action)
+        timer = Timer(action, lambda: None)
         self._timers.append((seconds, timer))
         return timer
 
