@@ -1,26 +1,31 @@
-"""The ends of containers' processes, as the kernel tells them: the container runtime tells when it has tidied up.
+"""Containers' processes, by way of the kernel: their ends, which the runtime reports only after tidying up, and
+signals, for each of which the runtime starts a program.
 
-Comes in: pids as the runtime gives them. Goes out: calls. Next: `pod`'s workers, by the port. Source: pidfd_open(2).
+Comes in: pids as the runtime gives them. Goes out: calls. Next: `pod`'s workers, by the port. Source: pidfd_open(2),
+pidfd_send_signal(2).
 """
 
 from __future__ import annotations
 
 import os
 import select
+import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from chronolet.ports.processes import NoProcesses, Processes
 
-_NEEDED = ("pidfd_open", "eventfd", "eventfd_write")
+_NEEDED = ((os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal"))
 """Python has what the system that it was built on has: `pidfd_open` with kernel headers from 5.3 on."""
+
+_SIGNALS = {one.name.removeprefix("SIG"): one for one in signal.Signals}
 
 
 def host_processes() -> Processes:
     """Those of this machine, or none where this Python cannot watch them."""
-    return HostProcesses() if all(hasattr(os, name) for name in _NEEDED) else NoProcesses()
+    return HostProcesses() if all(hasattr(module, name) for module, name in _NEEDED) else NoProcesses()
 
 
 class HostProcesses:
@@ -37,13 +42,42 @@ class HostProcesses:
                 self._watch(stack, pid, container_id, ended)
             yield
 
-    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
+    def signal(self, pid: int, container_id: str, command: Sequence[str], name: str) -> bool:
+        """See `Processes`. One of the real-time signals that have no name of their own (`RTMIN+3`) is not sent."""
+        number = _SIGNALS.get(name.removeprefix("SIG"))
+        with ExitStack() as stack, suppress(OSError):
+            process = self._opened(stack, pid, container_id)
+            if process is not None and number is not None and self._catches(pid, command, number):
+                signal.pidfd_send_signal(process, number)
+                return True
+        return False
+
+    def _catches(self, pid: int, command: Sequence[str], number: int) -> bool:
+        """Whether the process runs the command, and has a handler for the signal: one that has just been started may
+        not yet. In this order: the runtime's own program, which it is at first, has handlers for all signals.
+        """
+        words = b"".join(os.fsencode(one) + b"\0" for one in command)
+        if not words or (self._proc / str(pid) / "cmdline").read_bytes() != words:
+            return False
+        for line in (self._proc / str(pid) / "status").read_text().splitlines():
+            name, _, mask = line.partition(":")
+            if name == "SigCgt":
+                return bool(int(mask, 16) >> (number - 1) & 1)
+        return False
+
+    def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:
+        """The process's descriptor, None if it is not the container's. OSError if there is no such process."""
         if not pid:
-            return
+            return None
         process = os.pidfd_open(pid)
         stack.callback(os.close, process)
-        if container_id not in (self._proc / str(pid) / "cgroup").read_text():
-            return  # its pid is somebody else's by now
+        # Opened first: should the pid have become somebody else's by now, so has the descriptor.
+        return process if container_id in (self._proc / str(pid) / "cgroup").read_text() else None
+
+    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
+        process = self._opened(stack, pid, container_id)
+        if process is None:
+            return
         over = os.eventfd(0)
         stack.callback(os.close, over)
         watcher = threading.Thread(target=_wait, args=(process, over, ended), name=f"process {pid}", daemon=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from chronolet.ports.runtime import ContainerState
@@ -22,12 +23,13 @@ class Begun(NamedTuple):
     """What a stop needs to know of a container that runs: its first process, and the signal that ends it."""
 
     pid: int
+    command: Sequence[str]
     stop_signal: str
 
     @classmethod
     def of(cls, running: ContainerState) -> Self:
         """As the runtime has it."""
-        return cls(running.pid, running.stop_signal)
+        return cls(running.pid, running.command, running.stop_signal)
 
 
 class Recent(Generic[T]):

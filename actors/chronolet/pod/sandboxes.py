@@ -126,6 +126,10 @@ class SandboxWorker:
                 known=self._outside.begun.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
+                # Nobody needs the runtime's event of this signal; an app's is on record for whoever follows the events.
+                signalled=lambda known: self._outside.processes.signal(
+                    known.pid, effect.id, known.command, known.stop_signal
+                ),
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod.recent import Begun
@@ -30,6 +31,7 @@ def stopped(
     deadline: int,
     longest_seconds: float,
     watched: Callable[[Begun], AbstractContextManager[None]] = lambda _: nullcontext(),
+    signalled: Callable[[Begun], bool] = lambda _: False,
 ) -> ContainerState | None:
     """The container when it is dead, None if there is none (or it never ran). `deadline` in milliseconds.
 
@@ -38,7 +40,8 @@ def stopped(
     through cannot be known. With no seconds at all it is KILL at once. `Refusal` if even KILL did not help.
 
     `known`: what is known of the container since its start; if nothing is, the runtime is asked. It is stopped within
-    `watched`.
+    `watched`. `signalled` may send the stop signal by itself; if it returns False, the runtime does. KILL is always
+    the runtime's, which also resumes a paused container for it.
     """
     if known is None:
         found = runtime.inspect(container_id)
@@ -47,13 +50,16 @@ def stopped(
         known = Begun.of(found)
     left = min(max(deadline / 1000 - time.time(), MINIMUM_GRACE_SECONDS), longest_seconds)
     with watched(known):
-        _end(runtime, context, container_id, known.stop_signal, left)
+        ask = partial(runtime.kill, container_id, known.stop_signal, partial(signalled, known))
+        _end(runtime, context, container_id, ask, left)
     return runtime.inspect(container_id)
 
 
-def _end(runtime: FencedRuntime, context: EffectContext, container_id: str, stop_signal: str, grace: float) -> None:
+def _end(
+    runtime: FencedRuntime, context: EffectContext, container_id: str, ask: Callable[[], None], grace: float
+) -> None:
     if grace > 0:
-        runtime.kill(container_id, stop_signal)
+        ask()
         if _died(runtime, context, container_id, grace):
             return
     runtime.kill(container_id, "KILL")

@@ -59,9 +59,11 @@ class FencedRuntime:
             self._runtime.start(container_id)
         self._context.done("docker.start")
 
-    def kill(self, container_id: str, signal: str) -> None:
+    def kill(self, container_id: str, signal: str, sent: Callable[[], bool] = lambda: False) -> None:
+        """`sent` may send the signal by itself. If it returns False, the runtime does."""
         with self._call("docker.kill"):
-            self._runtime.kill(container_id, signal)
+            if not sent():
+                self._runtime.kill(container_id, signal)
         self._context.done("docker.kill")
 
     def remove(self, container_id: str) -> None:

@@ -141,6 +141,8 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     error: str = ""
     ip: str = ""
     pid: int = 0
+    command: Sequence[str] = ()
+    """The program that it was made to run, with its arguments: those of its first process once that has begun it."""
     stop_signal: str = "TERM"
     """What its image wants to be stopped with."""
     sandbox_id: str = ""

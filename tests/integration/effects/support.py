@@ -28,6 +28,7 @@ from chronolet.pod.images import Pulls
 from chronolet.ports import labels
 from chronolet.ports.cdi import Cdi, NoCdi
 from chronolet.ports.cgroups import ContainerCgroups
+from chronolet.ports.processes import Processes
 from chronolet.ports.registries import NoKeys
 from chronolet.ports.runtime import ContainerState, Runtime
 from chronolet.rules.container_limits import Holding
@@ -122,6 +123,7 @@ class World:
     cdi: Cdi = field(default_factory=NoCdi)
     cgroups: ContainerCgroups = field(default_factory=ContainerGroups)
     holding: Holding = field(default_factory=Holding)
+    processes: Processes = field(default_factory=HostProcesses)
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -139,7 +141,7 @@ class World:
             cgroups=self.cgroups,
             holding=self.holding,
             run=lambda: RUN,
-            processes=HostProcesses(),
+            processes=self.processes,
         )
         self.jobs = effects.jobs(outside)
 

@@ -1,18 +1,22 @@
 """A pod's workers on a real engine: what they make and answer, and that no death of theirs makes anything twice."""
 
+import signal
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chronolet.adapters.kept_specs import SpecFiles
+from chronolet.adapters.processes import HostProcesses
 from chronolet.kernel.effects import Fenced
 from chronolet.pod import patience, signals, specs, stopping, wanted
 from chronolet.ports import labels
-from chronolet.ports.runtime import SandboxSpec
+from chronolet.ports.processes import NoProcesses, Processes
+from chronolet.ports.runtime import ContainerState, Runtime, SandboxSpec
 from chronolet_schemas.podspec import (
     ContainerPort,
     EmptyDir,
@@ -441,6 +445,21 @@ def test_what_is_not_there_is_dead_for_unknown_reasons(world: World) -> None:
     assert (answer.exit_code, answer.reason, answer.id) == (137, "ContainerStatusUnknown", "0" * 64)
 
 
+class SignalledRuntime:
+    """A runtime, and the signals that it was asked to send."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.signals: list[str] = []
+
+    def kill(self, container_id: str, signal: str) -> None:
+        self.signals.append(signal)
+        self._runtime.kill(container_id, signal)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
+
+
 def test_a_sandbox_stops(world: World) -> None:
     sandbox = world.sandbox(pod(container(*OBEDIENT)))
     at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
@@ -449,6 +468,32 @@ def test_a_sandbox_stops(world: World) -> None:
     assert isinstance(answer, signals.SandboxDown)
     assert (answer.id, answer.exit_code, answer.finished_at > sandbox.started_at) == (sandbox.id, 0, True)
     assert world.run(stop) == answer
+
+
+def handles_term(running: ContainerState) -> bool:
+    """Whether the container's process has begun its program, and this has a handler for SIGTERM."""
+    proc = Path(f"/proc/{running.pid}")
+    status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
+    begun = (proc / "cmdline").read_text().split("\0")[:-1] == list(running.command)
+    return begun and bool(int(status["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.parametrize(("processes", "asked"), [(HostProcesses(), []), (NoProcesses(), ["TERM"])])
+def test_a_sandbox_gets_its_signal_from_the_kernel_where_its_process_is_seen(
+    world: World, processes: Processes, asked: list[str]
+) -> None:
+    runtime = SignalledRuntime(world.runtime)
+    seeing = replace(world, runtime=runtime, processes=processes)
+    sandbox = seeing.sandbox(pod(container(*OBEDIENT)))
+    running = runtime.inspect(sandbox.id)
+    wait_until(lambda: running is not None and handles_term(running), "the handler of the sandbox's process")
+    at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
+    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", grace_period_seconds=3600, **at)
+    context = Context()
+    answer = seeing.run(stop, context)
+    assert (answer.id, answer.exit_code) == (sandbox.id, 0)
+    assert runtime.signals == asked
+    assert context.points.count("before docker.kill") == 1
 
 
 # -- the end -------------------------------------------------------------------------------------------------------
