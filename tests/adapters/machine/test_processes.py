@@ -1,13 +1,15 @@
-"""The ends of processes, reported by the kernel."""
+"""Signals to processes and notification of their ends, through the kernel."""
 
 from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -25,9 +27,15 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         one.kill()
 
 
-def proc_of(folder: Path, pid: int, cgroup: str) -> Path:
-    """A /proc in which the process is in this cgroup."""
+COMMAND = ("/bin/pause", "-v")
+TERM_CAUGHT = f"{1 << (signal.SIGTERM - 1):016x}"
+
+
+def proc_of(folder: Path, pid: int, cgroup: str, caught: str = TERM_CAUGHT) -> Path:
+    """A /proc in which the process is in this cgroup and catches these signals."""
     (folder / str(pid)).mkdir()
+    (folder / str(pid) / "status").write_text(f"Name:\tpause\nSigIgn:\t{0:016x}\nSigCgt:\t{caught}\n")
+    (folder / str(pid) / "cmdline").write_bytes(b"/bin/pause\0-v\0")
     (folder / str(pid) / "cgroup").write_text(f"4:memory:{cgroup}\n0::{cgroup}\n")
     return folder
 
@@ -129,7 +137,91 @@ def test_processes_of_this_host_are_watched() -> None:
     assert isinstance(host_processes(), HostProcesses)
 
 
-@pytest.mark.parametrize("what", ["pidfd_open", "eventfd", "eventfd_write"])
-def test_a_python_without_the_calls_watches_nothing(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, what)
+@pytest.mark.parametrize(
+    ("module", "what"),
+    [(os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal")],
+)
+def test_a_python_without_the_calls_watches_nothing(
+    module: ModuleType, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(module, what)
     assert isinstance(host_processes(), NoProcesses)
+
+
+@pytest.mark.parametrize("name", ["TERM", "SIGTERM"])
+def test_a_signal_is_sent(process: subprocess.Popen[bytes], name: str, tmp_path: Path) -> None:
+    before = descriptors()
+    assert HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).signal(process.pid, ID, COMMAND, name)
+    assert process.wait(scratch.hang_limit(30)) == -signal.SIGTERM
+    assert descriptors() == before
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT"])
+def test_a_signal_without_a_handler_is_not_sent(process: subprocess.Popen[bytes], name: str, tmp_path: Path) -> None:
+    only_hup = f"{1 << (signal.SIGHUP - 1):016x}"
+    proc = proc_of(tmp_path, process.pid, f"/docker/{ID}", only_hup)
+    assert not HostProcesses(proc).signal(process.pid, ID, COMMAND, name)
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("found", [b"runc\0init\0", b"/bin/pause\0", b"/bin/pause\0-v\0-v\0", b"/bin/pause -v", b""])
+def test_a_process_that_runs_something_else_gets_no_signal(
+    process: subprocess.Popen[bytes], found: bytes, tmp_path: Path
+) -> None:
+    proc = proc_of(tmp_path, process.pid, f"/docker/{ID}")
+    (proc / str(process.pid) / "cmdline").write_bytes(found)
+    assert not HostProcesses(proc).signal(process.pid, ID, COMMAND, "TERM")
+    assert process.poll() is None
+
+
+def test_a_process_of_which_no_command_is_known_gets_no_signal(
+    process: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    proc = proc_of(tmp_path, process.pid, f"/docker/{ID}")
+    assert not HostProcesses(proc).signal(process.pid, ID, (), "TERM")
+    (proc / str(process.pid) / "cmdline").write_bytes(b"")  # a zombie's
+    assert not HostProcesses(proc).signal(process.pid, ID, (), "TERM")
+    assert process.poll() is None
+
+
+def test_without_a_line_of_handlers_no_signal_is_sent(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    proc = proc_of(tmp_path, process.pid, f"/docker/{ID}")
+    (proc / str(process.pid) / "status").write_text("Name:\tpause\n")
+    assert not HostProcesses(proc).signal(process.pid, ID, COMMAND, "TERM")
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("name", ["", "0", "15", "RTMIN+3", "SIGNAL"])
+def test_a_signal_of_no_such_name_is_not_sent(process: subprocess.Popen[bytes], name: str, tmp_path: Path) -> None:
+    before = descriptors()
+    assert not HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).signal(process.pid, ID, COMMAND, name)
+    assert descriptors() == before
+    assert process.poll() is None
+
+
+def test_another_containers_process_gets_no_signal(process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    before = descriptors()
+    assert not HostProcesses(proc_of(tmp_path, process.pid, "/docker/other")).signal(process.pid, ID, COMMAND, "KILL")
+    assert descriptors() == before
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("pid", [0, 4_194_305])
+def test_a_process_that_is_not_there_gets_no_signal(pid: int) -> None:
+    before = descriptors()
+    assert not HostProcesses().signal(pid, ID, COMMAND, "TERM")
+    assert descriptors() == before
+
+
+def test_a_process_that_may_not_be_signalled_is_left_to_the_runtime(
+    process: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", refuse)
+    assert not HostProcesses(proc_of(tmp_path, process.pid, f"/docker/{ID}")).signal(process.pid, ID, COMMAND, "TERM")
+
+
+def test_without_processes_no_signal_is_sent() -> None:
+    assert not NoProcesses().signal(os.getpid(), ID, COMMAND, "TERM")

@@ -56,6 +56,8 @@ class Churned(NamedTuple):
     """The maximum after the rounds of the warm-up."""
     end: Held
     """The maximum after as many rounds at the end."""
+    agent_mib: list[float]
+    """Resident memory of the agent after each round, without the warm-up."""
     left: list[str]
     """Containers, mounts, files and keys that did not exist after the warm-up."""
 
@@ -78,6 +80,7 @@ def figures(agent: Agent, seconds: float) -> list[Figure]:
         _grown("threads of Redis", "", warm.redis_threads, end.redis_threads, THREAD_SLACK),
         _grown("open files of Redis", "", warm.redis_files, end.redis_files, FILE_SLACK),
         _grown("resident memory of the agent", "MiB", warm.agent_mib, end.agent_mib, MIB_SLACK),
+        _by_quarters(found.agent_mib),
         _grown("resident memory of Redis", "MiB", warm.redis_mib, end.redis_mib, None),
         Figure(name="churn: left behind", ours=len(found.left), unit="things", goal=0, note=", ".join(found.left[:5])),
     ]
@@ -86,6 +89,17 @@ def figures(agent: Agent, seconds: float) -> list[Figure]:
 def _grown(what: str, unit: str, warm: float, end: float, slack: float | None) -> Figure:
     note = f"{warm:g} after the warm-up, {end:g} at the end"
     return Figure(name=f"churn: {what}, growth", ours=end - warm, unit=unit, goal=slack, note=note)
+
+
+def _by_quarters(mib: list[float]) -> Figure:
+    """Whether the growth comes to an end: caches with a bound fill in the first half, a leak goes on in the second."""
+    ends = [
+        max(mib[max(quarter * len(mib) // 4 - WARM_UP_ROUNDS, 0) : quarter * len(mib) // 4 or 1])
+        for quarter in range(5)
+    ]
+    note = ", ".join(f"{one:.1f}" for one in ends) + " MiB after each quarter of the rounds, from the first round on"
+    name = "churn: resident memory of the agent, growth in the second half"
+    return Figure(name=name, ours=ends[4] - ends[2], unit="MiB", goal=MIB_SLACK, note=note)
 
 
 def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> Churned:
@@ -100,7 +114,9 @@ def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> C
     while time.monotonic() < deadline or len(seen) < least_rounds:
         seen.append(rounds.one())
     left = sorted(set(leavings(agent)) - before)
-    return Churned(rounds.pods, rounds.number, _most(warm), _most(seen[-WARM_UP_ROUNDS:]), left)
+    return Churned(
+        rounds.pods, rounds.number, _most(warm), _most(seen[-WARM_UP_ROUNDS:]), [held.agent_mib for held in seen], left
+    )
 
 
 class Rounds:

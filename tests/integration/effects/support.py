@@ -29,6 +29,7 @@ from chronolet.pod.workers.timing import Timing
 from chronolet.ports.devices.cdi import Cdi, NoCdi
 from chronolet.ports.machine.cgroups import ContainerCgroups
 from chronolet.ports.runtime import labels
+from chronolet.ports.runtime.processes import Processes
 from chronolet.ports.runtime.registries import NoKeys
 from chronolet.ports.runtime.runtime import ContainerState, Runtime
 from chronolet.rules.resources.container_limits import Holding
@@ -123,6 +124,7 @@ class World:
     cgroups: ContainerCgroups = field(default_factory=ContainerGroups)
     holding: Holding = field(default_factory=Holding)
     timing: Timing = PATIENT
+    processes: Processes = field(default_factory=HostProcesses)
 
     def __post_init__(self) -> None:
         outside = effects.Outside(
@@ -140,7 +142,7 @@ class World:
             cgroups=self.cgroups,
             holding=self.holding,
             run=lambda: RUN,
-            processes=HostProcesses(),
+            processes=self.processes,
             timing=self.timing,
         )
         self.jobs = effects.jobs(outside)

@@ -68,6 +68,8 @@ class _Inspected(_Reply):
     Image: str
     State: _Run
     Config: _Config
+    Path: str = ""
+    Args: tuple[str, ...] | None = None
     NetworkSettings: _Networks | None = None
     HostConfig: _HostConfig | None = None
 
@@ -145,6 +147,7 @@ def detail(body: bytes) -> ContainerState:
         error=stable(one_line(run.Error)),
         ip=next((network.IPAddress for network in networks.values() if network.IPAddress), ""),
         pid=run.Pid,
+        command=(found.Path, *(found.Args or ())),
         stop_signal=found.Config.StopSignal or "TERM",
         sandbox_id=_sandbox_of(found.HostConfig),
         host_network=_is_on_host_network(found.HostConfig),

@@ -1,26 +1,31 @@
-"""Watch containers' processes through the kernel: the runtime reports an exit only after its clean-up.
+"""Watch and signal containers' processes through the kernel: the runtime reports an exit only after its clean-up, and
+starts a program for each signal.
 
-Input: pids from the runtime. Output: calls. Next: `pod`'s workers, through the port. Source: pidfd_open(2).
+Input: pids from the runtime. Output: calls. Next: `pod`'s workers, through the port. Source: pidfd_open(2),
+pidfd_send_signal(2).
 """
 
 from __future__ import annotations
 
 import os
 import select
+import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from chronolet.ports.runtime.processes import NoProcesses, Processes
 
-_NEEDED = ("pidfd_open", "eventfd", "eventfd_write")
+_NEEDED = ((os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal"))
 """Python offers what its build system had: `pidfd_open` needs kernel headers from 5.3 on."""
+
+_SIGNALS = {one.name.removeprefix("SIG"): one for one in signal.Signals}
 
 
 def host_processes() -> Processes:
     """Return the processes of this machine, or none if this Python cannot watch them."""
-    return HostProcesses() if all(hasattr(os, name) for name in _NEEDED) else NoProcesses()
+    return HostProcesses() if all(hasattr(module, name) for module, name in _NEEDED) else NoProcesses()
 
 
 class HostProcesses:
@@ -37,13 +42,41 @@ class HostProcesses:
                 self._watch(stack, pid, container_id, ended)
             yield
 
-    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
+    def signal(self, pid: int, container_id: str, command: Sequence[str], name: str) -> bool:
+        """See `Processes`. Real-time signals without a name of their own (`RTMIN+3`) are not sent."""
+        number = _SIGNALS.get(name.removeprefix("SIG"))
+        with ExitStack() as stack, suppress(OSError):
+            process = self._opened(stack, pid, container_id)
+            if process is not None and number is not None and self._catches(pid, command, number):
+                signal.pidfd_send_signal(process, number)
+                return True
+        return False
+
+    def _catches(self, pid: int, command: Sequence[str], number: int) -> bool:
+        """Whether the process runs the command and has a handler for the signal. A new process may not do so yet. The
+        order matters: at first it is the runtime's own program, which has handlers for all signals.
+        """
+        words = b"".join(os.fsencode(one) + b"\0" for one in command)
+        if not words or (self._proc / str(pid) / "cmdline").read_bytes() != words:
+            return False
+        for line in (self._proc / str(pid) / "status").read_text().splitlines():
+            name, _, mask = line.partition(":")
+            if name == "SigCgt":
+                return bool(int(mask, 16) >> (number - 1) & 1)
+        return False
+
+    def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:
+        """Return the process's descriptor, None if it is not the container's. OSError if there is no such process."""
         if not pid:
-            return
+            return None
         process = os.pidfd_open(pid)
         stack.callback(os.close, process)
         # Open first: if the pid was reused, the descriptor belongs to the new process and this check fails.
-        if container_id not in (self._proc / str(pid) / "cgroup").read_text():
+        return process if container_id in (self._proc / str(pid) / "cgroup").read_text() else None
+
+    def _watch(self, stack: ExitStack, pid: int, container_id: str, ended: Callable[[], None]) -> None:
+        process = self._opened(stack, pid, container_id)
+        if process is None:
             return
         over = os.eventfd(0)
         stack.callback(os.close, over)

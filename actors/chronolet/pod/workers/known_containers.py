@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from chronolet.ports.runtime.runtime import ContainerState
@@ -19,15 +20,16 @@ MOST = 1_000
 
 
 class MainProcess(NamedTuple):
-    """What a stop needs to know of a running container: the pid of its first process and its stop signal."""
+    """What a stop needs to know of a running container: pid and command of its first process, and its stop signal."""
 
     pid: int
+    command: Sequence[str]
     stop_signal: str
 
     @classmethod
     def of(cls, running: ContainerState) -> Self:
         """From an inspected running container."""
-        return cls(running.pid, running.stop_signal)
+        return cls(running.pid, running.command, running.stop_signal)
 
 
 class KnownContainers(Generic[T]):

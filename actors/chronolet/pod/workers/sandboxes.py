@@ -130,6 +130,10 @@ class SandboxWorker:
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
                 timing=self._outside.timing,
+                # Not through the runtime: nobody needs its event of this signal, unlike that of an app's signal.
+                signalled=lambda known: self._outside.processes.signal(
+                    known.pid, effect.id, known.command, known.stop_signal
+                ),
             )
         except Refusal as refusal:
             return signals.StopRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

@@ -1,11 +1,12 @@
 """The port to containers' processes, if they run on this machine.
 
-Input: a pid and its container's id. Output: notification of its end. Implementation: `adapters.processes`.
+Input: a pid and its container's id. Output: signals to the process, notification of its end. Implementation:
+`adapters.processes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -18,6 +19,13 @@ class Processes(Protocol):
         the process is not on this machine.
         """
 
+    def signal(self, pid: int, container_id: str, command: Sequence[str], name: str) -> bool:
+        """Send the signal `name` (`SIGTERM` or `TERM`) to the container's first process. False if it was not sent: the
+        process is not on this machine, does not run `command` (yet) or has no handler for the signal, or the name is
+        unknown here. The kernel drops a signal to the first process of a namespace if it has no handler; before the
+        process runs its command, it is the runtime's own program, whose handlers do nothing.
+        """
+
 
 class NoProcesses:
     """For machines on which the containers' processes are not visible."""
@@ -25,3 +33,7 @@ class NoProcesses:
     def watched(self, _pid: int, _container_id: str, _ended: Callable[[], None]) -> AbstractContextManager[None]:
         """See `Processes`."""
         return nullcontext()
+
+    def signal(self, _pid: int, _container_id: str, _command: Sequence[str], _name: str) -> bool:
+        """See `Processes`."""
+        return False

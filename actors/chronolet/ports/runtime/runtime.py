@@ -139,6 +139,8 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     error: str = ""
     ip: str = ""
     pid: int = 0
+    command: Sequence[str] = ()
+    """The program that it was made to run, with its arguments: those of its first process once that has begun it."""
     stop_signal: str = "TERM"
     """The signal to stop it with."""
     sandbox_id: str = ""

@@ -1,12 +1,18 @@
 """Stops of containers and sandboxes on a real engine: stop signal, grace period, KILL."""
 
+import signal
 import threading
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chronolet.adapters.machine.processes import HostProcesses
 from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.pod import signals, wanted
+from chronolet.ports.runtime.processes import NoProcesses, Processes
+from chronolet.ports.runtime.runtime import ContainerState, Runtime
 from tests.integration.effects.pod.support import HOUR, now, started
 from tests.integration.effects.support import (
     DEAF,
@@ -124,6 +130,21 @@ def test_a_container_that_does_not_exist_is_dead_for_an_unknown_reason(world: Wo
     assert (answer.exit_code, answer.reason, answer.id) == (137, "ContainerStatusUnknown", "0" * 64)
 
 
+class SignalledRuntime:
+    """A runtime, and the signals that it was asked to send."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.signals: list[str] = []
+
+    def kill(self, container_id: str, signal: str) -> None:
+        self.signals.append(signal)
+        self._runtime.kill(container_id, signal)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._runtime, name)
+
+
 def test_a_sandbox_stops(world: World) -> None:
     sandbox = world.sandbox(pod(container(*OBEDIENT)))
     at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
@@ -132,6 +153,32 @@ def test_a_sandbox_stops(world: World) -> None:
     assert isinstance(answer, signals.SandboxDown)
     assert (answer.id, answer.exit_code, answer.finished_at > sandbox.started_at) == (sandbox.id, 0, True)
     assert world.run(stop) == answer
+
+
+def handles_term(running: ContainerState) -> bool:
+    """Whether the container's process has begun its program, and this has a handler for SIGTERM."""
+    proc = Path(f"/proc/{running.pid}")
+    status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
+    begun = (proc / "cmdline").read_text().split("\0")[:-1] == list(running.command)
+    return begun and bool(int(status["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+@pytest.mark.parametrize(("processes", "asked"), [(HostProcesses(), []), (NoProcesses(), ["TERM"])])
+def test_a_sandbox_gets_its_signal_from_the_kernel_where_its_process_is_seen(
+    world: World, processes: Processes, asked: list[str]
+) -> None:
+    runtime = SignalledRuntime(world.runtime)
+    seeing = replace(world, runtime=runtime, processes=processes)
+    sandbox = seeing.sandbox(pod(container(*OBEDIENT)))
+    running = runtime.inspect(sandbox.id)
+    wait_until(lambda: running is not None and handles_term(running), "the handler of the sandbox's process")
+    at: dict[str, Any] = {"pod": POD, "uid": UID, "attempt": 0, "id": sandbox.id}
+    stop = wanted.StopSandbox(subject="sandbox", intent="stop/0", grace_period_seconds=3600, **at)
+    context = Context()
+    answer = seeing.run(stop, context)
+    assert (answer.id, answer.exit_code) == (sandbox.id, 0)
+    assert runtime.signals == asked
+    assert context.points.count("before docker.kill") == 1
 
 
 def test_a_stop_interrupted_by_a_crash_of_the_engine_is_repeatable(world: World, docker_engine: PrivateDocker) -> None:

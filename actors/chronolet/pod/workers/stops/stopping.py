@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod.workers.known_containers import MainProcess
@@ -30,6 +31,7 @@ def stop_container(
     longest_seconds: float,
     timing: Timing,
     watched: Callable[[MainProcess], AbstractContextManager[None]] = lambda _: nullcontext(),
+    signalled: Callable[[MainProcess], bool] = lambda _: False,
 ) -> ContainerState | None:
     """Stop the container; returns its state when dead, None if it does not exist or never ran.
 
@@ -38,7 +40,8 @@ def stop_container(
     deadline, because a killed process may not have sent it. Raises `Refusal` if the container survives KILL.
 
     `known`: the main process as recorded at the start; if None, the container is inspected. The stop runs within
-    `watched`.
+    `watched`. `signalled` may send the stop signal itself; if it returns False, the runtime sends it. KILL always goes
+    through the runtime, which also resumes a paused container.
     """
     if known is None:
         found = runtime.inspect(container_id)
@@ -47,7 +50,8 @@ def stop_container(
         known = MainProcess.of(found)
     left = min(max(deadline / 1000 - time.time(), timing.minimum_grace_seconds), longest_seconds)
     with watched(known):
-        _end(runtime, context, container_id, known.stop_signal, left, after_kill_seconds=timing.after_kill_seconds)
+        send = partial(runtime.kill, container_id, known.stop_signal, partial(signalled, known))
+        _end(runtime, context, container_id, send, left, after_kill_seconds=timing.after_kill_seconds)
     return runtime.inspect(container_id)
 
 
@@ -55,13 +59,13 @@ def _end(
     runtime: FencedRuntime,
     context: EffectContext,
     container_id: str,
-    stop_signal: str,
+    send: Callable[[], None],
     grace: float,
     *,
     after_kill_seconds: float,
 ) -> None:
     if grace > 0:
-        runtime.kill(container_id, stop_signal)
+        send()
         if _died(runtime, context, container_id, grace):
             return
     runtime.kill(container_id, "KILL")
