@@ -1,5 +1,6 @@
 """The function library on the server: loaded once, loaded again when it is lost, and never replaced."""
 
+import re
 import threading
 from collections.abc import Iterator
 
@@ -28,6 +29,15 @@ def test_a_library_of_the_same_name_with_other_code_is_refused_and_kept(redis_se
         unchecked(redis_server.url).check()
     assert not caught.value.healing
     assert redis_server.client().function_list(library=library.NAME, withcode=True)[0][7] == other.encode()
+
+
+def test_a_library_with_other_comments_is_used(redis_server: PrivateRedis) -> None:
+    code = library.code()
+    reworded = re.sub(r"^( *)--.*$", r"\1-- an older release's words", code, flags=re.MULTILINE)
+    assert reworded.count("older release") > 20
+    redis_server.client().function_load(reworded)
+    unchecked(redis_server.url).check()
+    assert redis_server.client().function_list(library=library.NAME, withcode=True)[0][7] == reworded.encode()
 
 
 def test_processes_that_load_the_library_concurrently_all_succeed(redis_server: PrivateRedis) -> None:
