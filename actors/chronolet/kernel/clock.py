@@ -1,7 +1,8 @@
-"""The kernel's only source of time. `now` never goes back, not even behind that of the previous process.
+"""The kernel's only source of time. `now` never goes back, not even across a restart of the process.
 
-The state folder keeps the previous process's time. Without it, the times in the log count. Those come from the
-server's clock, which may be wrong by hours, so a process that has its own time ignores them (docs/adr/0021).
+The state folder stores the previous process's time. If that is missing, the last time in the log stands in for it. The
+log's times come from the server's clock, which may be wrong by hours, so a process with a stored time ignores them
+(docs/adr/0021).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ JUMP_SECONDS = 1.0
 class Clock:
     """Wall time in milliseconds that never goes back.
 
-    While the wall clock is behind the last reading, time continues from there by the monotonic clock. So a timestamp
-    that was stored before the wall clock was set back stays at its true distance.
+    While the wall clock is behind the last reading, time continues from there by the monotonic clock. So the time that
+    has passed since a stored timestamp stays correct when the wall clock is set back.
     """
 
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -35,7 +36,7 @@ class Clock:
             wall, monotonic = int(self._wall() * 1000), self._monotonic()
             if wall >= self._last:
                 self._last, self._last_monotonic = wall, monotonic
-            else:  # whole milliseconds only, or frequent calls would make time stand still
+            else:  # keep the fraction for the next call, or frequent calls would make time stand still
                 passed = int((monotonic - self._last_monotonic) * 1000)
                 self._last, self._last_monotonic = self._last + passed, self._last_monotonic + passed / 1000
             return self._last
@@ -53,13 +54,13 @@ class Clock:
 
     def advance_to_log(self, milliseconds: int) -> None:
         """Advance to the last time in the log, by the server's clock. Ignored after `resume`: it only stands in for the
-        time of a previous process that left none.
+        previous process's time if that was not stored.
         """
         if not self._resumed:
             self.at_least(milliseconds)
 
     def jump(self) -> int:
-        """How far the wall clock jumped against the monotonic clock since the last call, in ms; 0 below a second."""
+        """Milliseconds by which the wall clock jumped against the monotonic clock since the last call; 0 below 1 s."""
         least, most = self._offset_bounds()
         known_least, known_most = self._offset
         drift = max(least - known_most, 0.0) or min(most - known_least, 0.0)

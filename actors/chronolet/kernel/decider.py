@@ -1,7 +1,7 @@
 """Defines a decider: an initial state and four pure functions, with the two messages that only the kernel sends.
 
-Pure itself: deciders import this module and nothing else of the kernel. Input: nothing. Output: the types that
-each actor's `decider.py` and `wanted.py` use. Next: `kind`, which adds routes and workers.
+Pure: deciders import this module and no other module of the kernel. Input: nothing. Output: the types that each actor's
+`decider.py` and `wanted.py` use. Next: `kind`, which adds routes and workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Effect(Message, frozen=True, kw_only=True):
 
 
 class Due(Signal, frozen=True, kw_only=True):
-    """The time returned by `due` has come, in milliseconds. A decider must return at least one event."""
+    """The time `at` (milliseconds), which `due` returned, has come. The decider must return at least one event."""
 
     at: int
 
@@ -53,7 +53,7 @@ class Decider(Generic[S]):
     `decide(state, message, now)`: returns events. now in milliseconds; message is a Command, another actor's Event or a
     Signal.
     `evolve(state, event)`: cannot fail and validates nothing; returns None when the entity is gone.
-    `due(state)`: when the kernel is to send `Due`, in milliseconds, or None.
+    `due(state)`: the time at which the kernel sends `Due`, in milliseconds, or None.
     `outstanding(state)`: the effects that should be running, at most one per subject.
     """
 

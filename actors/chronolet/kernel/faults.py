@@ -1,5 +1,5 @@
-"""Named crash points. The kernel and effects pass one around each step and external call; a test may record them, or
-end the process at one. In production they do nothing.
+"""Named crash points. The kernel and the effects pass one before and one after each step and external call; a test may
+record them, or end the process at one. In production they do nothing.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ Ended = Callable[[BaseException], None]
 
 @dataclass(frozen=True, slots=True)
 class EventDriven:
-    """How a shared standing effect runs: without a thread of its own, on something that runs many of its class.
+    """How a shared standing effect runs: without a thread of its own, on a loop that the effects of its class share.
 
     `begin(effect, context, ended)` starts it and returns a function that stops it. The kernel calls both on the host's
     thread, so neither may block. If `begin` raises, the effect has failed. The stop function is called once, when the
@@ -147,7 +147,8 @@ class Kind(Generic[S]):
     data in the log as events. Exactly one kind per node does.
     """
     commits_when_full: bool = False
-    """Whether to commit steps of this kind even on a server at its maxmemory, because they lead to free memory."""
+    """Whether this kind's steps are committed even if the server has reached its maxmemory: they lead to freed memory.
+    """
     precedence: int = 5
     """Start order, lowest first. pleg and pods start first, because a container may have died in the meantime."""
     ahead: Callable[[], None] | None = None

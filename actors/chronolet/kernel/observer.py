@@ -54,7 +54,7 @@ class Observer:
         """An effect started. `effect` is its class name."""
 
     def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """The effect of an `effect_started` has ended."""
+        """An effect that was reported to `effect_started` has ended."""
 
     def dead_lettered(self, kind: str) -> None:
         """A message or an effect was given up and sent to the dead-letter stream."""

@@ -21,12 +21,14 @@ class Timing(Struct, frozen=True, kw_only=True):
     effect_steady_seconds: float = 60.0
     """A standing effect that ran for longer than this restarts its back-off at the first pause."""
     fenced_pause_seconds: float = 1.0
-    """Pause before the retry of an effect that the lease stopped. It does not grow, because the effect did not fail."""
+    """Pause before the retry of an effect stopped by an invalid lease. It does not grow: the effect did not fail."""
     given_up_pause_seconds: float = 300.0
-    """Pause after neither an effect's result nor its failure could be decided: each retry makes the host fail again."""
+    """Pause before the retry of an effect whose result and failure could not be decided: each retry makes the host fail
+    again.
+    """
     suspect_pause_seconds: float = 10.0
-    """Pause before an effect that ran when two processes ended is restarted. If something else kills this process
-    repeatedly, it is likely to strike during the pause, when the effect is not running.
+    """Pause before the restart of an effect that ran when two processes ended. If something else ends the process again
+    and again, it probably does so during the pause, while the effect does not run.
     """
     suspect_seconds: float = 60.0
     """An effect that has run for longer than this is not blamed for the end of its process."""
@@ -36,7 +38,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     """Back-off before the second restart in a row of a shard's host; the first restart is immediate. It doubles."""
     host_longest_back_off_seconds: float = 30.0
     host_steady_seconds: float = 60.0
-    """A host that fails this long after its last failure begins a new row of failures."""
+    """A host that fails this long after its last failure begins a new series of failures."""
     due_retry_seconds: float = 30.0
     """Delay after a `Due` went to the dead letters: its entity still needs a timer, but must not keep failing the
     host.
@@ -44,21 +46,24 @@ class Timing(Struct, frozen=True, kw_only=True):
     careful_messages: int = 300
     """A host stops counting attempts after this number of messages without a failure."""
     behind_entries: int = 5_000
-    """A host this number of log entries behind commits a step even without events: the keeper trims no further than its
-    cursor.
+    """A host that is this number of log entries behind commits a step even without events: the keeper trims no further
+    than the host's committed cursor.
     """
     snapshot_events: int = 10_000
-    """A host stores a snapshot after this number of events of its own, or of log entries."""
+    """A host stores a snapshot after this number of its own events or of log entries."""
     snapshot_seconds: float = 600.0
     """A host stores a snapshot after this time if its position has advanced."""
     behind_seconds: float = 60.0
-    """A host that has log entries to pass, and has committed nothing for this long, commits a step without events."""
+    """A host whose committed cursor lags, and that has committed nothing for this long, commits a step without events.
+    """
 
     # -- shards --------------------------------------------------------------------------------------------------
     looks_per_renewal: int = 4
-    """How often the supervisor looks for free shards between two renewals of the lease."""
+    """Number of times that the supervisor looks for free shards per renewal of the lease."""
     upkeep_seconds: float = 60.0
-    """Interval of the checks for data loss, of due snapshots, and of the removal of dead processes' traces."""
+    """Interval of the checks for data loss and due snapshots, and of the removal of dead processes' names and lock
+    files.
+    """
     history_retry_seconds: float = 30.0
     """Back-off of a shard whose history is missing here: the archive files may arrive in the meantime."""
     mail_seconds: float = 10.0

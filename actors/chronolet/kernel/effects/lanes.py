@@ -19,7 +19,7 @@ from chronolet.kernel.observer import Queue
 
 LaneName = tuple[str, str]
 _NAMED = 3
-"""A queued one-shot learns the keys of this many running ones."""
+"""Number of running one-shots whose keys a queued one-shot is given."""
 
 
 class OneShot(Protocol):
@@ -52,14 +52,14 @@ class Lane:
         self.running: list[OneShot] = []
         self.waiting: list[tuple[tuple[Any, ...], int, OneShot]] = []
         self.queues: dict[OneShot, tuple[Queue, int]] = {}
-        """Of each waiting one-shot: the queue as it found it, and the value of `begun` then."""
+        """By waiting one-shot: the queue at its arrival, and the value of `begun` at that time."""
         self.begun = 0
         self.head_start: Timer | None = None
         """Pending while a batch that has just begun may not use the whole limit."""
         self.ended = 0
-        """How many have ended since the lane was idle."""
+        """Number of one-shots that have ended since the lane was last idle."""
         self.patience: dict[OneShot, Timer] = {}
-        """Of each running one-shot in a lane with a Pace: fires when it has run for too long."""
+        """By running one-shot, in a lane with a Pace: the timer that fires when it has run for too long."""
         self.late: set[OneShot] = set()
         """One-shots whose patience timer has fired: they may hang, so they no longer count against the limit."""
 
@@ -69,7 +69,7 @@ class Lane:
 
     def has_room(self, slot: OneShot, limit: int) -> bool:
         """Whether one more may run. During a head start the limit is one, plus one for each that has ended. Late ones
-        may be replaced by others, up to the Pace's bound for that.
+        do not count as long as fewer than the Pace's `most_with_late` run in all.
         """
         if self.head_start is not None and self.active > self.ended:
             return False
@@ -109,7 +109,7 @@ class Lane:
 
 
 class Lanes:
-    """Runs at most `limit` one-shots of each lane, or as many as its jobs allow. `after` is `Timers.after`."""
+    """Runs at most `limit` one-shots of each lane, or as many as its jobs' limit allows. `after` is `Timers.after`."""
 
     def __init__(self, after: Callable[[float, Callable[[], None]], Timer], limit: int = 16) -> None:
         self._after = after

@@ -15,7 +15,7 @@ been waiting for ten minutes without a break and too few ran alone meanwhile, th
 for at most a minute.
 
 A job that has been running for longer than `patience_seconds` may hang. It no longer counts, and another job runs in
-its place. That holds for up to `MOST_LATE` jobs at a time, and never lets more than `most` run in all.
+its place. This applies to at most `MOST_LATE` jobs at a time, and never more than `most` jobs run in all.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ from collections import deque
 from collections.abc import Callable, Collection
 
 GAIN = 4.0
-"""Docker 20.10 on two processors: a gain of 1.3 settled at two concurrent jobs, which carry 1.4; eight carry 1.9."""
+"""Measured with Docker 20.10 on two processors: a gain of 1.3 settles at two concurrent jobs, a load of 1.4; eight jobs
+carry 1.9.
+"""
 LEAST = 2
 """One job being served and one ready to be."""
 MEMORY_SECONDS = 600.0
 MEASURING_SECONDS = 60.0
-"""How long the limit stays at one at most: perhaps none of the jobs is ever measured."""
+"""The longest time for which the limit stays at one: perhaps none of the jobs is ever measured."""
 ENOUGH = 3
 """The number of durations on an idle server that a median needs."""
 _KEPT = 15
 PATIENCE_SECONDS = 10.0
 MOST_LATE = 8
-"""How many hanging jobs may be replaced by others: the load that an engine is trusted to carry unmeasured."""
+"""Maximum number of hanging jobs that others replace: the load that an engine is trusted to carry unmeasured."""
 
 
 class Pace:
@@ -59,7 +61,7 @@ class Pace:
         first job, and the steps that follow it elsewhere, finish as early as for a single job.
         """
         self.patience_seconds = patience_seconds
-        """A job that has been running for longer keeps no other waiting."""
+        """A job that has been running for longer no longer counts against the limit."""
         self._most = most
         self._least = min(least, most)
         self._limit = min(max(first, self._least), most)
@@ -103,7 +105,9 @@ class Pace:
             self._count(usual, now)
 
     def _remeasures(self, now: float) -> bool:
-        """Whether durations are being measured anew: they are out of date, and jobs never run alone otherwise."""
+        """Whether durations are being remeasured: they are out of date, and without a lower limit no job would run
+        alone.
+        """
         if self._waiting_since is None:
             return False
         return (now - self._waiting_since) % (MEMORY_SECONDS + MEASURING_SECONDS) >= MEMORY_SECONDS
@@ -134,7 +138,7 @@ class Pace:
 
 
 def initial_limit(processors: int) -> int:
-    """The initial limit for a server of which only the processor count is known: each carries one job."""
+    """The initial limit for a server of which only the number of processors is known: each should carry one job."""
     return round(processors * GAIN)
 
 

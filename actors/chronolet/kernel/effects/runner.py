@@ -124,7 +124,7 @@ class EffectRunner:
         return [one for one in wanted if (job := self._kind.effects.get(type(one))) is not None and job.lane is None]
 
     def stop(self) -> None:
-        """Cancel everything; the host no longer listens."""
+        """Cancel all effects and pauses: the host decides no more results."""
         for held in self._held.values():
             for hold in held.values():
                 hold.timer.cancel()
@@ -134,7 +134,7 @@ class EffectRunner:
                 slot.abandon()
 
     def _drop_holds(self, key: str, wanted: Mapping[str, Effect]) -> None:
-        """Drop pauses of other intents: a pause holds for one intent only, not for the subject's next one."""
+        """Drop pauses of other intents: a pause applies to one intent only, not to the subject's next one."""
         held = self._held.get(key, {})
         for subject, hold in list(held.items()):
             effect = wanted.get(subject)

@@ -181,7 +181,7 @@ class Slot:
             self._shared.deliver(SlotFreed(self))
 
     def _start_thread(self, job: Job) -> None:
-        """Raises RuntimeError if the system has no thread, or no memory, left."""
+        """Start the time-out and the worker's thread. Raises RuntimeError if the system is out of threads or memory."""
         if not self.standing:
             bound = job.timeout_seconds
             seconds = bound(self.effect) if callable(bound) else bound
@@ -250,7 +250,9 @@ class Slot:
             self._shared.lanes.record_duration(self, name, seconds)
 
     def leave(self) -> None:
-        """Give the turn back; idempotent. Call it once the effects that follow from the result are queued for it."""
+        """Give the turn back; idempotent. Call it only after the effects that follow from the result have joined the
+        queue.
+        """
         with self._turn:
             had, self._has_turn = self._has_turn, False
         if had:

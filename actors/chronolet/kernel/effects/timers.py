@@ -16,7 +16,7 @@ import structlog
 log = structlog.get_logger("chronolet.kernel")
 
 FEW = 64
-"""How many cancelled timers may stay until they are due."""
+"""Number of cancelled timers that may stay in the heap until they are due."""
 
 
 class Timer:

@@ -36,8 +36,8 @@ class AdoptionHook:
         return self._adopt is None or self._adopted_run == run
 
     def attempt(self, router: Router, run: str, lost: kernel.LogLost | None) -> bool:
-        """Adopt, unless that is done. False if it has to be retried."""
-        if self._adopt is None or self.is_done(run):  # the former for the type checker
+        """Adopt what runs, unless that is done. False if the supervisor has to retry."""
+        if self._adopt is None or self.is_done(run):  # the first check is for the type checker
             return True
         self._phase("adopting")
         reason = self._adopt(router, run, lost)
@@ -51,5 +51,5 @@ class AdoptionHook:
         return True
 
     def repeat(self) -> None:
-        """Adopt once more: the log has lost entries."""
+        """Make `attempt` adopt again, because the log has lost entries."""
         self._adopted_run = ""

@@ -53,6 +53,6 @@ class Failures:
         return kernel.HostRestarted(error=failure.unreported, restarts=failure.count)
 
     def reported(self, shard: Shard) -> None:
-        """Note that a host which records the event was started."""
+        """Clear the event of `note`: a host that records it was started."""
         if shard in self._of:
             self._of[shard].unreported = ""

@@ -38,7 +38,7 @@ _WHY_ENDED = "failed three times (see HostRestarted events), or the process ende
 
 
 class Woken(NamedTuple):
-    """The only message in a host's pykka inbox: items wait in its `Inbox`."""
+    """A wake-up, the only message in a host's pykka inbox: items wait in its `Inbox`."""
 
 
 class Services(NamedTuple):
@@ -112,7 +112,7 @@ class Host(pykka.ThreadingActor):
         self._turn()
 
     def on_stop(self) -> None:
-        """Cancel effects and timers. From here on, this host has no effect on the outside."""
+        """Cancel effects and timers. From now on the host changes nothing outside itself."""
         self.stopping.set()
         self._runner.stop()
         self._timers.stop()
@@ -281,7 +281,9 @@ class Host(pykka.ThreadingActor):
             turn.forget += self._suspects.clear(slot.mark)
 
     def _give_up_effect(self, turn: Turn[Any], slot: Slot) -> None:
-        """Send the effect to the dead letters, once. Its decider gets EffectFailed each time it requests the effect."""
+        """Send the effect to the dead letters, once. Its decider receives EffectFailed each time it requests the
+        effect.
+        """
         if not self._suspects.was_given_up(slot.mark):
             self.ledger.give_up_effect(turn, slot.key, slot.effect, slot.mark, slot.cause)
             self._services.shared.observer.dead_lettered(self.ledger.kind.name)
@@ -318,8 +320,8 @@ class Host(pykka.ThreadingActor):
         return True
 
     def _give_up(self, turn: Turn[Any], item: Input) -> None:
-        """Send the message to the dead letters. A `Due` fires once more later, with a new attempt count, unless it
-        ended processes: then no process delivers it again.
+        """Send the message to the dead letters. A `Due` fires again later, with a new attempt count; but one that ended
+        processes is never delivered again.
         """
         fatal = self._unclean and isinstance(item.message, Due)
         if fatal:

@@ -24,7 +24,7 @@ class Inbox(Generic[T]):
         self._woken = False
 
     def open(self, wake: Callable[[], None]) -> None:
-        """Call `wake` from now on when items wait; call it now if some already do."""
+        """Call `wake` from now on when items arrive, and now if items already wait."""
         with self._lock:
             self._wake = wake
             self._woken = bool(self._items)
@@ -36,12 +36,12 @@ class Inbox(Generic[T]):
         self._put(items)
 
     def nudge(self) -> None:
-        """Wake the owner though nothing was added."""
+        """Wake the owner without adding an item."""
         self._put(())
 
     def take(self, limit: int, alone: Callable[[T], bool] | None = None) -> list[T]:
-        """Remove and return up to `limit` items from the front. An item for which `alone` is true comes by itself. The
-        owner then calls `rearm` to learn whether more wait.
+        """Remove and return up to `limit` items from the front. An item for which `alone` is true is returned by
+        itself. The owner then calls `rearm` to learn whether more wait.
         """
         taken: list[T] = []
         with self._lock:

@@ -1,7 +1,7 @@
 """The messages that a supervisor receives.
 
-Input: nothing. Output: the messages in its pykka inbox: from timers, its hosts, the reader, the lease and its
-process. Next: `supervisor`.
+Input: nothing. Output: the message classes of its pykka inbox. Senders: timers, its hosts, the reader, the lease and
+its process. Next: `supervisor`.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Process:
     def start(self) -> None:
         """Check the server, take the lease and start the supervisor, which goes through the remaining phases.
 
-        Retries while the server may recover by itself; raises StoreUnreachable(healing=False) if it needs a fix.
+        Retries while the server may recover by itself; raises StoreUnreachable(healing=False) if the operator must act.
         """
         self._retried(self._check)
         self.phase = "leasing"
@@ -106,7 +106,7 @@ class Process:
         self._retried(self._supervise)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until the process has ended; True if it has. `error` is the reason, None after `retire`."""
+        """Wait until the process has ended; True if it has. `error` then holds the reason, None after `retire`."""
         return self._over.wait(timeout_seconds)
 
     def stop_waiting(self) -> None:

@@ -1,7 +1,7 @@
 """Recovers the shards that a process has acquired, and releases those whose history is missing here.
 
-Input: claims. Output: a `Recovered` for each shard; a missing history is a quarantine, and a call of `released`. Next:
-`supervisor`, which starts their hosts.
+Input: claims. Output: a `Recovered` for each shard. A shard whose history is missing is quarantined, released and
+passed to `released`. Next: `supervisor`, which starts their hosts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """pykka actors multiplexed onto one shared thread: for many small actors that are mostly idle.
 
-Input: messages for the actors. Output: calls of their `on_receive`, on the shared thread, one message at a time.
-Next: actors with many instances, such as the prober's. Otherwise they behave like any pykka actor: each has an inbox,
-`stop` stops it, and an exception ends it (`on_failure`).
+Input: messages for the actors. Output: calls of their `on_receive`, on the shared thread, one message at a time. Next:
+actors with many instances, such as the prober's. Except for the thread, they behave like any pykka actor: each has an
+inbox, `stop` stops it, and an exception ends it (`on_failure`).
 """
 
 from __future__ import annotations

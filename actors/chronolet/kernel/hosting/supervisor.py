@@ -1,9 +1,9 @@
 """The supervisor: acquires shards, recovers them, starts their hosts and restarts hosts that fail.
 
-Input: host failures, the server's return, a renewed lease, a tick per second with several looks in between. Output:
-running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the server lost the
-tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and the process
-manager restarts it. Next: `process`.
+Input: host failures, the server's return, a renewed lease, a tick per second with several checks for free shards in
+between. Output: running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the
+server lost the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and
+the process manager restarts it. Next: `process`.
 
 A process without a shard stands by: it takes over shards that become free. The phases of a shard, as one process sees
 them; an event is a notice to the supervisor, a reply of the store or an error:
@@ -177,7 +177,7 @@ class Supervisor(pykka.ThreadingActor):
                 self._failed(message.handle, message.error)
             case BackOffOver():
                 self._backing_off.discard(message.shard)
-                self._take_free()  # not the shard itself: a tick may have acquired it while the notice was delayed
+                self._take_free()  # not `_take` of this shard: a tick may have acquired it while the notice was delayed
             case ServerBack():
                 self._check_for_loss()
             case LeaseRegained():

@@ -76,7 +76,7 @@ class Archive:
     def write(self, entries: Iterable[Entry], after: Position) -> ArchiveFile:
         """Write the entries that follow `after` to one file; the file and its name are synced to disk on return.
 
-        Raises ValueError without entries, ArchiveDamaged if there is a gap, OSError if the disk refuses.
+        Raises ValueError without entries, ArchiveDamaged if there is a gap, OSError if a write fails.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         first, last, count, body = _packed(entries, after)
@@ -94,7 +94,7 @@ class Archive:
         return ArchiveFile(path, first, last, count, len(content), hashlib.sha256(content).hexdigest())
 
     def files(self) -> list[tuple[Position, Position, Path]]:
-        """First and last position of each file, from its name; oldest first, and of equal starts the longest first."""
+        """First and last position of each file, from its name; oldest first, the longest first among equal starts."""
         found = []
         for path in self.folder.glob(f"*{_SUFFIX}"):
             with contextlib.suppress(ValueError):
@@ -169,7 +169,7 @@ def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Positi
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Write a file atomically: it gets its name only once it is complete on disk."""
+    """Write a file atomically: it is renamed into place once its content is on disk."""
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,8 +1,8 @@
 """Remembers the end of the log outside the server, so that a loss of entries on the server is noticed.
 
-Input: the run and the last position read, each second; a file of the state folder. Output: `LogLost` if the server
-has a newer log, or one that ends earlier; an error if its log belongs to other agents. A thread of its own writes, so
-that a slow disk delays no other. Next: `supervisor`.
+Input: the run and the last position read, each second; a file of the state folder. Output: `LogLost` if the server has
+a newer log, or one that ends earlier; an error if its log belongs to other agents. A dedicated thread writes, so that a
+slow disk delays no other thread. Next: `supervisor`.
 
 The file is one block, overwritten in place (docs/adr/0021): a write costs one fdatasync and changes no metadata.
 """
@@ -25,7 +25,7 @@ from chronolet_schemas.envelope import START, Position
 BLOCK_BYTES = 512
 """The size that a disk writes atomically."""
 FORMER_RUNS = 2
-"""How many fit into the block together with the longest node name."""
+"""Number of former runs that fit into the block together with the longest node name."""
 
 log = structlog.get_logger("chronolet.kernel")
 
@@ -37,9 +37,9 @@ class LogEnd(msgspec.Struct, frozen=True):
     run: str
     at: str
     now: int = 0
-    """The process's own time then, in milliseconds; the server's time is in the position."""
+    """The process's own time when it learned of the entry, in milliseconds; the server's time is in the position."""
     former_runs: tuple[str, ...] = ()
-    """Runs of earlier logs, newest first: they allow a return after a wrong database was given by mistake."""
+    """Runs of earlier logs, newest first: with them a node returns to its log after a start with the wrong database."""
 
 
 class LogMemory:
@@ -59,7 +59,7 @@ class LogMemory:
         self._thread = threading.Thread(target=self._work, name="log end", daemon=True)
 
     def start(self) -> None:
-        """Start to write the positions passed to `keep`."""
+        """Start writing the positions passed to `keep`."""
         if self._path is not None:
             self._thread.start()
 
@@ -82,7 +82,7 @@ class LogMemory:
         self._begun = run
 
     def lost(self, store: Store, run: str) -> kernel.LogLost | None:
-        """The loss, if the log on the server, whose run is `run`, lacks the remembered end; that end is then forgotten.
+        """Return the loss if the server's log, of this run, lacks the remembered end, and forget that end; else None.
 
         Raises StoreUnreachable for another database: its log under this name existed before the remembered one ended.
         """

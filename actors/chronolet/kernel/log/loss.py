@@ -19,14 +19,16 @@ ABOVE_ALL_N = 10**15
 
 
 class Progress(NamedTuple):
-    """The least progress of a shard, as known to its owner in this process."""
+    """A lower bound of a shard's progress, known to its owner in this process."""
 
     version: int
     epoch: int
 
 
 def known(ledgers: Iterable[Ledger[object]]) -> dict[Shard, Progress]:
-    """The progress of the shards hosted here. Call it before reading the heads, so that later commits are no loss."""
+    """The progress of the shards hosted here. Call it before reading the heads: a commit in between must not look like
+    a loss.
+    """
     return {ledger.shard: Progress(ledger.version, epoch_of(ledger.token)) for ledger in ledgers}
 
 

@@ -2,7 +2,7 @@
 
 Input: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Output:
 `Recovered` for each shard; its backlog holds the mailbox's commands first, then the log entries it has not consumed. An
-unreadable snapshot is ignored, and the history folded from its beginning. Next: `host`.
+unreadable snapshot is ignored: the history is then folded from its beginning. Next: `host`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Finds free shards and acquires them for one process (docs/design.md, Ownership).
 
-Input: shards that this process could host. Output: claims, for recovery; and `left`, the shards that this process
-has quarantined because of an error. Next: `supervisor`.
+Input: shards that this process could host. Output: claims, for recovery; and `quarantined`, the shards that this
+process has quarantined because of an error. Next: `supervisor`.
 
     free: released by its owner | its owner's lease is gone | its owner is proven dead by its lock
 
-A server that has just started has lost the renewals of its last second, and leases expired while it was down, but
-their owners may be alive and acting. So during the server's first lease time a missing lease proves nothing
-(docs/adr/0013).
+A restarted server lacks the renewals of the last second before it stopped, and leases expired while it was down; but
+their owners may be alive and acting. So a missing lease proves nothing until the server has been up for a lease's
+time-to-live (docs/adr/0013).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def seconds_since_boot() -> float:
 
 
 class Lease:
-    """Renews the lease until `stop`. Only for progress; safety comes from the step's check of the token."""
+    """Renews the lease until `stop`. It serves progress only; safety comes from each step's check of the token."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Lease:
         return self._confirmed == self.lapses and self._now() < self._good_until
 
     def answered(self) -> bool:
-        """Whether the last renewal has not expired, regardless of who owns the shards by now."""
+        """Whether the last renewal is still in force, whoever owns the shards by now."""
         return self._now() < self._good_until
 
     def confirm(self, lapses: int) -> None:

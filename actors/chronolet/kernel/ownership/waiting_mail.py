@@ -1,4 +1,5 @@
-"""Hosts the shards with waiting commands before the others, and waits until those commands are decided.
+"""Selects the shards with waiting commands, which are hosted before the others, and waits until those commands are
+decided.
 
 Input: claimed shards, then the handles of their hosts; the shards that other processes host. Output: the shards to
 host first; the end of the wait. A command may change what other shards have to do: they find its events in the log
@@ -45,8 +46,8 @@ def wait_until_decided(handles: Iterable[HostHandle], seconds: float) -> None:
 
 def wait_for_other_processes(store: Store, shards: Sequence[Shard], seconds: float) -> None:
     """Wait until other processes have decided and committed the commands that wait for these shards now; for `seconds`
-    at most. If none waits, this costs one round trip plus one per shard. Do not pass shards of the caller's own
-    kinds: one whose owner has died would wait for the caller to take it over.
+    at most. If none waits, this costs one round trip plus one per shard. Do not pass shards of the caller's own kinds:
+    if the owner of one has died, its commands wait for the caller to take it over.
     """
     deadline = time.monotonic() + seconds
     behind = _unread(store, shards)

@@ -1,8 +1,8 @@
 """Combines adjacent log entries into one message, for kinds that request it (`Kind.batches`).
 
 Input: the items waiting for a host. Output: the same items in the same order, with each run of entries that belong
-together as one input; consuming it consumes its last entry. If the host steps one message at a time, each entry forms a
-batch of its own. Next: `host`. Pure.
+together combined into one input; consuming it moves the cursor to its last entry. If the host decides one message per
+step, each entry forms a batch of its own. Next: `host`. Pure.
 """
 
 from __future__ import annotations

@@ -105,8 +105,9 @@ class Ledger(Generic[S]):
         self.log_cursor = head.log_cursor
         self.mail_cursor = head.mail_cursor
         self.decided_to = head.log_cursor
-        """Highest log position decided so far, whether or not its step is committed. Entries that led to no event are
-        not worth a step of their own. The next step consumes them, so none is decided again after later entries."""
+        """Highest log position decided so far, whether or not its step is committed. Entries that led to no event do
+        not justify a step of their own. The next step consumes them, so none is decided again after later entries.
+        """
         self.at = head.at
         self.states: dict[str, S] = dict.fromkeys(kind.at_start, kind.decider.initial)
         self.positions: dict[str, dict[str, Position]] = {}

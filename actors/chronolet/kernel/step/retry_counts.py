@@ -36,7 +36,7 @@ class RetryCounts:
         self._given_up = messages.keys() - self._tried.keys()
         self._counted: Mapping[str, int] = {}
         self._exhausted: AbstractSet[str] = set()
-        """Messages of the current turn; those in `_exhausted` have no attempt left."""
+        """Messages of the current turn without an attempt left. `_counted` has the others."""
         self._count_attempts = count_attempts
         self._careful = careful
         self._most = careful_messages
@@ -52,7 +52,8 @@ class RetryCounts:
 
     def alone(self, *, covered: bool) -> bool:
         """Whether to count the next message and decide it in a step of its own: if several share a step, a failure is
-        blamed on all of them. `covered`: the mark of an effect already counts an end of the process at this message.
+        blamed on all of them. `covered`: an effect's mark already counts an end of the process that this message
+        causes.
         """
         return self._left > 0 and (self._careful or not covered)
 

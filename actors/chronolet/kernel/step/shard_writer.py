@@ -56,7 +56,7 @@ class ShardDiverged(Exception):  # noqa: N818
 
 
 class ShardWriter:
-    """Writes for one host. Once the host is stopping, an unanswered call raises its own error instead of retrying."""
+    """Writes for one host. Once the host is stopping, a failed call raises its error instead of being retried."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ShardWriter:
         *,
         timing: Timing,
     ) -> None:
-        """`snapshot_at`: position of the snapshot that the ledger was restored from. `new_id` makes the step ids."""
+        """`snapshot_at`: position of the snapshot that the ledger was restored from. `new_id` generates step ids."""
         self._ledger = ledger
         self._store = store
         self._stopping = stopping

@@ -30,7 +30,7 @@ def encode_states(entities: Mapping[str, EntityImage[Any]]) -> bytes:
 
 
 def decode_states(state: type[S], data: bytes, keys: Collection[str] | None = None) -> dict[str, EntityImage[S]]:
-    """Decode the output of `encode_states`; with `keys` only these entities, as far as it contains them.
+    """Decode the output of `encode_states`; with `keys`, only those of these entities that it contains.
 
     Raises msgspec.ValidationError or DecodeError for any other data.
     """

@@ -32,7 +32,7 @@ class Suspects:
     def __init__(
         self, attempts: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, unclean: bool
     ) -> None:
-        """`unclean`: the former owner ended without a handover. Otherwise its last run does not count."""
+        """`unclean`: the former owner ended without a handover. Otherwise its end is not counted."""
         last = 0 if unclean else 1
         marks = {mark: count for mark, count in attempts.items() if mark.startswith(PREFIX)}
         self._ended = {mark: count if count >= GIVEN_UP else max(0, count - last) for mark, count in marks.items()}
@@ -60,7 +60,7 @@ class Suspects:
         return mark in self._begun and self._ended[mark] < MAX_ATTEMPTS
 
     def clear(self, mark: str) -> Sequence[str]:
-        """Clear an effect that ended while the process lives. Returns its mark to remove, if any."""
+        """Clear an effect that has ended without ending the process. Returns its mark to remove, if any."""
         if mark not in self._ended or self._ended[mark] >= MAX_ATTEMPTS:
             return ()
         del self._ended[mark]

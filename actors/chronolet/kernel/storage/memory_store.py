@@ -1,4 +1,4 @@
-"""In-memory store: passes the same contract suite; for tests and simulations.
+"""In-memory store for tests and simulations; passes the same contract suite as the store on Redis.
 
 Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. Nothing
 outlives the process. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.

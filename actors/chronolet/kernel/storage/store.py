@@ -180,7 +180,9 @@ class Store(Protocol):
         """Renew the lease `alive:<process>` for another time-to-live."""
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
-        """Clean stop: release the shards that these tokens still own (token emptied, epoch kept), drop the lease."""
+        """Release the shards that these tokens still own (token emptied, epoch kept) and drop the lease, on a clean
+        stop.
+        """
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
         """The shards' hashes; a shard that was never owned has an empty token and version 0."""
@@ -204,13 +206,13 @@ class Store(Protocol):
         """
 
     def unowned(self, shard: Shard, token: str) -> int | None:
-        """For how many milliseconds the shard with this token has been without a live owner, counted from the first
-        call; an acquisition resets it. None if the owner is alive or the token has changed.
+        """Milliseconds for which the shard with this token has had no live owner, counted from the first call; an
+        acquisition resets the count. None if the owner is alive or the token has changed.
         """
 
     # -- the step ------------------------------------------------------------------------------------------------
     def step(self, step: Step) -> Committed | Fenced | Conflict:
-        """Commit. If a conflicting shard's last step is this one (`step_id`), the implementation returns Committed."""
+        """Commit the step. If the last committed step is this one (same `step_id`), the result is Committed."""
 
     def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
         """Record the attempt counts of messages in the shard hash, in one round trip, before deciding messages that may
@@ -235,10 +237,10 @@ class Store(Protocol):
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """Entries and mails after these positions; blocks up to the given time for the first one (for one reader)."""
+        """Entries and mails after these positions; waits up to the given time for the first. For a single reader."""
 
     def wake(self) -> None:
-        """End the current `wait` soon, or the next one immediately if there is none (to add shards, or to stop)."""
+        """End the current `wait` soon, or if there is none, the next one immediately (to add shards, or to stop)."""
 
     # -- commands ------------------------------------------------------------------------------------------------
     def send(

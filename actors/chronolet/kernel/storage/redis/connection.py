@@ -31,7 +31,7 @@ class Address:
         self._target = urls.target(url)
 
     def connection(self, timeout: float) -> Wire:
-        """A connection that its first use opens. Dropping the last reference frees it immediately."""
+        """A connection, opened at its first use. Dropping the last reference frees it immediately."""
         return Wire(self._target, timeout)
 
 

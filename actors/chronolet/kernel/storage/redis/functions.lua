@@ -1,6 +1,6 @@
 #!lua name=chronolet_1
--- All writes of a node, as one library of versioned functions (docs/design.md, One step). Published functions are never changed or
--- replaced: a function that must differ goes into library chronolet_2 under its own name.
+-- All writes of a node, as one library of versioned functions (docs/design.md, One step). Published functions are never
+-- changed or replaced: a function that must differ goes into library chronolet_2 under its own name.
 --
 -- Input: keys of one node (one hash tag), arguments as text. Output: a list whose first element is the result:
 --   OK ...            done
@@ -296,8 +296,8 @@ end
 --       {source at type entity data error}*            dead letters; about 10,000 are kept, their events stay
 --       {message}*                                     messages whose attempt counts are removed
 -- OK version at               `at`: the position of the last event that the shard's steps ever wrote
--- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's: the caller's own means committed;
---                             with version and cursors as expected: the entries that the step consumes are lost
+-- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's; the caller's own means committed.
+--                             If version and cursors are as expected, the entries that the step consumes are lost.
 local function step(keys, args)
   local log, shard, mailbox, dead_letters = keys[1], keys[2], keys[3], keys[4]
   local answer = owned(shard, args[1])

@@ -2,7 +2,7 @@
 
 Input: a server's `Target`, packed commands. Output: replies as hiredis returns them, or a `RedisError`. Next:
 `connection`. RESP2, so replies are flat lists of bytes. Why not redis-py: importing its connection imports all of it, 8
-MiB and 0.1 s of CPU in each process (ADR 28).
+MiB and 0.1 s of CPU in each process (docs/adr/0028).
 
 There are no reference cycles, so a dropped connection is freed immediately, with its buffer.
 """
@@ -122,7 +122,7 @@ class Wire:
         except TimeoutError as error:
             self.close()
             raise ReplyLate(f"{doing}: timed out") from error
-        # An impossible path or host name is a ValueError.
+        # An invalid path or host name raises ValueError.
         except (OSError, ValueError) as error:
             self.close()
             raise ConnectionLost(f"{doing}: {error}") from error
@@ -157,7 +157,7 @@ def _login_commands(target: Target) -> Iterator[tuple[str | int, ...]]:
 
 
 def _connected(target: Target, timeout: float) -> socket.socket:
-    """Connect to the first address that accepts. OSError; ValueError for an impossible path or host name."""
+    """Connect to the first address that accepts. Raises OSError, or ValueError for an invalid path or host name."""
     if target.socket:
         return _dial(socket.AF_UNIX, target.socket, timeout)
     refused: OSError = OSError(f"{target.host} has no address")
