@@ -1,4 +1,4 @@
-"""Encode and decode messages: plain msgpack, by msgspec.
+"""Encodes and decodes messages as plain msgpack, by msgspec.
 
 Input: a registered Struct, or a type name with bytes. Output: bytes, or a Struct. Raises `Undecodable` with the reason
 for what this release cannot read: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's store,

@@ -17,7 +17,7 @@ Trigger = Literal["period", "request", "disk"]
 What = Literal["container", "sandbox", "log_folder", "log_link"]
 
 Rule = Literal[
-    # why something goes
+    # reasons to remove an object
     "unidentified",
     "deleted_pod",
     "terminated_pod",
@@ -26,7 +26,7 @@ Rule = Literal[
     "total_limit",
     "older_sandbox",
     "dangling",
-    # why something stays
+    # reasons to keep an object
     "running",
     "ready",
     "being_made",
@@ -104,12 +104,14 @@ class PodEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class PodNoted(PodEvent, frozen=True, kw_only=True):
-    """A pod exists, for the first time or again: its dead containers are kept as far as the limits allow."""
+    """A pod exists, for the first time or again: its dead containers are kept within the limits."""
 
 
 @registered
 class PodFinished(PodEvent, frozen=True, kw_only=True):
-    """A pod has finished. It can be inspected until it is forgotten, but a full disk removes its dead containers."""
+    """A pod has finished. It can be inspected until it is forgotten; if the disk is full, its dead containers are
+    removed.
+    """
 
 
 @registered
@@ -178,14 +180,14 @@ class Removed(VictimEvent, frozen=True, kw_only=True):
 
 @registered
 class NotRemoved(VictimEvent, frozen=True, kw_only=True):
-    """The object stays: the runtime refused, or an object that it depends on stayed. The next run looks again."""
+    """The object stays: the runtime refused, or an object that it depends on stayed. The next run reconsiders it."""
 
     error: str
 
 
 @registered
 class RunFinished(RunEvent, frozen=True, kw_only=True):
-    """The run is over. `error` is why it failed, in the kubelet's form; a refused removal alone is no failure."""
+    """The run is over. `error` is why it failed, in the kubelet's form; a refused removal alone is not a failure."""
 
     trigger: Trigger
     request: str = ""

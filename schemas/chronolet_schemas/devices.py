@@ -1,8 +1,8 @@
 """Device plugins, their devices, and which container holds which. Source: pkg/kubelet/cm/devicemanager.
 
-A resource is what plugins call `vendor-domain/type`. Its plugin registers repeatedly; `generation` counts that. Times
-are milliseconds by the agent's clock, 0 if unknown or never. A claim is one container's request for devices; its id is
-`<uid>/<container>`.
+A resource has a name of the form `vendor-domain/type`. Its plugin registers repeatedly; `generation` counts the
+registrations. Times are milliseconds by the agent's clock, 0 if unknown or never. A claim is one container's request
+for devices; its id is `<uid>/<container>`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Mount(Message, frozen=True, kw_only=True):
 
 
 class DeviceNode(Message, frozen=True, kw_only=True):
-    """A device file of the host that a plugin adds to the container. `permissions` are of r, w, m."""
+    """A device file of the host that a plugin adds to the container. `permissions`: any of r, w and m (mknod)."""
 
     container_path: str
     host_path: str
@@ -97,7 +97,7 @@ class RegistryOpened(Event, frozen=True, kw_only=True):
 class PluginRegistered(ResourceEvent, frozen=True, kw_only=True):
     """A plugin offers the resource at `socket`, an absolute path; it replaces any earlier plugin of the resource.
 
-    `options` is null until they are known: a plugin that did not send them is asked.
+    `options` is null until they are known: a plugin that did not send them is queried.
     """
 
     generation: int
@@ -109,10 +109,11 @@ class PluginRegistered(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
-    """A registration was refused; `message` is what the plugin was told.
+    """A registration was refused; `message` is the reply to the plugin.
 
-    A plugin that retries is told each time, but not every refusal is recorded: `times` is how often the resource was
-    refused for this reason since the registration socket was created, `calls` how many refusals this event stands for.
+    A plugin that retries gets a reply each time, but not every refusal is recorded: `times` is how often the resource
+    was refused for this reason since the registration socket was created, `calls` how many refusals this event stands
+    for.
     """
 
     endpoint: str
@@ -128,7 +129,7 @@ class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
 class PluginOptionsKnown(ResourceEvent, frozen=True, kw_only=True):
     """The optional calls that the plugin wants; none if it answered with an `error`.
 
-    `deaths` is how many consecutive plugins of the resource died before they answered this.
+    `deaths` is the number of consecutive plugins of the resource that died before they answered this call.
     """
 
     generation: int
@@ -162,7 +163,7 @@ class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class ListingRefused(ResourceEvent, frozen=True, kw_only=True):
-    """A list was invalid, and the previous one stayed in force. Written only by releases before ListingCorrected."""
+    """A list was invalid, and the previous one stayed in force. Only releases older than ListingCorrected write it."""
 
     generation: int
     message: str
@@ -213,8 +214,8 @@ class ClaimEvent(Event, frozen=True, kw_only=True):
 
 
 class WishEvent(ClaimEvent, frozen=True, kw_only=True):
-    """About an open request. The first one for a container states it: `wants` is the number of devices of each
-    resource.
+    """About an open request. The first such event of a container states the request: `wants` is the number of devices
+    of each resource.
 
     `at` is when it was decided.
     """
@@ -226,7 +227,7 @@ class WishEvent(ClaimEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesPending(WishEvent, frozen=True, kw_only=True):
-    """The request waits. `reason` is the obstacle, `resource` where it is; `message` is for people.
+    """The request waits. `reason` is the obstacle, `resource` the resource that it concerns; `message` is for people.
 
     Reconsidered when the resource changes, or at `retry_at`.
     """
@@ -262,7 +263,7 @@ class DevicesChosen(WishEvent, frozen=True, kw_only=True):
 class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
     """The log is new, and the container holds these devices: ids by resource.
 
-    The plugin is asked to Allocate them as soon as it has registered.
+    The plugin's Allocate is called for them as soon as it has registered.
     """
 
     devices: dict[str, tuple[str, ...]]
@@ -273,8 +274,8 @@ class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     """The plugin has allocated the chosen devices of `resource`.
 
     `complete`: the container has everything that it requested; `earlier` holds the allocations of other resources, by
-    name. `milliseconds` is the duration of the call. Without an `allocation` nothing new was allocated: the answer to a
-    repeated request.
+    name. `milliseconds` is the duration of the call. Without an `allocation` nothing new was allocated: the event
+    answers a repeated request.
     """
 
     resource: str = ""

@@ -17,7 +17,7 @@ Operation = Literal["collect", "remove_unused"]
 Reason = Literal["age", "space", "unused"]
 """Why an image is removed: unused for too long, lack of space, or a request to remove all unused images."""
 Kept = Literal["in_use", "pinned", "just_used", "young", "below_threshold", "enough_freed", "not_tried"]
-"""Why an image stays. `not_tried`: a too old image could not be removed, which ended the run."""
+"""Why an image stays. `not_tried`: the run ended, because an image that is too old could not be removed."""
 
 
 class Policy(Message, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class PolicySet(Event, frozen=True, kw_only=True):
 
 @registered
 class ImagesChanged(Event, frozen=True, kw_only=True):
-    """Differences found by a look: new, changed and vanished images.
+    """Differences found by a listing: new, changed and vanished images.
 
     An image that was in use before and is not in use in `seen` was last used at `used_until`.
     """
@@ -108,9 +108,9 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
     """Intent: remove these images in order until `wanted_bytes` are free (None: all of them). `kept` counts those that
     stay in any case, by reason.
 
-    Too old images go first and in any case. `usage_percent` is the disk usage before the run, rounded up. `error` is
-    why the disk could not be read. `read_again`: `candidates` are too old images only; what goes for lack of space is
-    decided after them, by another look (DiskReadAgain), and `wanted_bytes` is an estimate until then.
+    Images that are too old go first, and in any case. `usage_percent` is the disk usage before the run, rounded up.
+    `error` is why the disk could not be read. `read_again`: `candidates` are only images that are too old; what goes
+    for lack of space is decided after their removal (DiskReadAgain), and `wanted_bytes` is an estimate until then.
     """
 
     operation: Operation
@@ -129,8 +129,8 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
 
 @registered
 class DiskReadAgain(RunEvent, frozen=True, kw_only=True):
-    """Too old images are gone, and the disk was read again: remove `candidates` for lack of space until `wanted_bytes`
-    are free.
+    """The images that were too old are gone, and the disk was read again: remove `candidates` for lack of space until
+    `wanted_bytes` are free.
 
     `kept`, `error` and the rest as in RunStarted.
     """

@@ -36,7 +36,7 @@ class ArchiveFailed(Event, frozen=True, kw_only=True):
 
 @registered
 class TrimRequested(Event, frozen=True, kw_only=True):
-    """Entries up to and including `upto` may leave the stream: archived, and before every cursor and snapshot."""
+    """Entries up to and including `upto` may leave the stream: archived, and needed by no cursor or snapshot."""
 
     upto: str
 
@@ -67,6 +67,6 @@ class ShardLetGo(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardHeldAgain(Event, frozen=True, kw_only=True):
-    """A shard that was let go has an owner again, and holds back trimming like any other."""
+    """A shard of a ShardLetGo event has an owner again, and holds back trimming like any other."""
 
     shard: str

@@ -12,7 +12,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class LogStarted(Event, frozen=True, kw_only=True):
-    """The log's first event: the run by which archives are filed, and the permanent number of shards of each kind."""
+    """The log's first event: the run, which names the archive folder, and the permanent shard count of each kind."""
 
     run: str
     node: str

@@ -91,7 +91,7 @@ class Correlated(Event, frozen=True, kw_only=True):
 
 @registered
 class SinksChanged(Event, frozen=True, kw_only=True):
-    """These sinks are configured now. A new one begins with what is correlated from now on."""
+    """These sinks are configured now. A new sink receives only what is correlated from now on."""
 
     sinks: tuple[str, ...]
 
@@ -126,7 +126,7 @@ class DeliveryFailed(SinkEvent, frozen=True, kw_only=True):
 
 @registered
 class DeliveryResumed(SinkEvent, frozen=True, kw_only=True):
-    """The pause is over."""
+    """The pause after a failed delivery is over."""
 
     number: int
 

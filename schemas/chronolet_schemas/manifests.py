@@ -124,7 +124,7 @@ class PodApplied(Event, frozen=True, kw_only=True):
 class PodWithdrawn(Event, frozen=True, kw_only=True):
     """A source no longer requests this pod (`delete`, or its file is gone or now defines another pod).
 
-    For a pod that was withdrawn before: it is to end sooner than requested then.
+    If the pod was already withdrawn, it must end sooner than requested at that time.
     """
 
     pod: str

@@ -55,7 +55,7 @@ class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
-    """Its state is unclear (created, paused, or its inspect failed); earlier knowledge still holds."""
+    """Its state is unclear (created, paused, or inspecting it failed); what was known before still applies."""
 
     state: str
 
@@ -118,7 +118,7 @@ class StreamFollowed(Event, frozen=True, kw_only=True):
 
 @registered
 class RelistFailing(Event, frozen=True, kw_only=True):
-    """The runtime cannot be listed. Recorded once, until it can again.
+    """The runtime's containers cannot be listed. Recorded once, until they can be listed again.
 
     `last_listed_at` is when the last successful listing began (by the agent's clock), 0 if there was none since the
     agent started; pleg is unhealthy once that is longer ago than `threshold_milliseconds`.
@@ -131,7 +131,7 @@ class RelistFailing(Event, frozen=True, kw_only=True):
 
 @registered
 class RelistWorking(Event, frozen=True, kw_only=True):
-    """The runtime can be listed (again)."""
+    """The runtime's containers can be listed (again)."""
 
     containers: int
 
@@ -178,7 +178,7 @@ class PodReadable(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class EventsPutOff(Event, frozen=True, kw_only=True):
-    """A listing yielded more events than one step may write: `count` of them are left to the next listing, which
+    """A listing yielded more events than one step may write: `count` of them are deferred to the next listing, which
     follows immediately.
     """
 
@@ -207,7 +207,7 @@ class ProbeKillEvent(Event, frozen=True, kw_only=True):
 class ProbeTroubleNoted(Event, frozen=True, kw_only=True):
     """A probe of this pod failed, or could not be judged, while the machine was short of a resource.
 
-    Recorded at most once in 10 s per pod, and once in 10 s for all pods together while kills are held back.
+    Recorded at most once every 10 s per pod, and once every 10 s for all pods together while kills are held back.
     """
 
     pod: str

@@ -2,7 +2,7 @@
 
 An entity is one probe of one container: its key is `<namespace>/<name>/<container>/<Liveness|Readiness|Startup>`. Times
 are milliseconds since the epoch by the agent's clock, unless noted. `consecutive` counts equal results in a row and
-stops at `threshold`: results beyond it are recorded only once in a while.
+stops at `threshold`: results beyond it are recorded only occasionally.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingBegan(ProbeEvent, frozen=True, kw_only=True):
-    """Probe another container, or another run of it (`started_at` by the runtime's clock).
+    """The probe now targets another container, or another run of it (`started_at` by the runtime's clock).
 
-    Not before `from_at`; liveness and readiness only after the container counts as `started`, startup only before. A
-    streak continues from the previous container.
+    Probing starts at `from_at`; liveness and readiness only after the container counts as `started`, startup only
+    before. A streak continues from the previous container.
     """
 
     attempt: int
@@ -109,7 +109,7 @@ class ProbeFailed(ProbeCounted, frozen=True, kw_only=True):
 
 @registered
 class ProbeErrored(ProbeEvent, frozen=True, kw_only=True):
-    """The probe could not be made in three attempts: the streak is unchanged. Recorded for the first in a row."""
+    """The probe could not be made in three attempts: the streak is unchanged. Recorded for the first of a series."""
 
     id: str
     at: int
@@ -133,8 +133,9 @@ class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
 class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
     """A probe timed out, and a measured stall explains it: streaks and results are unchanged.
 
-    Recorded for the first in a row and then every 15 s, until the probe succeeds. There were `consecutive` of them in
-    `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds` by a shortage of `short_of`.
+    Recorded for the first of a series and then every 15 s, until the probe succeeds. There were `consecutive` of them
+    in `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds` by a shortage of
+    `short_of`.
     """
 
     id: str
@@ -183,7 +184,7 @@ class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
     """The result for the run of container `id` that began at `started_at` changed.
 
     Either by a streak of `consecutive` probes, the last of which returned `output`; or (`consecutive` 0) because the
-    container was replaced, has ended, or its pod is to end.
+    container was replaced, has ended, or its pod is ending.
     """
 
     attempt: int
@@ -198,7 +199,7 @@ class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingPaused(ProbeEvent, frozen=True, kw_only=True):
-    """The container does not run; another one, or another run of it, will."""
+    """The container does not run, but it or its successor will run again."""
 
     id: str
 

@@ -108,7 +108,7 @@ class PodEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class PodAwaited(PodEvent, frozen=True, kw_only=True):
-    """The pod requested its share before the node was known; it is answered once it is."""
+    """The pod requested its share before the node was known; the answer follows once the node is known."""
 
     needs: PodNeeds
     running: bool = False
@@ -179,7 +179,9 @@ class CgroupEvent(Event, frozen=True, kw_only=True):
 
 
 class Change(Message, frozen=True, kw_only=True):
-    """A file of a cgroup: its found and its desired value. Without a file: the cgroup itself was missing."""
+    """A restored file of a cgroup: the value found, and the desired value. Without a file: the cgroup itself was
+    missing.
+    """
 
     file: str = ""
     found: str = ""

@@ -15,7 +15,7 @@ from chronolet_schemas.resources import PodNeeds
 
 @registered
 class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
-    """Before its sandbox starts, the pod requests its needs from these kinds, the ones that take part on this node.
+    """Before its sandbox starts, the pod requests what it needs from these kinds, the ones that take part on this node.
 
     Repeated if a different set takes part.
     """

@@ -29,8 +29,8 @@ probe or startup probe failed.
 HookName = Literal["PostStart", "PreStop"]
 
 HookOutcome = Literal["Succeeded", "Failed", "Unfinished", "Unknown"]
-"""How a hook ended. `Unfinished`: not before its deadline. `Unknown`: it was started, and its result cannot be found
-out.
+"""How a hook ended. `Unfinished`: not before its deadline. `Unknown`: it was started, and its result cannot be
+determined.
 """
 
 

@@ -29,7 +29,7 @@ class ContainerCreateRequested(CreationEvent, frozen=True, kw_only=True):
 
     Either for the sandbox `sandbox_id`, which is still being started, or as the next attempt of a container that is
     being stopped. A given `image` is resolved first, after `requested_at` (milliseconds): the container is created only
-    if that name still means `image_id`.
+    if that name still refers to `image_id`.
     """
 
     sandbox_id: str
@@ -48,7 +48,7 @@ class ContainerCreated(CreationEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
-    """The container was not created ahead of its start, or was removed again because it is not to run.
+    """The container was not created ahead of its start, or was removed again because it must not run.
 
     Its start creates it and reports the obstacle.
     """
@@ -60,8 +60,8 @@ class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
 class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
     """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is the hash of its definition.
 
-    `post_start` is its hook, to run once it runs. A death of this attempt that the runtime dates before `requested_at`
-    belongs to an earlier life of the pod.
+    `post_start` is the hook to run after its start. A death of this attempt that the runtime dates before
+    `requested_at` belongs to an earlier life of the pod.
     """
 
     sandbox_id: str
@@ -112,8 +112,8 @@ class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ExitRead(ContainerEvent, frozen=True, kw_only=True):
-    """What was found out about a dead container afterwards: `message` is its termination message, empty if it left
-    none.
+    """Details of a dead container that were read after its death: `message` is its termination message, empty if it
+    left none.
 
     `oom_killed`: the kernel killed it for lack of memory, which was not known when its death was recorded.
     """
@@ -139,9 +139,9 @@ class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
-    """The container is still in back-off (CrashLoopBackOff, ImagePullBackOff), which is reported once more.
+    """The container is still in back-off (CrashLoopBackOff, ImagePullBackOff), which is reported again.
 
-    The next report is at `tell_again_at`; 0: the back-off ends before.
+    The next report is at `tell_again_at`; 0: there is none, because the back-off ends first.
     """
 
     tell_again_at: int
@@ -149,7 +149,7 @@ class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class StrayFound(ContainerEvent, frozen=True, kw_only=True):
-    """A container runs under the pod's name that is not its current attempt (its `uid` may differ): it is removed."""
+    """A running container of the pod's name is not the current attempt (its `uid` may differ): it is removed."""
 
     id: str
 

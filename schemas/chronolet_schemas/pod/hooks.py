@@ -20,7 +20,7 @@ class HookRequested(HookEvent, frozen=True, kw_only=True):
     """Intent: run a hook. An exec is created first and started only when HookPrepared names it; a sleep needs no
     effect.
 
-    `handler` is the one requested, whatever the spec says later. It is given up at `deadline`; 0: never.
+    `handler` is the one requested, whatever the spec says later. The hook is given up at `deadline`; 0: never.
     """
 
     handler: LifecycleHandler

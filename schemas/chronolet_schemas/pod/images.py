@@ -26,7 +26,7 @@ class ImageReady(ContainerEvent, frozen=True, kw_only=True):
     """The image is available. `pulled`: it was pulled for this container; then the duration and the time in the queue
     are set.
 
-    `digest` is its name in its registry (`host/path@sha256:...`), empty for an image of no registry.
+    `digest` is its name in its registry (`host/path@sha256:...`), empty for an image that comes from no registry.
     """
 
     image: str

@@ -78,7 +78,7 @@ class AdoptPod(Command, frozen=True, kw_only=True):
     """The log is new, and this pod ran before it: continue as it was found. Sent by the node itself.
 
     `ending`: its end had begun. `host_ip` is the node's own address. `end_lost`: the log is not new, but has lost its
-    end; what was found replaces what the log knows of the pod, where that is less.
+    end; what was found replaces what the log knows of the pod, where the log knows less.
     """
 
     pod: str
@@ -135,8 +135,8 @@ class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
 class TerminationRequested(PodEvent, frozen=True, kw_only=True):
     """End the pod: containers first, then its sandbox, by `deadline` plus the time for removal.
 
-    If repeated, the earlier deadline holds. `resumed`: the end was first requested in a log that was lost, and preStop
-    hooks may have started: none is run.
+    If repeated, the earlier deadline applies. `resumed`: the end was first requested in a log that was lost, and
+    preStop hooks may have started: none is run.
     """
 
     reason: EndReason
@@ -168,4 +168,4 @@ class CleanupFailed(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodEnded(PodEvent, frozen=True, kw_only=True):
-    """Nothing of this uid is left. The entity is gone, or starts again with its successor."""
+    """Nothing of this uid is left. The entity is gone, or continues with the pod's successor."""

@@ -1,8 +1,8 @@
 """Converts Pods to plain data and back, and computes the digest that identifies a spec.
 
 Input: the types of this package, or the maps, lists, texts and numbers of JSON. Output: the other form. A value equal
-to its field's default is never written, whether it was given or not, so equal pods look equal. Next: `defaults`; events
-and labels carry the digest; `get -o yaml` shows the plain form.
+to its field's default is never written, even if it was given, so equal pods have equal plain forms. Next: `defaults`;
+events and labels carry the digest; `get -o yaml` shows the plain form.
 """
 
 from functools import cache
@@ -37,7 +37,9 @@ class _Field(NamedTuple):
 
 @cache
 def _fields(part: type[Part]) -> tuple[_Field, ...]:
-    """As `msgspec.structs.fields`, which also evaluates the annotations: that takes a command longer than all pods."""
+    """The fields of a type. `msgspec.structs.fields` also evaluates the annotations, which takes a command longer than
+    all pods.
+    """
     names, keys, defaults = part.__struct_fields__, part.__struct_encode_fields__, part.__struct_defaults__
     required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
     return tuple(map(_Field, names, keys, map(_default, (*required, *defaults))))

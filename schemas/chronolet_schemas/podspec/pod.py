@@ -50,7 +50,7 @@ class Toleration(Part, frozen=True, kw_only=True):
 
 
 class ReadinessGate(Part, frozen=True, kw_only=True):
-    """A condition set from outside."""
+    """A condition of the pod that another component sets, and that readiness requires."""
 
     condition_type: str = ""
 
