@@ -80,7 +80,7 @@ def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Genera
     for entry in archive.entries(after, upto):
         if entry.type and sure and entry.position.n != at.n + 1:
             raise _missing(at, entry.position)
-        # An entry that a third party wrote has an arbitrary number and no type.
+        # A foreign entry, written by another program, has an arbitrary number and no type.
         at, sure = entry.position, bool(entry.type)
         yield entry
     return at
@@ -96,7 +96,7 @@ def _reaches(store: Store, archive: ArchiveReader, last: Position, trimmed: Posi
     if last.n == LARGEST_N:  # a time matched no archived entry: is there an archive at all?
         return next(archive.entries(START, trimmed), None) is not None
     following = store.read_log(trimmed, 1)
-    return bool(following) and not following[0].type  # a third party's entry, whose number is arbitrary
+    return bool(following) and not following[0].type  # a foreign entry, whose number is arbitrary
 
 
 def _missing(after: Position, upto: Position) -> HistoryMissing:

@@ -15,7 +15,7 @@ from chronolet_schemas.prober import ProbeDelayed, RawResult
 LATE_MILLISECONDS = 1000.0
 """A delay of at least this is reported."""
 STALL_SHARE = 0.5
-"""From this share of the delay on, a stall of the agent is named as its reason."""
+"""A stall of the agent is named as the reason if it makes up at least this share of the delay."""
 
 ROUNDED_MILLISECONDS = 1.0
 """Delays in the log are rounded to whole milliseconds, and so may exceed those of raw results by less than this."""

@@ -18,14 +18,14 @@ _PULL = "docker.pull"
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """A sentence, and the milliseconds spent on what it names."""
+    """A sentence about what delays a start, and the milliseconds spent on that."""
 
     text: str
     milliseconds: float
 
 
 def culprit(name: str, start: Start, now: int) -> Culprit:
-    """The culprit of the start of the pod `name` (namespace/name)."""
+    """What took longest in the start of the pod `name` (namespace/name), or what blocks it."""
     if start.next_at and not start.gone_at:
         waited = now - start.next_at
         return Culprit(f"{name} has waited {seconds(waited)} for its predecessor to end", waited)
@@ -38,7 +38,7 @@ def culprit(name: str, start: Start, now: int) -> Culprit:
 
 
 def _stuck(start: Start) -> str:
-    """Why the start is stuck; empty if it progresses, is done, or the pod is to end."""
+    """Why the start is stuck; empty if it progresses, has finished, or the pod is ending."""
     if start.ending_at or start.refusal:
         return "" if start.ending_at else start.refusal
     if not start.lacking or any(not one.ended for one in start.steps):

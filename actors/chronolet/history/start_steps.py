@@ -72,7 +72,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether all containers have started and no step is open, or the start was refused or the pod is to end."""
+        """Whether all containers have started and no step is open, or the start was refused, or the pod is ending."""
         going_on = any(not one.ended for one in self.steps)
         return bool(self.refusal or self.ending_at) or not (going_on or self.lacking)
 
@@ -117,7 +117,7 @@ class _Reading:
         self.uid = ""
         self.delays: list[prober.ProbeDelayed] = []
         self.pulls: list[tuple[int, pod.ImageReady]] = []
-        """Of all pods, with their end times."""
+        """Pulls of all pods, with their end times."""
         self._gone_at = 0
         self._begin("", 0)
 
@@ -138,7 +138,7 @@ class _Reading:
         )
 
     def want(self, position: Position, event: manifests.PodApplied | manifests.PodWithdrawn) -> None:
-        """A source requests the pod, or withdraws it, which counts only before the pod was accepted."""
+        """Process a source's request for the pod, or its withdrawal, which counts only before the pod is accepted."""
         at = position.milliseconds
         if isinstance(event, manifests.PodApplied):
             if not self.uid or self._gone_at:
@@ -175,7 +175,7 @@ class _Reading:
         self._inits = {one.name for one in inits if one.restart_policy != "Always"}
 
     def _forget(self, at: int) -> None:
-        """A new start begins."""
+        """Begin a new start: drop ended steps and probe delays."""
         self._since = at
         self._done = []
         self.delays.clear()
@@ -243,7 +243,7 @@ class _Reading:
                 pass
 
     def _stop(self, containers: Iterable[str], at: int) -> None:
-        """These containers will be started again."""
+        """Note that these containers stop and will be started again."""
         if not self._open:
             self._forget(at)
         self._stopped.update(containers)
@@ -266,7 +266,7 @@ class _Reading:
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
-        """Name the pull that it waited for longest; its own is not in the list yet."""
+        """Name the pull that this one waited for longest; its own is not in the list yet."""
         began = at - event.milliseconds
         queued = began - event.waited_milliseconds
         before = [

@@ -67,7 +67,7 @@ def trace(
 
 
 def _sentence(name: str, start: Start, began: int, results: Iterable[RawResult], now: int, *, hosted: bool) -> str:
-    """Describe an unfinished start first; of finished ones, what took longer."""
+    """Combine the start's culprit and a late probe: the start first, unless it is finished and the delay is longer."""
     found = culprit(name, start, now)
     late = latest(name, start.uid, began, results, start.delays) if start.probed else None
     if not start.over and not hosted:

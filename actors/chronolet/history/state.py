@@ -22,7 +22,7 @@ from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 Keys = Mapping[str, Collection[str]]
-"""The keys of the requested entities by kind; all entities of a kind that is missing."""
+"""Keys of the requested entities by kind. If a kind is missing, all of its entities are requested."""
 
 
 class ReadableKind(Protocol):
@@ -30,7 +30,7 @@ class ReadableKind(Protocol):
 
     @property
     def name(self) -> str:
-        """See `Kind`, as for the others."""
+        """See `Kind`; this applies to the other properties too."""
 
     @property
     def shards(self) -> int: ...
@@ -130,7 +130,7 @@ def state_at(
     try:
         return _folded(store, archive, kinds, position, keys or {})
     except HistoryMissing:
-        # Without an archive: meanwhile newer snapshots were written and the log before them trimmed.
+        # Without an archive: during the read, newer snapshots were written and the log before them was trimmed. Retry.
         return _folded(store, archive, kinds, position, keys or {})
 
 

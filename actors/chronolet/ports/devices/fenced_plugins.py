@@ -1,4 +1,4 @@
-"""A device plugins wrapper for one effect: checks the lease before each call, with crash points before and after.
+"""Wraps `DevicePlugins` for one effect: checks the lease before each call, and passes crash points around it.
 
 Input: the calls of an effect's worker. Output: the same calls to `DevicePlugins`. Next: their adapter.
 """

@@ -23,7 +23,7 @@ class PluginRefusal(Exception):  # noqa: N818 - a plugin's answer, expected by e
     """A plugin refused a call or did not answer.
 
     `away`: nothing listens on the socket, or the connection was lost; a retry may succeed. `late`: no answer in time.
-    `failed`: any other error. The message is in the words of the kubelet's client.
+    `failed`: any other error. The message has the wording of the kubelet's client.
     """
 
     def __init__(self, kind: RefusalKind, message: str) -> None:

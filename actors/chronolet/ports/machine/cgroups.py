@@ -18,7 +18,7 @@ Driver = Literal["", "cgroupfs", "systemd"]
 
 
 class CgroupRefusal(Exception):  # noqa: N818 - an expected answer, not an error
-    """The kernel or another owner forbids it; the message names the action and the path."""
+    """The kernel or another owner forbids an action; the message names the action and the path."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CgroupTree(Protocol):
-    """The cgroups of one driver. No call caches; each may raise `CgroupRefusal`."""
+    """The cgroups of one driver. Nothing is cached. Each call may raise `CgroupRefusal`."""
 
     @property
     def version(self) -> Literal[1, 2]:
@@ -52,7 +52,7 @@ class CgroupTree(Protocol):
         """Claim the tree below `root` for `owner`; idempotent. CgroupRefusal if another owner created it."""
 
     def missing(self, cgroup: Cgroup) -> Sequence[Step]:
-        """The ordered steps that bring the cgroup to its desired state; empty if it is there. Changes nothing."""
+        """The ordered steps that bring the cgroup to its desired state; empty if it already has it. Changes nothing."""
 
     def take(self, step: Step) -> None:
         """Execute one step."""
@@ -73,7 +73,9 @@ class CgroupTree(Protocol):
         """Memory usage in bytes."""
 
     def actual(self, cgroup: Cgroup) -> Mapping[str, tuple[str, str]]:
-        """Present and desired content of its files, by file name; the former is empty if there is no such file."""
+        """Present and desired content of its files, by file name. The present content is empty if the file does not
+        exist.
+        """
 
 
 class ContainerCgroups(Protocol):

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Host(Protocol):
-    """The machine. No call caches, because addresses change."""
+    """The machine. Nothing is cached, because addresses change."""
 
     def address(self) -> str:
         """The address at which others reach the machine; empty if it has none."""
@@ -26,7 +26,7 @@ class Host(Protocol):
         """The size of the file system that holds the state folder."""
 
     def missing_capabilities(self) -> Sequence[str]:
-        """Capabilities (names without CAP_) that the kernel has but cannot be granted to processes here."""
+        """Capabilities (names without CAP_) that the kernel has but that processes here cannot be granted."""
 
     def enforces_app_armor(self) -> bool:
         """Whether the kernel confines processes by AppArmor profiles."""

@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 class Kills(Protocol):
-    """The OOM kills in the kernel log. No call caches."""
+    """The OOM kills in the kernel log. Nothing is cached."""
 
     def named(self, container_id: str) -> bool:
         """Whether the log, as far back as the kernel keeps it, has an OOM kill of a process of this container."""
@@ -20,7 +20,7 @@ class Kills(Protocol):
 
 
 class NoKills:
-    """For machines whose kernel log cannot be read."""
+    """A `Kills` for machines whose kernel log cannot be read."""
 
     def named(self, container_id: str) -> bool:
         del container_id

@@ -80,7 +80,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Usage at the time `at` (milliseconds). Counters start with the cgroup or the machine.
+    """Usage at the time `at` (milliseconds). Counters start at 0 when the cgroup is created or the machine boots.
 
     Working set: memory without file pages that the kernel can drop immediately. `throttled_nanoseconds`: time throttled
     by the CPU quota. `memory_failures`: how often the memory limit was reached. `interfaces`: those of the network

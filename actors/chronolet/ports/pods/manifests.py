@@ -16,7 +16,7 @@ from chronolet_schemas.podspec import Finding, ManifestError, Pod
 
 
 class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as just read. `error`: why its content could not be read; empty if it was."""
+    """A manifest file as read. `error`: why its content could not be read; empty if it was read."""
 
     path: str
     name: str
@@ -25,7 +25,8 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes since the last news. With an `error`, the folder could not be listed, and all else is empty.
+    """The changes since the previous `FolderNews`. With an `error`, the folder could not be listed, and all else is
+    empty.
 
     `files`: the paths of all manifest files in the folder. `complete`: `changed` contains all of them.
     """
@@ -45,7 +46,9 @@ class Folder(Protocol):
         """Path of the folder or file."""
 
     def follow(self, stop: threading.Event) -> Iterator[FolderNews]:
-        """The complete folder first, then its changes, until `stop`. After an error is over, the complete folder."""
+        """Yield the complete folder first, then its changes, until `stop`. After an error, yield the complete folder
+        again.
+        """
 
 
 class Parsed(Protocol):

@@ -58,7 +58,7 @@ class PodLogs(Protocol):
         """The links to containers' logs."""
 
     def link(self, log: ContainerLog, attempt: int, target: str) -> None:
-        """Link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and one of `links` to the former."""
+        """Link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and one of `links` to that link."""
 
     def unlink(self, log: ContainerLog) -> None:
         """Remove both links; no-op if they are absent."""
@@ -85,13 +85,13 @@ class NoPodLogs:
         """Do nothing."""
 
     def unlink(self, log: ContainerLog) -> None:
-        """There is none."""
+        """Do nothing."""
 
     def remove_folder(self, name: str) -> None:
-        """There is none."""
+        """Do nothing."""
 
     def remove_link(self, name: str) -> None:
-        """There is none."""
+        """Do nothing."""
 
 
 def folder_of(pod: str, uid: str) -> str:

@@ -123,8 +123,8 @@ class Prober(Protocol):
         `done` is called once, on that thread, at most `timeout_seconds` after `started`; never after `cancel`.
 
         `probe` names the probe, which has one attempt at a time and gets a fair share of limited slots. A command
-        carries that name; with `first`, commands that still run in the container under the name are killed first,
-        because a killed process has left them.
+        carries that name; with `first`, commands that still run in the container under that name, left by an agent
+        process that was killed, are killed first.
         """
 
     def short_of(self) -> tuple[Shortage, ...]:

@@ -1,6 +1,6 @@
 """The port for HTTP requests to pods.
 
-Input: a request. Output: the response's status, or `RequestFailed` in Go's words. Implementation:
+Input: a request. Output: the response's status, or `RequestFailed` with the text of Go's HTTP client. Implementation:
 `adapters.http_requests`. Source: pkg/probe/http/request.go.
 """
 

@@ -1,4 +1,4 @@
-"""A runtime wrapper for one effect: checks the lease before each call, with a crash point before and after the call.
+"""Wraps a `Runtime` for one effect: checks the lease before each call, and passes crash points before and after it.
 
 Input: the calls of an effect's worker. Output: the same calls to a `Runtime`, and the duration of each. Next: the
 runtime's adapter.

@@ -40,7 +40,7 @@ class Images(Protocol):
         """
 
     def disk(self) -> DiskState:
-        """The disk that holds the runtime's data; `failed` if it cannot be read."""
+        """The file system that holds the runtime's data; `failed` if its state cannot be read."""
 
     def close(self) -> None:
         """Close all connections."""

@@ -30,7 +30,7 @@ _IDENTITY = (NODE, POD_NAMESPACE, POD_NAME, POD_UID, CONTAINER_NAME, ATTEMPT)
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose container it is: `pod` is namespace/name, `container` is POD for the sandbox.
+    """The owner of a container: `pod` is namespace/name, `container` is POD for the sandbox.
 
     `cause` is a position in the log of that `run`.
     """

@@ -22,13 +22,13 @@ class Processes(Protocol):
     def signal(self, pid: int, container_id: str, command: Sequence[str], name: str) -> bool:
         """Send the signal `name` (`SIGTERM` or `TERM`) to the container's first process. False if it was not sent: the
         process is not on this machine, does not run `command` (yet) or has no handler for the signal, or the name is
-        unknown here. The kernel drops a signal to the first process of a namespace if it has no handler; before the
-        process runs its command, it is the runtime's own program, whose handlers do nothing.
+        unknown here. The kernel drops a signal to the first process of a namespace if it has no handler; until the
+        process runs its command, it is still the runtime's own program, whose handlers do nothing.
         """
 
 
 class NoProcesses:
-    """For machines on which the containers' processes are not visible."""
+    """A `Processes` for machines on which the containers' processes are not visible."""
 
     def watched(self, _pid: int, _container_id: str, _ended: Callable[[], None]) -> AbstractContextManager[None]:
         """See `Processes`."""

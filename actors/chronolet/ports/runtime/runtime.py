@@ -140,11 +140,13 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     ip: str = ""
     pid: int = 0
     command: Sequence[str] = ()
-    """The program that it was made to run, with its arguments: those of its first process once that has begun it."""
+    """The program that it was created to run, with its arguments. Its first process has these once it executes the
+    program.
+    """
     stop_signal: str = "TERM"
     """The signal to stop it with."""
     sandbox_id: str = ""
-    """The id of the container whose network it is in."""
+    """The id of the container whose network it joined."""
     host_network: bool = False
     """Whether it uses the machine's network itself; False if it joins another container's network."""
     detailed: bool = True
@@ -256,7 +258,7 @@ class Runtime(Protocol):
         """Send a signal; no-op for a dead or absent container."""
 
     def wait(self, container_id: str, timeout_seconds: float) -> bool:
-        """Wait until the container does not run (absent counts); False if it still runs after the time-out.
+        """Wait until the container does not run or is absent; False if it still runs after the time-out.
 
         There is no `stop`: during a grace period of an hour the caller must be able to change its mind.
         """
@@ -352,7 +354,7 @@ class Runtime(Protocol):
         A command starts only once: `conflict` after that, `not_found` if the runtime has forgotten it. `timeout` when
         the time is up or `cancelled` is set; the command continues. If its container ends, the result is exit code 137
         or `not_found`. A missing executable ends with 126 or 127 and the runtime's message as output. If the command
-        cannot be started for another reason (no descriptors left, the container is about to end): `failed`.
+        cannot be started for another reason (out of file descriptors, the container is about to end): `failed`.
         """
 
     def kill_exec(self, exec_id: str) -> None:
