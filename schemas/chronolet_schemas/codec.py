@@ -50,7 +50,7 @@ def decode(type_name: str, data: bytes, base: type[_M]) -> _M:
     except (msgspec.ValidationError, msgspec.DecodeError, KeyError) as error:
         raise Undecodable(f"{type_name}: {error}") from error
     if not isinstance(message, base):
-        raise Undecodable(f"{type_name} is no {base.__name__.lower()}")
+        raise Undecodable(f"{type_name}: expected a subclass of {base.__name__}")
     return message
 
 
@@ -58,7 +58,7 @@ def _decode_slowly(type_name: str, data: bytes, base: type) -> Any:
     name, version = split_type(type_name)
     cls = registry.class_of(name)
     if cls is None:
-        raise Undecodable(f"{type_name}: a type this release does not know")
+        raise Undecodable(f"{type_name}: this release does not know the type")
     if version > cls.VERSION:
         raise Undecodable(f"{type_name}: this release knows the type up to version {cls.VERSION}")
     if version == cls.VERSION:

@@ -199,6 +199,6 @@ def _read(path: Path, node: str) -> LogEnd | None:
         file=str(path),
         found=end.node,
         expected=node,
-        to_go_on_with_it=f"--hostname-override={end.node}",
+        remedy=f"--hostname-override={end.node}",
     )
     return None
