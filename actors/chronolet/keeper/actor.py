@@ -1,6 +1,6 @@
 """The keeper actor kind.
 
-Input: the workers, or none for the pure kind; the policy. Output: `Kind`. Next: `node`.
+Input: the workers, or none where only events are folded; the policy. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

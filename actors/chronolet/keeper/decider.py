@@ -43,7 +43,7 @@ def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Eve
 
 
 def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
-    """Shards that stop or resume holding back trimming."""
+    """The events for shards that stop or resume holding back trimming."""
     gone = [
         keeper.ShardLetGo(shard=shard, unowned_since=since)
         for shard, since in sorted(measured.unowned.items())
@@ -56,7 +56,7 @@ def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: in
 def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
     if _intent(state) or now < state.retry_at:
         return ()
-    # Trim first: trimming ends at the last archive file but one, while a busy node always has more to archive.
+    # Trim before archiving: a busy node always has more to archive, while trimming stops at the last file but one.
     upto = _trim_end(state, measured)
     if upto.n - _position(state.trimmed).n >= policy.trim_entries:
         return (keeper.TrimRequested(upto=str(upto)),)

@@ -1,6 +1,6 @@
 """State of the disk reserve, passed from the disk guard's thread to the keeper's worker.
 
-Input: the guard's latest report. Output: the same report, to any caller and as often as it asks. So a keeper that takes
+Input: the guard's latest report. Output: the same report, on every call of every caller, so that a keeper that takes
 over or restarts receives it too; the decider ignores what the log already has. Next: `effects`.
 """
 

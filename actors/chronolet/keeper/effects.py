@@ -1,7 +1,7 @@
 """Effect workers of the keeper: measure the log, write archive files, trim.
 
-Input: effects of `wanted`. Output: signals. They touch only the node's own log and archive folder; each call carries
-the keeper's fencing token, so a keeper that lost its shard changes nothing. Next: `decider`.
+Input: effects of `wanted`. Output: signals. The workers touch only the node's own log and archive folder. Each call
+carries the keeper's fencing token, so a keeper that lost its shard changes nothing. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = structlog.get_logger("chronolet.keeper")
 
 
 class Keeping(Struct, frozen=True):
-    """What the workers need."""
+    """The workers, with their dependencies."""
 
     store: Store
     archive: Callable[[], Archive]
@@ -74,7 +74,7 @@ class Keeping(Struct, frozen=True):
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """The shards that ever had an owner; the others begin with the archive."""
+        """Heads of the shards that ever had an owner. Any other shard reads the log from its start, in the archive."""
         heads = self.store.heads(self.shards)
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 
@@ -107,7 +107,7 @@ class Keeping(Struct, frozen=True):
         )
 
     def trim(self, effect: wanted.TrimLog, context: EffectContext) -> Signal:
-        """Trim only entries that the archive returns exactly as they are in the stream."""
+        """Trim the stream, but only after the archive has returned the same entries unchanged."""
         context.fence("log.trim")
         upto = Position.parse(effect.upto)
         try:
@@ -136,7 +136,7 @@ class Keeping(Struct, frozen=True):
                 )
 
     def _holding(self, let_go: Sequence[str]) -> list[Shard]:
-        """Shards that hold back trimming: all that ever had an owner, except those let go that are still unowned."""
+        """Shards that hold back trimming: all that ever had an owner, except those let go and still unowned."""
         heads = self._registered()
         away = {
             shard

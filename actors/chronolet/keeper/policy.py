@@ -12,20 +12,20 @@ _WEEK = 7 * 24 * 3600 * 1000
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The keeper's numbers. Times in milliseconds."""
+    """Thresholds and delays of the keeper. Times in milliseconds."""
 
     chunk_entries: int = 20_000
-    """Entries that make an archive file worth writing. As many stay in the stream, for people with redis-cli."""
+    """Entries that make an archive file worth writing. As many stay in the stream, readable with redis-cli."""
     oldest: int = _WEEK
-    """Fewer entries are archived once the oldest is this old."""
+    """Maximum age of unarchived entries: beyond it, fewer than `chunk_entries` are archived too."""
     let_go: int = _WEEK
-    """A shard without an owner for this long no longer holds back trimming."""
+    """How long a shard without an owner holds back trimming."""
     first_retry: int = 60_000
     longest_retry: int = 3_600_000
 
     @property
     def trim_entries(self) -> int:
-        """Entries that make trimming worth its two events; cursors and snapshots advance in small steps."""
+        """Minimum entries per trim. Each trim costs two events, and cursors and snapshots advance in small steps."""
         return max(self.chunk_entries // 4, 1)
 
     def retry_at(self, failures: int, now: int) -> int:

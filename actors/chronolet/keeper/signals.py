@@ -6,16 +6,16 @@ from chronolet_schemas.envelope import Signal
 
 
 class LogMeasured(Signal, frozen=True, kw_only=True):
-    """The present extent of the log."""
+    """The current extent of the log."""
 
     last: str
     archived: str
     begun_at: int
     """When the oldest entry in the stream was written, in milliseconds."""
     needed: dict[str, str]
-    """For each shard that ever had an owner: up to where it no longer needs the log, by cursor and snapshot."""
+    """For each shard that ever had an owner: the position before which neither cursor nor snapshot needs the log."""
     unowned: dict[str, int]
-    """Those without a living owner, and since when (milliseconds)."""
+    """Shards without a living owner, and since when (milliseconds)."""
 
 
 class ArchiveDone(Signal, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""State of the keeper: the current job, how far archive and trimming have come, which shards it ignores.
+"""State of the keeper: its current job, the progress of archiving and trimming, the shards it no longer waits for.
 
 Folded from its own events. Next: `decider`.
 """
@@ -18,9 +18,9 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trimming: str = ""
     archived: str = ""
     goal: str = ""
-    """How far to trim: the end of the archive file before the newest, whose entries stay in the stream."""
+    """How far to trim: to the end of the last archive file but one. The entries of the last one stay in the stream."""
     trimmed: str = ""
-    """The last requested trim position that was completed."""
+    """The requested position of the last completed trim."""
     failures: int = 0
     """Consecutive failed jobs."""
     retry_at: int = 0

@@ -1,7 +1,7 @@
 """The manifests actor kind: one entity for the node; it takes the commands of `apply` and `delete` and watches a
 folder.
 
-Input: the workers, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
+Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

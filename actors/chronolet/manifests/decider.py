@@ -106,13 +106,13 @@ def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
 
 
 def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
-    """A pod that no source requests any more and that has not ended yet."""
+    """The pod `key`, if no source requests it any more and it has not ended yet."""
     uid = command.ending.get(key)
     return Wanted(uid=uid, source=APPLY, digest="") if uid else None
 
 
 def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
-    """Keep what was requested before the log began, until its source is read and differs."""
+    """Keep what was requested before the log began, until its source is read and requests something else."""
     yield from secrets.adopt(state, command.secrets)
     adopted: dict[str, manifests.AdoptedPod] = {}
     for one in command.pods:
@@ -210,15 +210,14 @@ def _refused(key: str, source: str, owner: str) -> Event:
 
 
 def already_defined(key: str, source: str, owner: str) -> str:
-    """The reason for refusing a pod of `source` whose name a pod of `owner` has."""
+    """Why a pod of `source` is refused: a pod of `owner` has the same name."""
     return f"{key} is already defined by {owner}; {source} cannot define a pod of the same name"
 
 
 def _duplicate_name(one: signals.FilePod, source: str) -> Event:
     """Record the KubeEvent for a duplicate name in a file.
 
-    The caller of `apply` gets the refusal as its answer; for a file nobody waits for one. Source:
-    pkg/kubelet/config/config.go.
+    The caller of `apply` receives the refusal as its reply; a file has no caller. Source: pkg/kubelet/config/config.go.
     """
     about = one.manifest.metadata
     pod = f"{about.name}_{about.namespace}({one.uid})"
@@ -239,7 +238,7 @@ def due(_state: State) -> int | None:
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """Watch the folder and remove unused Secret data, always."""
+    """The two standing effects, in every state: watch the folder, remove unused Secret data."""
     used = tuple(sorted({one.digest for one in state.secrets.values()}))
     return (
         wanted.WatchFolder(subject="folder", intent=f"watch/{state.rereads}"),

@@ -60,7 +60,7 @@ def _secret(state: State, event: manifests.SecretEvent) -> State:
             kept = Kept(type=event.type, digest=event.digest, source=event.source)
             held = state.secrets.set(event.secret, kept)
             files = state.files
-            if (path := file_path(event.source)) and path not in files:  # from before the log began
+            if (path := file_path(event.source)) and path not in files:  # an adopted Secret
                 files = files.set(path, replace(_UNREAD, secrets={event.secret: event.digest}))
             return replace(state, secrets=held, secret_changes=state.secret_changes + 1, files=files)
         case manifests.SecretWithdrawn() if event.secret in state.secrets:

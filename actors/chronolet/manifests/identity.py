@@ -20,6 +20,6 @@ def applied_uid(*, request: str, pod: str) -> str:
 
 
 def _hash(*parts: str) -> str:
-    # Lengths distinguish lists of parts that are equal when joined.
+    # The lengths keep different lists of parts apart that would join to the same text.
     text = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

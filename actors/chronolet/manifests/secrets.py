@@ -17,7 +17,7 @@ from chronolet_schemas.podspec import Pod
 
 
 def apply(state: State, requested: Sequence[manifests.KeptSecret]) -> Iterator[Event]:
-    """Process the Secrets of an `apply`; the first of two with the same name counts."""
+    """Process the Secrets of an `apply`; of two with the same name, the first wins."""
     seen: set[str] = set()
     for one in requested:
         held = state.secrets.get(one.secret)
@@ -73,7 +73,7 @@ def of(state: State, source: str) -> Sequence[tuple[str, str]]:
 
 
 def digests(state: State, pod: str, names: Sequence[str]) -> dict[str, str]:
-    """Digests by name of those of these Secrets that exist in the pod's namespace."""
+    """Digests, by name, of the Secrets in `names` that exist in the pod's namespace."""
     namespace = pod.partition("/")[0]
     found = {name: state.secrets.get(f"{namespace}/{name}") for name in names}
     return {name: one.digest for name, one in found.items() if one is not None}
@@ -103,7 +103,7 @@ def _notified(before: State, key: str, one: Wanted) -> dict[str, str]:
 
 
 def was_refused(event: manifests.SecretWithdrawn, path: str, file: File) -> bool:
-    """Whether this file was refused the name that is now free."""
+    """Whether this file defines a Secret that was refused because of the withdrawn one."""
     return event.secret in file.secrets and file_source(path) != event.source
 
 
@@ -119,5 +119,5 @@ def _refused(key: str, source: str, owner: str) -> Event:
 
 
 def already_defined(key: str, source: str, owner: str) -> str:
-    """The reason for refusing a Secret of `source` whose name a Secret of `owner` has."""
+    """Why a Secret of `source` is refused: a Secret of `owner` has the same name."""
     return f"Secret {key} is already defined by {owner}; {source} cannot define a Secret of the same name"

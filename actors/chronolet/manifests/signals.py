@@ -28,8 +28,8 @@ class FileSecret(Message, frozen=True, kw_only=True):
 
 
 class FileRead(Signal, frozen=True, kw_only=True):
-    """A manifest file was read: either `errors`, and then the whole file is unusable, or its pods and Secrets (possibly
-    none).
+    """A manifest file was read. It has either `errors`, which make the whole file unusable, or pods and Secrets
+    (possibly none).
 
     `digest` covers the file's bytes and, if they may hold a Secret, is keyed per node, so that it cannot be used to
     guess a password. Findings and errors are lines that name file, path, what was found and what was expected.

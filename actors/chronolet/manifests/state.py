@@ -14,7 +14,7 @@ _FILE = "file:"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested pod: its source, and the content digest with its uid. The pod actor stores the spec itself."""
+    """A requested pod: its uid, its source and the digest of its content. The pod actor stores the spec itself."""
 
     uid: str
     source: str
@@ -34,8 +34,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """A manifest file as last read.
 
-    `digest` of its bytes; `pods` maps the key of each pod (accepted or refused) to its uid; `secrets` maps the key of
-    each Secret to its digest; `findings`; `errors` if it could not be used.
+    `digest`: of the file's bytes. `pods`: the uid of each pod, accepted or refused, by key. `secrets`: the digest of
+    each Secret by key. `findings`: its fields that are not honoured. `errors`: why it is unusable, else empty.
     """
 
     digest: str
@@ -48,7 +48,7 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """`pods` and `secrets` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed.
 
-    `rereads` counts how often the folder had to be read again because a name became free that a file had been refused.
+    `rereads` counts how often the folder was read again because a name that a file had been refused became free.
     `secret_changes` counts every added, changed or removed Secret.
     """
 

@@ -15,7 +15,7 @@ class WatchFolder(Effect, frozen=True, kw_only=True):
     At the start and again after an error it sends a FileRead for each manifest file, then FolderListed with all of
     them. Afterwards: FileRead for a changed file, FileGone for a vanished one, FolderUnreadable while the folder cannot
     be listed. Without a folder in the settings it sends one FolderListed without files and waits. A changed intent
-    starts all of it again.
+    restarts the whole sequence.
     """
 
 

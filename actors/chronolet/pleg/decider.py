@@ -27,8 +27,8 @@ from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
 MOST_EVENTS = 1000
-"""Most container events of one listing: the capacity of the kubelet's channel. The kubelet drops the rest; we put it
-off."""
+"""Maximum number of container events from one listing: the capacity of the kubelet's channel. The kubelet drops the
+rest; pleg defers it to the next listing."""
 
 _ContainerMessage = signals.ContainerObserved | signals.OomKilled | signals.Relisted | pleg.AdoptContainers
 Message = (
@@ -112,8 +112,8 @@ def _listing_events(state: State, message: signals.Relisted) -> Sequence[Event]:
     """The events of a listing: at most MOST_EVENTS container events, and which pods became readable or unreadable."""
     found = tuple(changes(state, message.observed))
     reported = found[:MOST_EVENTS]
-    put_off = len(found) - len(reported)
-    return (*reported, *_pods(state, message, reported), *([pleg.EventsPutOff(count=put_off)] if put_off else ()))
+    deferred = len(found) - len(reported)
+    return (*reported, *_pods(state, message, reported), *([pleg.EventsPutOff(count=deferred)] if deferred else ()))
 
 
 def _pods(state: State, message: signals.Relisted, reported: Sequence[pleg.ContainerEvent]) -> Iterator[Event]:
@@ -137,8 +137,8 @@ def _on_due(policy: Policy, state: State, now: int) -> Iterator[Event]:
 
 
 def due(policy: Policy, state: State) -> int | None:
-    """The earlier of: when pleg becomes unhealthy unless a listing succeeds first, and `holding_back`'s next action.
-    The standing effects schedule their own listings.
+    """The earlier of two times: when pleg becomes unhealthy unless a listing succeeds first, and when `holding_back`
+    acts next. The standing effects schedule their own listings.
     """
     times = (_ill_at(state), holding_back.due(policy, state.probe_kills))
     return min((at for at in times if at is not None), default=None)

@@ -1,4 +1,4 @@
-"""Pleg's state: which containers run, folded from pleg's own events.
+"""Pleg's state: the known containers and their runs, folded from pleg's own events.
 
 Output: the frozen State. Next: `decider`; metrics and health read it too. Times in milliseconds by the runtime's clock,
 0 if unknown.
@@ -44,7 +44,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `containers`: by runtime id; removed ones are dropped. `out_of_memory`: ids with an OOM kill that have not died
     since. `stream` and `relist`: the condition of the two sources. `anew`: how often the listing had to restart from
-    nothing, because containers were adopted or a listing held more news than a step may carry. `boot_id`, `endpoint`
+    scratch, because containers were adopted or a listing held more news than a step may carry. `boot_id`, `endpoint`
     (the engine's address) and `engine_id`: the last reported ones; the latter two are empty in older logs.
 
     While `relist` is failing, `listed_at` is when the last successful one began (0: never); pleg turns `unhealthy` once

@@ -47,7 +47,7 @@ Message = (
 """Every message that the decider accepts."""
 
 _STARTS = (pod.SandboxStartRequested, pod.DevicesRequested, pod.CgroupRequested)
-"""The first events towards a sandbox: the node's policy is checked before any of them."""
+"""The first events on the way to a sandbox. The node's policy is checked before any of them."""
 
 ANY_POD = Policy()
 """The policy of a node without labels."""
@@ -135,7 +135,7 @@ def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[E
 
 
 def _due(state: State, participants: frozenset[str]) -> int | None:
-    """When the next wait ends that gives the pod something to do. 0 (immediately) if the participating kinds have
+    """When the next wait ends after which the pod may have work. 0 (immediately) if the participating kinds have
     changed since the last decision, because no other message may ever arrive for this pod.
     """
     if _participant_steps(state, participants):

@@ -1,4 +1,4 @@
-"""The workers of a pod's effects, with their time-outs and concurrency limits. A pod touches the outside only here.
+"""The workers of a pod's effects, with their time-outs and concurrency limits: a pod's only code with side effects.
 
 Input: the effects of `wanted`. Output: calls to the runtime and to the host's disk; the results in `signals`. Next:
 `decider`. Source: pkg/kubelet/kuberuntime, pkg/kubelet/lifecycle.
@@ -34,11 +34,11 @@ _STOP_SECONDS = 60.0  # on top of the grace period
 _REMOVE_SECONDS = 300.0
 _READ_SECONDS = 60.0
 _HOOK_SECONDS = 30 * 24 * 3600.0
-"""A hook has no time-out of its own: the pod's decider gives it up."""
+"""Effectively no time-out: the pod's decider ends a hook by withdrawing the effect."""
 
 
 class StartLimits(NamedTuple):
-    """Concurrency limits of starts, over all pods; None: the limit of any other effect."""
+    """Concurrency limits of starts, across all pods; None: the same limit as for other effects."""
 
     sandboxes: int | Pace | None = None
     creations: int | Pace | None = None
@@ -99,7 +99,7 @@ def _created(_effect: wanted.CreateContainer, answer: Signal) -> str:
 
 
 def _container_up(effect: wanted.StartContainer, answer: Signal) -> str:
-    """Starts of containers created ahead are measured separately: they take less time."""
+    """The name under which a start is measured. Starts of containers created ahead have their own: they are faster."""
     name = "container created ahead" if effect.made_id else "container"
     return name if isinstance(answer, signals.ContainerUp) else ""
 

@@ -1,8 +1,8 @@
-"""The effects that should be running for a pod's state. Pure.
+"""The effects that a pod's state requires. Pure.
 
 Input: State. Output: the Effects of `wanted`, at most one for each subject. Next: the host, which starts and cancels
-them, and `effect_results`, which ignores results of any others. An intent identifies one request: uid, attempt, and the
-number of failures before it.
+them, and `effect_results`, which ignores the results of all others. An intent identifies one request: uid, attempt,
+and the number of failures before it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _ending(termination: Termination) -> Ending:
 
 
 def _spec(state: State) -> Iterator[Wanted]:
-    # A start requested before the change writes the spec that it was given, which must not be the last one written.
+    # A start in progress writes the spec of its request, which may be older: the new spec is written after it.
     starting = state.sandbox.phase == "starting" or any(one.phase == "starting" for one in state.containers)
     if state.unkept and not starting and state.termination is None:
         yield wanted.KeepSpec(
@@ -228,7 +228,7 @@ def _creation_fields(state: State, one: Container) -> _Creation:
 
 
 def _find(state: State, one: Container, subject: str, which: str, attempt: int) -> Wanted:
-    """A pod that is over starts nothing, but a start or creation that was in progress may have worked."""
+    """Find the container of a start or creation that was in progress when the pod ended: it may have worked."""
     return wanted.FindContainer(
         subject=subject,
         intent=f"find/{state.uid}/{which}",

@@ -116,7 +116,7 @@ class ImpossibleTransition(Exception):  # noqa: N818 - a fact about a decision, 
 
 
 def check(state: State, event: Event) -> None:
-    """Raises ImpossibleTransition unless the event is possible in the phase of its container or sandbox."""
+    """Raise ImpossibleTransition unless the event is possible in the phase of its container or sandbox."""
     match event:
         case pod.SandboxEvent():
             _refuse_unless(state, event, state.sandbox.phase, SANDBOX.get(type(event)))

@@ -40,10 +40,10 @@ ON_ITS_WAY: tuple[ContainerPhase, ...] = ("pulling", "image_ready", "starting")
 """The phases between the decision to start a container and its start."""
 
 POST_START_ERROR = "PostStartHookError"
-"""The reason of a container whose postStart hook failed: it is stopped for that, or was."""
+"""The reason of a container that is or was stopped because its postStart hook failed."""
 
 STATUS_UNKNOWN = "ContainerStatusUnknown"
-"""The reason of an exit about which nothing is known: the runtime no longer had the container."""
+"""The reason of an exit whose circumstances are unknown, because the runtime no longer had the container."""
 
 SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
 
@@ -118,7 +118,7 @@ class Ahead(Record, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> bool:
-        """Its creation or its removal is not finished."""
+        """Whether its creation or removal is unfinished."""
         return not self.failed and (self.outdated or not self.id)
 
 
@@ -199,27 +199,27 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def alive(self) -> bool:
-        """It runs, or may be running already."""
+        """Whether it runs, or may be running already."""
         return self.phase in ("starting", "running", "stopping")
 
     @property
     def in_post_start(self) -> bool:
-        """It runs and its postStart hook has not ended: containers that start after it wait."""
+        """Whether it runs and its postStart hook has not ended: containers that start after it wait."""
         return self.phase == "running" and (self.post_start is not None or self.hook is not None)
 
     @property
     def busy(self) -> bool:
-        """It is alive or being created: steps that follow its end wait."""
+        """Whether it is alive or being created: steps that follow its end wait."""
         return self.alive or self.being_created
 
     @property
     def uses_sandbox(self) -> bool:
-        """It is alive, and has a process or may still get one."""
+        """Whether it is alive and has a process or may still get one."""
         return self.alive and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
 
     @property
     def being_created(self) -> bool:
-        """An attempt is being created ahead of its start, or removed as outdated."""
+        """Whether an attempt is being created ahead of its start, or removed as outdated."""
         return self.ahead is not None and self.ahead.pending
 
 
@@ -258,7 +258,7 @@ class DeviceClaim(Record, frozen=True, kw_only=True):
     """A container's claim to plugin devices. `wants`: the number of devices for each resource.
 
     It was last requested at `asked_at`, for the sandbox of attempt `sandbox`. While it is awaited, `reason` and
-    `message` name the obstacle. `held`: devices by resource that the container had before the log. Once granted:
+    `message` name the obstacle. `held`: devices by resource that the container had before the log began. Once granted:
     `devices` by resource, and `answer`, the plugins' options for its start. `telling`: the start for which PreStart is
     requested, as (attempt, failures before it); `told`: the latest start that the plugins allowed; None if none.
     """
@@ -362,7 +362,7 @@ class State(Record, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Nothing of the pod may start any more: its end was requested, or it has failed."""
+        """Whether nothing of the pod may start any more, because its end was requested or it has failed."""
         return self.termination is not None or self.failure is not None
 
     def container(self, name: str) -> Container | None:

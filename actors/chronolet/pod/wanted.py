@@ -151,7 +151,7 @@ class FindSandbox(PodEffect, frozen=True, kw_only=True):
 
 
 class FindContainer(PodEffect, frozen=True, kw_only=True):
-    """FindSandbox for a container. Results: ContainerUp, ContainerDead, ContainerRefused (nothing ran)."""
+    """As FindSandbox, for a container. Results: ContainerUp, ContainerDead, ContainerRefused (nothing ran)."""
 
     container: str
     attempt: int

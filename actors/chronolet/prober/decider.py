@@ -4,9 +4,9 @@ Input: probe requests and container changes of the pod (`pod`), outcomes from th
 the probe. Next: `pod`, which subscribes to ResultChanged. Source: pkg/kubelet/prober/worker.go (doProbe),
 prober_manager.go, results/results_manager.go.
 
-A probe is `idle` while its container does not run, `gated` while the startup probe decides (a startup probe itself once
-it has succeeded), and `held` once a threshold has ended its work for this run of the container. While it is `probed` or
-`asked`, a worker probes.
+A probe is `idle` while its container does not run, `gated` until the container counts as started (a startup probe: from
+then on), and `held` once a threshold has ended its work for this run of the container. While it is `probed` or `asked`,
+a worker probes.
 
     probe    event            to
     -        ProbeAdded       idle      pod.ProbingRequested; ProbingBegan and the initial ResultChanged follow
@@ -78,7 +78,7 @@ LONGEST_OUTPUT = 1024
 """Maximum characters of an outcome's output in an event: the limit of a KubeEvent's message."""
 
 _OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
-"""Stop reasons for which the pod goes away, so its liveness no longer matters."""
+"""Stop reasons that end the whole pod, so its liveness no longer matters."""
 
 _Subscribed = (
     pod.ProbingRequested
@@ -158,9 +158,10 @@ def _is_about(
     state: State,
     message: pod.ContainerProbed | pod.ContainerStopRequested | pod.ContainerExited | pod.RestartScheduled,
 ) -> bool:
-    """Compare the container's id, since a killed engine may have two of one attempt; for ContainerProbed also its run.
+    """Whether the message is about the probed container, and for ContainerProbed also about its current run.
 
-    RestartScheduled has no id: compare pod and attempt.
+    The id identifies the container, because an engine that was killed may have two of the same attempt. Only
+    RestartScheduled has no id; there, pod and attempt do.
     """
     if isinstance(message, pod.RestartScheduled):
         return (message.uid, message.attempt) == (state.uid, state.attempt)
@@ -323,7 +324,7 @@ def _kill_asked(state: State, message: signals.ProbeOutcome, consecutive: int, t
 
 
 def _released(state: State, message: pleg.ProbeKillReleased) -> Iterator[Event]:
-    """Let the failure count, provided that the kill was requested for the current run."""
+    """Count the failure, provided that the kill was requested for the current run."""
     if state.asked and (state.id, state.started_at) == (message.id, message.started_at):
         threshold = state.definition.failure_threshold
         yield prober.ResultChanged(
@@ -366,7 +367,7 @@ def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, thre
 
 
 def _held(state: State, counted: str, *, reached: bool) -> bool:
-    """Whether the probe has nothing more to find out about this container: it has started or must be killed."""
+    """Whether probing of this container is complete: it has started, or it must be killed."""
     return reached and (state.probe == "Startup" or (state.probe == "Liveness" and counted == "failure"))
 
 

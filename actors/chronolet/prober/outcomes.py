@@ -1,4 +1,4 @@
-"""What the outcome of a probe counts as, whether to retry the attempt, and whether to send the outcome. Pure.
+"""Decides what a probe's outcome counts as, whether to retry the attempt, and whether to send the outcome. Pure.
 
 Input: outcomes. Output: a bool. Next: `workers.probe_worker`, which sends a ProbeOutcome or drops it, since most
 outcomes repeat the last one. The decider does not rely on this filter: it ignores outcomes that change nothing.
@@ -17,7 +17,7 @@ REMINDER_MS = 300_000
 
 
 def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjudged"]:
-    """What an outcome counts as: `success`, `failure`, or neither of them (`error`, `unjudged`)."""
+    """What an outcome counts as: `success`, `failure`, or neither (`error`, `unjudged`)."""
     match outcome:
         case "success" | "warning":
             return "success"

@@ -16,7 +16,7 @@ from __future__ import annotations
 LEAST = 3
 """Minimum number of unjudged attempts before a time-out counts, even if the limit has long passed."""
 REPORT_MS = 15_000
-"""Report interval of a run of unjudged attempts, and so the most time that a restart of the agent can add to it."""
+"""Report interval of a run of unjudged attempts; a restart of the agent extends the run by at most this time."""
 
 
 class Patience:

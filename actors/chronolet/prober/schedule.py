@@ -26,7 +26,7 @@ FIRST_SHARED_SECONDS = 0.01
 
 
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
-    """When a run of a container is probed first.
+    """When a run of a container is first probed.
 
     A container that has already run for longer than a period (it was adopted, or its spec changed) waits for a part of
     the period, so that such containers are not all probed at the same time. The kubelet picks that part at random; here
@@ -44,11 +44,11 @@ def spread(seed: str, period: int) -> int:
 
 
 def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> int:
-    """When a worker that begins now probes first.
+    """When a worker that starts now runs its first probe.
 
     `process_age`: how long its process has run, in milliseconds; None means longer than any period. While that is less
     than a period, a container that could be probed before the process began waits for a part of the period, because
-    many workers begin together with a process (worker.go, run). A container that started later is probed immediately,
+    many workers start together with a process (worker.go, run). A container that started later is probed immediately,
     while the kubelet delays it too. A run that was probed before keeps its schedule, which is already spread.
     """
     delay = probe.definition.initial_delay_seconds * 1000
@@ -69,7 +69,7 @@ def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) 
 
 
 def shared(when: float, period: float, most: float = math.inf) -> float:
-    """The moment at or after `when` that all probes of a period share, at most `most` later; in seconds, by any clock.
+    """The moment at or after `when`, at most `most` later, that all probes with this period share; seconds, any clock.
 
     Waking the thread costs more than a probe, so probes whose times are close begin together.
     """

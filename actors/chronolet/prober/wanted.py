@@ -15,8 +15,8 @@ class RunProbe(Effect, frozen=True, kw_only=True):
     """Probe the container `id` every `period_milliseconds`, first at `schedule.next_at(from_at, ...)`, and send a
     ProbeOutcome for each probe.
 
-    A probe still running at its next time skips it. In `definition`, ports are numbers (a remaining name matches no
-    port of the container) and the command has no references left. `ip`: the pod's address.
+    A probe that is still running when the next one is due skips that one. In `definition`, ports are numbers (a
+    remaining name matches no port of the container) and the command has no references left. `ip`: the pod's address.
 
     Outcomes that are no news to `outcomes.Streak` may be omitted. Every outcome goes to the stream `probe_results` and
     to the metrics.
@@ -35,5 +35,5 @@ class RunProbe(Effect, frozen=True, kw_only=True):
     anchored: bool
     """This run was probed before, first at `from_at`: the next probe is a whole number of periods later."""
     unjudged: int = 0
-    """Outcomes already unjudged, within `unjudged_milliseconds`; the limit continues from there."""
+    """Outcomes already recorded as unjudged, within `unjudged_milliseconds`; the limit counts on from there."""
     unjudged_milliseconds: int = 0

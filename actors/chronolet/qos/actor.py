@@ -1,6 +1,6 @@
 """The qos kind: one entity per node, with two standing effects.
 
-Input: the workers; history folds a pure kind without workers. Output: `Kind`. Next: `node`.
+Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

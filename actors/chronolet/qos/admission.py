@@ -14,7 +14,7 @@ from chronolet_schemas.resources import PodNeeds
 
 
 class Refusal(NamedTuple):
-    """Names the first resource that does not suffice."""
+    """A refusal, which names the first insufficient resource."""
 
     reason: str
     message: str

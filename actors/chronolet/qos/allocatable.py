@@ -28,8 +28,8 @@ def enforced(capacity: Amounts, *reserved: Amounts) -> Amounts:
 
 
 def allocatable(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amounts) -> Amounts:
-    """Return what the requests of all pods must fit in; lower than `enforced`, as eviction begins before memory runs
-    out.
+    """Return what the requests of all pods must fit in; lower than `enforced`, because eviction begins before
+    memory runs out.
     """
     return enforced(capacity, *reserved, Amounts(memory_bytes=memory_kept_free_bytes))
 

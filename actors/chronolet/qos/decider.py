@@ -1,8 +1,8 @@
-"""Admit pods to the node and maintain the cgroups that follow. Pure.
+"""Decides which pods the node admits and which cgroups it needs. Pure.
 
 Input: pods' requests and their ends (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
-events of `qos`. Next: `pod` handles CgroupReady and PodRefused; the host keeps the tree that `outstanding` names.
-Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
+events of `qos`. Next: `pod` handles CgroupReady and PodRefused; the worker of KeepTree keeps the tree that
+`outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
 
     a pod:  unknown -> waiting -> admitted -> ready -> released       a refused pod is not kept
             unknown ------------> admitted;  ready -> admitted (its needs changed)
@@ -178,7 +178,7 @@ def _tree_kept(state: State, kept: signals.TreeKept) -> Iterator[Event]:
 
 
 def _failures(state: State, failed: Mapping[str, str]) -> Iterator[Event]:
-    """Report each new error once, and once when it is over."""
+    """Report each new error once, and its end once."""
     for cgroup, error in sorted(failed.items()):
         if state.failing.get(cgroup) != error:
             yield qos.CgroupFailing(cgroup=cgroup, error=error)
@@ -295,12 +295,12 @@ def _without(state: State, uid: str) -> State:
 
 
 def due(_state: State) -> int | None:
-    """Nothing is decided by time: the standing effects poll."""
+    """None: no decision depends on the time, because the standing effects poll."""
     return None
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """Return the two standing effects; KeepTree only once the place of the tree is known."""
+    """Return the two standing effects; KeepTree only once the location of the tree is known."""
     look = wanted.LookAtNode(subject="node", intent="look")
     node = state.node
     if node is None or not node.version:

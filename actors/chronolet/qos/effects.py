@@ -1,6 +1,6 @@
 """Workers of qos: inspect the machine and reconcile its cgroups.
 
-Input: `wanted.LookAtNode`, `wanted.KeepTree`. Output: reads and writes of cgroups, one fence before each write;
+Input: `wanted.LookAtNode`, `wanted.KeepTree`. Output: reads and writes of cgroups, a fence check before each write;
 `signals`. Next: `decider`. Corresponds to pkg/kubelet/cm (container_manager_linux.go, pod_container_manager_linux.go).
 
 A worker may be killed at any line: the next one compares actual and desired cgroups and continues from there.
@@ -154,9 +154,9 @@ class Report(Struct):
 
 
 class TreeKeeper:
-    """Worker of KeepTree. Remembers the values that it has set: a difference from those was made by others.
+    """Worker of KeepTree. It remembers the values that it has set: if one differs, someone else has changed it.
 
-    Pods wait for new cgroups, so these come first. Everything else is checked once a period, and when a pod has gone.
+    New cgroups come first, because pods wait for them. Everything else is checked once a period and when a pod is gone.
     """
 
     def __init__(self, outside: Outside) -> None:

@@ -1,4 +1,4 @@
-"""Share out a machine according to the settings. Pure.
+"""Divides a machine's resources according to the settings. Pure.
 
 Input: the settings, the machine's resources and abilities. Output: `Node`, or what is wrong with the settings. Next:
 the worker of LookAtNode; process start, which rejects invalid settings. Source: pkg/kubelet/cm
@@ -21,7 +21,7 @@ from chronolet_schemas.qos import Amounts, Driver, Node, NodeAffinity, System
 _PER_CENT = 100
 MEMORY_AVAILABLE = "memory.available"
 NO_SYSTEM = System()
-"""Stands for a machine that has not been inspected yet."""
+"""Placeholder for a machine that has not been inspected yet."""
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):

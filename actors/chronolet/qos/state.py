@@ -22,8 +22,8 @@ ready: the cgroup is as desired.
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One pod's share of the node. `since` is the first tree revision that includes its needs; `running`: it ran before
-    it asked. `containers` maps the names of containers whose own cgroups are kept to their ids. For a pod that waits
-    for a port, `asked_at` is when it asked and `message` the reason last reported.
+    it requested its share. `containers`: the ids of containers whose own cgroups are kept, by name. For a pod that
+    waits for a port, `asked_at` is when it requested the share and `message` the reason last reported.
     """
 
     pod: str

@@ -1,1 +1,1 @@
-"""From what the runtime shows of containers to pleg's events. Pure."""
+"""Turns what the runtime reports about containers into pleg's events. Pure."""

@@ -68,7 +68,7 @@ def _after(observed: signals.ContainerObserved) -> Phase:
 
 
 def _died(state: State, run: Run | None, observed: signals.ContainerObserved, ref: ContainerRef) -> pleg.ContainerEvent:
-    # An absent container has no exit code: show the kubelet's number, with a reason that marks it as unknown.
+    # A removed container has no exit code: report the kubelet's number, with a reason that marks it as unknown.
     gone = observed.state == "removed"
     return pleg.ContainerDied(
         exit_code=_KILLED if gone else observed.exit_code,

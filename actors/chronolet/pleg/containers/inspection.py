@@ -1,8 +1,8 @@
 """Selects the containers to inspect after a listing. Pure.
 
-Input: what was last reported of each container, and a listing. Output: ids. Next: `workers.listings`.
-Source: pkg/kubelet/pleg/generic.go (Relist, computeEvents), which also inspects all of a pod that has any event or
-whose last status lookup failed.
+Input: each container as last reported, and a listing. Output: ids. Next: `workers.listings`.
+Source: pkg/kubelet/pleg/generic.go (Relist, computeEvents), which also inspects every container of a pod that has an
+event or whose last status lookup failed.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def to_inspect(reported: Mapping[str, Glance], listed: Mapping[str, Glance], unr
 
 
 def without_running(ids: Sequence[str], listed: Mapping[str, Glance]) -> Sequence[str]:
-    """Those of `ids` that are not running or are gone: the likely news when everything is reported again."""
+    """Those of `ids` that do not run or are gone: when everything is reported again, these are likely to be news."""
     return tuple(known for known in ids if known not in listed or listed[known].state != "running")

@@ -1,4 +1,4 @@
-"""Converts what the runtime shows of a container to the one form that the decider handles. Pure.
+"""Converts what the runtime reports about a container to the one form that the decider handles. Pure.
 
 Input: a line of the event stream, or an inspect's result, and the container's owner. Output:
 `signals.ContainerObserved`, or `signals.OomKilled` for an OOM kill. Next: the workers send it; `changes` turns it into
@@ -15,13 +15,13 @@ from chronolet.ports.runtime.runtime import ContainerState, Notice
 from chronolet.rules.refs import ContainerRef
 
 NOBODY = Owner(pod="", uid="", container="", attempt=0)
-"""Owner of a container that only the log knows; `changes` takes its owner from the log."""
+"""Placeholder for the owner of a container that only the log knows; `changes` takes the owner from the state."""
 
 
 def noticed(notice: Notice, owner: Owner) -> signals.ContainerObserved | signals.OomKilled | None:
     """The signal for a line of the event stream, None for a creation.
 
-    A created container is about to start, and its start is the news. The listing finds one that never starts.
+    A creation is not news: the start follows, and a listing finds a container that never starts.
     """
     ref = _ref(notice.id, owner)
     match notice.action:

@@ -12,7 +12,7 @@ from chronolet.pleg.probe_kills.state import NO_KILLS, HeldKill, ProbeKills
 from chronolet_schemas import pleg, prober
 
 REMEMBERED_MS = 60_000
-"""Retention of trouble, in milliseconds; `holding_back` looks at half of it."""
+"""How long trouble is kept, in milliseconds: twice the window that `holding_back` looks at."""
 
 KillsEvent = pleg.ProbeKillEvent | pleg.ProbeTroubleNoted | pleg.ProbeKillsHeldBack | pleg.ProbeKillsResumed
 

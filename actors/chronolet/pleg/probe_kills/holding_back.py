@@ -30,10 +30,10 @@ from chronolet_schemas import pleg, prober
 from chronolet_schemas.envelope import Event
 
 PODS = 3
-"""If this many pods have trouble within WINDOW_MS, the machine is to blame and not the pods."""
+"""If this many pods have trouble within WINDOW_MS, the cause is the machine, not the pods."""
 WINDOW_MS = 30_000
 NOTED_MS = 10_000
-"""Minimum interval between two recorded troubles of a pod; of all pods together while kills are held back."""
+"""Minimum interval between two records of trouble: per pod, or for all pods together while kills are held back."""
 _MINUTE_MS = 60_000
 
 

@@ -55,7 +55,7 @@ class Following:
         self._run = run
         self._origin = origin
         self._since: int | None = None
-        """Time of the last notice. The next stream resumes there, as far back as the engine's memory reaches."""
+        """Time of the last notice. The next stream resumes there, or from the oldest notice the engine still has."""
 
     def follow(self, effect: wanted.FollowRuntime, context: EffectContext) -> None:
         """Follow the stream until cancelled; report a break once and reopen the stream with back-off."""

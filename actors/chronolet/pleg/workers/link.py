@@ -1,4 +1,4 @@
-"""What the two workers of pleg share.
+"""State shared by the two workers of pleg.
 
 Input: notices, openings and ends of the stream. Output: `Link`. Next: `follow`, `relist`.
 """
@@ -15,8 +15,8 @@ class Link(Struct):
     wakes the listing.
 
     `destroyed`: ids whose removal was noticed while a listing may have been running, so what that listing saw of them
-    is outdated. `noticed`: ids that started or died since the last listing, without a notice of their removal, which
-    may be lost with the engine. `sending` serializes the signals of the two workers.
+    is outdated. `noticed`: ids that started or died since the last listing and whose removal was not noticed; that
+    notice is lost if the engine is killed. `sending` serializes the signals of the two workers.
     """
 
     standing: bool = False

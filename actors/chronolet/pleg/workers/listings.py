@@ -23,7 +23,7 @@ from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 INSPECT_SECONDS = 10.0
 """Time-out of one container's inspect."""
 PATIENCE_SECONDS = 1.0
-"""How long a listing waits for its inspects. A slower one is reported by a later listing and holds up no other."""
+"""How long a listing waits for its inspects. A slower one is reported by a later listing and delays no other."""
 MAXIMUM_AGE_SECONDS = 1.0
 """Maximum age of a finished early listing. An older one is repeated: it waited while other messages were decided."""
 _INSPECT_THREADS = 4
@@ -99,7 +99,7 @@ class Relisting:
 
     @property
     def idle(self) -> bool:
-        """Whether every inspect of the earlier listings has ended."""
+        """Whether all inspects of earlier listings have ended."""
         return not self._running
 
     def distrust(self) -> None:
@@ -108,8 +108,8 @@ class Relisting:
         self._distrusted = True
 
     def look_up(self, ids: Iterable[str]) -> None:
-        """Check these ids in the next listing: only notices named them so far, and the notice of a removal is lost when
-        the engine is killed.
+        """Check these ids in the next listing: so far only notices have named them, and the notice of a removal is lost
+        if the engine is killed.
         """
         for one in ids:
             self._reported.setdefault(one, Glance(uid="", state=""))
@@ -119,8 +119,8 @@ class Relisting:
     ) -> signals.Relisted:
         """Make one listing, or take the one begun `ahead`. Raises `Refusal`.
 
-        When everything is reported again, `early` gets the containers that do not run first: with many containers,
-        inspecting the healthy ones takes longer than everything else a restart waits for.
+        When everything is reported again, `early` first receives the containers that do not run: with many containers,
+        inspecting the running ones takes longer than everything else a restart waits for.
         """
         began_at, found = self._list(ahead)
         listed = self._listed(found)

@@ -25,9 +25,9 @@ NEEDS: Mapping[str, Callable[[State], bool]] = {
     device_claims.KIND: lambda state: bool(device_claims.needs(state)),
     node_share.KIND: lambda _: True,
 }
-"""The kinds that may take part, in request order, each with a test whether a pod needs it."""
+"""The kinds that may take part, in request order, each with a predicate: does the pod need it?"""
 _OPTIONAL = frozenset((node_share.KIND,))
-"""Kinds without which a pod can start if the node does not host them."""
+"""Optional kinds: a pod starts without them on a node that does not host them."""
 
 UNEXPECTED = "UnexpectedAdmissionError"
 
@@ -76,7 +76,7 @@ def _has_devices(state: State, attempt: int) -> bool:
 
 
 def while_it_runs(state: State, now: int) -> Iterator[Event]:
-    """The requests due while the sandbox runs: a changed spec may need something else."""
+    """The requests due while the sandbox runs: a changed spec may have other needs."""
     yield from device_claims.superfluous(state)
     yield from device_claims.requests(state, state.sandbox.attempt, now)
     yield from device_claims.pre_start_requests(state, now)
@@ -115,7 +115,7 @@ def retry_times(state: State) -> Iterator[int]:
 
 # -- replies -------------------------------------------------------------------------------------------------------
 def answered(state: State, message: AdmissionReply, now: int) -> Sequence[Event]:
-    """The facts that follow from a reply; none if there is no request, or no longer one."""
+    """The facts that follow from a reply; none if no request is outstanding."""
     if isinstance(message, node_share.QosReply):
         expected = message.uid == state.uid and not state.over and state.share.phase != "none"
         return node_share.answered(state, message, REJECTED) if expected else ()

@@ -52,13 +52,13 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
             before=tuple(one.before for one in each if one.before is not None),
         ),
         *acceptance.blocked(command.uid, manifest),
-        *_going_on_to_end(command),
+        *_resumed_termination(command),
     )
 
 
 def knows_less(state: State, command: pod.AdoptPod) -> bool:
     """Whether a log that has lost its end lacks a fact about the pod that its next start would not find by name:
-    another life under the name, another manifest, a later attempt, a termination that had begun.
+    another uid under the same name, another manifest, a later attempt, a termination that had begun.
     """
     if (state.uid, state.digest) != (command.uid, command.digest):
         return True
@@ -76,7 +76,7 @@ def _is_later(state: State, found: FoundContainer) -> bool:
     return found.attempt > (one.attempt if one.alive else one.next_attempt)
 
 
-def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:
+def _resumed_termination(command: pod.AdoptPod) -> Sequence[Event]:
     """Resume a termination that had already begun."""
     ending = command.ending
     if ending is None:
@@ -94,9 +94,9 @@ def _going_on_to_end(command: pod.AdoptPod) -> Sequence[Event]:
 
 
 def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
-    """None if it never ran. A container that was created and not started is found by name at the next start."""
-    came_to_run = (one for one in found if one.container == name and one.state != "created")
-    attempts = sorted(came_to_run, key=lambda one: one.attempt, reverse=True)
+    """The attempts of one container that ran; None if it never ran. The next start finds an unstarted one by name."""
+    ran = (one for one in found if one.container == name and one.state != "created")
+    attempts = sorted(ran, key=lambda one: one.attempt, reverse=True)
     if not attempts:
         return None
     newest, *older = attempts

@@ -69,7 +69,7 @@ def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
 
 
 def _unanswered(state: State, name: str, now: int) -> Event:
-    """The first request got no reply."""
+    """The event that makes a claim wait because its first request got no reply."""
     return pod.DevicesAwaited(
         pod=state.pod, uid=state.uid, container=name, reason="unanswered", message=_UNANSWERED, said_at=now
     )
@@ -131,7 +131,7 @@ def all_released(state: State) -> Iterator[Event]:
 
 
 def pre_start_requests(state: State, now: int) -> Iterator[Event]:
-    """PreStart requests to plugins that need one before a start; repeated without a reply."""
+    """PreStart requests to the plugins that need one before a start; each is repeated until there is a reply."""
     for one in state.containers:
         claim = state.wishes.get(one.name)
         if claim is None or start_allowed(state, one) or (claim.telling == this_start(one) and now < retry_at(claim)):

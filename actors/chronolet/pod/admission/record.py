@@ -1,4 +1,4 @@
-"""The facts that follow from the sources' requests for a pod. The pod's reaction to them is up to `plan`.
+"""The facts that follow from the sources' requests for a pod. `plan` decides how the pod reacts to them.
 
 Input: State, an event of `manifests`, now. Output: events of the pod; none if the request is outdated. Next: `decider`.
 """

@@ -1,7 +1,7 @@
 """The reasons of pods and containers that wait for admission, or were rejected. Pure.
 
-Input: State. Output: reason and message. Next: `status`, which commands read, too: this module loads no requests of
-admission.
+Input: State. Output: reason and message. Next: `status`. CLI commands load it too, so this module imports the
+requests of admission only when it needs them.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
-    """The container with its creation marked as outdated unless that is for the sandbox `sandbox_id` (empty: for none).
+    """The container, its creation marked as outdated unless that is for the sandbox `sandbox_id` (empty: no sandbox).
     A creation that a start in progress uses is not marked: the result of the start decides.
     """
     if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:

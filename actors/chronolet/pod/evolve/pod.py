@@ -252,7 +252,7 @@ def _stray_event(state: State, event: pod.ContainerExited | pod.ContainerStopFai
 
 
 def _own_container(state: State, event: pod.ContainerEvent) -> State:
-    """An event about the current attempt of one of the pod's containers."""
+    """The state after an event about the current attempt of one of the pod's containers."""
     before = state.container(event.container)
     if before is None:
         return state

@@ -1,4 +1,4 @@
-"""The facts that follow from the result of a pod's effect. The pod's reaction to them is up to `plan`.
+"""The facts that follow from the result of a pod's effect. `plan` decides how the pod reacts to them.
 
 Input: State, an effect's result, now. Output: events of the pod; none if the result is outdated. Next: `decider`.
 """

@@ -1,4 +1,4 @@
-"""Container starts and exits that pleg observed, as facts of the pod. Pure.
+"""Turns the container starts and exits that pleg observed into facts of the pod. Pure.
 
 Input: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Output: events of the pod; none if the observation
 is known already or outdated. Next: `decider`.
@@ -36,7 +36,7 @@ def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
 
 
 def _is_outdated(state: State, message: pleg.ContainerStarted) -> bool:
-    """The notice is about an attempt that was dead before the current one was requested."""
+    """Whether the notice is about an attempt that was dead before the current one was requested."""
     if message.uid != state.uid:
         return False
     newest = state.sandbox if message.container == SANDBOX else state.container(message.container)
@@ -51,7 +51,7 @@ def _container_started(state: State, one: Container, message: pleg.ContainerStar
     if one.exit is not None and one.exit.id == message.id:
         return _started_again(state, one, message)
     if not one.alive and message.attempt == one.next_attempt and not state.over:
-        # We started it, and the log then lost its end, or everything: the next start finds it by name.
+        # The agent started it, and the log has lost that since: the next start finds it by name.
         return _container_found(state, one, message)
     return _stray_found(state, message)
 
@@ -65,7 +65,10 @@ def _container_found(state: State, one: Container, message: pleg.ContainerStarte
 
 
 def _sandbox_started(state: State) -> Sequence[Event]:
-    """As with containers. In other phases the effect reports the start, because it also knows the address."""
+    """Request the sandbox's start again, without delay, if the start that was recorded as failed had worked after all.
+
+    In other phases the start's own effect reports it, because it also knows the address.
+    """
     sandbox = state.sandbox
     if sandbox.phase != "failed" or sandbox.spec_hash != state.sandbox_hash or sandbox.blocked or state.over:
         return _NOTHING
@@ -99,7 +102,7 @@ def died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]
 
 
 def _is_of_earlier_life(message: pleg.ContainerStarted | pleg.ContainerDied, requested_at: int) -> bool:
-    """The message is about an earlier life under the same uid, whose attempts had the same numbers."""
+    """Whether the message is about an earlier life under the same uid, whose attempts had the same numbers."""
     return 0 < message.started_at < requested_at
 
 

@@ -68,15 +68,15 @@ class PodView(View, frozen=True, kw_only=True):
 
     @property
     def initialised_before(self) -> bool:
-        """Initialisation completed in some sandbox, which an app container that ran proves."""
-        return any(self._came_to_run(name) for name in self.apps)
+        """Whether initialisation completed in some sandbox, as an app container that ran proves."""
+        return any(self._ran(name) for name in self.apps)
 
     @property
     def initialised(self) -> bool:
-        """Initialisation completed in the current sandbox."""
-        return any(self._came_to_run(name) and self.containers[name].active for name in self.apps)
+        """Whether initialisation completed in the current sandbox."""
+        return any(self._ran(name) and self.containers[name].active for name in self.apps)
 
-    def _came_to_run(self, name: str) -> bool:
+    def _ran(self, name: str) -> bool:
         return name in self.containers and self.containers[name].seen not in ("never_seen", "created")
 
 
@@ -96,7 +96,7 @@ class Actions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pod_actions(pod: PodView) -> Actions:
-    """The kubelet's actions in one sync of this pod."""
+    """The actions that the kubelet would take in one sync of this pod."""
     if not _sandbox_good(pod):
         return _new_sandbox(pod)
     ephemeral = tuple(name for name in pod.ephemeral if name not in pod.containers)
@@ -109,7 +109,7 @@ def pod_actions(pod: PodView) -> Actions:
 
 
 def _sandbox_good(pod: PodView) -> bool:
-    """The newest sandbox is ready, the only one that is, and has an address of its own."""
+    """Whether the newest sandbox is the only ready one and has an address of its own."""
     if sum(one.ready for one in pod.sandboxes) != 1:
         return False
     newest = pod.sandboxes[0]
@@ -154,7 +154,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _init_actions(pod: PodView) -> _Init:
-    """From the last init container to the first: the last one that was seen determines the progress."""
+    """Check the init containers from last to first: the last one that was seen determines the progress."""
     if not pod.init:
         return _Init(done=True)
     reached = pod.initialised
@@ -180,7 +180,10 @@ def _init_actions(pod: PodView) -> _Init:
 
 
 def _init_step(pod: PodView, index: int, *, reached: bool) -> _Step | None:
-    """None for one that was never seen or no longer matters. `reached`: a later one, or an app container, was seen."""
+    """The actions for one init container; None if it was never seen or no longer matters.
+
+    `reached`: a later init container, or an app container, was seen.
+    """
     spec, last = pod.init[index], index == len(pod.init) - 1
     container = pod.containers.get(spec.name)
     if container is None or not container.active:

@@ -4,8 +4,8 @@ Input: State, the names of the containers that start first, now. Output: the nex
 
 A kubelet creates a container once its sandbox runs, and the next attempt once the last one is dead. But the runtime can
 create a container for a sandbox that does not run yet, and the next attempt next to the current one; it only refuses to
-start it. So the first containers are created while their sandbox starts, and the successor of a container that failed a
-probe while that one is being stopped. A container that needs the pod's address is not created before it is known.
+start it. So the first containers are created while their sandbox starts, and a container that failed a probe gets its
+successor while it is still being stopped. A container that needs the pod's address is not created before it is known.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
 
 LONGEST_GRACE_SECONDS = 60
-"""The longest grace period with a successor created ahead. The collector removes a container that was created and never
-started after five minutes (container_gc/planning/verdicts.py)."""
+"""The longest grace period for which a successor is created ahead. The collector removes a container that was created
+and never started after five minutes (container_gc/planning/verdicts.py)."""
 
 _ADDRESSES = frozenset(("status.podIP", "status.podIPs"))
 
@@ -74,7 +74,7 @@ def successor(state: State, one: Container, now: int) -> Iterator[Event]:
 
 
 def _is_requested(state: State, one: Container, attempt: int) -> bool:
-    """The creation of this attempt in this sandbox was requested, or another one is not finished."""
+    """Whether the creation of this attempt in this sandbox was requested, or another creation is unfinished."""
     ahead = one.ahead
     if ahead is None:
         return False

@@ -17,9 +17,9 @@ RESYNC_SECONDS = 10
 
 CRASH_LOOP_REPORT_MS = 75_000
 IMAGE_REPORT_MS = 12_500
-"""The interval between two reports of the same wait: the kubelet reports it in each sync of its pod worker. That runs
-after 60 s (a crash loop's error states its duration) or 10 s (an image's error does not), plus a random jitter of up to
-half of that. These values are the mean (pod_workers.go, completeWork)."""
+"""The interval between two reports of the same wait: the kubelet reports it in each sync of its pod worker. A sync
+follows after 60 s (a crash loop's error states its duration) or 10 s (an image's error does not), plus a random jitter
+of up to half of that. These values are the mean (pod_workers.go, completeWork)."""
 
 _FIRST_SYNC_MS = 1_000
 
@@ -35,7 +35,7 @@ PULL_FAILED = ("ErrImagePull", "RegistryUnavailable")
 
 
 def wait_seconds(back_off: BackOff | None, finished_at: int) -> int:
-    """Seconds from the end of the last run until its restart; 0 the first time and after a long good run."""
+    """Seconds from the end of the last run until its restart; 0 if there is no back-off or it has expired."""
     if back_off is None or _expired(back_off, finished_at):
         return 0
     return back_off.seconds
@@ -64,7 +64,7 @@ def image_failed_milliseconds(failures: int) -> int:
 
 
 def next_report_at(now: int, until: int, pause_milliseconds: int) -> int:
-    """When a wait that is reported now is reported again; 0 if it ends before."""
+    """When a wait that is reported now is reported again; 0 if the wait ends before that."""
     again = now + pause_milliseconds
     return again if again < until else 0
 

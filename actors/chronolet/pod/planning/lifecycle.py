@@ -1,4 +1,4 @@
-"""A container's hooks after its start and before its stop. Pure.
+"""A container's postStart and preStop hooks. Pure.
 
 Input: State, a container, now; an effect's result. Output: `pod.HookRequested`, `pod.HookPrepared`, `pod.HookEnded`;
 the effects PrepareHook and RunHook. Next: `plan` and `termination` take a hook's next step, `outstanding` its effect,
@@ -6,7 +6,7 @@ the effects PrepareHook and RunHook. Next: `plan` and `termination` take a hook'
 (startContainer, executePreStopHook).
 
 An exec is created first, then recorded by HookPrepared, and only then started: it never starts twice, whichever process
-is killed. A request may be repeated. A sleep is a wait of the decider itself. A hook ends with its container, and a
+is killed. A request may be repeated. A sleep needs no effect: the decider waits. A hook ends with its container, and a
 postStart hook also ends with the stop of the container.
 """
 

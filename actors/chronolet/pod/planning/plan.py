@@ -3,7 +3,7 @@
 Input: State and now (milliseconds). Output: the next events, none if there is nothing to do until a message arrives or
 a wait ends. Next: `decider`, which calls `plan` again with the state after them until it returns none; the decider has
 already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the sandbox and each
-stray by at most one step; requests to devices and qos, and releases, may come on top. Source:
+stray by at most one step; requests to devices and qos, and releases, may be added. Source:
 pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
@@ -140,7 +140,10 @@ def _stop_reason(state: State, one: Container) -> pod.StopReason:
 
 
 def _outdated(state: State, one: Container) -> bool:
-    """It runs with an old definition, which `actions` does not detect: a kubelet gives a changed pod a new life."""
+    """Whether it runs with an old definition.
+
+    `actions` does not detect that, because a kubelet gives a changed pod a new life.
+    """
     if one.kind == "init" and one.phase == "running":
         return one.spec_hash != state.container_hashes.get(one.name, "")
     return one.kind == "left"
@@ -185,7 +188,7 @@ def _stop_all(state: State, now: int) -> Iterator[Event]:
 
 
 def _finished(actions: Actions) -> bool:
-    """The pod is complete: nothing of it should run any more, although its end was not requested."""
+    """Whether the pod is complete: nothing of it should run any more, although its end was not requested."""
     return actions.kill_pod and not actions.create_sandbox
 
 

@@ -99,8 +99,8 @@ def withdrawals(state: State, names: Collection[str] | None = None) -> Iterator[
 
 
 def result_changed(state: State, message: prober.ResultChanged) -> Iterator[Event]:
-    """The fact of a new result, if it is about the current run and differs from the known one. A container that
-    something restarts keeps its id, so results of its previous run may still arrive.
+    """The event for a new result, if it is about the current run and differs from the known one. A container that is
+    restarted from outside keeps its id, so results of its previous run may still arrive.
     """
     one = state.container(message.container) if message.uid == state.uid else None
     if one is None or not _is_of_run(message, one) or one.phase not in ("running", "stopping"):

@@ -146,7 +146,7 @@ def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
 
 
 def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
-    """The wait counts from the end of the last run; a changed definition starts with a new back-off."""
+    """Schedule the restart. The wait counts from the end of the last run; a changed definition resets the back-off."""
     back_off = one.back_off if one.spec_hash == spec_hash else None
     finished_at = _finished_at(one, now)
     waited = wait_seconds(back_off, finished_at)

@@ -79,7 +79,7 @@ def _held(state: State, one: Container, held: Stop, now: int) -> Iterator[Event]
 
 
 def _its_turn(state: State, one: Container, reason: pod.StopReason) -> bool:
-    """No container is alive that must end before this one."""
+    """Whether no container that must end before this one is alive."""
     if one.kind != "sidecar" or reason in _IN_PLACE:
         return True
     later = state.containers[state.containers.index(one) + 1 :]

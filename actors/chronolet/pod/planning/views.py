@@ -61,7 +61,7 @@ def _starts_again(state: State, reason: pod.StopReason) -> bool:
 
 
 def sandbox_good(state: State) -> bool:
-    """The current sandbox runs, matches the spec and is not blocked."""
+    """Whether the current sandbox runs, matches the spec and is not blocked."""
     sandbox = state.sandbox
     return sandbox.phase == "running" and sandbox.spec_hash == state.sandbox_hash and not sandbox.blocked
 
@@ -74,7 +74,7 @@ def _sandboxes(state: State) -> tuple[SandboxView, ...]:
         case "absent":
             return ()
         case "failed":
-            # Its number is reused: the newest sandbox that existed is the one before it.
+            # The next start reuses its number: the newest sandbox that existed is the one before it.
             before = SandboxView(ready=False, attempt=sandbox.attempt - 1, ip=ip)
             return (before,) if sandbox.attempt else ()
         case _:

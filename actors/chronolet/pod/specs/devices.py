@@ -71,20 +71,20 @@ def merged_mounts(own: Sequence[Mount], more: Sequence[Mount]) -> Sequence[Mount
 
 
 def _mounts(of_plugins: Iterable[PluginMount], of_cdi: Iterable[PluginMount]) -> Iterable[Mount]:
-    """All mounts, only the first of several at the same path.
+    """All mounts; of several at the same path, only the first.
 
     The source of a plugin's mount may be missing: plugins create folders in their own container and rely on the
     runtime, which creates an empty folder, as Docker, containerd and CRI-O do for a kubelet. The source of a CDI mount
     must exist.
     """
     by_path: dict[str, Mount] = {}
-    for one, has_to_be in (*((one, False) for one in of_plugins), *((one, True) for one in of_cdi)):
+    for one, must_exist in (*((one, False) for one in of_plugins), *((one, True) for one in of_cdi)):
         mount = Mount(
             source=one.host_path,
             target=one.container_path,
             read_only=one.read_only,
-            # Docker would take a source that is not a path for the name of a volume.
-            has_to_be=has_to_be or not one.host_path.startswith("/"),
+            # Docker takes a source that is not a path for the name of a volume.
+            has_to_be=must_exist or not one.host_path.startswith("/"),
         )
         by_path.setdefault(_normalized(one.container_path), mount)
     return by_path.values()

@@ -45,7 +45,7 @@ def granted_rights(pod: Pod, container: Container, host: Host, image: Callable[[
 
 
 def lacking(host: Host) -> str:
-    """A sentence ending that names the capabilities a privileged container lacks on this host; empty if none."""
+    """An ending for an error text: the capabilities that a privileged container lacks on this host; empty if none."""
     missing = host.missing_capabilities()
     if not missing:
         return ""

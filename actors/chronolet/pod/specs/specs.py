@@ -94,7 +94,7 @@ def container(effect: wanted.ContainerEffect, definition: Container, inputs: Spe
         name=_name(owner),
         labels={**additions.labels, **labels.written(inputs.node, owner)},
         sandbox_id=effect.sandbox_id,
-        # The id and not the name: this image was checked, and its tag may have moved since.
+        # The id, not the name: this image was checked, and its tag may have moved since.
         image=effect.image_id or definition.image,
         command=expansion.expand_all(definition.command, env),
         args=expansion.expand_all(definition.args, env),

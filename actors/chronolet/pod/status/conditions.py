@@ -36,7 +36,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 def containers_ready(
     containers: Sequence[str], ready: Mapping[str, bool] | None, phase: Phase, sidecars: Sequence[str] = ()
 ) -> Condition:
-    """ContainersReady. `ready`: by container name; None if no status is known."""
+    """The condition ContainersReady. `ready`: by container name; None if no status is known."""
     if ready is None:
         return Condition(status=False, reason="UnknownContainerStatuses")
     names = (*sidecars, *containers)
@@ -52,22 +52,23 @@ def containers_ready(
 
 
 def pod_ready(containers: Condition, gates: Sequence[str], known: Mapping[str, str]) -> Condition:
-    """Ready: the containers are ready, and no readiness gate names a condition that is `known` to be other than True.
+    """The condition Ready: the containers are ready, and no readiness gate names a condition that is `known` to be
+    other than True.
 
     Unlike in a kubelet, a condition without a value does not block, because no controller exists here to set it.
     """
     if not containers.status:
         return containers
-    shut = tuple(gate for gate in gates if known.get(gate, "True") != "True")
-    return Condition(status=not shut, reason="ReadinessGatesNotReady" if shut else "", gates=shut)
+    unmet = tuple(gate for gate in gates if known.get(gate, "True") != "True")
+    return Condition(status=not unmet, reason="ReadinessGatesNotReady" if unmet else "", gates=unmet)
 
 
 def initialised(
     done: Mapping[str, bool] | None, names: Sequence[str], phase: Phase, *, app_ran: bool = False
 ) -> Condition:
-    """Initialized. `names`: the init containers; `done`: by name, whether it completed (for a sidecar: whether it
-    started). `app_ran`: an app container ran in the current sandbox, which happens only after initialisation; a
-    sidecar's restart does not undo that (HasAnyActiveRegularContainerStarted).
+    """The condition Initialized. `names`: the init containers; `done`: by name, whether it completed (a sidecar:
+    whether it started). `app_ran`: an app container ran in the current sandbox, which happens only after
+    initialisation; a sidecar's restart does not undo that (HasAnyActiveRegularContainerStarted).
     """
     if done is None and names:
         return Condition(status=False, reason="UnknownContainerStatuses")

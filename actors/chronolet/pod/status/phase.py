@@ -31,17 +31,17 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> bool:
-        """It ran and does not run now."""
+        """Whether it ran and does not run now."""
         return self.state == "terminated" or (self.state == "waiting" and self.last_exit_code is not None)
 
     @property
     def succeeded(self) -> bool:
-        """It terminated with exit code 0 and does not wait for a restart."""
+        """Whether it terminated with exit code 0 and does not wait for a restart."""
         return self.state == "terminated" and self.exit_code == 0
 
     @property
     def awaits_first_run(self) -> bool:
-        """It waits for its first run."""
+        """Whether it waits for its first run."""
         return self.state == "waiting" and self.last_exit_code is None
 
 
@@ -69,7 +69,7 @@ def _failed(one: Status) -> bool:
 
 
 def _initialising(plain: Sequence[Status], sidecars: Sequence[Status], apps: Sequence[Status]) -> bool:
-    """A container waits for its first run, or for the containers before it."""
+    """Whether a container waits for its first run, or for the containers before it."""
     if any(not one.stopped for one in plain) or any(one.awaits_first_run for one in (*sidecars, *apps)):
         return True
     # Once an app container has run, a restarting sidecar does not return the pod to Pending.

@@ -147,7 +147,7 @@ def _conditions(
 
 
 def _app_ran(state: State) -> bool:
-    """An app container runs, or ran, in the current sandbox."""
+    """Whether an app container runs, or ran, in the current sandbox."""
     here = state.sandbox.id
     return any(
         one.phase in ("running", "stopping") or (one.exit is not None and here and one.exit.sandbox_id == here)
@@ -203,7 +203,7 @@ def _state(state: State, one: Container) -> ContainerState:
 
 
 def _waits_for(state: State, one: Container) -> tuple[str, str]:
-    """The reason and message of its wait; empty if it has no reason of its own."""
+    """The reason and message of a container's wait; both empty if it has no reason of its own."""
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
@@ -216,8 +216,8 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
 
 
 def _runs_again(state: State, one: Container) -> bool:
-    """It will run again whatever its exit code: its pod has a new sandbox, or waits for its volumes (the pod's
-    KubeEvents say why).
+    """Whether it will run again, whatever its exit code: its pod has a new sandbox, or waits for its volumes (the
+    pod's KubeEvents say why).
     """
     sandbox, ran_in = state.sandbox, one.exit.sandbox_id if one.exit else ""
     in_new_sandbox = one.kind == "init" and sandbox.phase == "running" and ran_in != sandbox.id
@@ -239,7 +239,9 @@ def _duration(seconds: int) -> str:
 
 
 def _terminated(state: State, one: Exit) -> Terminated:
-    """The containers of a pod share the room for termination messages (pkg/kubelet/status: normalizeStatus)."""
+    """The end of a run. The containers of a pod share the limit on termination messages (pkg/kubelet/status:
+    normalizeStatus).
+    """
     room = _TERMINATION_MESSAGES_BYTES // sum(1 for _ in definitions(state.manifest))
     return Terminated(
         exit_code=one.exit_code,

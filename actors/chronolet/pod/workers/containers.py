@@ -47,7 +47,7 @@ class ContainerWorker:
         self._outside = outside
 
     def create(self, effect: wanted.CreateContainer, context: EffectContext) -> Signal:
-        """Create a container ahead of its start, in one attempt. The start meets any obstacle again and handles it."""
+        """Create a container ahead of its start, without retries: after a failure the start tries again and reports."""
         runtime = self._outside.fenced(context)
         if effect.image and (problem := _another_image(runtime, effect)):
             return _container_refused(effect, "CreateContainerError", problem)
@@ -165,7 +165,7 @@ class ContainerWorker:
             problem = f'failed to start container "{effect.container}": {refusal}'
             problem += rights.lacking(self._outside.host) if spec.privileged else ""
             if refusal.kind in ("unavailable", "timeout"):
-                # It may or may not run. Without an id, the same attempt is retried and finds out.
+                # It may or may not run. A refusal without an id makes the pod retry this attempt, which finds out.
                 return _container_refused(effect, "RunContainerError", problem)
             code = _code_of_failed_start(runtime, created.id)
             return _container_refused(effect, "RunContainerError", problem, container_id=created.id, exit_code=code)

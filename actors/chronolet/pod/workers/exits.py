@@ -20,14 +20,14 @@ LOG_LINES = 80
 
 
 class ExitWorker:
-    """One method for the one effect; stateless."""
+    """The worker of ReadExit; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def read(self, effect: wanted.ReadExit, context: EffectContext) -> Signal:
-        """The end of the file; or the end of the logs, if the policy permits, the container failed and the file is
-        empty.
+        """Read the end of the message file, or the end of the logs if the file is empty, the container failed and the
+        policy permits it.
         """
         runtime = self._outside.fenced(context)
         context.fence("volumes.read")

@@ -52,7 +52,7 @@ class HookWorker:
     # -- exec ------------------------------------------------------------------------------------------------------
 
     def _exec(self, runtime: FencedRuntime, effect: wanted.RunHook, context: EffectContext) -> Signal:
-        """Poll the exec until it has ended or is forgotten; start it if it never was."""
+        """Poll the exec until it has ended or the runtime no longer knows it; start it if it was never started."""
         while True:
             try:
                 found = runtime.inspect_exec(effect.exec_id)
@@ -66,7 +66,7 @@ class HookWorker:
             except Refusal as refusal:
                 if refusal.kind == "not_found":
                     return _unknown(effect)
-                # `conflict`: an earlier call of ours started it after all. An unavailable engine may know the outcome
+                # `conflict`: an earlier call has started it after all. An unavailable engine may know the outcome
                 # once it is back. Any other refusal is the outcome.
                 if refusal.kind not in (*_AWAY, "conflict"):
                     return _done(effect, _exec_failed(effect, effect.command, str(refusal), ""))

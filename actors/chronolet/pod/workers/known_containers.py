@@ -28,12 +28,12 @@ class MainProcess(NamedTuple):
 
     @classmethod
     def of(cls, running: ContainerState) -> Self:
-        """From an inspected running container."""
+        """Extract these facts from an inspected running container."""
         return cls(running.pid, running.command, running.stop_signal)
 
 
 class KnownContainers(Generic[T]):
-    """A fact about each of the newest container ids. Thread-safe."""
+    """Maps container ids to a fact about each; keeps the newest ones. Thread-safe."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most

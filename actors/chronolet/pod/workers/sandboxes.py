@@ -105,7 +105,7 @@ class SandboxWorker:
             runtime.import_image(reference, built)
 
     def _discard(self, runtime: FencedRuntime, name: str, written: Mapping[str, str]) -> None:
-        """Remove our sandbox that failed to start, with its network endpoint. The next attempt finds what cannot be
+        """Remove our sandbox that failed to start, and its network endpoint. The next start finds what cannot be
         removed now. `DiscardContainer` removes the containers created for it, as a creation may still be running.
 
         In the kubelet the next sandbox and its endpoint have a new name; here it is the same attempt again.
@@ -130,7 +130,7 @@ class SandboxWorker:
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
                 timing=self._outside.timing,
-                # Not through the runtime: nobody needs its event of this signal, unlike that of an app's signal.
+                # Not through the runtime: its event for this signal has no reader, unlike that for an app's signal.
                 signalled=lambda known: self._outside.processes.signal(
                     known.pid, effect.id, known.command, known.stop_signal
                 ),

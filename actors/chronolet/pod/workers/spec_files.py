@@ -16,8 +16,8 @@ log = structlog.get_logger("chronolet.pod")
 
 
 def record_end_first(specs: Specs, worker: Worker) -> Worker:
-    """Wrap a worker so that it first stores that the pod is ending, if it is. Otherwise a new log, which does not know
-    of that, would start the stopped containers again.
+    """Wrap a worker so that it first stores that the pod is ending, if it is. Otherwise a new log, which knows
+    nothing of that, would start the stopped containers again.
     """
 
     def run(effect: PodEffect, context: EffectContext) -> Signal | None:
@@ -26,7 +26,7 @@ def record_end_first(specs: Specs, worker: Worker) -> Worker:
             try:
                 specs.end(effect.uid, effect.ending)
             except SpecRefusal as refusal:
-                # A full disk must not keep a pod from ending; it would only come back if the log were lost now.
+                # A full disk must not keep a pod from ending. The pod returns only if the log is lost before that.
                 log.warning("cannot store that a pod is ending", pod=effect.pod, error=str(refusal))
             context.done("spec.end")
         return worker(effect, context)

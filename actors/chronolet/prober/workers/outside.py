@@ -26,7 +26,7 @@ class Figures(Protocol):
     """Receiver of the probes' metrics. Thread-safe; must not block."""
 
     def begins(self, probe: RunProbe) -> None:
-        """A probe's worker begins. Called on its host's thread, in order with the host's steps."""
+        """A probe's worker starts. Called on its host's thread, in order with the host's steps."""
 
     def began(self, probe: RunProbe, late_seconds: float) -> None:
         """A probe has begun, `late_seconds` after its time."""

@@ -34,8 +34,8 @@ from chronolet.rules.probes.judgement import explained_by, stalled
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 
 FIRST_ATTEMPTS = 2
-"""How many of a worker's first attempts look for commands left by a killed process. One is not enough: the engine may
-start that process's last command a moment later."""
+"""How many of a worker's first attempts look for commands left by a killed agent process. One is not enough: the engine
+may start that process's last command a moment later."""
 LATE_SECONDS = 60.0
 """Minimum interval between two ProbeLate signals of a worker."""
 GIVEN_UP = "probe cancelled: its container died or the probe is no longer wanted"
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 
 class ProbeWorker(SharedActor):
-    """Probes one container in one way while its effect is outstanding."""
+    """Runs one probe of one container while its effect is outstanding."""
 
     def __init__(self, effect: RunProbe, context: EffectContext, ended: Ended, outside: Outside) -> None:
         super().__init__(outside.prober)
@@ -75,7 +75,7 @@ class ProbeWorker(SharedActor):
         self._attempt: Attempt | None = None
         self._due = 0.0
         self._planned = 0.0
-        """When the next probe begins, up to a part of a period after its time."""
+        """When the next probe begins: at its time, or slightly later together with others (`schedule.shared`)."""
         self._behind = 0.0
         self._given = self._timeout
         self._attempts = 0
@@ -101,7 +101,7 @@ class ProbeWorker(SharedActor):
                 self._found(message.reading)
 
     def on_stop(self) -> None:
-        """Cancel the timer and the running attempt. That attempt proves nothing; only its raw result is written."""
+        """Cancel the timer and the running attempt. That attempt has no outcome; only its raw result is written."""
         if self._timer is not None:
             self._timer.cancel()
         attempt, self._attempt = self._attempt, None
@@ -127,14 +127,14 @@ class ProbeWorker(SharedActor):
 
     def _tick(self, at: float) -> None:
         now = time.monotonic()
-        behind = max(now - self._planned, 0.0)  # the planned delay is not the agent's fault
+        behind = max(now - self._planned, 0.0)  # the planned delay does not count as lateness of the agent
         self._tick_at(at + self._period * (1 + max(now - at, 0.0) // self._period))
         if self._attempt is not None:  # still running: skip this tick
             if not self._attempt.began:
                 self._report_late(time.monotonic() - self._due)
             return
         if not self._is_allowed():
-            return  # the lease may come back; if the effect is obsolete, the stop is on its way
+            return  # the lease may be renewed; if the effect is obsolete, this worker is about to be stopped
         self._due, self._behind, self._attempts = at, behind, 0
         self._begin_attempt()
 

@@ -51,7 +51,7 @@ def job(runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> Job:
 
 
 class ImageWorker:
-    """One public method for the one effect. Keeps the queue of the process's pulls."""
+    """The worker of EnsureImage; holds the queue of the process's pulls."""
 
     def __init__(self, runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> None:
         self._spans = spans or NoSpans()

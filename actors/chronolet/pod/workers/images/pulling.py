@@ -85,7 +85,7 @@ class Turns:
 
 
 class Bytes:
-    """How many bytes of an image are downloaded, of the layers known so far."""
+    """Bytes of an image that are downloaded, and the total of the layers known so far."""
 
     def __init__(self) -> None:
         self._layers: dict[str, tuple[int, int]] = {}
@@ -148,7 +148,7 @@ class Watch:
             thread.join()
 
     def opened(self, stream: Stream) -> None:
-        """Receive the stream to close."""
+        """Receive the pull's stream; closing it aborts the pull."""
         with self._lock:
             self._stream = stream
 

@@ -1,1 +1,1 @@
-"""What the starts of containers and sandboxes share."""
+"""Code shared by the starts of containers and sandboxes."""

@@ -38,8 +38,8 @@ def find_or_create(
             )
         if holder.state in ("unknown", "removed"):
             raise Refusal("conflict", f"{spec.name}: container {holder.id} is paused or being removed") from conflict
-        came_to_run = holder.state in ("running", "exited")
-        if _made_from_the_same(spec, holder) or (came_to_run and _same_definition(spec, holder)):
+        ran = holder.state in ("running", "exited")
+        if _made_from_the_same(spec, holder) or (ran and _same_definition(spec, holder)):
             return holder
         if holder.state == "running":
             problem = f"{spec.name}: container {holder.id} runs with another definition of the same attempt"

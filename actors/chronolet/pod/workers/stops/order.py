@@ -44,7 +44,7 @@ class StopOrder:
         self._quiet_seconds = quiet_seconds
         self._clock = clock
         self._changed = threading.Condition()
-        self._under_way: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
+        self._in_progress: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
         """Workers by rank and pod, including those that wait."""
         self._running = [0, 0, 0]
         """Workers by rank, without those that wait."""
@@ -81,7 +81,7 @@ class StopOrder:
         return run
 
     def _wait(self, rank: int, pod: str) -> None:
-        """Wait until the worker may run, no stop has begun or ended for the quiet period, or the maximum is reached."""
+        """Wait until the worker may run, no stop begins or ends for the quiet period, or the maximum wait is over."""
         latest = self._clock() + self._longest_seconds
         while not self._may_run(rank, pod):
             seconds = min(latest, self._changed_at + self._quiet_seconds) - self._clock()
@@ -92,12 +92,12 @@ class StopOrder:
     def _may_run(self, rank: int, pod: str) -> bool:
         if self._running[rank] < _MOST_MEANWHILE[rank]:
             return True
-        return not any(under_way.keys() - {pod} for under_way in self._under_way[:rank])
+        return not any(in_progress.keys() - {pod} for in_progress in self._in_progress[:rank])
 
     def _count(self, rank: int, pod: str, more: int) -> None:
-        under_way = self._under_way[rank]
-        under_way[pod] += more
-        if not under_way[pod]:
-            del under_way[pod]
+        in_progress = self._in_progress[rank]
+        in_progress[pod] += more
+        if not in_progress[pod]:
+            del in_progress[pod]
         if rank < _CLEANUPS:
             self._changed_at = self._clock()
