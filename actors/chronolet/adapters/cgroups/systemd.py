@@ -1,4 +1,4 @@
-"""Cgroups created by systemd: a slice for each, with values under systemd's names, so that it does not reset them.
+"""Cgroups created by systemd, a slice for each. Values are set as systemd's properties, so that it does not reset them.
 
 Input: as for plain folders. Output: calls of `busctl` and `systemctl`. Next: systemd. Corresponds to runc's
 libcontainer/cgroups/systemd. The kernel's files are written as well: systemd replies before it has done so, and has no
@@ -103,7 +103,7 @@ class SystemdTree(FolderTree):
     values in one call.
     """
 
-    _hands_down = False
+    _enables_controllers = False
     """systemd disables controllers that none of its slices below needs, so they are enabled only for new slices
     (`_make`).
     """

@@ -71,7 +71,7 @@ class HostKeyring:
             return None
 
     def _own(self, image: ImageName) -> tuple[Sequence[Credential], str]:
-        """Return the credentials from `docker login`, a helper's first, and why part of them is unavailable, if so."""
+        """Return the credentials from `docker login`, a helper's first; and why some are unavailable, else empty."""
         try:
             config = docker_config(self._file.read_bytes())
         except FileNotFoundError:

@@ -34,7 +34,7 @@ class Relay:
         self._starting: asyncio.Future[None] | None = None
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
-        self._meetings: set[object] = set()
+        self._tasks: set[object] = set()
         """The tasks of all connections. asyncio itself keeps no reference to a task whose client has
         sent everything.
         """
@@ -65,11 +65,11 @@ class Relay:
 
     async def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        self._meetings.add(task)
+        self._tasks.add(task)
         try:
             await self._relay(reader, writer)
         finally:
-            self._meetings.discard(task)
+            self._tasks.discard(task)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Relay one connection until the server ends it or is gone."""
