@@ -93,7 +93,7 @@ class Manager:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self._timeout_seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CgroupRefusal(f"{' '.join(command[:2])}: {error}") from error
-        if done.returncode and not _is_there_already(done.stderr):
+        if done.returncode and not _is_no_op(done.stderr):
             raise CgroupRefusal(f"{' '.join(command)}: {done.stderr.strip()}")
         return not done.returncode
 
@@ -155,5 +155,5 @@ def _array(values: Iterable[tuple[str, str, object]]) -> Sequence[str]:
     return [str(len(words)), *(word for one in words for word in one)]
 
 
-def _is_there_already(error: str) -> bool:
+def _is_no_op(error: str) -> bool:
     return "already exists" in error or "already loaded" in error or "not loaded" in error

@@ -55,7 +55,7 @@ class FolderTree:
                 offered = (kernel.read(f"{one.point}/cgroup.controllers") or "").split()
                 self._of.update({name: str(one.point) for name in offered if name in CONTROLLERS})
                 self._unified = str(one.point)
-        self._enabled_below = [name for name in CONTROLLERS if self._unified and name in self._of]
+        self._delegated = [name for name in CONTROLLERS if self._unified and name in self._of]
         self._claimed: tuple[Path, str] | None = None
         self._used = tuple(dict.fromkeys(self._of[name] for name in CONTROLLERS if name in self._of))
         self._names: dict[Path, str] = {}
@@ -135,10 +135,8 @@ class FolderTree:
             return
         if self._unified and self._enables_controllers and uid_of(cgroup.path[-1]) is None:
             # Child cgroups have exactly the controllers that are enabled here.
-            text = " ".join(f"+{name}" for name in self._enabled_below)
-            yield Line(
-                self._enabled_below[0], _CONTROL, text, lambda found: set(self._enabled_below) <= set(found.split())
-            )
+            text = " ".join(f"+{name}" for name in self._delegated)
+            yield Line(self._delegated[0], _CONTROL, text, lambda found: set(self._delegated) <= set(found.split()))
         yield from (line for line in lines(self.version, cgroup.values) if line.controller in self._of)
 
     def take(self, step: Step) -> None:
@@ -163,11 +161,11 @@ class FolderTree:
         above = point
         for part in parts[:-1]:
             if point == self._unified:
-                self._hand_down(above)
+                self._delegate(above)
             above = f"{above}/{part}"
             self._kernel.make(above)
         if point == self._unified:
-            self._hand_down(above)
+            self._delegate(above)
         self._kernel.make(step.folder)
         self._mark(step)
 
@@ -176,9 +174,9 @@ class FolderTree:
         if self._claimed is not None and step.path == self._claimed[0]:
             self._marks.write(step.folder, self._claimed[1])
 
-    def _hand_down(self, above: str) -> None:
+    def _delegate(self, above: str) -> None:
         found = (self._kernel.read(f"{above}/{_CONTROL}") or "").split()
-        lacking = [name for name in self._enabled_below if name not in found]
+        lacking = [name for name in self._delegated if name not in found]
         if lacking:
             self._kernel.write(f"{above}/{_CONTROL}", " ".join(f"+{name}" for name in lacking))
 

@@ -77,14 +77,14 @@ class Watch:
         for socket, which in there.items():
             known = self._known.setdefault(socket, WatchedSocket(which))
             if not known.settled and known.again_at <= time.monotonic() and not self._stop.is_set():
-                self._meet(socket, known)
+                self._contact(socket, known)
 
     def _forget(self, socket: str) -> None:
         known = self._known.pop(socket)
         if known.endpoint:
             self._left(known.endpoint)
 
-    def _meet(self, socket: str, known: WatchedSocket) -> None:
+    def _contact(self, socket: str, known: WatchedSocket) -> None:
         try:
             known.endpoint = self._introduced(socket)
             known.settled = True
