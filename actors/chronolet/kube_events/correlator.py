@@ -1,4 +1,4 @@
-"""Correlate KubeEvents: count identical ones, combine similar ones, suppress too frequent ones. Pure.
+"""Correlate KubeEvents: count identical ones, combine similar ones, suppress excess ones. Pure.
 
 Input: `kube_events.Recorded`, each with its position. Output: the resulting `Post`s, and the caches to remember. Next:
 `decider`, which records them as `kube_events.Correlated`; log readers, who correlate the events of one object

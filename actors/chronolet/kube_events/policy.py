@@ -30,9 +30,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     interval: int = 600_000
     """Similar events further apart than this are unrelated."""
     spam_key: tuple[str, ...] = ("object", "type")
-    """Fields whose values have separate tokens: `object`, `type`, `reason`. The source is the same for all events of a
-    node.
-    """
+    """Fields that identify a token bucket: `object`, `type`, `reason`. All events of a node have the same source."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
