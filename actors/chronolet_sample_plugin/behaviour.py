@@ -52,11 +52,11 @@ class Behaviour:
             case "answers", [number]:
                 self.answers = int(number)
             case "usual", []:
-                self._usual()
+                self._reset()
             case _:
                 raise LookupError("no such command")
 
-    def _usual(self) -> None:
+    def _reset(self) -> None:
         self.slow.clear()
         self.fail.clear()
         for names in (self.crash, self.crash_late, self.hang):

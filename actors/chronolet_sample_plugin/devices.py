@@ -71,7 +71,7 @@ class Devices:
 
 
 def number(name: str) -> int:
-    """The number at the end of an id; ids without one are all equal."""
+    """The number at the end of an id, 0 if there is none."""
     found = re.search(r"\d+$", name)
     return int(found[0]) if found else 0
 

@@ -50,7 +50,7 @@ class Life:
         """Run until `over`; return why the node refused the plugin, or an empty string."""
         try:
             while not self._discovery.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
-                pass  # no kubelet has run here yet
+                pass  # no kubelet has ever run here
             while not self.over.is_set():
                 seen = _identity(self._node)
                 self._serve()

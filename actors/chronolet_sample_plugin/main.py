@@ -70,7 +70,7 @@ METHOD is options, list, preferred, allocate or prestart. With several resources
 @click.option("--first-twice", is_flag=True, help="list the first device twice")
 @click.option("--api-version", default="v1beta1", show_default=True)
 @click.option("--endpoint", default="", help="socket name to register instead of the real one")
-@click.option("--do", "commands", multiple=True, metavar="COMMAND", help="command to run at the start, see below")
+@click.option("--do", "commands", multiple=True, metavar="COMMAND", help="command to run at startup; see below")
 def main(  # noqa: PLR0917 - one for each option
     resources: Sequence[str],
     count: int,

@@ -43,7 +43,7 @@ class Service:
 
     @property
     def variable(self) -> str:
-        """The variable that names a container's devices: EXAMPLE_COM_THING."""
+        """The environment variable that lists a container's devices, such as EXAMPLE_COM_THING."""
         return re.sub(r"[^A-Z0-9]+", "_", self.resource.upper())
 
     def flood(self, count: int) -> None:

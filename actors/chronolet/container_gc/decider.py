@@ -1,10 +1,10 @@
-"""When the collector of dead containers runs, and what it removes. Pure.
+"""Decide when the collector of dead containers runs, and what it removes. Pure.
 
 One run at a time; a run removes several objects concurrently.
 
-Input: inventory looks and removal results of `effects`, requests, events that start or end a pod. Output: events of
-`container_gc`, and the KubeEvent ContainerGCFailed of the node. Next: `effects`, through `outstanding`. Source:
-pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
+Input: looks (listings of what exists) and removal results of `effects`, requests, events that start or end a pod.
+Output: events of `container_gc`, and the KubeEvent ContainerGCFailed of the node. Next: `effects`, through
+`outstanding`. Source: pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
 
     idle -> requested -> looked -> running, `parallel` victims at a time -> idle (directly, with nothing to remove)
 """
@@ -210,7 +210,7 @@ def _occupied(run: Run) -> Sequence[container_gc.Victim]:
 
 
 def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
-    """A requested look failed: finish its run with the error, before it started."""
+    """A requested look failed: finish its run with the error; the run never starts."""
     requested = _requested_run(state, message.intent)
     if requested is not None:
         run = Run(

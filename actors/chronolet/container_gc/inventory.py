@@ -93,7 +93,7 @@ def _runtime_object(one: ContainerState, run: str) -> RuntimeObject:
 
 
 def _links(links: Sequence[LogLink], states: Mapping[str, str]) -> Iterator[Link]:
-    """A missing container counts as dead; one that was created but not started does not."""
+    """Yield the links. A missing container counts as dead; one that was created but never started does not."""
     for one in links:
         dead = states.get(one.container_id, "exited") == "exited"
         yield Link(name=one.name, target_exists=one.target_exists, container_dead=dead)

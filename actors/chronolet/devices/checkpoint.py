@@ -3,8 +3,8 @@
 Input: State, and a protobuf serializer for allocation responses. Output: the file's text. Next: `cli`. Source:
 pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go, pod_devices.go (toCheckpointData), pkg/kubelet/checkpointmanager.
 
-People read the file with jq, and tools read allocations from it; chronolet itself never does. The checksum is the
-kubelet's: FNV-1a of the text that its library prints for the data with all types, so a kubelet can load the file.
+The file is for people with jq and for tools that look up allocations; chronolet itself never reads it. The checksum is
+the kubelet's, FNV-1a of go-spew's dump of the data with all types, so a kubelet can load the file.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _json(entry: Entry) -> Mapping[str, object]:
 
 
 def _printed(entries: Sequence[Entry], registered: Mapping[str, Sequence[str]]) -> str:
-    """Print the data as go-spew does with the kubelet's settings: types at each field, keys sorted."""
+    """Dump the data as go-spew does with the kubelet's settings: a type at each field, keys sorted."""
     all_entries = f"[{' '.join(map(_printed_entry, entries))}]" if entries else "<nil>"
     resources = " ".join(f"{name}:{_list(ids)}" for name, ids in sorted(registered.items()))
     return (

@@ -45,7 +45,7 @@ def decider(policy: Policy) -> Decider[State]:
 
 
 def _facts(context: Context, message: Message) -> Iterable[Event]:
-    """The first half of a decision."""
+    """Return the events that follow directly from the message: the first half of a decision."""
     match message:
         case EffectFailed():
             return _facts(context, signals.from_failure(message))

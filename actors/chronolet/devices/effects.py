@@ -30,7 +30,7 @@ _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
 """Longer than the adapter's time-out for each call, because the adapter's error is more specific."""
 
-NO_PLUGIN = "its plugin is not there"
+NO_PLUGIN = "its plugin is not registered"
 
 
 class Outside(Struct, frozen=True):

@@ -65,7 +65,7 @@ class EndpointStopped(Signal, frozen=True, kw_only=True):
 
 
 class PodsListed(Signal, frozen=True, kw_only=True):
-    """The uids of the live pods according to the log; reading began at `as_of`."""
+    """The uids of the live pods according to the log; the listing began at `as_of`."""
 
     as_of: int
     uids: tuple[str, ...]

@@ -34,7 +34,7 @@ class Device(Record, frozen=True, kw_only=True):
 class Resource(Record, frozen=True, kw_only=True):
     """A resource and its plugin.
 
-    `devices`, by id, come from the last list, from whichever plugin. `remembered`: that list is older than the current
+    `devices`, by id, come from the last list of any of its plugins. `remembered`: that list is older than the current
     registration socket; its devices are kept but not counted. `options` is None until known. `deaths` counts
     consecutive plugins that died before they reported their options. `since` is when the phase began. `problem` is what
     was wrong with the last list while it was refused (earlier releases only). `corrected` are the findings reported

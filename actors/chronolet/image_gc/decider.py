@@ -1,4 +1,4 @@
-"""What is known about images, when a collection runs and which images it removes. Pure.
+"""Track images, and decide when a collection runs and which images it removes. Pure.
 
 One run at a time; a run removes one image after another.
 
@@ -134,7 +134,7 @@ def _run(state: State, look: signals.Looked, requested: RequestedRun, now: int) 
 
 
 def _read_again(state: State, run: Run, look: signals.Looked, now: int) -> Iterator[Event]:
-    """Decide what goes for lack of space, from the disk usage after too old images were removed."""
+    """Decide which images to remove for lack of space, from the disk usage after the removal of too old images."""
     found = planned(state, look, "collect", now)
     space = tuple(one for one in (*found.going, *found.spare) if one.reason == "space")
     read = image_gc.DiskReadAgain(
@@ -160,8 +160,8 @@ def _after_reading(state: State, run: Run, read: image_gc.DiskReadAgain, now: in
 def _is_known(state: State, run: Run, policy: image_gc.Policy, now: int) -> bool:
     """Whether a run with nothing to remove repeats the last report and need not be recorded.
 
-    One must be recorded now and then for the ages after a restart: an image in use counts as used until the last
-    recorded look.
+    Such a run must still be recorded now and then, for correct ages after a restart: an image in use counts as used
+    until the last recorded look.
     """
     failed = outcome.error(run, policy.max_age_milliseconds)
     if failed or run.trigger != "period" or now - state.looked_at >= _most_between_looks(policy):
@@ -197,7 +197,7 @@ def _removal_ended(state: State, message: _Result, now: int) -> Iterator[Event]:
 
 
 def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
-    """A requested look failed: finish its run with the error, before it started."""
+    """A requested look failed: finish its run with the error; the run never starts."""
     requested = _requested_run(state, message.intent)
     if requested is not None:
         run = Run(

@@ -53,7 +53,7 @@ class Collecting(Struct, frozen=True):
                 looked = self.inventory.look(with_disk=False, looked_before=looked_before, fence=context.fence)
                 context.send(looked)
             if looked.error:
-                log.warning("images could not be listed", error=looked.error)
+                log.warning("cannot list images", error=looked.error)
             else:
                 looked_before = began
             context.cancelled.wait(self.usage_seconds)

@@ -36,8 +36,8 @@ class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The current run; `next` is the index of the next candidate.
 
-    `error` says why the disk's need is unknown; `errors` are those of refused removals. `read_again`: after the last
-    candidate, read the disk again and look for more.
+    `error` says why it is unknown how much to free; `errors` are those of refused removals. `read_again`: after the
+    last candidate, read the disk again and look for more.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Which KubeEvents are the same, which are similar, and which are too many. Pure.
+"""Correlate KubeEvents: count identical ones, combine similar ones, suppress excess ones. Pure.
 
 Input: `kube_events.Recorded`, each with its position. Output: the resulting `Post`s, and the caches to remember. Next:
 `decider`, which records them as `kube_events.Correlated`; log readers, who correlate the events of one object
@@ -99,7 +99,7 @@ class Correlation:
         return known
 
     def _has_token(self, key: str, now: int) -> bool:
-        """Take a token, if one is left.
+        """Take a token; return False if none is left.
 
         The bucket is stored as the time at which it is full again: each token taken postpones that by one refill
         interval.

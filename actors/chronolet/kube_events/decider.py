@@ -12,7 +12,7 @@ while posts wait:
     idle         SinksChanged      -            it is no longer configured
     delivering   Correlated        delivering
     delivering   Delivered         delivering   the cursor moves on to the next posts
-    delivering   Delivered         idle         to the last one
+    delivering   Delivered         idle         no posts are left
     delivering   GivenUp           delivering   refused, known, the last attempt failed, or the backlog is too long
     delivering   GivenUp           idle         likewise; or all of them, before it is removed
     delivering   DeliveryFailed    pausing

@@ -1,4 +1,4 @@
-"""How each event of kube_events changes the state. Pure.
+"""Fold the events of kube_events into State. Pure.
 
 Input: State, an event of the log. Output: the next State. Next: `decider`, history.
 """

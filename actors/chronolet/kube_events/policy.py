@@ -30,9 +30,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     interval: int = 600_000
     """Similar events further apart than this are unrelated."""
     spam_key: tuple[str, ...] = ("object", "type")
-    """What an object has separate tokens for: `object`, `type`, `reason`. The source is the same for all events of a
-    node.
-    """
+    """Fields that identify a token bucket: `object`, `type`, `reason`. All events of a node have the same source."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +54,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return now + max(1, self.pause * share // _ALL)
 
     def too_many(self, waiting: int) -> int:
-        """How many waiting posts to give up: a tenth of the backlog more than necessary, because each time costs an
-        event.
+        """How many waiting posts to give up: a tenth of the backlog more than necessary, because each time appends an
+        event to the log.
         """
         over = waiting - self.backlog
         return over + self.backlog // 10 if over > 0 else 0

@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """An overlay of new entries over a cache that is left unchanged, because most of it is not touched."""
+    """An overlay of new entries on a cache, which is neither changed nor copied, because most entries stay the same."""
 
     def __init__(self, cache: Cache[V]) -> None:
         self.changed: dict[str, V] = {}
@@ -45,7 +45,7 @@ class Recent(Generic[V]):
         self.changed[key] = value
 
     def _drop_oldest(self) -> None:
-        """Entries of the base cache that were not put in again are older than all new ones."""
+        """Evict the oldest entry. Entries of the base cache that were not put in again are older than all new ones."""
         order = self._base.order
         while self._oldest < self._base.next:
             key = order.get(self._oldest)
@@ -59,7 +59,7 @@ class Recent(Generic[V]):
 
 
 def remembered(cache: Cache[V], news: Mapping[str, V]) -> Cache[V]:
-    """The cache after these entries in their order: the most recent ones of all ever put in."""
+    """Return the cache after putting in these entries in order; beyond its size it keeps the most recent ones."""
     entries, order = cache.entries.mutate(), cache.order.mutate()
     for turn, (key, value) in enumerate(news.items(), cache.next):
         before = entries.get(key)

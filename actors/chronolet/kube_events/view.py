@@ -1,4 +1,4 @@
-"""KubeEvents correlated for one reader. Pure.
+"""Correlate KubeEvents for one reader. Pure.
 
 Input: `Recorded` of the log, of all objects or only some: objects are correlated independently, except for the bounds
 of the caches. Output: the current Event objects. Next: the CLI.
@@ -18,8 +18,8 @@ _ENDLESS = 1 << 40
 
 
 class View:
-    """A reader's view, built one event at a time: as sinks see it, or `whole`, which suppresses nothing and merges only
-    identical events.
+    """A reader's view, built one event at a time: as sinks see it, or `whole`, which suppresses no event and merges
+    only identical ones.
     """
 
     def __init__(self, *, whole: bool = False) -> None:

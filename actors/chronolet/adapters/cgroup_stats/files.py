@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from chronolet.ports.machine.usage import Pressure, Stall
 
 NO_LIMIT = 1 << 60
-"""v1 represents a missing limit as a number near its largest."""
+"""Values from this one on mean no limit: v1 shows a missing limit as a number close to the largest possible."""
 
 _READ_BYTES = 65_536
 _WHOLE_BYTES = 2_048  # the kernel may return a longer file in parts

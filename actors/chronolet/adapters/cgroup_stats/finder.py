@@ -34,7 +34,7 @@ class Finder:
         """Return the container's cgroup, None if this machine has none."""
         if not self._hierarchies:
             return None
-        for path in self._usual(uid, container_id):
+        for path in self._usual_paths(uid, container_id):
             if self._hierarchies.has(path):
                 return self._hierarchies.folders(path)
         pid = self._pid(container_id)
@@ -46,7 +46,7 @@ class Finder:
         above = container.path.rpartition("/")[0]
         return self._hierarchies.folders(above) if uid_of(above.rpartition("/")[2]) else None
 
-    def _usual(self, uid: str, container_id: str) -> Iterator[str]:
+    def _usual_paths(self, uid: str, container_id: str) -> Iterator[str]:
         for driver in _DRIVERS:
             for one in _CLASSES:
                 yield "/" + container_folder((*self._root, *one, pod_name(uid), container_id), driver)

@@ -55,7 +55,7 @@ class Reader:
 
     def counters(self, folders: Folders) -> tuple[int, int] | None:
         """Processor time in nanoseconds and memory in bytes, the two values that change with any activity. None if the
-        cgroup has ended. ValueError as for `usage`.
+        cgroup has ended. Raises ValueError as for `usage`.
         """
         cpu = self._cpu(folders)
         if cpu is None:
@@ -66,7 +66,7 @@ class Reader:
     def usage(
         self, folders: Folders, last: Usage | None = None, *, depth: Depth = Depth.ALL, is_pod: bool = False
     ) -> Usage | None:
-        """Return the cgroup's usage; None if it has ended. ValueError if a file is malformed.
+        """Return the cgroup's usage; None if it has ended. Raises ValueError if a file is malformed.
 
         Values beyond `depth` are taken from `last`; without `last` everything is read. A pod's cgroup has neither
         processes nor transfers of its own: its containers have them.
@@ -110,8 +110,8 @@ class Reader:
             return None
         stat = files.pairs(f"{memory}/memory.stat")
         # Without a quota nothing is throttled.
-        is_held = last is None or last.limits.cpu_quota_us
-        throttling = files.pairs(f"{folders.cpu}/cpu.stat") if is_held else {}
+        may_throttle = last is None or last.limits.cpu_quota_us
+        throttling = files.pairs(f"{folders.cpu}/cpu.stat") if may_throttle else {}
         return Usage(
             at=_now(),
             cpu_nanoseconds=cpu,

@@ -1,4 +1,4 @@
-"""Set values on the cgroup of one container that the runtime does not set.
+"""Set those cgroup values of a container that the runtime does not set.
 
 Input: a container's process and id, values. Output: writes; also to systemd if the cgroup is one of its units. Next:
 `pod`'s effects, through the port. Corresponds to the `unified` map of the CRI.

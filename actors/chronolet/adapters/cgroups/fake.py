@@ -87,7 +87,7 @@ class KernelOfFiles(LinuxKernel):
                 raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         super().write(path, "")
         os.truncate(path, 0)
-        super().write(path, _as_kept(name, text))
+        super().write(path, _normalized(name, text))
         self.writes += 1
         if name == _CONTROL:
             for child in self.folders(folder):
@@ -129,7 +129,7 @@ class KernelOfFiles(LinuxKernel):
             raise OSError(number, os.strerror(number), path)
 
 
-def _as_kept(name: str, text: str) -> str:
+def _normalized(name: str, text: str) -> str:
     """Normalize a value as the kernel does."""
     if name == "cpu.shares":
         return str(max(LEAST_SHARES, min(int(text), MOST_SHARES)))

@@ -39,7 +39,7 @@ def lines(version: int, values: Values) -> Sequence[Line]:
 
 @lru_cache(_MOST_KEPT)
 def extra_lines(version: int, values: Values) -> Sequence[Line]:
-    """Return only the lines that may be set on a cgroup made by others, and only for given values."""
+    """Return the lines for the given values that may be written to a cgroup created by others."""
     given = {
         "memory.min": values.memory_min_bytes,
         "memory.low": values.memory_low_bytes,

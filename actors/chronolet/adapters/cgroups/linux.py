@@ -29,7 +29,7 @@ class LinuxCgroups:
 
     def tree(self, driver: Driver) -> CgroupTree | None:
         mounts = self._mounts() if driver else []
-        if not driver or _why_not(mounts):
+        if not driver or _obstacle(mounts):
             return None
         if driver not in self._trees:
             made = SystemdTree if driver == "systemd" and systemd_runs() else FolderTree
@@ -37,7 +37,7 @@ class LinuxCgroups:
         return self._trees[driver]
 
     def why_not(self) -> str:
-        return _why_not(self._mounts())
+        return _obstacle(self._mounts())
 
     def _mounts(self) -> list[Mounted]:
         """Each hierarchy once, at its first mount."""
@@ -47,7 +47,7 @@ class LinuxCgroups:
         return list(found.values())
 
 
-def _why_not(mounts: Sequence[Mounted]) -> str:
+def _obstacle(mounts: Sequence[Mounted]) -> str:
     if not mounts:
         return "no cgroups are mounted"
     for one in mounts:

@@ -36,7 +36,7 @@ class Marks:
         return owner if boot == self._boot_id() else ""
 
     def write(self, folder: str, owner: str) -> None:
-        """Store the owner's name. OSError if neither place is writable."""
+        """Store the owner's name. Raises OSError if neither place is writable."""
         for name in _NAMES:
             try:
                 os.setxattr(folder, name, owner.encode())

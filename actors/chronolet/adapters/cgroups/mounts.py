@@ -43,8 +43,8 @@ def mounted(proc: Path = Path("/proc")) -> Iterator[Mounted]:
 
 
 def of_process(pid: int, proc: Path = Path("/proc")) -> dict[str, Path]:
-    """Return the cgroup of a process for each controller; controllers missing in v1 map to its v2 cgroup. OSError if
-    the process is gone.
+    """Return the cgroup of a process for each controller; controllers missing in v1 map to its v2 cgroup. Raises
+    OSError if the process is gone.
     """
     mounts = {name: one for one in mounted(proc) for name in one.controllers or ("",)}
     found: dict[str, Path] = {}

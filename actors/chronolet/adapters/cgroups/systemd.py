@@ -1,4 +1,4 @@
-"""Cgroups created by systemd: a slice for each, with values under systemd's names, so that it does not reset them.
+"""Cgroups created by systemd, a slice for each. Values are set as systemd's properties, so that it does not reset them.
 
 Input: as for plain folders. Output: calls of `busctl` and `systemctl`. Next: systemd. Corresponds to runc's
 libcontainer/cgroups/systemd. The kernel's files are written as well: systemd replies before it has done so, and has no
@@ -93,7 +93,7 @@ class Manager:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self._timeout_seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CgroupRefusal(f"{' '.join(command[:2])}: {error}") from error
-        if done.returncode and not _is_there_already(done.stderr):
+        if done.returncode and not _is_no_op(done.stderr):
             raise CgroupRefusal(f"{' '.join(command)}: {done.stderr.strip()}")
         return not done.returncode
 
@@ -103,7 +103,7 @@ class SystemdTree(FolderTree):
     values in one call.
     """
 
-    _hands_down = False
+    _enables_controllers = False
     """systemd disables controllers that none of its slices below needs, so they are enabled only for new slices
     (`_make`).
     """
@@ -155,5 +155,5 @@ def _array(values: Iterable[tuple[str, str, object]]) -> Sequence[str]:
     return [str(len(words)), *(word for one in words for word in one)]
 
 
-def _is_there_already(error: str) -> bool:
+def _is_no_op(error: str) -> bool:
     return "already exists" in error or "already loaded" in error or "not loaded" in error

@@ -29,8 +29,8 @@ CONTROLLERS = ("cpu", "memory", "pids", _PAGES)
 _CONTROL = "cgroup.subtree_control"
 _MARK = "owner"
 _LOST = {
-    "cpu": "no processor shares and no limits of processor time",
-    "memory": "no limits of memory for pods and classes",
+    "cpu": "no CPU shares and no CPU limits",
+    "memory": "no memory limits for pods and QoS classes",
     "pids": "no limits of the number of processes",
 }
 
@@ -38,7 +38,7 @@ _LOST = {
 class FolderTree:
     """`ports.machine.cgroups.CgroupTree`."""
 
-    _hands_down = True
+    _enables_controllers = True
     """Whether we decide which controllers are enabled below a v2 cgroup."""
 
     def __init__(self, mounts: Sequence[Mounted], driver: Driver, kernel: Kernel, marks: Marks) -> None:
@@ -55,7 +55,7 @@ class FolderTree:
                 offered = (kernel.read(f"{one.point}/cgroup.controllers") or "").split()
                 self._of.update({name: str(one.point) for name in offered if name in CONTROLLERS})
                 self._unified = str(one.point)
-        self._handed = [name for name in CONTROLLERS if self._unified and name in self._of]
+        self._delegated = [name for name in CONTROLLERS if self._unified and name in self._of]
         self._claimed: tuple[Path, str] | None = None
         self._used = tuple(dict.fromkeys(self._of[name] for name in CONTROLLERS if name in self._of))
         self._names: dict[Path, str] = {}
@@ -94,7 +94,7 @@ class FolderTree:
                 raise CgroupRefusal(f"{where} belongs to chronolet's node {mark}: choose another --cgroup-root")
             if not mark and self._kernel.folders(where):
                 raise CgroupRefusal(
-                    f"{where} was created by another program, such as a kubelet: choose another --cgroup-root,  "
+                    f"{where} was created by another program, such as a kubelet: choose another --cgroup-root, "
                     "or stop its owner and remove it"
                 )
             self._marks.write(where, owner)
@@ -133,10 +133,10 @@ class FolderTree:
         if cgroup.is_containers:
             yield from (line for line in extra_lines(self.version, cgroup.values) if line.controller in self._of)
             return
-        if self._unified and self._hands_down and uid_of(cgroup.path[-1]) is None:
+        if self._unified and self._enables_controllers and uid_of(cgroup.path[-1]) is None:
             # Child cgroups have exactly the controllers that are enabled here.
-            text = " ".join(f"+{name}" for name in self._handed)
-            yield Line(self._handed[0], _CONTROL, text, lambda found: set(self._handed) <= set(found.split()))
+            text = " ".join(f"+{name}" for name in self._delegated)
+            yield Line(self._delegated[0], _CONTROL, text, lambda found: set(self._delegated) <= set(found.split()))
         yield from (line for line in lines(self.version, cgroup.values) if line.controller in self._of)
 
     def take(self, step: Step) -> None:
@@ -161,11 +161,11 @@ class FolderTree:
         above = point
         for part in parts[:-1]:
             if point == self._unified:
-                self._hand_down(above)
+                self._delegate(above)
             above = f"{above}/{part}"
             self._kernel.make(above)
         if point == self._unified:
-            self._hand_down(above)
+            self._delegate(above)
         self._kernel.make(step.folder)
         self._mark(step)
 
@@ -174,9 +174,9 @@ class FolderTree:
         if self._claimed is not None and step.path == self._claimed[0]:
             self._marks.write(step.folder, self._claimed[1])
 
-    def _hand_down(self, above: str) -> None:
+    def _delegate(self, above: str) -> None:
         found = (self._kernel.read(f"{above}/{_CONTROL}") or "").split()
-        lacking = [name for name in self._handed if name not in found]
+        lacking = [name for name in self._delegated if name not in found]
         if lacking:
             self._kernel.write(f"{above}/{_CONTROL}", " ".join(f"+{name}" for name in lacking))
 

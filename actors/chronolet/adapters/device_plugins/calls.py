@@ -51,7 +51,7 @@ NOTIFY = Method(
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """Open a separate connection. PluginRefusal if the path cannot be a socket's."""
+    """Open a separate connection. Raises PluginRefusal if the path cannot be a socket's."""
     try:
         with grpc_sockets.channel(socket) as opened:
             yield opened
@@ -60,7 +60,7 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 
 def ask(socket: str, method: Method, request: _Message, seconds: float, *, patient: bool = False) -> Any:
-    """Make one call. PluginRefusal. `patient`: wait, within the time-out, for a server that does not listen yet."""
+    """Make one call. Raises PluginRefusal. `patient`: within the time-out, wait for a server to listen."""
     with channel(socket) as opened:
         call = opened.unary_unary(method.path, type(request).SerializeToString, method.read)
         try:

@@ -3,8 +3,8 @@
 Input: sockets. Output: `Listing`s, and at the end of a stream its `PluginRefusal`. Next: the effect WatchDevices.
 Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go (Run).
 
-Each list is complete, so a newer one supersedes the earlier ones: if a plugin floods, only the latest list is reported
-each second, with the number of skipped ones, which are not even decoded.
+Each list is complete, so a newer one supersedes the earlier ones. If a plugin floods, only its latest list is reported
+each second, with the number of skipped lists. Skipped lists are not decoded.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ ServeRegistration. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/ma
 
 Plugins watch for the socket to be recreated and then register again. So, like a starting kubelet, this removes all
 sockets in the folder. It also removes the file DEPRECATION, which kubelets of 2018 created to send plugins to another
-folder: plugins that know it would not register. Everything else (a kubelet's checkpoint) stays.
+folder: a plugin that looks for that file would not register here. Everything else (a kubelet's checkpoint) stays.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def serve(
     socket = folder / NAME
 
     def listening() -> None:
-        log.info("device plugins may register", socket=str(socket))
+        log.info("accepting device plugin registrations", socket=str(socket))
         opened()
 
     def handlers() -> Sequence[grpc.GenericRpcHandler]:

@@ -59,7 +59,7 @@ class Watch:
         self._known: dict[str, WatchedSocket] = {}
 
     def run(self) -> None:
-        """Watch until `stop`. PluginRefusal if the folder cannot be created."""
+        """Watch until `stop`. Raises PluginRefusal if the folder cannot be created."""
         try:
             self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
@@ -77,14 +77,14 @@ class Watch:
         for socket, which in there.items():
             known = self._known.setdefault(socket, WatchedSocket(which))
             if not known.settled and known.again_at <= time.monotonic() and not self._stop.is_set():
-                self._meet(socket, known)
+                self._contact(socket, known)
 
     def _forget(self, socket: str) -> None:
         known = self._known.pop(socket)
         if known.endpoint:
             self._left(known.endpoint)
 
-    def _meet(self, socket: str, known: WatchedSocket) -> None:
+    def _contact(self, socket: str, known: WatchedSocket) -> None:
         try:
             known.endpoint = self._introduced(socket)
             known.settled = True
@@ -94,7 +94,7 @@ class Watch:
             known.pause = min(known.pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _introduced(self, socket: str) -> str:
-        """Ask a plugin to introduce itself and register it. Return its endpoint, empty if it may not register.
+        """Ask a plugin to introduce itself and register it. Return its endpoint, empty if it may not register. Raises
         PluginRefusal if it does not answer.
         """
         from chronolet.adapters.device_plugins import calls, wire  # noqa: PLC0415 - loads grpc

@@ -70,8 +70,9 @@ class Connection:
         timeout_seconds: float | None = None,
         content_type: str = "application/json",
     ) -> bytes:
-        """Make one request and return its complete reply. Raises `Refusal` for status 400 and above and for a broken
-        exchange.
+        """Make one request and return its complete reply.
+
+        Raises `Refusal` for a status of 400 or above, and for a broken exchange.
         """
         target = self._target(path, query)
         headers = {"Content-Type": content_type} if body is not None else {}
@@ -222,7 +223,7 @@ class OpenReply:
         return self._cut.closed
 
     def read_some(self) -> bytes:
-        """Return at least one byte; empty at the end or after `close`. `Refusal` if the connection breaks."""
+        """Return at least one byte; empty at the end or after `close`. Raises `Refusal` if the connection breaks."""
         try:
             return bytes(self._reply.read1(65536))
         except (HTTPError, OSError, ValueError, AttributeError) as error:

@@ -54,7 +54,7 @@ class _Wait(NamedTuple):
         if left <= 0:
             raise Refusal("timeout", f"exec {self.exec_id}: still running when its time was up")
         if self.cancelled is not None and self.cancelled.is_set():
-            raise Refusal("timeout", f"exec {self.exec_id}: no longer waited for")
+            raise Refusal("timeout", f"exec {self.exec_id}: the wait was cancelled")
         return left
 
 

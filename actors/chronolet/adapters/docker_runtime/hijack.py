@@ -74,7 +74,7 @@ class Attached:
         self._raw.close()
 
     def has_something(self, seconds: float) -> bool:
-        """Whether `read_some` would return without waiting within `seconds`: there are bytes, or the end."""
+        """Wait at most `seconds`; return whether `read_some` would not block: there are bytes, or the end."""
         try:
             return bool(self._begun) or readable(self._raw, seconds)
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Endless replies: notices, image pulls, logs.
+"""Read streamed replies: notices, image pulls, logs.
 
 Input: an open reply. Output: `Notice`s, progress steps, pieces of output. Next: `runtime`.
 """
@@ -88,7 +88,7 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
 
 
 def progress(reply: OpenReply, report: Callable[[PullStep], None]) -> None:
-    """Read a pull to its end. `Refusal` with the registry's message if it failed, or if it was cancelled."""
+    """Read a pull to its end. Raises `Refusal` with the registry's message if it failed, or if it was cancelled."""
     for line in lines(reply):
         step = _progress.decode(line)
         if step.error or step.errorDetail:

@@ -56,8 +56,8 @@ def url(request: Request) -> str:
 
 
 def followed(request: Request, location: str) -> Request | None:
-    """Return the request for a redirect to the same host; None if the response is final. `BadLocation` if the location
-    is invalid.
+    """Return the request for a redirect to the same host; None if the response is final. Raises `BadLocation` if the
+    location is invalid.
     """
     try:
         there = urlsplit(urljoin(url(request), location))

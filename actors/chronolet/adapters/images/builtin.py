@@ -10,7 +10,7 @@ from chronolet.ports.runtime.runtime import BuiltImage, Refusal
 
 
 def builtin(reference: str) -> BuiltImage | None:
-    """Build the pause image. `Refusal(failed)` if this machine lacks what the image is made of."""
+    """Build the pause image. Raises `Refusal(failed)` if this machine lacks what the image is made of."""
     if reference != busybox.PAUSE.reference:
         return None
     try:

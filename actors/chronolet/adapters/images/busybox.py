@@ -55,7 +55,9 @@ class ImageImporter(Protocol):
 
 
 def busybox_path() -> Path:
-    """Return the busybox on PATH. FileNotFoundError if there is none or it needs a loader that the image would lack."""
+    """Return the busybox on PATH. Raises FileNotFoundError if there is none, or if it is linked dynamically: the image
+    would lack its loader.
+    """
     found = shutil.which("busybox")
     if found is None:
         raise FileNotFoundError("busybox: not on PATH; install the Debian package busybox-static")

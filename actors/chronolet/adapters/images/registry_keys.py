@@ -71,7 +71,7 @@ class HostKeyring:
             return None
 
     def _own(self, image: ImageName) -> tuple[Sequence[Credential], str]:
-        """Return the credentials from `docker login`, a helper's first, and why part of them is unavailable, if so."""
+        """Return the credentials from `docker login`, a helper's first; and why some are unavailable, else empty."""
         try:
             config = docker_config(self._file.read_bytes())
         except FileNotFoundError:
@@ -82,11 +82,11 @@ class HostKeyring:
             return (), f"{self._file}: {error}"
         server = server_of(image)
         program = config.helpers.get(server) or config.helpers.get(image.domain) or config.store
-        credential, remark = self._helped(program, server) if program else (None, "")
+        credential, remark = self._from_helper(program, server) if program else (None, "")
         kept = matching((config.keys,), image)
         return ((credential,) if credential else ()) + tuple(kept), remark
 
-    def _helped(self, name: str, server: str) -> tuple[Credential | None, str]:
+    def _from_helper(self, name: str, server: str) -> tuple[Credential | None, str]:
         """Run the credential helper. Neither its output nor its errors are shown: they may contain secrets."""
         program = f"docker-credential-{name}"
         try:

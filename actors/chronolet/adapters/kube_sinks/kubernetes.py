@@ -3,8 +3,8 @@
 Input: posts. Output: `create` for a new event, `patch` for a repeated one; if the server does not know that one,
 `create` immediately. Source: client-go's tools/record/event.go (recordEvent).
 
-A Status in the response is final, even with a 500, unless it names a time for a retry. A response with neither the
-object nor a Status is retried, and so is no response at all.
+A Status in the response is final, even with a 500, unless it names a time for a retry. A call is retried if there is no
+response, or if the response holds neither the object nor a Status.
 """
 
 from __future__ import annotations

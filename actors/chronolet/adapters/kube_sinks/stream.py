@@ -59,7 +59,7 @@ class StreamSink:
         return Outcome(delivered=len(posts))
 
     def _add_one_by_one(self, posts: Sequence[Post]) -> None:
-        """Add posts singly, skipping those that the stream already has. ResponseError for any other error."""
+        """Add posts singly, skipping those that the stream already has. Raises ResponseError for any other error."""
         for post in posts:
             try:
                 self._channel.call(*self._added(post))

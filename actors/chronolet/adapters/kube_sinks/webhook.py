@@ -1,7 +1,7 @@
 """KubeEvents as JSON to a user's URL.
 
 Input: posts. Output: a POST of the complete Event object for each, signed if there is a secret. Any 2xx acknowledges
-it. It is retried after an incomplete response, a 5xx, and 408, 425 or 429; any other status rejects it. Delivery is at
+it. An incomplete response, a 5xx, and 408, 425 or 429 cause a retry; any other status rejects it. Delivery is at
 least once: `Idempotency-Key` is the same for the same post. Next: the user's server.
 """
 

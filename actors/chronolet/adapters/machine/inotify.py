@@ -40,7 +40,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderNotifier:
-    """Watches one folder, not its subfolders. OSError if it cannot be watched."""
+    """Watches one folder, not its subfolders. Raises OSError if it cannot be watched."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -15,7 +15,7 @@ _COLUMNS = 16
 
 
 def interfaces(path: Path) -> tuple[Interface, ...]:
-    """Read the traffic counters of each interface. OSError, or ValueError if the file is malformed."""
+    """Read the traffic counters of each interface. Raises OSError, or ValueError if the file is malformed."""
     return parsed(path.read_text())
 
 

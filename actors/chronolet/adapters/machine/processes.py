@@ -18,7 +18,7 @@ from pathlib import Path
 from chronolet.ports.runtime.processes import NoProcesses, Processes
 
 _NEEDED = ((os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal"))
-"""Python offers what its build system had: `pidfd_open` needs kernel headers from 5.3 on."""
+"""Python offers only what its build machine had: `pidfd_open` needs kernel headers of 5.3 or newer."""
 
 _SIGNALS = {one.name.removeprefix("SIG"): one for one in signal.Signals}
 
@@ -66,7 +66,7 @@ class HostProcesses:
         return False
 
     def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:
-        """Return the process's descriptor, None if it is not the container's. OSError if there is no such process."""
+        """Return the process's descriptor, None if it is not the container's. Raises OSError if it is gone."""
         if not pid:
             return None
         process = os.pidfd_open(pid)

@@ -28,12 +28,12 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     available_bytes: int
     inodes: int
     inodes_free: int
-    """The previous four fields describe the file system of the state folder."""
+    """`capacity_bytes` to `inodes_free` describe the file system of the state folder."""
     processors: int = 0
 
 
 def look(folder: Path, proc: Path = Path("/proc")) -> Machine:
-    """Measure now. OSError if /proc is not as expected."""
+    """Measure now. Raises OSError if /proc is not as expected."""
     disk = os.statvfs(folder)
     return Machine(
         usage=_usage(proc),

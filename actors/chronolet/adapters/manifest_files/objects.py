@@ -128,12 +128,12 @@ def _pod(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
     if status is not None and not isinstance(status, dict):
         wrong.append(Problem("status", f"{described(status)}, expected a map"))
     volumes = below(found.path, "spec.volumes")
-    placed = tuple(_by_themselves((Problem(below(found.path, one.path), one.message) for one in wrong), known, volumes))
+    placed = tuple(_independent((Problem(below(found.path, one.path), one.message) for one in wrong), known, volumes))
     refused = [Problem(below(found.path, one.path), one.message) for one in validate(pod)]
     unknown = [Finding(path=one.path, severity=WARNING, message=one.message, pod=pod.key) for one in fitted.unknown]
     return Converted(
         pod=pod,
-        problems=(*placed, *_by_themselves(refused, (*placed, *known), volumes)),
+        problems=(*placed, *_independent(refused, (*placed, *known), volumes)),
         findings=tuple(
             msgspec.structs.replace(one, path=below(found.path, one.path))
             for one in (*unknown, *honoured.findings(pod), *size_findings.findings(pod))
@@ -141,18 +141,18 @@ def _pod(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
     )
 
 
-def _by_themselves(found: Iterable[Problem], wrong: Iterable[Problem], volumes: str) -> Iterator[Problem]:
+def _independent(found: Iterable[Problem], wrong: Iterable[Problem], volumes: str) -> Iterator[Problem]:
     """Drop problems that merely follow from a value that was already wrong and therefore omitted."""
     paths = frozenset(problem.path for problem in wrong)
     some_volume = any(path.startswith(volumes) for path in paths)
     for problem in found:
-        follows = any(above in paths for above in _and_above(problem.path))
+        follows = any(above in paths for above in _with_parents(problem.path))
         of_mount = problem.path.endswith("].name") and ".volumeMounts[" in problem.path
         if not follows and not (some_volume and of_mount):
             yield problem
 
 
-def _and_above(path: str) -> Iterator[str]:
+def _with_parents(path: str) -> Iterator[str]:
     """Yield the path and its parents; of an extremely long path only the upper ones."""
     yield path
     for found in itertools.islice(_SEPARATOR.finditer(path), MAX_DEPTH):

@@ -175,7 +175,7 @@ class _Watch:
     def _changed(self, suspects: Sequence[str], found: dict[str, _Fingerprint]) -> Iterator[ManifestFile]:
         """Yield the files whose content is new. A file that disappeared before it was read is removed from `found`.
 
-        OSError if the folder itself is gone: that does not count as removal of its files.
+        Raises OSError if the folder itself is gone: that does not count as removal of its files.
         """
         folder = _inode(self._path)
         for name in suspects:
@@ -274,13 +274,13 @@ def _fingerprint(status: os.stat_result, tick: int) -> _Fingerprint:
     """Return the fingerprint of a file; `tick` in nanoseconds."""
     now = time.time_ns()
     settled = now - status.st_ctime_ns > tick
-    # A time in the future is not fresh: the file would be postponed until then.
+    # A time in the future does not count as fresh: the file would be postponed until then.
     fresh = 0 <= now - status.st_mtime_ns <= tick
     return _Fingerprint(status.st_ctime_ns, status.st_size, status.st_ino, settled, fresh)
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    """Device and inode of the path's target. OSError."""
+    """Device and inode of the path's target. Raises OSError."""
     status = path.stat()
     return status.st_dev, status.st_ino
 

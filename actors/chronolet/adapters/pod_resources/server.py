@@ -1,4 +1,4 @@
-"""PodResources v1 on a unix socket, and v1alpha1 for agents from before 2021.
+"""PodResources v1 on a unix socket, and v1alpha1 for monitoring agents from before 2021.
 
 Input: a view of the node. Output: a server. Next: `service`, which answers monitoring agents.
 """
@@ -39,7 +39,7 @@ class GrpcPodResources:
         self._counted = counted
 
     def serve(self, stop: threading.Event) -> None:
-        """Serve until `stop`. SocketError."""
+        """Serve until `stop`. Raises SocketError."""
         opened = lambda: log.info("serving PodResources", socket=str(self._socket))  # noqa: E731 - a line
         unix_sockets.serve(self._socket, self._handlers, opened, stop, timing=self._timing)
 

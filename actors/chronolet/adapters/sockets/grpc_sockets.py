@@ -39,7 +39,7 @@ _CHANNEL_OPTIONS: Final = (
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """Open a separate connection. SocketError if the path cannot be a socket's."""
+    """Open a separate connection. Raises SocketError if the path cannot be a socket's."""
     check_length(socket)
     with grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened
@@ -57,7 +57,8 @@ def started(
     socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls: int, grace_seconds: float
 ) -> Callable[[], None]:
     """Serve a free path; return the function that stops the server, which gives running calls `grace_seconds`.
-    `_CONCURRENT_CALLS` calls run concurrently, others wait; more than `most_calls` in all are refused. SocketError.
+    `_CONCURRENT_CALLS` calls run concurrently, others wait; more than `most_calls` in all are refused. Raises
+    SocketError.
     """
     pool = ThreadPoolExecutor(_CONCURRENT_CALLS, thread_name_prefix=socket.name)
     server = grpc.server(pool, options=_SERVER_OPTIONS, maximum_concurrent_rpcs=most_calls)

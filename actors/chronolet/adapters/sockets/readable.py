@@ -11,8 +11,9 @@ import socket
 
 
 def readable(raw: socket.socket, seconds: float) -> bool:
-    """Whether a read would return without waiting within `seconds`: there are bytes, or end of file. ValueError if
-    closed.
+    """Wait at most `seconds`; return whether a read would not block: there are bytes, or end of file.
+
+    Raises ValueError if the socket is closed.
     """
     watch = select.poll()
     watch.register(raw, select.POLLIN)

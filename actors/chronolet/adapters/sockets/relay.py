@@ -34,7 +34,7 @@ class Relay:
         self._starting: asyncio.Future[None] | None = None
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
-        self._meetings: set[object] = set()
+        self._tasks: set[object] = set()
         """The tasks of all connections. asyncio itself keeps no reference to a task whose client has
         sent everything.
         """
@@ -57,19 +57,19 @@ class Relay:
                 self.failed = error
 
     async def _serve(self) -> None:
-        server = await asyncio.start_unix_server(self._met, sock=self._listener, backlog=BACKLOG)
+        server = await asyncio.start_unix_server(self._accepted, sock=self._listener, backlog=BACKLOG)
         await self._over.wait()
         server.close()
         if self._starting is not None and await self._serves():
             await self._loop.run_in_executor(None, self._stop_server)
 
-    async def _met(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        self._meetings.add(task)
+        self._tasks.add(task)
         try:
             await self._relay(reader, writer)
         finally:
-            self._meetings.discard(task)
+            self._tasks.discard(task)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Relay one connection until the server ends it or is gone."""
@@ -83,9 +83,9 @@ class Relay:
                     self.failed = error
                 return
             with contextlib.closing(requests):
-                asking = asyncio.create_task(_pass_on(reader, requests))
+                asking = asyncio.create_task(_copy(reader, requests))
                 try:
-                    await _pass_on(answers, writer)
+                    await _copy(answers, writer)
                 finally:
                     asking.cancel()
 
@@ -104,7 +104,7 @@ class Relay:
         return True
 
 
-async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
     """Copy all bytes, then the end of file, even if the source was cut off: the target must not wait for more."""
     with contextlib.suppress(OSError):
         while chunk := await source.read(_CHUNK_BYTES):

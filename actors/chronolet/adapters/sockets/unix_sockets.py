@@ -81,8 +81,8 @@ def serve(
     handled, and `prepare` each time before it is created. More than `most_calls` concurrent calls are refused.
     `handlers` is called at the first connection.
 
-    The socket is also recreated if another process removes it, and removed at the end. SocketError if it cannot be
-    created or a live process already serves it; the leftovers of dead processes are removed.
+    The socket is also recreated if another process removes it, and removed at the end. Raises SocketError if it cannot
+    be created or a live process already serves it; the leftovers of dead processes are removed.
     """
     inner = socket.with_name(_INNER_NAME)
 
@@ -133,7 +133,7 @@ def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
 
 
 def make_room(socket: Path, alive_seconds: float) -> None:
-    """Create the socket's folder and free its path. SocketError."""
+    """Create the socket's folder and free its path. Raises SocketError."""
     check_length(str(socket))
     try:
         socket.parent.mkdir(mode=0o750, parents=True, exist_ok=True)

@@ -50,7 +50,7 @@ class PodLogFolders:
         for path, leads_to in ((inner, target), (outer, str(inner))):
             with _refusals(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _lead(path, leads_to)
+                _link_to(path, leads_to)
 
     def unlink(self, log: ContainerLog) -> None:
         outer = self._links / _link_name(log)
@@ -98,8 +98,8 @@ def _refusals(path: Path) -> Iterator[None]:
         raise PodLogsRefusal(f"{path}: {error.strerror or error}") from error
 
 
-def _lead(path: Path, target: str) -> None:
-    """Create or replace a link. OSError if the path exists and is not a link."""
+def _link_to(path: Path, target: str) -> None:
+    """Create or replace a link. Raises OSError if the path exists and is not a link."""
     if path.is_symlink():
         if str(path.readlink()) == target:
             return

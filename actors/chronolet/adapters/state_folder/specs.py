@@ -1,4 +1,4 @@
-"""Specs as JSON files `pods/<uid>/pod.json` below the state folder, plus `end.json` for a pod that has begun to end;
+"""Specs as JSON files `pods/<uid>/pod.json` below the state folder, plus `end.json` for a terminating pod;
 readable only by its owner.
 
 Input: specs. Output: files, written atomically, and their content. Next: `node.adoption` reads them.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes, *, like_folder: bool = False) -> None:
-    """Replace the file atomically and flush it to disk; a crash before leaves the old one. Raises OSError.
+    """Replace the file atomically and flush it to disk; a crash before that leaves the old one. Raises OSError.
 
     `like_folder` gives it the folder's owner: root may write for an agent that runs as another user.
     """

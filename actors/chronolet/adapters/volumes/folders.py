@@ -81,7 +81,7 @@ class HostVolumes:
             raise VolumeRefusal(f"{folder}: cannot be removed: {_text(error)}") from error
 
     def last_words_file(self, uid: str, container: str, attempt: int) -> str:
-        path = self._last_words(uid, container, attempt)
+        path = self._termination_log(uid, container, attempt)
         try:
             path.parent.mkdir(_PODS_MODE, parents=True, exist_ok=True)
             made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -94,7 +94,7 @@ class HostVolumes:
         return str(path)
 
     def last_words(self, uid: str, container: str, attempt: int, limit: int) -> bytes:
-        path = self._last_words(uid, container, attempt)
+        path = self._termination_log(uid, container, attempt)
         try:
             return _tail(path, limit)
         except FileNotFoundError:
@@ -120,7 +120,7 @@ class HostVolumes:
             raise VolumeRefusal(_text(error)) from error
         return str(path)
 
-    def _last_words(self, uid: str, container: str, attempt: int) -> Path:
+    def _termination_log(self, uid: str, container: str, attempt: int) -> Path:
         return self._folder(uid) / "containers" / _part(container) / str(attempt) / "termination-log"
 
     def _prepared(self, wanted: PodVolumes, volume: Volume) -> str:

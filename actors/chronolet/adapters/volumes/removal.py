@@ -1,6 +1,6 @@
 """Remove a folder that containers wrote into.
 
-Input: a folder. Output: nothing is left of it. Next: `folders`. Corresponds to the kubelet's removeall
+Input: a folder. Output: none; the folder no longer exists. Next: `folders`. Corresponds to the kubelet's removeall
 (pkg/util/removeall), without its recursion.
 """
 

@@ -61,8 +61,8 @@ def _of_pods_given_up(units: dict[tuple[str, str], Unit], pods: Pods) -> Iterato
 
 
 def _above_limits(units: dict[tuple[str, str], Unit], policy: Policy) -> Iterator[Verdict]:
-    """Enforce the limits in turn: per container; then, above the total limit, an equal share per container; then the
-    oldest of the rest.
+    """Enforce the limits: first the one per container; then, above the total limit, an equal share per container; if
+    that is not enough, remove the oldest of the rest.
     """
     if policy.max_per_container >= 0:
         yield from _shortened(units, policy.max_per_container, "per_container_limit")

@@ -1,4 +1,4 @@
-"""Everything that a run would do: one verdict per object of the node. Pure.
+"""Plan a run: one verdict per object of the node. Pure.
 
 Input: a look, the pods, the policy, the current time. Output: the stages in order. Next: `decider`, which carries the
 plan out, and `gc plan`, which shows it. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (GarbageCollect): a failed

@@ -16,7 +16,7 @@ from chronolet_schemas.container_gc import Rule, Victim, What
 BEING_MADE_MS = 300_000
 """Longest time from creation to start. A younger object that was created but not started may be starting."""
 NEWS_MS = 60_000
-"""The event of a new pod may arrive after its first container. Until this age nothing is taken for a deleted pod's."""
+"""A younger object never counts as a deleted pod's: the event of a new pod may arrive after its first container."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,7 +4,7 @@ Input: a request for a number of devices of a resource, the healthy and the free
 question to the plugin, or a problem in the kubelet's words. Next: `waiting`, which decides what a problem means for
 the pod. Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
 
-Among equal devices the first by name win, so that the same state always yields the same choice.
+Equally suitable devices are taken in order of name, so the same state always yields the same choice.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ class Chosen(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question to the plugin: which `size` of the `available` devices, including `must_include`? `aligned`: the
-    available devices are only those near the affinity.
+    """The question which `size` of the `available` devices, `must_include` among them, the plugin prefers.
+
+    `aligned`: `available` holds only devices near the affinity, apart from `must_include`.
     """
 
     available: Sequence[str]
@@ -68,9 +69,10 @@ class Question(NamedTuple):
 
 
 def problem_of(request: Request, healthy: Collection[str] | None) -> Problem | None:
-    """Return what prevents an allocation, before any device is chosen. `healthy` is None if no plugin is registered.
+    """Return what rules out an allocation before any device is chosen; None if nothing does.
 
-    Health is checked before the count: a request for zero devices also fails if none is healthy.
+    `healthy` is None if no plugin is registered. Health is checked before the count: a request for zero devices also
+    fails if none is healthy.
     """
     resource, recorded = request.resource, request.recorded
     if recorded is not None and len(recorded) != request.requested:

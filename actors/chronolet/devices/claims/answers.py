@@ -59,7 +59,7 @@ def _allocated(context: Context, claim: Claim, message: signals.AllocateAnswered
         return _failed(context, claim, EMPTY_RESPONSE, away=False)
     resource = context.state.resources.get(claim.resource)
     if resource is None or resource.options is None:
-        # The plugin was replaced or is awaited: whether it requires PreStartContainer is not known yet.
+        # The plugin was replaced or is awaited, so it is not known yet whether it requires PreStartContainer.
         unknown = f"waiting for the options of the device plugin of {claim.resource}"
         return (pending(context, claim, claim.resource, "options_unknown", unknown),)
     return (
@@ -89,7 +89,7 @@ def _trimmed(context: Context, claim: Claim, count: int) -> Event:
 
 
 def _is_incomplete(context: Context, claim: Claim, held: Collection[str]) -> bool:
-    """Whether the claim still misses a resource. Depending on policy, resources that no plugin offers do not count."""
+    """Whether the claim still lacks a resource. Depending on policy, resources that no plugin offers do not count."""
     waits = context.policy.wait_for_resources
     missing = (name for name, count in claim.wants.items() if count and name not in held)
     return any(waits or context.state.known(name) for name in missing)

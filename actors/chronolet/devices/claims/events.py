@@ -1,4 +1,4 @@
-"""Builds the events about a claim. Pure.
+"""Build the events about a claim. Pure.
 
 Input: Context, a claim, what happened. Output: one event. Next: the modules of this folder that decide.
 """

@@ -76,7 +76,7 @@ Message = (
 
 
 def decide(context: Context, message: Message) -> Sequence[Event]:
-    """The facts that follow from one message."""
+    """Return the events that follow from one message."""
     match message:
         case pod.DevicesRequested():
             return requests.requested(context, message)
@@ -93,7 +93,7 @@ def decide(context: Context, message: Message) -> Sequence[Event]:
 
 
 def reconsidered(context: Context) -> Iterator[Event]:
-    """Advance the waiting claims, oldest first, in passes, until a pass yields no event. Advances `context.state`."""
+    """Advance the waiting claims, oldest first, in passes, until a pass yields no event. Updates `context.state`."""
     changed = True
     while changed:
         changed = False

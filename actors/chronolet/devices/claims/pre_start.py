@@ -12,7 +12,7 @@ pkg/kubelet/cm/devicemanager/manager.go (callPreStartContainerIfNeeded).
     notifying  PreStartAnswered       PreStartDone -> idle
     notifying  PreStartAnswered       PreStartFailed -> idle      (a plugin rejects the start)
 
-`Claim.starting` is the attempt while the phase is `notifying`, else None. This phase is independent of the claim's own.
+`Claim.starting` is the attempt while the phase is `notifying`, else None. These phases are independent of the claim's.
 """
 
 from __future__ import annotations

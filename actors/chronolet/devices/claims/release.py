@@ -19,7 +19,7 @@ Reason = Literal["Released", "PodEnded", "PodGone"]
 def freed(
     state: State, message: pod.DevicesReleased | pod.PodEnded | signals.PodsListed
 ) -> Sequence[devices.DevicesFreed]:
-    """Free what the named containers, all containers of an ended pod, or pods that no longer live held."""
+    """Free the devices of the named containers, of an ended pod, or of pods that are no longer alive."""
     match message:
         case pod.DevicesReleased():
             return _released(state, message.uid, message.containers, "Released")
@@ -38,7 +38,7 @@ def _released(
 
 
 def _reconciled(state: State, message: signals.PodsListed) -> Sequence[devices.DevicesFreed]:
-    """Free the devices of pods that no longer live. Claims made after the reading began are kept."""
+    """Free the devices of pods that are no longer alive. Claims made after the listing began are kept."""
     live = frozenset(message.uids)
     gone = (state.of_pod(uid) for uid in sorted(state.pods) if uid not in live)
     return [_event(claims, "PodGone") for claims in gone if all(claim.since < message.as_of for claim in claims)]

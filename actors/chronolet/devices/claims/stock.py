@@ -15,7 +15,7 @@ from chronolet.devices.state import Claim, State
 
 
 def stock_for(context: Context, claim: Claim, resource: str) -> Stock:
-    """The supply of a resource for this claim; with NUMA nodes only if the policy asks for them."""
+    """The supply of a resource for this claim; NUMA nodes are included only if the policy uses topology."""
     free = available(context.state, resource, context.healthy(resource) or {})
     reusable = _reusable(context.state, claim, resource)
     if context.policy.topology == "none":
@@ -36,7 +36,7 @@ def nodes_of(state: State, resource: str) -> topology.Nodes:
 
 
 def _reusable(state: State, claim: Claim, resource: str) -> frozenset[str]:
-    """Devices that the pod's init containers leave behind: no sidecar, app container or the claim itself holds them."""
+    """Devices of the pod's init containers that neither a sidecar, nor an app container, nor the claim itself holds."""
     left: set[str] = set()
     taken: set[str] = set()
     for other in state.of_pod(claim.uid):

@@ -91,7 +91,7 @@ def choose_preferred(
 ) -> Sequence[devices.ClaimEvent]:
     """Return what follows from the plugin's preferred devices, checked against what is healthy now.
 
-    A plugin that has registered again and not listed any device yet is waited for like one that was never asked.
+    If the plugin has registered again and not listed any device yet, the claim waits as if it had never been asked.
     """
     problem = _problem(context, claim, claim.resource)
     if problem is not None:

@@ -4,13 +4,13 @@ Input: Context, the messages that concern plugins. Output: the events that follo
 pkg/kubelet/cm/devicemanager/manager.go, plugin/v1beta1/{server,client,handler}.go.
 
 The modules in the order of a plugin's life: `registrar`, which answers its call; `validation`, whether it may register;
-`refusals` and `registration`, what is recorded of that; `options`, the optional calls that it wants; `lists`, its
+`refusals` and `registration`, what is recorded of that; `options`, the optional calls that it uses; `lists`, its
 devices and their health; `stops`, the end. `evolve` folds the events.
 
     phase        message or time    event, next phase
     no resource  PluginRegistering  PluginRegistered -> registered
     no resource  PluginRegistering  RegistrationRefused               (recorded if it is news)
-    any          PluginRegistering  PluginRegistered -> registered    (the newest plugin of a resource counts)
+    any          PluginRegistering  PluginRegistered -> registered    (the newest plugin of a resource wins)
     any          PluginRegistering  RegistrationRefused               (recorded if it is news)
     registered   OptionsAnswered    PluginOptionsKnown                (of a plugin that did not send its options)
     listed       OptionsAnswered    PluginOptionsKnown
@@ -54,7 +54,7 @@ Message = (
 
 
 def decide(context: Context, message: Message) -> Iterable[Event]:
-    """The facts that follow from one message."""
+    """Return the events that follow from one message."""
     match message:
         case signals.RegistryOpened():
             return (devices.RegistryOpened(opened_at=context.now),)
@@ -73,7 +73,7 @@ def decide(context: Context, message: Message) -> Iterable[Event]:
 
 
 def overdue(context: Context) -> Sequence[Event]:
-    """The facts that follow from the time alone."""
+    """Return the events that follow from the time alone."""
     return (*stops.removed(context), *lists.silent(context))
 
 

@@ -1,4 +1,4 @@
-"""The optional calls that a plugin wants, as it sends them or answers when asked: GetDevicePluginOptions. Pure.
+"""The optional calls that a plugin uses: sent with Register, or its answer to GetDevicePluginOptions. Pure.
 
 Input: Context, `signals.OptionsAnswered`. Output: PluginOptionsKnown. Next: `lifecycle`; `registration` and `stops` use
 the rules here too. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go.
@@ -21,8 +21,8 @@ _MAX_DEATHS = 2
 def initial_options(message: signals.PluginRegistering, before: Resource | None) -> devices.PluginOptions | None:
     """The options of a plugin that registers, None if it must be asked.
 
-    Kubelets of 2018 took the options from the Register call, current ones ask for them. Options that were sent are
-    used, missing ones are asked for, except from plugins that have repeatedly died of the question.
+    Kubelets of 2018 took the options from the Register call, current ones ask for them. Here options that were sent are
+    used; a plugin that sent none is asked, unless plugins of its resource have repeatedly died when asked.
     """
     if message.options is None and before is not None and before.deaths >= _MAX_DEATHS:
         return devices.PluginOptions()
@@ -30,9 +30,7 @@ def initial_options(message: signals.PluginRegistering, before: Resource | None)
 
 
 def answered(context: Context, message: signals.OptionsAnswered) -> Iterator[Event]:
-    """Record a plugin's options as reported by itself. A plugin that dies of the question is reported at its first
-    death.
-    """
+    """Record the options that a plugin reports. A plugin that dies when asked is reported at the first death."""
     for name, one in context.state.resources.items():
         asked = f"options/{name}", f"options/{one.generation}"
         if one.has_plugin and one.options is None and (message.subject, message.intent) == asked:

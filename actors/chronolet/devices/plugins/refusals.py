@@ -17,7 +17,7 @@ from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 REPEATED_AFTER_MILLISECONDS = 300_000
-"""A plugin that keeps registering is reported whenever its attempts have doubled, and after this time."""
+"""A plugin that is refused repeatedly is reported when its attempts have doubled, and after this time."""
 
 MAX_COUNTERS = 64
 """Number of distinct refusals that are counted separately. All others share one counter."""
@@ -25,7 +25,7 @@ _SHARED_COUNTER = ""
 
 
 def refused(context: Context, message: signals.PluginRegistering, refusal: Refusal) -> Sequence[Event]:
-    """Record a refusal if it is news; `registrar` counts the others."""
+    """Record a refusal, unless it repeats one that was reported recently; `registrar` counts every one."""
     counts = context.state.refused
     known = counts.get(counter_of(message.resource, refusal.reason, counts), RefusalCount(times=0, at=0))
     continues = 0 < known.times < message.times

@@ -57,9 +57,9 @@ class _RateLimit(Struct):
 class Registrar:
     """Answers registering plugins with the verdict that the decider reaches too.
 
-    Refusals are counted here, since a repeated one leaves no trace in the log and cannot be counted there. So are
-    resources, since the plugin gets its answer before the decider sees the call. A stopped plugin counts for as long as
-    the decider keeps its resource.
+    Refusals are counted here, because the log does not record every repetition. Resources are counted here too, because
+    the plugin gets its answer before the decider sees the call. A stopped plugin counts for as long as the decider
+    keeps its resource.
 
     A newer registration supersedes earlier ones. Some plugins register endlessly while another resource of theirs is
     refused; of these, the newest registration is sent every INTERVAL_SECONDS, with the number of skipped ones.
@@ -123,7 +123,7 @@ class Registrar:
         return ""
 
     def following(self, resource: str) -> int:
-        """Note that a stream to the resource's newest plugin begins; pass the returned number to `stopped`."""
+        """Record that a stream to the resource's newest plugin begins; return its number, for `stopped`."""
         with self._lock:
             self._streams[resource] = self._streams.get(resource, 0) + 1
             if resource in self._stopped:
@@ -131,13 +131,13 @@ class Registrar:
             return self._streams[resource]
 
     def stopped(self, resource: str, stream: int) -> None:
-        """Note the end of a resource's stream. The end of a replaced stream does not concern the current plugin."""
+        """Record the end of a resource's stream. The end of a replaced stream does not affect the current plugin."""
         with self._lock:
             if resource in self._stopped and stream == self._streams.get(resource):
                 self._stopped[resource] = self._clock()
 
     def left(self, context: EffectContext, endpoint: str) -> None:
-        """Note that the socket of a discovered plugin is gone."""
+        """Record that the socket of a discovered plugin is gone."""
         with self._lock:
             for resource in [name for name, one in self._endpoints.items() if one == endpoint]:
                 self._stopped[resource] = self._clock()

@@ -18,7 +18,7 @@ SUPPORTED_VERSION = "v1beta1"
 REGISTRY_SOCKET = "kubelet.sock"
 
 _MAX_TEXT = 320
-"""Maximum length of plugin-supplied text that is repeated, in characters; longer than any resource name."""
+"""Maximum length of plugin-supplied text in messages, in characters; longer than any resource name."""
 MAX_SOCKET_PATH = 107
 """Maximum length of a socket path in bytes, set by the kernel."""
 
@@ -82,7 +82,7 @@ def socket_of(endpoint: str, folder: str) -> str | None:
 
 
 def shortened(text: str) -> str:
-    """Truncate text to a bounded length."""
+    """Truncate text to `_MAX_TEXT` characters, and mark the cut with `...`."""
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
 
 

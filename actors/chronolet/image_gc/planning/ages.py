@@ -1,4 +1,4 @@
-"""What a look adds to the state, and the age of images. Pure. Source: image_gc_manager.go (detectImages).
+"""Compute what a look adds to the state, and the age of images. Pure. Source: image_gc_manager.go (detectImages).
 
 Input: State, a look, the current time. Output: ImagesChanged. Next: `decider`. The log records when use of an image
 begins and ends; in between, every look counts as a use.
@@ -23,7 +23,7 @@ def changes(state: State, look: Looked, now: int) -> Iterator[ImagesChanged]:
     records, present = state.records, {image.id for image in look.images}
     seen = [image for image in look.images if not _is_known(records.get(image.id), image)]
     gone = sorted(known for known in records if known not in present)
-    # The last time that images which are no longer used were seen in use.
+    # When images that are no longer used were last seen in use.
     until = min(max(state.looked_at, look.looked_before), now)
     for start in range(0, max(len(seen), len(gone)), _MOST):
         part = slice(start, start + _MOST)
@@ -42,7 +42,7 @@ def ahead(state: State, now: int) -> bool:
 
 
 def clamped(state: State, now: int) -> State:
-    """The state with all future times set to now, so that nothing waits for a time to come round again."""
+    """The state with all future times set to now, so that nothing waits for the clock to reach them."""
     records = state.records.mutate()
     for known, one in state.records.items():
         records[known] = replace(one, first_detected=min(one.first_detected, now), last_used=min(one.last_used, now))
@@ -52,7 +52,7 @@ def clamped(state: State, now: int) -> State:
 
 
 def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Record:
-    """The image's record after a look that found it like this. The size is always the latest."""
+    """The image's record after a look that found `image`; its size is always the latest."""
     if record is None:
         return Record(image=image, first_detected=event.at)
     ended = record.used and not image.user_count

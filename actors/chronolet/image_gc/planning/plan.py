@@ -1,4 +1,4 @@
-"""Which images a run would remove, in which order, and why the others stay. Pure.
+"""Plan a run: which images to remove, in which order, and why the others stay. Pure.
 
 Input: State after the look, the policy, the disk, the current time. Output: `Plan`. Next: `decider`, which carries it
 out, and `gc plan`, which shows it. Source: image_gc_manager.go (imagesInEvictionOrder, freeOldImages, freeSpace).
@@ -34,7 +34,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What a run would do: remove `going` in this order and keep the others.
 
     `spare` is the part of those kept that goes next, in this order, if a removal fails. `wanted_bytes` is None if every
-    unused image is to go. `error` says why the disk's need is unknown; then nothing goes for lack of space.
+    unused image is to go. `error` says why it is unknown how much to free; then nothing goes for lack of space.
     """
 
     disk: Disk = Disk()
@@ -96,7 +96,7 @@ def _order(record: Record, now: int) -> tuple[int, int, str]:
 def _too_old(state: State, records: Sequence[Record], policy: Policy, now: int) -> Mapping[str, Image]:
     """Images unused for longer than the maximum age, once images have been watched for that long.
 
-    The kubelet treats an image that was never used as unused since forever, though it may just have been pulled for a
+    The kubelet treats an image that was never used as infinitely old, though it may just have been pulled for a
     starting pod. Here its age counts from its first detection.
     """
     most = policy.max_age_milliseconds
@@ -107,7 +107,7 @@ def _too_old(state: State, records: Sequence[Record], policy: Policy, now: int) 
 
 
 def _exempt(record: Record, policy: Policy, now: int) -> Kept | None:
-    """Return why an image stays however little space is left; None if it may go."""
+    """Return why an image stays even if space is short; None if it may be removed."""
     if record.used:
         return "in_use"
     if record.image.pinned:
@@ -135,7 +135,7 @@ def _need(policy: Policy, disk: Disk, freed_by_age: int) -> Plan:
 
 
 def _enough(eligible: Sequence[Image], wanted: int) -> int:
-    """How many of these images have to go."""
+    """How many of these images to remove, in order, to free `wanted` bytes."""
     freed = 0
     for count, image in enumerate(eligible):
         if freed >= wanted:

@@ -1,7 +1,7 @@
 """Connect without blocking: resolve the name, then try each address in turn.
 
 Input: host and port. Output: a connected socket, or the last error. Next: `http`, `tcp`. The caller bounds the time by
-calling `let_go`.
+calling `abandon`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def judged(error: OSError) -> Result:
 
 
 class Dial:
-    """One connection attempt. Exactly one of the two callbacks is called, and neither after `let_go`."""
+    """One connection attempt. Exactly one of the two callbacks is called, and neither after `abandon`."""
 
     def __init__(
         self, loop: Loop, *, connected: Callable[[socket.socket], None], failed: Callable[[OSError], None]
@@ -59,7 +59,7 @@ class Dial:
         """Start connecting. Separate from construction because either callback may come before this returns."""
         names.find(host, port, self._found)
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """Stop; a connected socket already belongs to the caller. Callbacks are dropped to break the reference cycle
         with the caller, so that neither waits for the garbage collector.
         """

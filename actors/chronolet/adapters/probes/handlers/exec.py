@@ -25,7 +25,7 @@ _KILL_SECONDS = 10.0
 """How long to keep trying to kill a timed-out command and to check that it has ended."""
 _LOOK_SECONDS = 0.05
 _BUSY_SHARE = 0.5
-"""Share of its run time: a command that used less processor time than this is waiting for something else."""
+"""A command that used less processor time than this share of its run time is waiting for something else."""
 
 
 def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float, probe: str) -> Work:

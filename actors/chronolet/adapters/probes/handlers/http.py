@@ -72,7 +72,7 @@ class HttpAttempt(LoopAttempt):
                 return
         self._raw = raw
         if not self._is_over():
-            self._go_on()
+            self._proceed()
 
     def _not_connected(self, error: OSError) -> None:
         why = texts.dial_failed(self._request.host, self._request.port, error)
@@ -80,7 +80,7 @@ class HttpAttempt(LoopAttempt):
 
     # -- on the connection -------------------------------------------------------------------------------------------
 
-    def _go_on(self) -> None:
+    def _proceed(self) -> None:
         """Advance as far as possible without blocking."""
         raw = self._raw
         if raw is None:
@@ -91,7 +91,7 @@ class HttpAttempt(LoopAttempt):
             wants_to_write = isinstance(wait, ssl.SSLWantWriteError) or (
                 isinstance(wait, BlockingIOError) and self._unsent
             )
-            self._loop.watch(raw.fileno(), WRITABLE if wants_to_write else READABLE, self._go_on)
+            self._loop.watch(raw.fileno(), WRITABLE if wants_to_write else READABLE, self._proceed)
         except (OSError, Malformed) as error:
             self._fail(self._broken(error))
 
@@ -100,7 +100,7 @@ class HttpAttempt(LoopAttempt):
             self._shake_hands(raw)
         if self._unsent:
             self._unsent = self._unsent[raw.send(self._unsent) :]
-            self._loop.watch(raw.fileno(), WRITABLE if self._unsent else READABLE, self._go_on)
+            self._loop.watch(raw.fileno(), WRITABLE if self._unsent else READABLE, self._proceed)
         elif self._read(raw):
             self._answered()
 
@@ -119,7 +119,7 @@ class HttpAttempt(LoopAttempt):
                 self._answer.end()
             if self._answer.complete:
                 return True
-        self._loop.soon(self._go_on)  # data buffered by TLS does not make the descriptor readable
+        self._loop.soon(self._proceed)  # data buffered by TLS does not make the descriptor readable
         return False
 
     def _broken(self, error: OSError | Malformed) -> str:
@@ -146,7 +146,7 @@ class HttpAttempt(LoopAttempt):
         elif self._requests == texts.MOST_REQUESTS:
             self._fail(texts.TOO_MANY)
         else:
-            self._let_go()
+            self._release()
             self._request = elsewhere
             self._ask()
 
@@ -165,8 +165,8 @@ class HttpAttempt(LoopAttempt):
     def _late_text(self) -> str:
         return texts.failed(self._request, _IN_BODY if self._answer.begun else texts.TIMED_OUT)
 
-    def _let_go(self) -> None:
-        self._dial.let_go()
+    def _release(self) -> None:
+        self._dial.abandon()
         raw, self._raw = self._raw, None
         if raw is not None:
             self._loop.unwatch(raw.fileno())
@@ -176,7 +176,7 @@ class HttpAttempt(LoopAttempt):
 @functools.lru_cache(maxsize=4096)
 def head(request: Request) -> bytes:
     """Build the request's bytes. A manifest's Host, User-Agent and Accept replace the defaults; an empty value
-    suppresses the header. `Malformed` for invalid header fields.
+    suppresses the header. Raises `Malformed` for invalid header fields.
     """
     for name, value in request.headers:
         if not _FIELD.fullmatch(f"{name}:{value}"):

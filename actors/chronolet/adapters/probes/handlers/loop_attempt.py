@@ -31,7 +31,7 @@ class LoopAttempt(ABC):
         """See `ports.pods.probes.Attempt`."""
         self._done = None
         self._deadline.cancel()
-        self._let_go()
+        self._release()
 
     def _end(self, result: Result, output: str, code: int | None = None, *, timed_out: bool = False) -> None:
         done = self._done
@@ -60,5 +60,5 @@ class LoopAttempt(ABC):
         """The output of a timed-out attempt."""
 
     @abstractmethod
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Release sockets. May be called twice."""

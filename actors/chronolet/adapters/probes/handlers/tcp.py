@@ -39,5 +39,5 @@ class TcpAttempt(LoopAttempt):
     def _late_text(self) -> str:
         return texts.dial_failed(self._target.host, self._target.port, TimeoutError())
 
-    def _let_go(self) -> None:
-        self._dial.let_go()
+    def _release(self) -> None:
+        self._dial.abandon()

@@ -1,4 +1,4 @@
-"""Track the entries of each probe in the stream `probe_results`: each keeps its last ones, however many others add.
+"""Track the entries of each probe in the stream `probe_results`: each keeps its newest, however many others add.
 
 Input: ids of entries. Output: ids of excess entries. Next: `writer`, which deletes them.
 """

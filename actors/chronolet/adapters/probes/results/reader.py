@@ -18,8 +18,8 @@ _TIMEOUT_SECONDS = 5.0
 
 
 def kept_results(url: str, node: str) -> Iterator[RawResult]:
-    """Read lazily, page by page. StoreUnreachable if the server does not answer; malformed entries, written by others,
-    are skipped.
+    """Read lazily, page by page. Raises StoreUnreachable if the server does not answer; malformed entries, written by
+    others, are skipped.
     """
     channel = Channel(Address(url), _TIMEOUT_SECONDS)
     key, end = Keys(node).probe_results, "+"

@@ -65,7 +65,7 @@ class RedisResults:
         self._on_lost = lost
         self._lost = 0
         self._stopped = threading.Event()
-        self._some = threading.Event()
+        self._has_results = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -76,14 +76,14 @@ class RedisResults:
             with contextlib.suppress(IndexError):  # they are being written right now
                 self._waiting.popleft()
                 self._on_lost(1)
-        if not self._some.is_set():
-            self._some.set()
+        if not self._has_results.is_set():
+            self._has_results.set()
             self._start()
 
     def stop(self) -> None:
         """Write the waiting outcomes, if that is quick, and end."""
         self._stopped.set()
-        self._some.set()
+        self._has_results.set()
         if self._thread is not None:
             self._thread.join()
         self._channel.disconnect()
@@ -95,7 +95,7 @@ class RedisResults:
                 try:
                     thread.start()
                 except RuntimeError as error:  # out of threads or memory: the next outcome retries
-                    self._some.clear()
+                    self._has_results.clear()
                     log.warning("cannot start the writer of probe outcomes; retrying", error=str(error))
                 else:
                     self._thread = thread
@@ -103,9 +103,9 @@ class RedisResults:
     def _run(self) -> None:
         reset_priority()  # the probe thread started this one
         while not self._stopped.is_set():
-            self._some.wait()
+            self._has_results.wait()
             self._stopped.wait(self._flush_seconds)
-            self._some.clear()
+            self._has_results.clear()
             self._flush()
         self._flush()  # what arrived during the last flush
 

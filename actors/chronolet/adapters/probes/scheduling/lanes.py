@@ -52,16 +52,16 @@ class AttemptHandle(Protocol):
         """Report the outcome, once."""
 
     def asks_engine(self) -> None:
-        """The engine is being asked whether the command still runs; unknown until it answers."""
+        """Report that the engine is being asked whether the command still runs; until it answers, that is unknown."""
 
     def if_cancelled(self, end: Callable[[], object]) -> None:
         """Call `end` on cancellation, on any thread, possibly twice; immediately if already cancelled."""
 
     def begun(self, late: str) -> None:
-        """The request reached the container: from now on a missing response is its failure, with the text `late`."""
+        """Report that the container has the request: if it does not respond in time, it fails with the text `late`."""
 
     def waits(self) -> None:
-        """The attempt only waits and costs the machine nothing: release its slot."""
+        """Release the slot: from now on the attempt only waits and costs the machine nothing."""
 
 
 Work = Callable[[AttemptHandle], None]

@@ -23,7 +23,7 @@ from chronolet.adapters.probes.scheduling.thread_priority import raise_priority
 log = structlog.get_logger("chronolet.probes")
 
 _LONGEST_WAIT_SECONDS = 3600.0
-"""Limit because epoll accepts at most 24.8 days."""
+"""Longest wait of one poll; epoll accepts at most 24.8 days."""
 _PAUSE_SECONDS = 1.0
 _FEW_DEAD = 64
 
