@@ -134,7 +134,7 @@ class RedisGuard:
         self._disk.publish(ReserveReleased(freed_bytes=freed, error=error))
 
     def _allocate_reserve(self) -> None:
-        """Allocate the disk reserve if there is enough free space; otherwise retry after the rest."""
+        """Allocate the disk reserve if there is enough free space; otherwise retry after `reserve_rest_seconds`."""
         self._allocate_again_at = time.monotonic() + self._rest_seconds
         try:
             allocated = self._reserve.restore()

@@ -75,7 +75,7 @@ class Template(NamedTuple):
 
 
 def parsed(template: str) -> Template:
-    """Parse a template. JsonPathError with the place that is invalid."""
+    """Parse a template. Raises JsonPathError, which shows the invalid part."""
     open_: list[tuple[Path | None, list[Part]]] = [(None, [])]
     for word in _words(template):
         if isinstance(word, _Open):

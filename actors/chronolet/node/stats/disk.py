@@ -24,7 +24,7 @@ WALK_SECONDS = 60.0
 _FIRST_SECONDS = 5.0
 _WORK_SECONDS = 0.005
 _REST_RATIO = 20
-"""Rest this many times as long as the work took: a walk uses at most a twentieth of a processor."""
+"""Pause this many times as long as the work took, so that a walk uses at most a twentieth of a processor."""
 _PAUSE_SECONDS = 0.05
 _MOST_INODES = 200_000
 

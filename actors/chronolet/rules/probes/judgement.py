@@ -24,7 +24,7 @@ class Delay(msgspec.Struct, frozen=True, kw_only=True):
     """The delays of one attempt.
 
     `late`: start after the scheduled time because the agent did not run. `read_late`: time from the deadline until the
-    end was noticed. `agent`: time for which the probes' thread did not run meanwhile, by its heartbeat or run queue.
+    end was noticed. `agent`: time in which the probes' thread did not run meanwhile, by its heartbeat or run queue.
     `engine`: time for which the engine did not answer. `cpu`, `memory`, `io`: pressure stall information.
     """
 
@@ -50,9 +50,7 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)
-"""From these fractions on, the machine counts as short. Half of the values that a busy but working machine shows are
-below them.
-"""
+"""From these fractions on, the machine counts as short. On a busy but working machine, half of the values are below."""
 
 
 def own(delay: Delay) -> int:
