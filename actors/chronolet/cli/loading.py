@@ -89,7 +89,7 @@ def _exit(status: int) -> NoReturn:
 
 @contextmanager
 def _hidden(names: Sequence[str]) -> Iterator[None]:
-    """Make the import of these packages fail, as if they were not installed."""
+    """Make imports of these packages fail, as if they were not installed."""
     hidden = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:

@@ -128,7 +128,7 @@ def _words(template: str) -> Iterator[_Word]:
 
 
 def _inner(inside: str) -> Iterator[_Word]:
-    """The words inside a pair of braces."""
+    """Parse the content of a pair of braces."""
     at = 0
     while at < len(inside):
         word = _WORD.match(inside, at)

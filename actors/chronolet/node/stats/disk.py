@@ -54,7 +54,7 @@ class Disk:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end; does not wait for it."""
+        """Tell the thread to end, without waiting for it."""
         self._over.set()
 
     def added(self, pod: PodSample, pids: Mapping[str, int]) -> PodSample:

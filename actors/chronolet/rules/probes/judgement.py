@@ -59,7 +59,7 @@ def own(delay: Delay) -> int:
 
 
 def stalled(delay: Delay) -> int:
-    """The longest delay."""
+    """The longest of the attempt's delays, whatever its cause."""
     return max(own(delay), delay.cpu, delay.memory, delay.io)
 
 
@@ -72,6 +72,6 @@ def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
 
 
 def short_of(shares: Shares, limits: Shares = SHORT) -> tuple[Shortage, ...]:
-    """The resources that the machine is short of, from the `shares` of the last seconds."""
+    """The resources that the machine is short of, according to the `shares` of the last seconds."""
     names: tuple[Shortage, ...] = ("agent", "cpu", "memory", "io")
     return tuple(name for name in names if getattr(shares, name) >= getattr(limits, name))
