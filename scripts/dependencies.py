@@ -18,7 +18,7 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
 # Lock file -> use. A package in several files belongs to the first one.
 USES = {
-    "runtime": "run",
+    "runtime": "runtime",
     "embedded": "extra `embedded`",
     "build": "build",
     "dev": "development",
@@ -32,7 +32,7 @@ Written by `scripts/lock` from `requirements/*.txt`, which pin every package by 
 the bounds. Decided in [ADR 0023](adr/0023-dependencies-are-locked-by-hash.md). Linux only; one version for every Python
 that `pyproject.toml` names. The licence is what the package itself states.
 
-| package | version | licence | used to | required by |
+| package | version | licence | used for | required by |
 | --- | --- | --- | --- | --- |
 """
 

@@ -78,10 +78,10 @@ class Slots:
                 self._moved(connection, waits=True)
 
     def _moved(self, connection: socket.socket, *, waits: bool) -> None:
-        place = self._slots.pop(connection, None)
-        if place is not None:
-            place.waits = waits
-            self._slots[connection] = place
+        slot = self._slots.pop(connection, None)
+        if slot is not None:
+            slot.waits = waits
+            self._slots[connection] = slot
 
     def _evict(self) -> bool:
         oldest = next((one for one in self._slots.values() if one.waits), None)
