@@ -1,7 +1,7 @@
-"""docs/dependencies.md: every locked package with its version, licence and use.
+"""Generates docs/dependencies.md: every locked package with its version, licence and use.
 
-In: requirements/*.txt, as scripts/lock has uv write them, and the metadata of the packages themselves. Out: the page
-on standard output, or with --pins the locked packages without markers, so that all of them can be installed and read.
+Input: requirements/*.txt, which scripts/lock generates with uv, and the packages' own metadata. Output: the page on
+standard output, or with --pins the locked packages without markers, so that all of them can be installed and read.
 scripts/lock calls both; tests/setup/test_lock.py compares the page with the lock files.
 """
 
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
-# From file to use; a package that several files have belongs to the first.
+# Lock file -> use. A package in several files belongs to the first one.
 USES = {
-    "runtime": "run",
+    "runtime": "runtime",
     "embedded": "extra `embedded`",
     "build": "build",
     "dev": "development",
@@ -32,14 +32,14 @@ Written by `scripts/lock` from `requirements/*.txt`, which pin every package by 
 the bounds. Decided in [ADR 0023](adr/0023-dependencies-are-locked-by-hash.md). Linux only; one version for every Python
 that `pyproject.toml` names. The licence is what the package itself states.
 
-| package | version | licence | used to | required by |
+| package | version | licence | used for | required by |
 | --- | --- | --- | --- | --- |
 """
 
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a lock file. `marker` is empty for none, `hashes` are `sha256:...`."""
+    """One package of a lock file. `marker`: empty if there is none; `hashes`: each as `sha256:...`."""
 
     name: str
     version: str
@@ -49,7 +49,7 @@ class Pin:
 
 
 def pins(text: str) -> Iterator[Pin]:
-    """The packages of one lock file."""
+    """Parse one lock file into its packages."""
     blocks = re.split(r"\n(?=[^ #\n])", text.strip())
     for block in blocks:
         found = PIN.match(block)
@@ -70,7 +70,7 @@ def _asker(via: str) -> str:
 
 
 def locked(folder: Path = REQUIREMENTS) -> dict[str, tuple[Pin, str]]:
-    """By name: the package and what it is used for."""
+    """The locked packages by name, each with its use."""
     found: dict[str, tuple[Pin, str]] = {}
     for name, use in USES.items():
         for pin in pins((folder / f"{name}.txt").read_text()):
@@ -81,7 +81,7 @@ def locked(folder: Path = REQUIREMENTS) -> dict[str, tuple[Pin, str]]:
 
 
 def licence(metadata: Mapping[str, str], classifiers: Iterable[str]) -> str:
-    """As the package states it: an SPDX expression, else a classifier, else the first line of its free text."""
+    """The licence a package states: an SPDX expression, else a classifier, else the first line of its free text."""
     if expression := metadata.get("License-Expression"):
         return expression
     classified = [one.rsplit(" :: ", 1)[1] for one in classifiers if one.startswith("License :: ")]
@@ -91,7 +91,7 @@ def licence(metadata: Mapping[str, str], classifiers: Iterable[str]) -> str:
 
 
 def licences(folder: Path) -> dict[str, str]:
-    """Of the packages installed in this folder, by their normal name."""
+    """The licences of the packages installed in this folder, by normalized name."""
     found = {}
     for one in importlib.metadata.distributions(path=[str(folder)]):
         headers = one.metadata
@@ -101,12 +101,12 @@ def licences(folder: Path) -> dict[str, str]:
 
 
 def normal(name: str) -> str:
-    """PEP 503."""
+    """Normalize a package's name (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def page(by_name: Mapping[str, tuple[Pin, str]], stated: Mapping[str, str]) -> str:
-    """The whole of docs/dependencies.md."""
+    """The content of docs/dependencies.md."""
     rows = [
         f"| {name} | {pin.version} | {stated[name]} | {use} | {', '.join(pin.via) or ROOT_PACKAGE} |\n"
         for name, (pin, use) in by_name.items()
@@ -115,10 +115,12 @@ def page(by_name: Mapping[str, tuple[Pin, str]], stated: Mapping[str, str]) -> s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="docs/dependencies.md; scripts/lock calls this")
+    parser = argparse.ArgumentParser(description="Generates docs/dependencies.md. Called by scripts/lock.")
     wanted = parser.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--pins", action="store_true", help="all locked packages, without markers")
-    wanted.add_argument("--packages", type=Path, metavar="DIR", help="the page; DIR has the packages installed")
+    wanted.add_argument("--pins", action="store_true", help="print all locked packages, without markers")
+    wanted.add_argument(
+        "--packages", type=Path, metavar="DIR", help="print the page; DIR: folder in which the packages are installed"
+    )
     given = parser.parse_args()
     by_name = locked()
     if given.pins:

@@ -1,12 +1,12 @@
-"""Run all tests in parallel lanes, since most tests wait for real clocks; called by scripts/test.
+"""Runs all tests in parallel lanes, since most tests wait for real clocks; called by scripts/test.
 
-In: a folder of tests. Out: a line for each unit (a folder or file of tests) on standard output, the whole output of
-each failed unit, a line a minute with the current tests, and at the end the slowest tests. Exit status 1 if any unit
-failed, was stopped at its limit or was not run. Checks, which are commands of their own, are the first units.
+Input: a folder of tests. Output, on standard output: a line for each unit (a folder or file of tests), the whole output
+of each failed unit, a line per minute with the current tests, and at the end the slowest tests. Exit status 1 if any
+unit failed, was stopped at its limit or was not run. Checks, which are separate commands, are the first units.
 
 Each lane takes the next unit when it has finished one, the longest units first, so that the lanes end together. A unit
-is a pytest process of its own, with a Docker Engine of its own if it needs one. At its limit it gets SIGINT, so that it
-ends its servers, and SIGKILL a minute later.
+is a separate pytest process, with its own Docker Engine if it needs one. At its limit it gets SIGINT, so that it can
+stop its servers, and SIGKILL a minute later.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parents[1]
 EXCLUDED = ("tests/deciders", "tests/rules")
-"""The check `branches` of scripts/test runs them, with their coverage."""
+"""Not units: the check `branches` of scripts/test runs these tests and measures their coverage."""
 BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
-"""In these folders and below them each file is a unit; elsewhere a folder is one."""
+"""In and below these folders, each file is a unit; elsewhere, each folder is one."""
 BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")
-"""Folders below those of BY_FILE that are one unit nevertheless."""
+"""Exceptions below the folders of BY_FILE: each of these is one unit."""
 LONGEST_FIRST = (
     "tests/corpus/extra",
     "tests/corpus",
@@ -67,7 +67,7 @@ LONGEST_FIRST = (
     "tests/integration/effects/pod/test_volumes.py",
     "tests/kernel/storage",
 )
-"""The order of a run of all tests; units of less than 40 seconds come in any order."""
+"""The order in which units start. Units of less than 40 seconds are not listed and follow in alphabetical order."""
 MINUTE = 60.0
 GRACE_SECONDS = 60.0
 SLOWEST = 45
@@ -87,7 +87,7 @@ class Running:
 
     @property
     def current(self) -> str:
-        """The current test, by pytest's verbose output."""
+        """The current test, according to pytest's verbose output."""
         lines = [line for line in self.output.read_text(errors="replace").splitlines() if "::" in line]
         return lines[-1].split(" ")[0] if lines else self.name
 
@@ -109,7 +109,7 @@ def _is_in(folder: str, parents: Sequence[str]) -> bool:
 
 
 def arguments(root: Path, name: str) -> list[str]:
-    """A unit's arguments for pytest: for a folder its own files, since its sub-folders are units of their own."""
+    """A unit's arguments for pytest: for a folder, only its own files, since its subfolders are separate units."""
     path = root / name
     return [name] if path.is_file() else [str(unit.relative_to(root)) for unit in sorted(path.glob("test_*.py"))]
 
@@ -129,7 +129,7 @@ class Lanes:
         self.slowest: list[tuple[float, str]] = []
 
     def run(self) -> None:
-        """Run all units, or until the limit is reached."""
+        """Run all units, or as many as the time limit allows."""
         reported = time.monotonic()
         while self._waiting or self._running:
             while self._waiting and len(self._running) < self._options.lanes and time.monotonic() < self._end:
@@ -161,7 +161,7 @@ class Lanes:
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # only `stop` forwards an interrupt of the terminal
+                start_new_session=True,  # an interrupt from the terminal reaches units only through `stop`
             )
         return Running(name, process, output, report, time.monotonic())
 
@@ -196,7 +196,7 @@ class Lanes:
         is_check = unit.name in self._checks
         counted = ", ".join(f"{count} {outcome}" for outcome, count in sorted(found.items())) or "no report"
         counted = "check" if is_check else counted
-        # 5: no tests, all of them are deselected unless --long.
+        # 5: pytest ran no tests: without --long, all tests of a unit may be deselected.
         if unit.process.returncode in ((0,) if is_check else (0, 5)) and not unit.interrupted:
             log(f"{unit.name}: {counted} in {seconds:.0f} s")
             return
@@ -217,7 +217,7 @@ class Lanes:
 
 
 def cases(report: Path) -> Iterator[tuple[float, str, str]]:
-    """Seconds, name and outcome of each test of a JUnit report; none if it was not written."""
+    """Seconds, name and outcome of each test in a JUnit report; none if the report does not exist."""
     try:
         tree = ET.parse(report)
     except (OSError, ET.ParseError):
@@ -233,21 +233,23 @@ def log(text: str) -> None:
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="all tests in lanes; scripts/test calls this")
-    parser.add_argument("--root", type=Path, default=ROOT, help="has a folder `tests`")
+    parser = argparse.ArgumentParser(description="Runs all tests in parallel lanes. Called by scripts/test.")
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder that contains `tests`")
     parser.add_argument("--lanes", type=int, default=3)
-    parser.add_argument("--check", action="append", default=[], metavar="NAME=COMMAND", help="one more unit")
-    parser.add_argument("--limit", type=float, default=60 * MINUTE, help="seconds for all")
-    parser.add_argument("--unit-limit", type=float, default=20 * MINUTE, help="seconds for each unit")
+    parser.add_argument(
+        "--check", action="append", default=[], metavar="NAME=COMMAND", help="run as an additional unit"
+    )
+    parser.add_argument("--limit", type=float, default=60 * MINUTE, help="time limit for all units, in seconds")
+    parser.add_argument("--unit-limit", type=float, default=20 * MINUTE, help="time limit for each unit, in seconds")
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help="seconds from SIGINT to SIGKILL")
-    parser.add_argument("pytest", nargs="*", help="more arguments for each pytest, after --")
+    parser.add_argument("pytest", nargs="*", help="arguments for each pytest process, after --")
     return parser.parse_args(words)
 
 
 def main() -> int:
     options = parsed(sys.argv[1:])
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also if it is ignored, as in a background job
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # even if SIGINT is ignored, as in a background job
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chronolet-lanes-") as scratch:
         lanes = Lanes(options, Path(scratch))

@@ -1,14 +1,14 @@
-# Shared by run, test and images: what a machine needs before chronolet can work on it.
+# Shared by run, test and images: installs what a machine needs before chronolet can run on it.
 #
-# Source it from bash. Each ensure_* function looks first, changes only what is missing, says in one line what it does
-# and can be called again at any time. Debian and Ubuntu are known; elsewhere it names what to install.
+# Source it from bash. Each ensure_* function is idempotent: it checks first, adds only what is missing and reports in
+# one line what it does. Debian and Ubuntu are supported; elsewhere it names what to install.
 # shellcheck shell=bash
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=$ROOT/.venv
-unset PYTHONPATH # it would put another tree's modules before this one's
+unset PYTHONPATH # it would make another tree's modules shadow this one's
 unset PYTHONDONTWRITEBYTECODE # without compiled modules each start of the agent compiles 450 files: 0.4 s of CPU
-PATH=$PATH:/usr/sbin:/sbin # where Debian keeps dockerd and iptables, and where a user's PATH does not look
+PATH=$PATH:/usr/sbin:/sbin # Debian's dockerd and iptables are there, which a user's PATH omits
 
 if [[ $(id -u) == 0 ]]; then
     STATE=${CHRONOLET_ROOT_DIR:-/var/lib/chronolet}
@@ -23,7 +23,7 @@ die() {
     exit 1
 }
 
-# quietly COMMAND...: its output is shown only when it fails.
+# quietly COMMAND...: runs the command and shows its output only if it fails.
 quietly() {
     local log
     log=$(mktemp)
@@ -38,7 +38,7 @@ quietly() {
     fi
 }
 
-# sudo may ask for a password only where somebody can type it.
+# sudo may ask for a password only on a terminal, where somebody can type it.
 can_be_root() {
     [[ $(id -u) == 0 ]] && return
     command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }
@@ -48,7 +48,7 @@ as_root() {
     if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
 }
 
-# wait_for SECONDS COMMAND...: until the command succeeds.
+# wait_for SECONDS COMMAND...: waits until the command succeeds; fails after SECONDS.
 wait_for() {
     local end=$((SECONDS + $1))
     shift
@@ -60,28 +60,27 @@ wait_for() {
 
 # ---- Debian packages -------------------------------------------------------------------------------------------------
 
-# install_packages NAME...: from Debian or Ubuntu, without starting a system-wide redis or registry.
+# install_packages NAME...: installs from Debian or Ubuntu, without starting a system-wide redis or registry.
 install_packages() {
     command -v apt-get >/dev/null || die "please install: $* (these are Debian's names; this machine has no apt-get)"
     can_be_root || die "please install as root: apt-get install $*"
     say "Debian packages: installing $*"
     hold_back_redis
-    as_root apt-get -q update >/dev/null 2>&1 || say "apt-get update failed; trying with the package lists that are there"
+    as_root apt-get -q update >/dev/null 2>&1 || say "apt-get update failed; using the existing package lists"
     local status=0
     quietly as_root env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends "$@" || status=$?
     release_redis "$@"
     ((status == 0)) || die "could not install $*"
 }
 
-# The agent starts a redis-server of its own, the tests a registry. Those that the packages would start serve nobody, so
-# they stay off:
-# Debian asks /usr/sbin/policy-rc.d before it starts a service.
+# The agent starts its own redis-server, the tests their own registry. The services that the packages would start have
+# no users, so they stay off: Debian consults /usr/sbin/policy-rc.d before it starts a service.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_IS_OURS=
 
 hold_back_redis() {
     [[ ! -e $POLICY ]] || return 0
-    # The name may come as redis-server or, from systemd's side, as redis-server.service.
+    # The name is redis-server or, if systemd passes it, redis-server.service.
     # shellcheck disable=SC2016 # $1 belongs to the script that is written
     printf '#!/bin/sh\ncase $1 in redis-server*|docker-registry*) exit 101 ;; esac\n' | as_root tee "$POLICY" >/dev/null
     as_root chmod 755 "$POLICY"
@@ -102,7 +101,7 @@ release_redis() {
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
-# The newest Python that pyproject.toml names, any other that will do, or nothing.
+# Prints the newest Python that pyproject.toml names, else any other suitable one, else nothing.
 find_python() {
     local candidate
     for candidate in "${PYTHON:-python3}" python3.13 python3.12 python3.11 python3.14; do
@@ -125,7 +124,7 @@ missing_python_packages() {
 }
 
 # ensure_venv [EXTRA...]: .venv with the locked packages and the project in editable form; again only when something
-# changed. Versions and hashes come from requirements/*.txt (see scripts/lock), from whatever index pip is configured for.
+# changed. Versions and hashes come from requirements/*.txt (see scripts/lock), packages from the index that pip uses.
 ensure_venv() {
     local python extras stamp want
     local -a files=(runtime.txt build.txt "${@/%/.txt}")
@@ -134,7 +133,7 @@ ensure_venv() {
     extras=$(IFS=,; echo "$*")
     stamp=$VENV/.installed-${extras:-plain}
     want=$(wanted_by "${files[@]}")
-    # A venv knows its own path and its interpreter by name: after a move or an upgrade it is of no use.
+    # A venv contains its own path and its interpreter's: it breaks when it is moved or Python is upgraded.
     if [[ $(cat "$VENV/.made-for" 2>/dev/null) != "$ROOT" ]] || ! "$VENV/bin/python" -c 'import pip' 2>/dev/null; then
         say "Python: making .venv with $("$python" --version)"
         quietly "$python" -m venv --clear "$VENV"
@@ -142,25 +141,25 @@ ensure_venv() {
     fi
     if ! grep -qxsF "$want" "$stamp"; then
         say "Python: installing chronolet${extras:+ with $extras} into .venv"
-        # No dependencies but those that are locked: for what a package wants with an extra, pip would look at the newest
-        # release that there is, and refuse it.
+        # Only locked dependencies: for a requirement with an extra, pip would look up the newest release and reject it.
         quietly "$VENV/bin/pip" install --disable-pip-version-check --no-deps --require-hashes "${files[@]/#/--requirement=$ROOT/requirements/}"
-        # pip compares no hash of a folder, so the project itself comes last, alone, with the build backend locked above.
+        # pip cannot check the hash of a folder, so the project is installed separately, with the build backend locked
+        # above.
         quietly "$VENV/bin/pip" install --disable-pip-version-check --no-deps --no-build-isolation --editable "$ROOT"
         echo "$want" >"$stamp"
-        # With extras, everything that a call without them wants is there too.
+        # An installation with extras also satisfies a call without them.
         wanted_by runtime.txt build.txt >"$VENV/.installed-plain"
     fi
 }
 
-# wanted_by FILE...: what the stamp of an installation from these files of requirements/ says.
+# wanted_by FILE...: prints the stamp of an installation from these files of requirements/.
 wanted_by() {
     echo "$ROOT $(cat "$ROOT/pyproject.toml" "${@/#/$ROOT/requirements/}" | sha256sum)"
 }
 
 # ---- Redis -----------------------------------------------------------------------------------------------------------
 
-# Whether a server is on PATH that knows functions (Redis 7.0, any Valkey).
+# Whether a server on PATH supports functions (Redis 7.0 or newer, any Valkey).
 redis_will_do() {
     local version
     command -v valkey-server >/dev/null && return
@@ -180,12 +179,12 @@ from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
 DockerRuntime(os.environ.get("DOCKER_HOST") or DEFAULT_HOST).engine()'
 }
 
-# Without its parser, a kernel with AppArmor lets Docker start no container at all.
+# On a kernel with AppArmor, Docker cannot start any container without the parser.
 apparmor_parser_is_missing() {
     [[ $(cat /sys/module/apparmor/parameters/enabled 2>/dev/null) == Y ]] && ! command -v apparmor_parser >/dev/null
 }
 
-# ensure_docker: an engine that answers, be it started by hand. Needs the venv.
+# ensure_docker: makes sure that an engine answers, starting dockerd itself if necessary. Needs the venv.
 ensure_docker() {
     if docker_answers 2>/dev/null; then
         say "Docker: answers at ${DOCKER_HOST:-its usual socket}"
@@ -208,13 +207,13 @@ ensure_docker() {
 start_dockerd() {
     mkdir -p "$STATE"
     say "Docker: no service manager here, so dockerd is started by hand; its log: $STATE/dockerd.log"
-    # setsid: it shall outlive this script and its terminal, as a service would.
+    # setsid: it must outlive this script and its terminal, like a service.
     as_root setsid --fork dockerd </dev/null >>"$STATE/dockerd.log" 2>&1
 }
 
 # ---- everything that `run` needs -------------------------------------------------------------------------------------
 
-# The images are made from a busybox that needs no library.
+# The images are made from a statically linked busybox.
 static_busybox() {
     local path
     path=$(command -v busybox) && ! head -c 4096 "$path" | grep -q ld-linux
@@ -229,7 +228,7 @@ missing_run_packages() {
     [[ -e /etc/ssl/certs/ca-certificates.crt ]] || echo ca-certificates
 }
 
-# ensure_machine [EXTRA...]: packages and venv.
+# ensure_machine [EXTRA...]: installs packages and the venv.
 ensure_machine() {
     local missing
     mapfile -t missing < <(missing_run_packages | tr ' ' '\n')
@@ -242,7 +241,7 @@ ensure_machine() {
     fi
 }
 
-# ensure_images: the examples' images in the engine that ensure_docker has found.
+# ensure_images: imports the examples' images into the engine that ensure_docker found.
 ensure_images() {
     "$VENV/bin/python" "$ROOT/scripts/load_images.py" | sed 's/^/==> Image /' >&2
 }

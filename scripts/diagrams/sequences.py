@@ -1,13 +1,13 @@
-"""Sequence diagrams from a small text form.
+"""Draws sequence diagrams from a small text format.
 
-Input: text. Output: an SVG. One statement a line:
+Input: text. Output: an SVG. One statement per line:
 
     title One step of a host
     Host, Ledger, Store           participants, from left to right
     Host -> Store: step(step)     a call or message
     Store --> Host: Committed     a reply
-    Host -> Host: text            work of its own
-    note Host: text               a remark; `note Host, Store` spans both
+    Host -> Host: text            internal work
+    note Host: text               a note; `note Host, Store` spans both
 
 Participants are classes, and a text that begins like a call names a method of the receiver: tests compare them with the
 code.
@@ -47,7 +47,7 @@ class Arrow:
 
 @dataclass(frozen=True)
 class Note:
-    """A remark on the lines of one participant, or of all from `first` to `last`."""
+    """A remark on the lifeline of one participant, or across those from `first` to `last`."""
 
     first: str
     last: str
@@ -72,7 +72,7 @@ class Diagram:
 
 
 def parse(text: str) -> Diagram:
-    """Raises ValueError for a line that is no statement or names an unknown participant."""
+    """Parse a diagram. Raises ValueError for a line that is not a statement or names an unknown participant."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     title, participants = lines[0].removeprefix("title "), lines[1].split(", ")
     statements = [_statement(line) for line in lines[2:]]
@@ -109,7 +109,7 @@ def draw(sequence: Diagram) -> str:
 
 
 def _places(sequence: Diagram) -> dict[str, float]:
-    """The middle of each participant, far enough from the one before for every text between the two."""
+    """The centre of each participant, far enough from its left neighbour for every text between the two."""
     number = {name: at for at, name in enumerate(sequence.participants)}
     places: dict[str, float] = {}
     for at, name in enumerate(sequence.participants):
@@ -141,7 +141,7 @@ def _element(one: Statement, places: dict[str, float], y: float) -> Iterator[str
         return
     source, target = places[one.source], places[one.target]
     if source == target:
-        last = source == max(places.values())  # to the right of the last one there is no room
+        last = source == max(places.values())  # no room to the right of the last participant
         far = source + (-_LOOP if last else _LOOP)
         yield svg.path([(source, y - 8), (far, y - 8), (far, y + 6), (source, y + 6)])
         yield svg.label(far + (-6 if last else 6), y + 3, one.text, kind="over", anchor="end" if last else "start")

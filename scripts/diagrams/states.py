@@ -1,9 +1,9 @@
-"""State diagrams from transition tables, in one column.
+"""Draws state diagrams from transition tables, in one column.
 
 Input: a Table. Output: an SVG. One phase is one layer, in the order of the table. Events that keep a phase are listed
 in its box. An edge to the next layer goes straight down, to a later one along the right side, to an earlier one along
-the left side. Every edge has a row of its own at both of its boxes and every label stands next to its source, so
-nothing overlaps however large a table is.
+the left side. Every edge has its own row at both of its boxes, and every label is next to its source, so nothing
+overlaps, however large the table is.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Edge:
 
     @property
     def straight(self) -> bool:
-        """To the next layer."""
+        """Whether it leads to the next layer."""
         return self.target == self.source + 1
 
     @property
     def span(self) -> int:
-        """Over how many layers it goes."""
+        """The number of layers that it spans."""
         return abs(self.target - self.source)
 
 
 @dataclass
 class Side:
-    """The edges along one side: the lane of each, and their rows at each layer from top to bottom."""
+    """The edges along one side: the lane of each, and their rows at each layer, from top to bottom."""
 
     edges: Sequence[Edge]
     lanes: dict[Edge, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Side:
 
 @dataclass
 class Layer:
-    """One phase with its place."""
+    """One phase and its position."""
 
     name: str
     inside: Sequence[str]
@@ -120,7 +120,7 @@ def _layers(table: Table) -> tuple[list[Layer], list[Edge]]:
 
 # -- places --------------------------------------------------------------------------------------------------------
 def _side(edges: Sequence[Edge]) -> Side:
-    """Short edges get the inner lanes. Rows are ordered so that edges of one box do not cross each other."""
+    """Lay out one side: short edges get the inner lanes, and rows are ordered so that edges of one box do not cross."""
     side = Side(edges)
     taken: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for edge in sorted(edges, key=lambda one: (one.span, one.source, one.target)):
@@ -139,7 +139,7 @@ def _side(edges: Sequence[Edge]) -> Side:
 
 
 def _ordered(at: int, edges: Sequence[Edge], lanes: Mapping[Edge, int]) -> Sequence[Edge]:
-    """Edges to higher layers first, from the inner lane outwards; then those to lower layers, inwards."""
+    """Order the edges at one layer: those to higher layers from the inner lane outwards, then the others inwards."""
     up = [edge for edge in edges if min(edge.source, edge.target) < at]
     down = [edge for edge in edges if edge not in up]
     return (*sorted(up, key=lanes.__getitem__), *sorted(down, key=lanes.__getitem__, reverse=True))
@@ -156,7 +156,7 @@ def _box_width(layers: Sequence[Layer], down: Mapping[int, Edge]) -> float:
 
 
 def _place(layers: Sequence[Layer], down: Mapping[int, Edge], sides: Sequence[Side]) -> float:
-    """Set top and height of each layer; returns the height of all."""
+    """Set top and height of each layer; returns the total height."""
     top = float(_PADDING)
     for at, layer in enumerate(layers):
         content = svg.LINE * (1 + len(layer.inside)) + _PADDING
@@ -167,7 +167,7 @@ def _place(layers: Sequence[Layer], down: Mapping[int, Edge], sides: Sequence[Si
 
 
 def _row(edge: Edge, at: int, side: Side, layers: Sequence[Layer]) -> float:
-    """The height at which the edge leaves or reaches the box of layer `at`."""
+    """The vertical position at which the edge leaves or reaches the box of layer `at`."""
     y = layers[at].top + _PADDING / 2
     for other in side.rows[at]:
         y += _row_height(other, at)
@@ -197,7 +197,7 @@ def _straight(edge: Edge, layers: Sequence[Layer], middle: float) -> list[str]:
 
 
 def _along_side(edge: Edge, side: Side, layers: Sequence[Layer], border: float, direction: int) -> list[str]:
-    """An edge along a side; `direction` is 1 for the right one."""
+    """Draw an edge along a side; `direction` is 1 for the right one, -1 for the left one."""
     lane = border + direction * (side.label_width + 2 * _PADDING + _LANE * side.lanes[edge])
     start, end = _row(edge, edge.source, side, layers), _row(edge, edge.target, side, layers)
     labels = [

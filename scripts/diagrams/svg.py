@@ -1,4 +1,4 @@
-"""SVG elements with a fixed look. Input: numbers and text. Output: lines of SVG, the same on every machine.
+"""Builds SVG elements in one fixed style. Input: numbers and text. Output: lines of SVG, the same on every machine.
 
 All text is in one monospaced font, so that its width follows from its length. Next: `states` and `sequences`.
 """
@@ -38,7 +38,7 @@ text {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
 
 
 def page(title: str, width: float, height: float, elements: Iterable[str]) -> str:
-    """A whole file."""
+    """A complete SVG file."""
     head = _HEAD.format(title=escape(title), width=math.ceil(width), height=math.ceil(height))
     return "\n".join((head, *elements, "</svg>", ""))
 
@@ -55,7 +55,7 @@ def label(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start
 
 
 def box(x: float, y: float, width: float, height: float, *, kind: str = "box") -> str:
-    """A rectangle with round corners."""
+    """A rectangle with rounded corners."""
     return f'<rect class="{kind}" x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="6"/>'
 
 

@@ -1,7 +1,7 @@
-"""Transition tables, as docstrings of modules have them.
+"""Parses the transition tables in module docstrings.
 
 Input: Python files. Output: `Table`s. Next: `states` draws them; tests compare them with the code. A table is an
-indented block whose cells are two spaces apart. It has one of two heads:
+indented block whose cells are two spaces apart. It has one of two headers:
 
     lamp    event                to
     -       Bought               off
@@ -12,8 +12,8 @@ indented block whose cells are two spaces apart. It has one of two heads:
     any       a power cut          WentOut -> off      (a note)
     on        an hour has passed   Flickered
 
-The first names its subject; `-` means that it does not exist. The second, in the module `lifecycle` of a folder, is
-about what the folder is named after. A row without an arrow keeps its phase.
+The first form names its subject; `-` means that the subject does not exist. The second form, in the module `lifecycle`
+of a folder, describes what the folder is named after. A row without an arrow keeps the phase.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def tables_of(docstring: str, path: Path) -> Iterator[Table]:
 
 
 def _cells(line: str) -> tuple[str, str, str, str]:
-    """Three cells and a note, which may be empty."""
+    """Split a row into three cells and a note, which may be empty."""
     try:
         first, second, third, *note = _CELLS.split(line.strip())
     except ValueError:
@@ -106,7 +106,7 @@ def _phase(name: str) -> str:
 
 
 def _without_any(table: Table) -> Table:
-    """The table with a row for each phase instead of one for any."""
+    """The table with each row for `any` replaced by a row for each phase."""
     rows = (
         replace(row, source=phase, target=phase if row.target == ANY else row.target)
         for row in table.rows

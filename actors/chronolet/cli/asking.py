@@ -80,7 +80,7 @@ def _send(store: Store, command: Command, shard: Shard) -> None:
 
 
 def refusal(pod: str, reason: str) -> str:
-    """The error line for a refused pod; prefixes the pod unless the reason names it."""
+    """The error line for a refused pod; prefixed with the pod unless the reason names it."""
     if reason.endswith(NOT_FOUND):
         return not_found("pods", pod.partition("/")[2])
     return reason if pod in reason else f"pod {pod}: {reason}"

@@ -1,4 +1,4 @@
-"""Fast import of the command's code: a container may die while a restarting agent imports.
+"""Imports the command's code quickly, because a container may die while a restarting agent is still importing.
 
 Input: a module's name. Output: the module, for less CPU time than a plain import (docs/adr/0029):
 
@@ -7,7 +7,7 @@ Input: a module's name. Output: the module, for less CPU time than a plain impor
   the agent uses prometheus-client's metrics but none of its servers.
 * rich is hidden from structlog, which imports it if installed, for coloured tracebacks that are never printed; and
   typing_extensions from msgspec, which needs it only for older versions of Python.
-* A command collects garbage seldom: it ends before that would free much.
+* A command rarely collects garbage: it ends before a collection would free much.
 * The interpreter allocates its frame stack in 16 KiB chunks and frees a chunk as soon as it is empty. A hot loop at a
   chunk boundary (compiling a long regular expression) would allocate and free one per call, so everything runs in one
   large chunk.
@@ -35,7 +35,7 @@ _COMMAND_THRESHOLD = 50_000
 """Number of new objects after which a command collects garbage; Python's default is 700."""
 _STACK_WORDS = 1 << 15
 DEFAULT_THRESHOLDS = gc.get_threshold()
-"""For the agent, which runs for long."""
+"""For the agent, a long-running process."""
 
 
 def main() -> None:
@@ -89,7 +89,7 @@ def _exit(status: int) -> NoReturn:
 
 @contextmanager
 def _hidden(names: Sequence[str]) -> Iterator[None]:
-    """Make the import of these packages fail, as if they were not installed."""
+    """Make imports of these packages fail, as if they were not installed."""
     hidden = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:

@@ -69,7 +69,7 @@ def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
         store = _opened(settings, services, services.timing.patience_seconds if patient else 0.0)
     try:
         node = Session(settings, services, store, services.archive(settings, store))
-        # On close, so that the note follows the command's output.
+        # Printed on close, so that the note follows the command's output.
         click.get_current_context().call_on_close(lambda: _report_unreadable(node.unreadable))
         yield node
     except HistoryMissing as missing:

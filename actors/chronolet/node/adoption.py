@@ -1,5 +1,5 @@
-"""Adoption: records what already runs in a new log: the node's containers, found by their labels, the pods, from the
-specs kept in the state folder, and the Secrets kept there.
+"""Adoption: records in a new log what already exists: the node's containers (found by their labels), and the pods and
+Secrets kept in the state folder.
 
 Input: a call from the kernel before the first shards of a log are taken. Output: `pleg.AdoptContainers`, `pod.AdoptPod`
 for each pod, and `manifests.AdoptPods`, in mailboxes that have no reader yet, so that they are decided before any
@@ -80,7 +80,7 @@ class Adoption:
         (shard,) = router.shards_of("manifests")
         begun = bool(self._store.heads((shard,))[shard].version)
         if begun and lost is None:
-            return ""  # it has decided something, so the process that began this log has adopted
+            return ""  # manifests has decided something, so the process that began this log has adopted
         specs, unreadable, endings = self._specs.all()
         # The folder may have served a node of another name, whose containers are not ours.
         kept = [spec for spec in specs if spec.node == self._node]

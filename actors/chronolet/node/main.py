@@ -29,7 +29,7 @@ from chronolet.node.settings.values import SettingsError
 from chronolet.node.tuning import DEFAULTS, Tuning
 
 END_SECONDS = 1.0
-"""Time limit for a clean shutdown. Other processes recover from what it did not finish, such as the handover."""
+"""Time limit for a clean shutdown. Other processes recover whatever is left unfinished, such as the handover."""
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
@@ -185,7 +185,7 @@ def _until_over(node: Node) -> int:
         return 0
     # An expected error explains itself in one line; any other is a defect and needs its traceback.
     expected = isinstance(error, StoreUnreachable | StoreBroken)
-    log.error("the process failed", error=str(error), exc_info=None if expected else error)
+    log.error("process failed", error=str(error), exc_info=None if expected else error)
     return 1
 
 

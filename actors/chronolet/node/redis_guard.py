@@ -96,12 +96,12 @@ class RedisGuard:
             self._release_reserve("the disk is about to be full")
         if ended:
             how = self._ensure()
-            log.warning("own redis-server was gone", how=how, pid=self._server.pid())
+            log.warning("own redis-server had ended", how=how, pid=self._server.pid())
         elif not self._reserve.present() and time.monotonic() >= self._allocate_again_at:
             self._allocate_reserve()
 
     def _ended(self, pid: int) -> bool:
-        """Whether the server ended; waits for its end for up to LOOK_SECONDS, notified by the operating system."""
+        """Whether the server has ended. Sleeps until it ends, the guard is stopped, or LOOK_SECONDS have passed."""
         try:
             process = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -134,7 +134,7 @@ class RedisGuard:
         self._disk.publish(ReserveReleased(freed_bytes=freed, error=error))
 
     def _allocate_reserve(self) -> None:
-        """Allocate the disk reserve if there is enough free space; otherwise retry after the rest."""
+        """Allocate the disk reserve if there is enough free space; otherwise retry after `reserve_rest_seconds`."""
         self._allocate_again_at = time.monotonic() + self._rest_seconds
         try:
             allocated = self._reserve.restore()

@@ -18,7 +18,7 @@ _At = TypeVar("_At", Mount, DeviceNode)
 
 
 def merged(answers: Iterable[Answer]) -> Answer:
-    """Merge responses; the first one wins for each variable, annotation and container path. CDI devices are unique."""
+    """Merge responses; the first one wins for each variable, annotation, container path and CDI device."""
     each = list(answers)
     backwards = each[::-1]
     return Answer(

@@ -45,7 +45,7 @@ class UnknownReferenceError(ValueError):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a pod runs: its node, addresses, and the node's capacity, which replaces a limit that is not set."""
+    """Where a pod runs: its node, its addresses, and the node's capacity, which stands in for an unset limit."""
 
     node: str = ""
     host_ip: str = ""

@@ -18,7 +18,7 @@ def content(item: DownwardFile, pod: Pod, place: downward.Place) -> str:
 
 
 def check_files(pod: Pod, place: downward.Place) -> None:
-    """Check the total size of the pod's files, since each may repeat all annotations. Holds one file at a time.
+    """Check the total size of the pod's files, since each may repeat all annotations. Builds one file at a time.
 
     Raises TooLargeError at the file that exceeds the limit.
     """

@@ -1,7 +1,7 @@
 """References: the fields by which an event, a signal or an effect names its subject. Pure.
 
 `**ref` passes such a reference to a message class, and mypy checks the names and types of its fields (PEP 589).
-Dictionaries instead of a nested struct: in the log these fields are next to the others, in the order of each class.
+These are dictionaries, not nested structs: in the log their fields are mixed with the others, in each class's order.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def report_findings(found: Read, *, strict: bool) -> None:
 
 
 def report_foreseen(found: Sequence[foreseen.Foreseen], *, strict: bool) -> None:
-    """Print, or with `--strict` raise, the outcome expected from the node's admission."""
+    """Print a warning for each expected outcome of the node's admission; with `--strict`, raise a Failure instead."""
     if strict and found:
         raise Failure(*(str(one) for one in found))
     for one in found:
@@ -175,7 +175,7 @@ def _dry_run(
     *,
     strict: bool,
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """The result of an apply according to the node's log: a word per pod, a word per Secret, and refusals.
+    """Predict the result of an apply from the node's log: a word per pod, a word per Secret, and refusals.
 
     Without a log it only states that the manifests are valid. `expected` receives the predicted admission outcomes.
     """

@@ -156,7 +156,7 @@ def _seconds(timeout: str | None) -> float | None:
 
 
 def _keys(node: Session, targets: Targets, moment: Moment) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys of the pods, and those of the Secrets."""
+    """The keys of the targeted pods, and those of the targeted Secrets."""
     if targets.files:
         read_ = manifest_files.read(targets.files, targets.namespace, download=node.services.download)
         return tuple(one.key for _, one in read_.pods), tuple(one.key for _, one in read_.secrets)
@@ -195,7 +195,7 @@ def _delete(keys: Sequence[str], of_secrets: Sequence[str], grace: int | None, m
 
 
 def _show_queued(delete: manifests.DeletePods, moment: Moment, output: str | None) -> None:
-    """Print a line for each object. A pod missing from the log may have its `apply` queued ahead."""
+    """Print a line for each object. A pod missing from the log may yet come from an `apply` queued earlier."""
     queued = "deletion queued: no node agent is running; it will be deleted when one starts"
     states = moment.states["pod"]
     unknown = {key for key in delete.pods if key not in states or not states[key].uid}

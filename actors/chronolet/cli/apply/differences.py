@@ -1,4 +1,4 @@
-"""Compares two objects and lists the differences by path.
+"""Compares two objects and lists their differences by path.
 
 Input: plain data, before and after. Output: lines such as `spec.containers[0].image: "a:1" -> "a:2"`. Next: `apply
 --dry-run`.

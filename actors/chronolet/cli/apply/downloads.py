@@ -68,7 +68,7 @@ def download(url: str, most: int, *, silence_seconds: float = SILENCE_SECONDS, s
 
 def _fetched(url: str, most: int, silence_seconds: float) -> bytes:
     opener = urllib.request.OpenerDirector()
-    # Without the default handlers, which open files and ftp: a server could redirect to those.
+    # No default handlers: they also open file and ftp URLs, to which a server could redirect.
     for handler in (
         urllib.request.ProxyHandler(),
         urllib.request.HTTPHandler(),

@@ -1,7 +1,7 @@
 """Predicts the node's admission of pods before they are applied.
 
-Input: the state of `qos`, pods. Output: a line for each pod that will be rejected, will wait, or runs although its
-labels do not match. Next: `apply`. The node decides again when the pod starts, possibly with another outcome.
+Input: the state of `qos`, pods. Output: a line for each pod that will be rejected, will wait, or runs although the
+node's labels do not match. Next: `apply`. The node decides again when the pod starts, possibly differently.
 """
 
 from __future__ import annotations

@@ -105,7 +105,10 @@ def _read(ctx: click.Context, services: Services) -> list[tuple[str, State]]:
 
 
 def _namespace(ctx: click.Context) -> str:
-    """The flag after the subcommand, or the one before it. The callback has set the first to its default if missing."""
+    """The namespace from the flag after the subcommand, else from the one before it.
+
+    The callback replaces a missing flag by `default`, so that value after the subcommand counts as missing.
+    """
     after: str | None = ctx.params.get("namespace")
     before: str | None = ctx.find_root().params.get("namespace")
     return after if after not in (None, DEFAULT_NAMESPACE) else before or DEFAULT_NAMESPACE

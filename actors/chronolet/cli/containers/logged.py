@@ -21,7 +21,7 @@ _UNPULLED = {
 
 
 def run_of(part: Part, pod: str, *, previous: bool) -> str:
-    """The current run, or the previous one if there is none or if `previous` is set. Returns its container id."""
+    """The container id of the current run; of the previous one if `previous` is set or there is no current run."""
     about = f'container "{part.name}" in pod "{pod}"'
     if not part.status:
         raise Failure(f"{about} is not available")

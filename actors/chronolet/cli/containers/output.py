@@ -48,7 +48,7 @@ def write(pieces: Pieces) -> None:
 
 
 def write_together(sources: Sequence[Callable[[], Pieces]]) -> Iterator[Exception]:
-    """Write the lines of all sources as they arrive, each source read in its own thread. Yields a source's error."""
+    """Write the lines of all sources as they arrive; each source read by its own thread. Yields the sources' errors."""
     lines: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
 
     def read(source: Callable[[], Pieces]) -> None:

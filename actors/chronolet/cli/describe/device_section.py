@@ -28,7 +28,7 @@ _UNLISTED = ""
 
 
 class Moment(NamedTuple):
-    """A change of a device. `at` in milliseconds since the epoch."""
+    """One change of a device. `at`: milliseconds since the epoch."""
 
     at: int
     what: str

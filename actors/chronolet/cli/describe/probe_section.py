@@ -17,7 +17,7 @@ from chronolet_schemas.prober import RawResult
 SHOWN = 3
 """Number of raw results shown per probe."""
 MOST_LOOKED_AT = 40_000
-"""Limit on the node's newest results that are searched; covers all results within their cap."""
+"""How many of the node's newest results are searched: enough for all that are kept."""
 
 Probes = Mapping[tuple[str, str], Sequence[str]]
 """Lines by container and probe."""

@@ -1,7 +1,7 @@
 """Makes the collectors run now and reports the result.
 
 Input: a node. Output: from the log, a line for each object that was removed or could not be; exit status 1 if a
-run or a removal failed. If a run is in progress, the new one waits for it.
+run or a removal failed. If a run is already in progress, the new one starts after it.
 """
 
 from __future__ import annotations

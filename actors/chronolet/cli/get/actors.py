@@ -26,7 +26,7 @@ _PAGE = 10_001
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     everything = of(node)
     chosen = [one for one in everything if not query.names or one["name"] in query.names or one["kind"] in query.names]
     known = {one[field] for one in chosen for field in ("name", "kind")}

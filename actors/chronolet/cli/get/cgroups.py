@@ -25,7 +25,7 @@ _COLUMNS = (
     ("MEMORY", ("memory.limit_in_bytes", "memory.max")),
     ("PIDS", ("pids.max",)),
 )
-"""Titles, and their files in v1 and v2; a number selects one word of a file with several."""
+"""Column titles, with their files in cgroup v1 and v2. A number selects one word of a file that holds several."""
 _WIDE = (
     ("PERIOD", ("cpu.cfs_period_us", "cpu.max 2")),
     ("MEMORY MIN", ("memory.min",)),
@@ -36,7 +36,7 @@ _UNLIMITED = 1 << 60
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     everything = of(node)
     chosen = [one for one in everything if not query.names or query.names_one_of(one["name"], one["pod"], one["uid"])]
     known = {one[field] for one in chosen for field in ("name", "pod", "uid")}

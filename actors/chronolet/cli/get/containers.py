@@ -24,7 +24,7 @@ _SHORT_ID = 12
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     chosen_pods = [pod for pod in api_pods(node.state("pod"), node.settings.node) if query.matches(pod)]
     chosen = query.sorted(
         [

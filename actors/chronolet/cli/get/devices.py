@@ -28,7 +28,7 @@ UNKNOWN, GONE = "Unknown", "Gone"
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     everything = of(state_of(node.state("devices")))
     chosen = query.sorted([one for one in everything if not query.names or is_named(one, query.names)])
     missing = [not_found("devices", name) for name in query.names if not any(is_named(one, (name,)) for one in chosen)]

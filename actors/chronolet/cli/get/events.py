@@ -17,7 +17,7 @@ from chronolet.cli.session import Session
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     matches = event_filter(node, query)
     with closing(query.events.source(node)) as source:
         chosen = list(query.sorted([event for event in source.now() if matches(event)]))

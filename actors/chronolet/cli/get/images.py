@@ -1,4 +1,4 @@
-"""Images: first detection, last use and its users, pinning.
+"""Images: when each was first detected and last used, by which containers, and whether it is pinned.
 
 Input: the image collector's state from the log. Output: images as plain data, and their rows. Next: `get`,
 `gc`.
@@ -25,7 +25,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     everything = of(node)
     chosen = [one for one in everything if not query.names or any(is_meant(one, name) for name in query.names)]
     missing = [not_found("images", name) for name in query.names if not any(is_meant(one, name) for one in chosen)]
@@ -85,7 +85,7 @@ def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
 
 
 def _first(found: list[str], count: int) -> str:
-    """The first two, and the number of others."""
+    """The first two names, and how many of the `count` are not shown."""
     shown = found[:2]
     more = count - len(shown)
     return (",".join(shown) + (f" and {more} more" if more else "")) or "<none>"

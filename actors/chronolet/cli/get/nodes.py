@@ -3,8 +3,8 @@
 Input: the states of `qos`, `pleg` and `devices`, and the live processes. Output: a v1 Node as plain data, its row.
 Next: `get`, `node_section`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
 
-Everything comes from the log, so it is available without an agent; the node is then not ready, with that reason. To
-add a condition, add a function to `_CONDITIONS`.
+Everything comes from the log, so it is available without an agent; the node is then not ready, and the reason
+says so. To add a condition, add a function to `_CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Facts(NamedTuple):
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     one = of(node)
     name = one["metadata"]["name"]
     chosen = [one] if query.matches(one) and (not query.names or name in query.names) else []

@@ -16,7 +16,7 @@ from chronolet.cli.session import Session
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects of the query, and a line for each name that was not found."""
+    """The objects that the query selects, and an error line for each name that was not found."""
     kinds = ("pod",) if query.output in (None, "wide", "name") else ("pod", "devices")
     named = [f"{query.namespace}/{name}" for name in query.names]
     everything = api_pods(node.state(*kinds, pods=named), node.settings.node)

@@ -1,4 +1,4 @@
-"""What `get` was asked for, and what it has found.
+"""The request to `get`, and its result.
 
 Input: the command line. Output: `Query`; `Found`, which the module of each type returns. Next: `command`, which prints
 the objects.

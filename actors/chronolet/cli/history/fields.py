@@ -15,7 +15,7 @@ from chronolet.cli.printing import ages
 _TIMES = ("at", "deadline", "since", "first", "last")
 _TIME_ENDS = ("_at", "_until", "_since")
 _YEAR_2001, _YEAR_2100 = 1_000_000_000_000, 4_102_444_800_000
-"""In milliseconds since the epoch. A value outside is a count, or an unknown time (0)."""
+"""Times lie between these, in milliseconds since the epoch. Any other value is a count, or an unknown time (0)."""
 
 
 def camel(name: str) -> str:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
 
-# (upper bound in seconds, unit, its letter, finer unit, its letter): a finer unit only where it still matters.
+# (upper bound in seconds, unit, its letter, finer unit, its letter); 0 without a finer unit.
 _STEPS = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),

@@ -57,5 +57,5 @@ def show_object(plain: Any, output: str) -> None:
 
 
 def spelled_out(text: str) -> str:
-    """Escape control characters that could control a terminal, except newlines and tabs of the template."""
+    """Escape control characters, which could change the terminal's state, except newlines and tabs."""
     return "".join(one if one in "\n\t" else table.plain(one) for one in text)

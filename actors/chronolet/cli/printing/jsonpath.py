@@ -75,7 +75,7 @@ class Template(NamedTuple):
 
 
 def parsed(template: str) -> Template:
-    """Parse a template. JsonPathError with the place that is invalid."""
+    """Parse a template. Raises JsonPathError, which shows the invalid part."""
     open_: list[tuple[Path | None, list[Part]]] = [(None, [])]
     for word in _words(template):
         if isinstance(word, _Open):
@@ -128,7 +128,7 @@ def _words(template: str) -> Iterator[_Word]:
 
 
 def _inner(inside: str) -> Iterator[_Word]:
-    """The words inside a pair of braces."""
+    """Parse the content of a pair of braces."""
     at = 0
     while at < len(inside):
         word = _WORD.match(inside, at)

@@ -91,7 +91,7 @@ class _Goal(NamedTuple):
     present: bool
 
     def met(self, before: Object | None, pod: Object | None) -> bool:
-        """Whether the pod meets it. Without a test: whether the pod that existed before is gone."""
+        """Whether the pod meets the goal. A goal without a test is met once the pod that existed before is gone."""
         if self.test is not None:
             return pod is not None and self.test(pod)
         return pod is None or before is None or pod["metadata"]["uid"] != before["metadata"]["uid"]

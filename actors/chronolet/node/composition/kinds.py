@@ -52,7 +52,7 @@ from chronolet.qos import effects as qos_effects
 from chronolet_schemas.keys import shards_of
 
 HEAD_START_SECONDS = 0.5
-"""Maximum time for which the first sandbox of a batch starts alone, so that it is as fast as that of a single pod."""
+"""Maximum time for which the first sandbox of a batch starts alone, so that it starts as fast as a single pod's."""
 SHARDS: Mapping[str, int] = {
     "manifests": 1,
     "pod": POD_SHARDS,
@@ -181,7 +181,7 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
 
 
 def _announcement(settings: Settings) -> str:
-    """The node's line in the list of nodes, as JSON."""
+    """The node's entry in the list of nodes, as JSON."""
     line = {"seen": _now(), "version": agent_version(), "address": settings.http_address}
     return msgspec.json.encode(line).decode()
 

@@ -52,7 +52,7 @@ def sharing(settings: Settings) -> Sharing:
 
 
 def labels(settings: Settings) -> Mapping[str, str]:
-    """The node's labels: the well-known ones, and those of the settings, which win."""
+    """The node's labels: the well-known ones, and those of the settings, which take precedence."""
     return {
         "kubernetes.io/arch": architecture(platform.machine()),
         "kubernetes.io/hostname": settings.node,

@@ -64,6 +64,6 @@ def handshake(connection: socket.socket, seconds: float) -> bool:
     """Do the TLS handshake, if any. Returns whether the client presented a certificate (which is then verified)."""
     if not isinstance(connection, ssl.SSLSocket):
         return False
-    connection.settimeout(seconds)  # of the whole handshake
+    connection.settimeout(seconds)  # limits the whole handshake
     connection.do_handshake()
     return bool(connection.getpeercert())

@@ -68,7 +68,7 @@ def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
 
 
 def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str, Show]:
-    """/stats/summary, /metrics/resource, /metrics/cadvisor: each shows the last sample, and is rendered once for it."""
+    """/stats/summary, /metrics/resource, /metrics/cadvisor: each shows the last sample, rendered once."""
     pages: dict[str, tuple[Callable[[Snapshot], bytes], str]] = {
         "/stats/summary": (lambda one: msgspec.json.encode(summary(settings.node, one)), JSON),
         "/metrics/resource": (lambda one: resource_metrics(one).encode(), METRICS),

@@ -28,7 +28,7 @@ class RecentSpans:
         self._open[_key(span)] = span
 
     def note(self, span: Span) -> None:
-        """See `Spans`. Takes over the queue that was recorded when the span began."""
+        """See `Spans`. Keeps the queue that was recorded when the span began."""
         begun = self._open.pop(_key(span), None)
         if begun is not None and span.queue is None:
             span = msgspec.structs.replace(span, queue=begun.queue)

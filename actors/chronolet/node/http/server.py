@@ -170,7 +170,7 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request(request, client_address)
         except RuntimeError as error:
-            log.warning("no thread for a connection", error=str(error))
+            log.warning("cannot start a thread, connection closed", error=str(error))
             self.shutdown_request(request)
 
     def shutdown_request(self, request: Any) -> None:

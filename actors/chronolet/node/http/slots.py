@@ -26,8 +26,8 @@ class TooManyError(Exception):
     """The limit of concurrently rendered pages of this lane is reached."""
 
 
-class _Place:
-    """One connection. `waits`: it is the client's turn."""
+class _Connection:
+    """One connection. `waits`: the server is waiting for its client."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -41,15 +41,15 @@ class Slots:
         self._connections = connections
         self._lock = threading.Lock()
         # Ordered by last activity: the first one has been waiting the longest.
-        self._places: dict[socket.socket, _Place] = {}
+        self._slots: dict[socket.socket, _Connection] = {}
         self._rendering: dict[Lane, int] = dict.fromkeys(MAX_CONCURRENT, 0)
 
     def enter(self, connection: socket.socket) -> bool:
         """Take a slot, if necessary that of the longest-waiting connection. False if all are busy."""
         with self._lock:
-            if len(self._places) >= self._connections and not self._evict():
+            if len(self._slots) >= self._connections and not self._evict():
                 return False
-            self._places[connection] = _Place(connection)
+            self._slots[connection] = _Connection(connection)
             return True
 
     def evict_oldest(self) -> None:
@@ -60,7 +60,7 @@ class Slots:
     def leave(self, connection: socket.socket) -> None:
         """Free the connection's slot, before it is closed; a no-op if it has none."""
         with self._lock:
-            self._places.pop(connection, None)
+            self._slots.pop(connection, None)
 
     @contextmanager
     def rendering(self, connection: socket.socket, lane: Lane) -> Iterator[None]:
@@ -78,16 +78,16 @@ class Slots:
                 self._moved(connection, waits=True)
 
     def _moved(self, connection: socket.socket, *, waits: bool) -> None:
-        place = self._places.pop(connection, None)
-        if place is not None:
-            place.waits = waits
-            self._places[connection] = place
+        slot = self._slots.pop(connection, None)
+        if slot is not None:
+            slot.waits = waits
+            self._slots[connection] = slot
 
     def _evict(self) -> bool:
-        oldest = next((one for one in self._places.values() if one.waits), None)
+        oldest = next((one for one in self._slots.values() if one.waits), None)
         if oldest is None:
             return False
-        del self._places[oldest.connection]
+        del self._slots[oldest.connection]
         try:
             # Wakes its thread, which sleeps in the socket and then closes it. Not SSLSocket's own shutdown, which would
             # release the TLS session while the other thread uses it.

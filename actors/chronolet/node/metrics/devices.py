@@ -51,7 +51,7 @@ class DeviceMetrics:
         }
 
     def count(self, event: Event) -> None:
-        """Count a committed event, if the kubelet counts its like."""
+        """Count a committed event if the kubelet has a metric for it."""
         match event:
             case devices.PluginRegistered():
                 self._registrations.labels(event.resource).inc()

@@ -103,7 +103,7 @@ class GcMetrics:
         removed = isinstance(event, image_gc.ImageRemoved)
         if removed:  # the kubelet has only these two reasons
             self.collected.labels("age" if event.reason == "age" else "space").inc()
-        # A process that took the run over has not seen its start.
+        # A process that took over the run has not seen its start.
         run = self._run if self._run is not None and self._run.run == event.run else None
         operation, trigger = (run.operation, run.trigger) if run else ("unknown", "unknown")
         self.deletions.labels(operation, trigger, event.reason, "success" if removed else "error").inc()

@@ -70,7 +70,7 @@ def resolve_common(flags: Mapping[str, Any], environ: Mapping[str, str], names: 
 def found(
     settings: Iterable[Setting], flags: Mapping[str, Any], environ: Mapping[str, str], names: Collection[str] | None
 ) -> dict[str, Any]:
-    """The parsed values of the given flags and variables. `names` restricts the variables. Raises SettingsError."""
+    """The parsed values of the given flags and variables. Reads only variables in `names`. Raises SettingsError."""
     values: dict[str, Any] = {}
     for one in settings:
         if flags.get(one.name) is not None:

@@ -136,7 +136,7 @@ SETTINGS: tuple[Setting, ...] = (
         "pleg_relist_threshold",
         "--pleg-relist-threshold",
         "CHRONOLET_PLEG_RELIST_THRESHOLD",
-        "age of the last relist from which the node counts as unhealthy [default: 3m]",
+        "age of the last relist above which the node counts as unhealthy [default: 3m]",
         duration,
         metavar="DURATION",
     ),

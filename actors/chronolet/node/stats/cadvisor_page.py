@@ -32,7 +32,7 @@ def cadvisor_metrics(snapshot: Snapshot) -> bytes:
 
 
 def _pieces(snapshot: Snapshot) -> Iterator[str]:
-    """Yield one metric at a time: the page has megabytes, and must not be held twice as text."""
+    """Yield one metric at a time: the page may have megabytes, and must not be in memory twice as text."""
     rows = list(_rows(snapshot))
     for one in METRICS:
         yield _metric(one.name, one.kind, one.help, _lines(one, rows))

@@ -24,7 +24,7 @@ WALK_SECONDS = 60.0
 _FIRST_SECONDS = 5.0
 _WORK_SECONDS = 0.005
 _REST_RATIO = 20
-"""Rest this many times as long as the work took: a walk uses at most a twentieth of a processor."""
+"""Pause this many times as long as the work took, so that a walk uses at most a twentieth of a processor."""
 _PAUSE_SECONDS = 0.05
 _MOST_INODES = 200_000
 
@@ -54,7 +54,7 @@ class Disk:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end; does not wait for it."""
+        """Tell the thread to end, without waiting for it."""
         self._over.set()
 
     def added(self, pod: PodSample, pids: Mapping[str, int]) -> PodSample:

@@ -24,7 +24,7 @@ class Running:
         self._listed_at: float | None = None
 
     def listed(self, found: Iterable[ContainerState], began_at: float) -> None:
-        """Take over a listing of all the node's containers that began at `began_at` (`time.monotonic`)."""
+        """Apply a listing of all the node's containers that began at `began_at` (`time.monotonic`)."""
         listed = {one.id: one for one in found}
         running = {one.id: one for one in listed.values() if one.state == "running"}
         with self._lock:

@@ -3,7 +3,7 @@
 Input: the pod's running containers. Output: `PodSample`. Next: `sampler`. If a cgroup's CPU time and memory are the
 same as at its last reading, it counts as unchanged, together with the cgroups in it: their files are not read again
 until `_ALL_ROUNDS` have passed. For a busy pod, CPU time and memory are read in every round, I/O, threads and pressure
-in every fourth, limits in every eighth. A pod that does little is skipped in every other round.
+in every fourth, limits in every eighth. A nearly idle pod is skipped in every other round.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ class TrackedPod:
         return sum(one.is_broken for one in (*self._cgroups.values(), self._whole) if one is not None)
 
     def sample(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """Sample the pod, or return its previous sample if it does little. None if no container has a cgroup here."""
+        """Sample the pod, or return its previous sample if it is nearly idle. None if no container has a cgroup."""
         self._round += 1
         ids = frozenset(one.id for one in containers)
-        if self._round % 2 and ids == self._ids and self._does_little():
+        if self._round % 2 and ids == self._ids and self._is_nearly_idle():
             return self._last
         self._ids = ids
         self._forget(ids)
@@ -142,7 +142,7 @@ class TrackedPod:
         """A process of each sampled container, by container id."""
         return {container_id: one.pid for container_id, one in self._cgroups.items() if one.pid}
 
-    def _does_little(self) -> bool:
+    def _is_nearly_idle(self) -> bool:
         """Whether the pod's CPU rate between its last two samples is small; False before the second sample."""
         measured = self._whole.measured if self._whole is not None else None
         return measured is not None and measured.nano_cores is not None and measured.nano_cores < _LITTLE_NANO_CORES
@@ -187,7 +187,7 @@ class TrackedPod:
     def _read_all(self, sources: Sources, depth: Depth) -> None:
         """Read the containers, then the pod's own cgroup, so that a pod never shows less than its containers' sum."""
         for one in self._cgroups.values():
-            if one.is_sandbox and self._is_asleep(one, sources, depth):
+            if one.is_sandbox and self._can_skip(one, sources, depth):
                 one.restamp(_now())
             else:
                 _read(one, sources, depth)
@@ -197,8 +197,8 @@ class TrackedPod:
                 for one in self._cgroups.values():
                     one.measured = None
 
-    def _is_asleep(self, sandbox: _Cgroup, sources: Sources, depth: Depth) -> bool:
-        """Whether to skip reading a sandbox: it is always idle, so it is read rarely if the pod has its own cgroup."""
+    def _can_skip(self, sandbox: _Cgroup, sources: Sources, depth: Depth) -> bool:
+        """Whether to skip reading a sandbox: it is always idle, so it is rarely read if the pod has its own cgroup."""
         if sandbox.measured is None or self._whole is None:
             return False
         return depth is not Depth.ALL or sandbox.is_unchanged(sources)

@@ -24,7 +24,7 @@ class Delay(msgspec.Struct, frozen=True, kw_only=True):
     """The delays of one attempt.
 
     `late`: start after the scheduled time because the agent did not run. `read_late`: time from the deadline until the
-    end was noticed. `agent`: time for which the probes' thread did not run meanwhile, by its heartbeat or run queue.
+    end was noticed. `agent`: time in which the probes' thread did not run meanwhile, by its heartbeat or run queue.
     `engine`: time for which the engine did not answer. `cpu`, `memory`, `io`: pressure stall information.
     """
 
@@ -50,9 +50,7 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)
-"""From these fractions on, the machine counts as short. Half of the values that a busy but working machine shows are
-below them.
-"""
+"""From these fractions on, the machine counts as short. On a busy but working machine, half of the values are below."""
 
 
 def own(delay: Delay) -> int:
@@ -61,7 +59,7 @@ def own(delay: Delay) -> int:
 
 
 def stalled(delay: Delay) -> int:
-    """The longest delay."""
+    """The longest of the attempt's delays, whatever its cause."""
     return max(own(delay), delay.cpu, delay.memory, delay.io)
 
 
@@ -74,6 +72,6 @@ def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
 
 
 def short_of(shares: Shares, limits: Shares = SHORT) -> tuple[Shortage, ...]:
-    """The resources that the machine is short of, from the `shares` of the last seconds."""
+    """The resources that the machine is short of, according to the `shares` of the last seconds."""
     names: tuple[Shortage, ...] = ("agent", "cpu", "memory", "io")
     return tuple(name for name in names if getattr(shares, name) >= getattr(limits, name))

@@ -24,7 +24,7 @@ _MOST_DIGITS = len(str(LONGEST_MS))
 
 
 def period_milliseconds(pod: Pod, container: str, probe: str, period_seconds: int) -> int:
-    """The period of one probe; an invalid annotation is ignored. `probe`: liveness, readiness, startup, in any case."""
+    """The period of one probe; an invalid annotation is ignored. `probe`, such as `Liveness`: case-insensitive."""
     given = dict(_given(pod))
     return _milliseconds(given.get(f"{container}/{probe.lower()}", given.get("", ""))) or period_seconds * 1000
 

@@ -1,7 +1,7 @@
 """CPU shares, weights and quotas, the desired values of a cgroup, and cgroup names for both drivers. Pure.
 
 Input: milli CPUs, a path in the kubelet's terms (`kubepods`, `burstable`, `pod<uid>`). Output: shares, weights, quotas;
-names. Next: `qos` builds a tree from them, `pod` containers, adapters files.
+names. Next: `qos` builds the tree, `pod` starts containers in it, the adapters write the files.
 Source: pkg/kubelet/cm/helpers_linux.go, cgroup_manager_linux.go.
 """
 

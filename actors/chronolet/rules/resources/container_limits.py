@@ -38,8 +38,9 @@ def cpu_milli(container: Container, holding: Holding) -> int:
 
 
 def additional(needs: PodNeeds, name: str, holding: Holding) -> Values:
-    """The values to write to the container's cgroup in addition to the runtime's. Huge pages are limited to the
-    container's own; if no container of the pod requests any, the pod's cgroup enforces that.
+    """The values to write to the container's cgroup in addition to the runtime's. Huge pages of a size are
+    limited to the container's own request if any container of the pod requests that size; else the pod's cgroup limits
+    them.
     """
     own = needs.containers.get(name, ContainerNeeds())
     request = own.memory_request_bytes

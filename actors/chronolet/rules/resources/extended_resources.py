@@ -22,7 +22,7 @@ def is_extended(name: str) -> bool:
 
 
 def wanted(container: Container) -> dict[str, int]:
-    """The number of devices that a container requests, by extended resource; without zero counts."""
+    """The number of devices that a container requests, by extended resource; zero counts are omitted."""
     limits = container.resources.limits
     counts = {name: quantities.whole(limits[name]) for name in sorted(limits) if is_extended(name)}
     return {name: count for name, count in counts.items() if count}

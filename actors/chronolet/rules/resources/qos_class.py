@@ -64,7 +64,7 @@ def oom_score_adj(spec: PodSpec, container: Container, node_memory_bytes: int) -
         return _GUARANTEED_ADJ if found == "Guaranteed" else _BEST_EFFORT_ADJ
     own = _burstable(resources.requests(container).get("memory", 0), node_memory_bytes)
     is_sidecar = container.restart_policy == "Always" and container in spec.init_containers
-    return min(own, _as_its_apps(spec, node_memory_bytes)) if is_sidecar else own
+    return min(own, _highest_of_apps(spec, node_memory_bytes)) if is_sidecar else own
 
 
 def least_oom_score_adj(missing_capabilities: Collection[str]) -> int:
@@ -72,7 +72,7 @@ def least_oom_score_adj(missing_capabilities: Collection[str]) -> int:
     return 0 if "SYS_RESOURCE" in missing_capabilities else _NEVER_ADJ
 
 
-def _as_its_apps(spec: PodSpec, node_memory_bytes: int) -> int:
+def _highest_of_apps(spec: PodSpec, node_memory_bytes: int) -> int:
     """The highest value among the app containers: a sidecar must not be killed before the containers it serves."""
     least = min((resources.requests(one).get("memory", 0) for one in spec.containers), default=0)
     return _burstable(least, node_memory_bytes)

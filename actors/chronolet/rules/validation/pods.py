@@ -1,4 +1,4 @@
-"""Validates a Pod like the API server: names, numbers, references, duplicates. Types are checked before. Pure.
+"""Validates a Pod like the API server: names, numbers, references, duplicates. Types are already checked. Pure.
 
 Input: a defaulted Pod. Output: all problems, each with its path. Next: the reader of manifests.
 Source: pkg/apis/core/validation/validation.go (ValidatePodCreate).
