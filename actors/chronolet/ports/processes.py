@@ -23,7 +23,7 @@ class Processes(Protocol):
         """Send a signal (`SIGTERM` or `TERM`) to the first process of the container. False if it was not sent: the
         process is not on this machine, does not run `command` (yet), or has no handler for the signal; or the signal
         has no such name here. The kernel drops a signal without a handler, for the process is the first of its
-        namespace; and before it runs its command, it is the runtime's own program, whose handlers do nothing.
+        namespace; and before it runs its command, it is the runtime's own program, whose handlers say nothing of that.
         """
 
 
