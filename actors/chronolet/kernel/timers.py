@@ -17,7 +17,7 @@ import structlog
 log = structlog.get_logger("chronolet.kernel")
 
 FEW = 64
-"""So many cancelled timers may always stay until their time."""
+"""Cancelled timers up to this number may stay in the heap until they are due."""
 
 
 class Timer:
@@ -50,7 +50,7 @@ class Timers:
         self._thread.start()
 
     def __len__(self) -> int:
-        """How many are kept, with cancelled ones that have not been dropped yet."""
+        """The number of timers kept, with cancelled ones that have not been dropped yet."""
         with self._changed:
             return len(self._heap)
 
@@ -64,7 +64,7 @@ class Timers:
         return timer
 
     def _cancelled(self) -> None:
-        """A hook may take days, and most end at once: its timer must not be kept for days."""
+        """Drop cancelled timers when they are many: a hook may take days, and most end within a second."""
         with self._changed:
             self._dead += 1
             if self._dead > max(FEW, len(self._heap) // 2):
