@@ -27,7 +27,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         one.kill()
 
 
-COMMAND = ("/bin/pause", "-v")
+COMMAND = ("/bin/pause", "-é")
 TERM_CAUGHT = f"{1 << (signal.SIGTERM - 1):016x}"
 
 
@@ -35,7 +35,7 @@ def proc_of(folder: Path, pid: int, cgroup: str, caught: str = TERM_CAUGHT) -> P
     """A /proc in which the process is in this cgroup and catches these signals."""
     (folder / str(pid)).mkdir()
     (folder / str(pid) / "status").write_text(f"Name:\tpause\nSigIgn:\t{0:016x}\nSigCgt:\t{caught}\n")
-    (folder / str(pid) / "cmdline").write_bytes(b"/bin/pause\0-v\0")
+    (folder / str(pid) / "cmdline").write_bytes("/bin/pause\0-é\0".encode())
     (folder / str(pid) / "cgroup").write_text(f"4:memory:{cgroup}\n0::{cgroup}\n")
     return folder
 

@@ -56,7 +56,7 @@ class HostProcesses:
         """Whether the process runs the command and has a handler for the signal. A new process may not do so yet. The
         order matters: at first it is the runtime's own program, which has handlers for all signals.
         """
-        words = b"".join(os.fsencode(one) + b"\0" for one in command)
+        words = b"".join(one.encode() + b"\0" for one in command)
         if not words or (self._proc / str(pid) / "cmdline").read_bytes() != words:
             return False
         for line in (self._proc / str(pid) / "status").read_text().splitlines():
