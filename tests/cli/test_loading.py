@@ -13,8 +13,8 @@ from tests.support.scratch import HANG_SECONDS
 LOADED = """
 import gc, sys, threading
 from chronolet.cli.loading import loaded
-from chronolet.cli.run import _ON_DEMAND
-main = loaded("chronolet.node.main", _ON_DEMAND)
+from chronolet.cli.run import _HIDDEN, _ON_DEMAND
+main = loaded("chronolet.node.main", _ON_DEMAND, _HIDDEN)
 """
 
 
@@ -29,9 +29,21 @@ def output_of(code: str) -> str:
 def test_the_agent_loads_no_package_that_it_may_never_need() -> None:
     unneeded = {
         *("redis", "yaml.reader", "prometheus_client.exposition"),
-        *("rich", "rich.console", "grpc", "google.protobuf", "docker", "requests"),
+        *("rich", "rich.console", "grpc", "google.protobuf"),
+        *("docker.api", "docker.models", "requests.sessions", "charset_normalizer", "idna"),
     }
-    assert output_of(f"print('hiredis' in sys.modules, sorted({unneeded!r} & sys.modules.keys()))") == "True []"
+    needed = {"hiredis", "docker.transport.unixconn", "prometheus_client.metrics", "pykka", "msgpack"}
+    assert output_of(f"print(sorted({(unneeded | needed)!r} & sys.modules.keys()))") == str(sorted(needed))
+
+
+def test_an_encrypted_server_loads_redis_py() -> None:
+    code = """
+from chronolet.kernel.storage.redis.connection import Address
+connections = [type(Address(url).connection(1.0)).__module__ for url in ("unix:///s", "rediss://h")]
+print(connections, "redis.connection" in sys.modules)
+"""
+    expected = [f"chronolet.kernel.storage.redis.{name}" for name in ("wire", "encrypted")]
+    assert output_of(code) == f"{expected} True"
 
 
 @pytest.mark.parametrize(
@@ -40,6 +52,9 @@ def test_the_agent_loads_no_package_that_it_may_never_need() -> None:
         ("prometheus_client.Counter.__name__", "Counter"),
         ("prometheus_client.registry.__name__", "prometheus_client.registry"),
         ("yaml.safe_load('a: 1')['a']", "1"),
+        ("docker.APIClient.__name__", "APIClient"),
+        ("docker.transport.UnixHTTPAdapter.__name__", "UnixHTTPAdapter"),
+        ("requests.Session.__name__", "Session"),
     ],
 )
 def test_a_package_loaded_on_demand_has_all_its_names(name: str, expected: str) -> None:

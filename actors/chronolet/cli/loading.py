@@ -4,9 +4,10 @@ Input: a module's name. Output: the module, for less CPU time than a plain impor
 
 * Garbage collection is off during the import, and the loaded objects are frozen: the collector skips them afterwards.
 * The `__init__` code of an `on_demand` package runs only when a name is needed that its loaded modules do not provide:
-  the agent uses prometheus-client's metrics but none of its servers.
-* rich is hidden from structlog, which imports it if installed, for coloured tracebacks that are never printed; and
-  typing_extensions from msgspec, which needs it only for older versions of Python.
+  the agent uses prometheus-client's metrics but none of its servers, and docker's connections but none of its clients.
+* Optional packages are hidden from those that import them if they are installed, for functions that are never called:
+  rich from structlog (coloured tracebacks), character detection from requests, and typing_extensions from msgspec,
+  which needs it only for older versions of Python.
 * A command rarely collects garbage: it ends before a collection would free much.
 * The interpreter allocates its frame stack in 16 KiB chunks and frees a chunk as soon as it is empty. A hot loop at a
   chunk boundary (compiling a long regular expression) would allocate and free one per call, so everything runs in one

@@ -15,8 +15,10 @@ from chronolet.node.settings.common import EVERYWHERE
 from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.table import SETTINGS
 
-_ON_DEMAND = ("prometheus_client", "yaml")
+_ON_DEMAND = ("prometheus_client", "yaml", "docker", "docker.transport", "requests")
 """Packages that the agent uses only in part, or not before its first actions."""
+_HIDDEN = ("rich", "charset_normalizer", "chardet", "urllib3.contrib.socks")
+"""Packages that structlog and requests import if they are installed, for functions that the agent never calls."""
 _MORE = tuple(one.name for one in SETTINGS if one not in EVERYWHERE)
 
 
@@ -27,4 +29,4 @@ def command(settings: Settings) -> int:
     """Run the node agent. It watches manifests, keeps their pods running and logs every event."""
     gc.set_threshold(*DEFAULT_THRESHOLDS)
     # The composition root imports Docker and the actors; other commands skip that cost.
-    return int(loaded("chronolet.node.main", _ON_DEMAND).run(settings) or 0)
+    return int(loaded("chronolet.node.main", _ON_DEMAND, _HIDDEN).run(settings) or 0)

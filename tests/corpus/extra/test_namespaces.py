@@ -12,11 +12,11 @@ from tests.support.scratch import HANG_SECONDS
 pytestmark = pytest.mark.docker
 
 # `[e]`, so that neither the script nor grep itself matches.
-_FINDS_BESIDE = "until grep -l marked-besid[e] /proc/[0-9]*/cmdline; do sleep 0.1; done > /dev/null; echo found"
+_FINDS_OTHER = "until grep -l marked-othe[r] /proc/[0-9]*/cmdline; do sleep 0.1; done > /dev/null; echo found"
 
 SHARED = add_pod(
     "shares-processes",
-    script("app", f"readlink /proc/self/ns/pid; {_FINDS_BESIDE}"),
+    script("app", f"readlink /proc/self/ns/pid; {_FINDS_OTHER}"),
     script("other", ": marked-other"),
     shareProcessNamespace=True,
 )

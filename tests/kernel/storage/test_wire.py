@@ -20,7 +20,7 @@ from chronolet.kernel.storage.redis.errors import (
     ResponseError,
     replied,
 )
-from chronolet.kernel.storage.redis.wire import Wire, pack
+from chronolet.kernel.storage.redis.wire import pack
 from chronolet.kernel.storage.store import StoreUnreachable
 from tests.kernel.storage.test_urls import GOOD
 from tests.support.ports import free_port
@@ -48,6 +48,8 @@ class Addresses(NamedTuple):
     server: PrivateRedis
     port: int
     tls_port: int
+    encrypted: str
+    """A URL with the certificates that TLS requires."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,15 @@ def addresses(certificates: Path) -> Iterator[Addresses]:
     words = [word for name, file in files.items() for word in (f"--tls-{name}", str(certificates / file))]
     with private_redis(port=port, more=("--tls-port", str(tls_port), *words)) as server:
         server.client().acl_setuser("me", enabled=True, passwords=[f"+{SECRET}"], commands=["+@all"], keys=["*"])
-        yield Addresses(server, port, tls_port)
+        options = {"ca_certs": "ca.crt", "certfile": "client.crt", "keyfile": "client.key"}
+        query = "&".join(f"ssl_{name}={certificates / file}" for name, file in options.items())
+        yield Addresses(server, port, tls_port, f"rediss://127.0.0.1:{tls_port}?{query}")
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def address(addresses: Addresses, request: pytest.FixtureRequest) -> Address:
+    """The server's address by each kind of connection."""
+    return Address(addresses.encrypted if request.param == "encrypted" else addresses.server.url)
 
 
 def call(url: str, *command: str, timeout: float = HANG_SECONDS) -> Any:
@@ -102,6 +112,29 @@ def test_tls_checks_certificates_as_the_url_requires(addresses: Addresses, certi
             call(url, "PING")
 
 
+def test_errors_have_the_servers_own_text_whatever_the_connection(address: Address, addresses: Addresses) -> None:
+    """redis-py cuts off the code of those that it knows."""
+    channel = Channel(address, HANG_SECONDS)
+    channel.call("SET", "text", "a")
+    for command, text in {
+        ("EVALSHA", "0" * 40, "0"): "NOSCRIPT No matching script",
+        ("LPUSH", "text", "b"): "WRONGTYPE Operation against a key",
+        ("AUTH", "me", "wrong"): "WRONGPASS invalid username-password pair",
+        ("FCALL", "none", "0"): "ERR Function not found",
+    }.items():
+        with pytest.raises((ResponseError, StoreUnreachable), match=text):
+            channel.call(*command)
+    channel.disconnect()
+
+
+def test_a_login_that_tls_carries_is_refused_in_the_same_words(addresses: Addresses) -> None:
+    with_user = addresses.encrypted.replace("rediss://", "rediss://me:{}@")
+    assert call(with_user.format(quote(SECRET, safe="")) + "&db=3", "ACL", "WHOAMI") == b"me"
+    with pytest.raises(StoreUnreachable, match="refuses the password") as refused:
+        call(with_user.format("wrong"), "PING")
+    assert not refused.value.healing
+
+
 @pytest.mark.parametrize("url", GOOD)
 def test_urls_have_the_same_meaning_as_for_redis_py(url: str) -> None:
     expected = dict(parse_url(url))
@@ -119,11 +152,9 @@ def test_urls_have_the_same_meaning_as_for_redis_py(url: str) -> None:
 @pytest.mark.parametrize(
     "command", [("SET", "k", b"\x00\r\n"), ("XADD", "s", "*", "f", -12), ("ECHO", ""), ("ECHO", "\u00fc" * 70_000)]
 )
-def test_any_command_and_any_reply_arrive_complete(
-    addresses: Addresses, command: tuple[str | bytes | int, ...]
-) -> None:
+def test_any_command_and_any_reply_arrive_complete(address: Address, command: tuple[str | bytes | int, ...]) -> None:
     """The last reply is longer than one read."""
-    channel = Channel(Address(addresses.server.url), HANG_SECONDS)
+    channel = Channel(address, HANG_SECONDS)
     replies = channel.calls([command, command, ("LRANGE", "none", 0, -1), ("GET", "none"), ("DBSIZE",)])
     channel.disconnect()
     if command[0] == "ECHO":
@@ -132,8 +163,8 @@ def test_any_command_and_any_reply_arrive_complete(
     assert isinstance(replies[4], int)
 
 
-def test_an_error_among_several_replies_is_raised_after_all_are_read(addresses: Addresses) -> None:
-    channel = Channel(Address(addresses.server.url), HANG_SECONDS)
+def test_an_error_among_several_replies_is_raised_after_all_are_read(address: Address) -> None:
+    channel = Channel(address, HANG_SECONDS)
     with pytest.raises(ResponseError, match="unknown command 'NONE'"):
         channel.calls([("ECHO", "a"), ("NONE",), ("LPUSH", "k"), ("ECHO", "b")])
     before = channel.call("CLIENT", "ID")
@@ -142,8 +173,8 @@ def test_an_error_among_several_replies_is_raised_after_all_are_read(addresses: 
     channel.disconnect()
 
 
-def test_a_late_reply_is_never_taken_for_that_of_another_call(addresses: Addresses) -> None:
-    wire = Wire(urls.target(addresses.server.url), HANG_SECONDS)
+def test_a_late_reply_is_never_taken_for_that_of_another_call(address: Address) -> None:
+    wire = address.connection(HANG_SECONDS)
     wire.send(pack("BLPOP", "none", "0"))
     with pytest.raises(ReplyLate):
         wire.receive(0.01)
@@ -153,8 +184,8 @@ def test_a_late_reply_is_never_taken_for_that_of_another_call(addresses: Address
     wire.close()
 
 
-def test_closing_a_connection_ends_a_wait_on_it(addresses: Addresses) -> None:
-    wire = Wire(urls.target(addresses.server.url), HANG_SECONDS)
+def test_closing_a_connection_ends_a_wait_on_it(addresses: Addresses, address: Address) -> None:
+    wire = address.connection(HANG_SECONDS)
     wire.send(pack("CLIENT", "ID"))
     number = wire.receive()
     wire.send(pack("BLPOP", "none", "0"))
@@ -177,7 +208,11 @@ def test_closing_a_connection_ends_a_wait_on_it(addresses: Addresses) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["unix:///nowhere/sock", "unix:///" + "x" * 200, "unix:///a%00b", "redis://127.0.0.1:1", "redis://" + "x" * 70],
+    [
+        *("unix:///nowhere/sock", "unix:///" + "x" * 200, "unix:///a%00b"),
+        *("redis://127.0.0.1:1", "redis://" + "x" * 70),
+        *("rediss://127.0.0.1:1", "rediss://" + "x" * 70, "rediss://127.0.0.1:1?ssl_ca_certs=/nowhere/ca.crt"),
+    ],
 )
 def test_an_unreachable_server_is_an_error_that_may_heal(url: str) -> None:
     with pytest.raises(StoreUnreachable, match="cannot be reached") as caught:

@@ -14,14 +14,16 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 import urllib3
+from docker.transport.unixconn import UnixHTTPConnection, UnixHTTPConnectionPool
 from urllib3.exceptions import HTTPError
 
 from chronolet.adapters.docker_runtime import errors
 from chronolet.adapters.docker_runtime.hijack import Attached, upgraded
-from chronolet.adapters.docker_runtime.unix_http import UnixHTTPConnection, UnixHTTPConnectionPool
 from chronolet.ports.runtime.runtime import Refusal, RefusalKind
 
 _SCHEME = "unix://"
+_BASE = "http+docker://localhost"
+"""HTTP requires a host in each request; an engine behind a unix socket ignores it."""
 _NEWEST_KNOWN = (1, 51)
 """Newest supported API version; a newer engine is addressed with this one."""
 _CONNECT_SECONDS = 5.0
@@ -57,7 +59,7 @@ class Connection:
             )
         self.socket_path = host.removeprefix(_SCHEME)
         self._timeout = timeout_seconds
-        self._pool = UnixHTTPConnectionPool(self.socket_path, maxsize=pool_size)
+        self._pool = UnixHTTPConnectionPool(_BASE, self.socket_path, maxsize=pool_size)
         self._prefix = ""
 
     def call(
@@ -123,7 +125,7 @@ class Connection:
 
         `connected` gets the object that ends the reply from another thread, before any of the reply has arrived.
         """
-        connection = UnixHTTPConnection(path=self.socket_path, timeout=_CONNECT_SECONDS)
+        connection = UnixHTTPConnection(_BASE, self.socket_path, timeout=int(_CONNECT_SECONDS))
         try:
             connection.connect()
             raw = cast(socket.socket, connection.sock)
@@ -131,7 +133,7 @@ class Connection:
             connected(cut)
             # The head of some replies comes only with their first line. Set it on the connection, since urllib3 copies
             # it to the socket before it sends the request, and again before it reads the head.
-            connection.timeout = max(self._timeout, idle_seconds or 0.0)
+            connection.timeout = max(self._timeout, idle_seconds or 0.0)  # type: ignore[assignment] # stubs: int
             connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
             reply = connection.getresponse()
             if reply.status >= errors.FIRST_ERROR_STATUS:
@@ -248,7 +250,7 @@ class OpenReply:
     def _ended(self, error: Exception) -> bytes:
         if self.closed:
             return b""
-        raise errors.broken(error, self._connection.path, "stream") from error
+        raise errors.broken(error, self._connection.unix_socket, "stream") from error
 
 
 def quoted(name: str) -> str:

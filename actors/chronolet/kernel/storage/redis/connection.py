@@ -1,7 +1,7 @@
 """Redis connections with raw replies and explicit retries: no command is resent unless its caller allows it.
 
 Input: a URL; packed commands. Output: replies as hiredis returns them (flat lists of bytes), errors translated for
-the kernel. Next: `store`, `scan`; `wire`, which has the socket.
+the kernel. Next: `store`, `scan`; `wire` or `encrypted`, which has the socket.
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chronolet.kernel.storage.redis import urls, wire
 from chronolet.kernel.storage.redis.errors import ConnectionLost, RedisError, ReplyLate, ResponseError, translated
 from chronolet.kernel.storage.redis.wire import Wire
+
+if TYPE_CHECKING:
+    from chronolet.kernel.storage.redis.encrypted import EncryptedWire
 
 Command = Sequence[str | bytes | int]
 
@@ -30,9 +33,13 @@ class Address:
         self.where = urls.where(url)
         self._target = urls.target(url)
 
-    def connection(self, timeout: float) -> Wire:
-        """A connection, opened at its first use. Dropping the last reference frees it immediately."""
-        return Wire(self._target, timeout)
+    def connection(self, timeout: float) -> Wire | EncryptedWire:
+        """A connection, opened at its first use. Dropping the last reference to a `Wire` frees it immediately."""
+        if self._target.tls is None:
+            return Wire(self._target, timeout)
+        from chronolet.kernel.storage.redis.encrypted import EncryptedWire  # noqa: PLC0415 - loads all of redis-py
+
+        return EncryptedWire(self._target, timeout)
 
 
 class _Call:

@@ -1,8 +1,8 @@
 """One connection to Redis: the first use opens it and logs in; bytes out, raw replies in.
 
 Input: a server's `Target`, packed commands. Output: replies as hiredis returns them, or a `RedisError`. Next:
-`connection`. RESP2, so replies are flat lists of bytes. Why not redis-py: importing its connection imports all of it, 8
-MiB and 0.1 s of CPU in each process (docs/adr/0028).
+`connection`; `encrypted` has the same methods for TLS. RESP2, so replies are flat lists of bytes. Why not redis-py:
+importing its connection imports all of it, 6 MiB and 0.05 s of CPU in each process and each command (docs/adr/0033).
 
 There are no reference cycles, so a dropped connection is freed immediately, with its buffer.
 """
@@ -21,15 +21,14 @@ from chronolet.kernel.storage.redis.urls import Target
 
 _READ_BYTES = 64 * 1024
 """malloc maps larger buffers separately and unmaps them immediately: that doubles the time of a short reply."""
-_CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 _UNFINISHED: Final = object()
+# A server whose machine is gone is noticed within 45 s, even by a connection that only reads.
+KEEPALIVE: Final = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 _TCP_OPTIONS: Final = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-    # A server whose machine is gone is noticed within 45 s, even by a connection that only reads.
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    *((socket.IPPROTO_TCP, option, value) for option, value in KEEPALIVE),
 )
 
 
@@ -84,7 +83,7 @@ class Wire:
     def _open(self) -> None:
         with self._closed_on_error("connect"):
             self._reader = _reader()
-            self._socket = _connected(self._target, min(self._timeout, _CONNECT_SECONDS))
+            self._socket = _connected(self._target, min(self._timeout, CONNECT_SECONDS))
         for command in _login_commands(self._target):
             self._send(pack(*command))
             reply = self.receive()
@@ -163,11 +162,9 @@ def _connected(target: Target, timeout: float) -> socket.socket:
     refused: OSError = OSError(f"{target.host} has no address")
     for family, *_, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
         try:
-            opened = _dial(family, address, timeout)
+            return _dial(family, address, timeout)
         except OSError as error:
             refused = error
-        else:
-            return _encrypted(opened, target) if target.tls is not None else opened
     try:
         raise refused
     finally:
@@ -185,22 +182,3 @@ def _dial(family: int, address: Any, timeout: float) -> socket.socket:
         opened.close()
         raise
     return opened
-
-
-def _encrypted(opened: socket.socket, target: Target) -> socket.socket:
-    import ssl  # noqa: PLC0415 - only TLS needs it, and most servers are reached by a socket of this machine
-
-    tls = target.tls
-    assert tls is not None  # noqa: S101 - the caller has checked
-    try:
-        context = ssl.create_default_context()
-        context.check_hostname = tls.check_hostname and tls.verify != "none"
-        context.verify_mode = ssl.VerifyMode[f"CERT_{tls.verify.upper()}"]
-        if tls.certificate or tls.key:
-            context.load_cert_chain(tls.certificate or tls.key, tls.key or None, tls.key_password or None)
-        if tls.ca_file or tls.ca_folder:
-            context.load_verify_locations(tls.ca_file or None, tls.ca_folder or None)
-        return context.wrap_socket(opened, server_hostname=target.host)
-    except BaseException:
-        opened.close()
-        raise
