@@ -70,7 +70,7 @@ LONGEST_FIRST = (
 """The order in which units start. Units of less than 40 seconds are not listed and follow in alphabetical order."""
 MINUTE = 60.0
 GRACE_SECONDS = 60.0
-SLOWEST = 45
+SLOWEST = 20
 TAIL_LINES = 60
 
 

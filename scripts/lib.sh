@@ -130,6 +130,8 @@ ensure_venv() {
     local -a files=(runtime.txt build.txt "${@/%/.txt}")
     python=$(find_python)
     [[ -n $python ]] || die "Python 3.11 or newer is needed; found: $(python3 --version 2>&1 || echo none)"
+    # Otherwise the venv of another clone would be replaced by this one's.
+    [[ ! -L $VENV ]] || die "$VENV is a link to $(readlink "$VENV"); expected a folder of this clone alone: remove the link"
     extras=$(IFS=,; echo "$*")
     stamp=$VENV/.installed-${extras:-plain}
     want=$(wanted_by "${files[@]}")

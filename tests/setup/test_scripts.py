@@ -157,6 +157,16 @@ def test_the_venv_is_made_once_and_again_after_a_change(project: Path) -> None:
     assert steps_of() == ["Python: making", "Python: installing"]
 
 
+def test_the_venv_of_another_folder_is_not_touched(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "kept").touch()
+    (project / ".venv").symlink_to(other)
+    refused = bash("source scripts/lib.sh; ensure_venv", cwd=project, PYTHON=sys.executable)
+    assert refused.returncode == 1
+    assert f".venv is a link to {other}" in refused.stderr
+    assert [one.name for one in other.iterdir()] == ["kept"]
+
+
 def test_a_failed_installation_shows_pips_output_and_is_retried(venv_project: Path) -> None:
     (venv_project / "backend.py").write_text("raise RuntimeError('no such luck')")
     for _ in range(2):
