@@ -53,7 +53,10 @@ def compared(name: str, words: Sequence[str], rounds: int, goal: float | None) -
     cpu_seconds(command)  # compiles modules without bytecode
     pairs = [(cpu_seconds(command), cpu_seconds(NOTHING)) for _ in range(rounds)]
     ours, nothing = (statistics.median(times) for times in zip(*pairs, strict=True))
-    return Figure(name=f"chronolet {name}", ours=ours, unit="CPU s", reference=nothing, reference_name="s", goal=goal)
+    figure = Figure(name=f"chronolet {name}", ours=ours, unit="CPU s", reference=nothing, reference_name="s", goal=goal)
+    # Also immediately: with hundreds of pods, the engine may fail to stop in time, and the table is not printed.
+    print("==> cli:", *figure.row(), file=sys.stderr, flush=True)  # noqa: T201
+    return figure
 
 
 def cpu_seconds(command: Sequence[str]) -> float:
