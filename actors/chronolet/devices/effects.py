@@ -15,7 +15,7 @@ import structlog
 from msgspec import Struct
 
 from chronolet.devices import signals, wanted
-from chronolet.devices.plugins.registrar import Registrar
+from chronolet.devices.registrar import Registrar
 from chronolet.kernel.kind import Effect, EffectContext, Ended, EventDriven, Job
 from chronolet.ports.devices.fenced_plugins import FencedPlugins
 from chronolet.ports.devices.plugins import DevicePlugins, Listing, PluginRefusal

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from chronolet.adapters.sockets import unix_sockets
+from chronolet.adapters.sockets import paths, unix_sockets
 from chronolet.adapters.sockets.relay import BACKLOG, Relay
 from tests.support import scratch
 from tests.support.scratch import HANG_SECONDS
@@ -258,13 +258,13 @@ def test_a_socket_without_handlers_is_an_error(folder: Path) -> None:
     def no_handlers() -> list[object]:
         raise OSError("no memory")
 
-    failed: list[unix_sockets.SocketError] = []
+    failed: list[paths.SocketError] = []
 
     def serve() -> None:
         try:
             stop = threading.Event()
             unix_sockets.serve(path, no_handlers, lambda: None, stop, timing=timing)  # type: ignore[arg-type]
-        except unix_sockets.SocketError as error:
+        except paths.SocketError as error:
             failed.append(error)
 
     thread = threading.Thread(target=serve, daemon=True)

@@ -60,11 +60,11 @@ class LoneProcess:
 
     def send(self, **fields: Any) -> None:
         """Send a command and wait for its decision; with a name, it requests an effect."""
-        before = len(self.events(chore.Reported))
+        before = len(self.events(chore.Assigned))
         command = Assign(request=request(), key="a", **fields)
         sent = self.store.send(CHORE, registry.type_of(Assign), "chore/a", command.request, codec.encode(command))
         assert sent == "sent"
-        scratch.wait_until(lambda: len(self.events(chore.Reported)) > before, "its decision")
+        scratch.wait_until(lambda: len(self.events(chore.Assigned)) > before, "its decision")
 
     def events(self, event: type[E]) -> list[E]:
         name = registry.type_of(event)

@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from chronolet.adapters.sockets import grpc_sockets
-from chronolet.adapters.sockets.unix_sockets import SocketError
+from chronolet.adapters.sockets.paths import SocketError
 from chronolet.ports.devices.plugins import PluginRefusal, RefusalKind
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found

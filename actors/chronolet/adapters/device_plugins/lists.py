@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 
 from chronolet.adapters.device_plugins import calls, wire
 from chronolet.adapters.sockets import grpc_sockets
-from chronolet.adapters.sockets.unix_sockets import SocketError
+from chronolet.adapters.sockets.paths import SocketError
 from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 

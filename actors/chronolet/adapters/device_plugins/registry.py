@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from chronolet.adapters.sockets import unix_sockets
+from chronolet.adapters.sockets import paths, unix_sockets
 from chronolet.ports.devices.plugins import PluginRefusal, Register
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def serve(
             most_calls=_MOST_CALLS,
             timing=timing,
         )
-    except unix_sockets.SocketError as error:
+    except paths.SocketError as error:
         raise PluginRefusal("failed", str(error)) from error
 
 

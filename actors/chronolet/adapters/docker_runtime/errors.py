@@ -6,7 +6,6 @@ Input: a status with its body, or the transport's exception. Output: `Refusal` w
 from __future__ import annotations
 
 import re
-import socket
 
 import msgspec
 from urllib3.exceptions import HTTPError, NewConnectionError
@@ -106,7 +105,7 @@ def refused(status: int, body: bytes) -> Refusal:
 def broken(error: Exception, socket_path: str, call: str) -> Refusal:
     """Convert a missing or incomplete reply."""
     causes = list(_chain(error))
-    if any(isinstance(cause, HttpTimeoutError | socket.timeout) for cause in causes) and not any(
+    if any(isinstance(cause, HttpTimeoutError | TimeoutError) for cause in causes) and not any(
         isinstance(cause, NewConnectionError) for cause in causes
     ):
         return Refusal("timeout", f"Docker at {socket_path}: no answer in time to {call}")

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from chronolet.adapters.docker_runtime import errors
+from chronolet.adapters.docker_runtime.replies import OpenReply
 from chronolet.ports.runtime.runtime import Notice, PullStep, Refusal
-
-if TYPE_CHECKING:
-    from chronolet.adapters.docker_runtime.connection import OpenReply
 
 Action = Literal["create", "start", "die", "destroy", "oom"]
 ACTIONS: tuple[Action, ...] = ("create", "start", "die", "destroy", "oom")

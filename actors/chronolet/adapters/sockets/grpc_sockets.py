@@ -15,7 +15,7 @@ from typing import Final
 import grpc
 import grpc.aio
 
-from chronolet.adapters.sockets.unix_sockets import SocketError, check_length
+from chronolet.adapters.sockets.paths import SocketError, check_length
 
 MOST_BYTES = 16 * 1024 * 1024
 """Maximum size of a message: a list of more than a hundred thousand devices."""

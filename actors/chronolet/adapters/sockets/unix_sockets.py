@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from chronolet.adapters.sockets.paths import SocketError, check_length
 from chronolet.adapters.sockets.relay import BACKLOG, Relay
 
 if TYPE_CHECKING:
     import grpc
 
-_LONGEST_PATH = 107
 _INNER_NAME = ".grpc"
 """Name next to the path, where the gRPC server itself listens."""
 _NEW_PREFIX = ".new-"
@@ -51,10 +51,6 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_TIMING = Timing()
-
-
-class SocketError(Exception):
-    """A socket cannot be created or used; the message names it and the reason."""
 
 
 def identity(path: str | os.PathLike[str]) -> Identity | None:
@@ -162,9 +158,3 @@ def _is_taken(socket: Path) -> bool:
         # Do not wait at a full queue: it belongs to a live process.
         probe.setblocking(False)
         return probe.connect_ex(str(socket)) not in (errno.ECONNREFUSED, errno.ENOENT)
-
-
-def check_length(socket: str) -> None:
-    """Raise SocketError if the path is too long for a socket."""
-    if len(os.fsencode(socket)) > _LONGEST_PATH:
-        raise SocketError(f"{socket}: the path exceeds the {_LONGEST_PATH} bytes allowed for a socket")

@@ -139,7 +139,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.admission is not None:
             return frozenset(self.admission)
-        from chronolet.node.settings.table import ADMISSION  # noqa: PLC0415 - loads the pod actor
+        from chronolet.node.settings.participants import ADMISSION  # noqa: PLC0415 - loads the pod actor
 
         return frozenset(ADMISSION)
 

@@ -11,6 +11,7 @@ from chronolet.node.settings.common import DOCKER, EVERYWHERE
 from chronolet.node.settings.events import EVENT_SETTINGS
 from chronolet.node.settings.gc import GC_SETTINGS
 from chronolet.node.settings.http import HTTP_SETTINGS
+from chronolet.node.settings.participants import ADMISSION
 from chronolet.node.settings.probes import PROBE_SETTINGS
 from chronolet.node.settings.setting import Setting
 from chronolet.node.settings.settings import ALL_ACTORS, Settings
@@ -26,14 +27,8 @@ from chronolet.node.settings.values import (
     some_of,
     text,
 )
-from chronolet.pod.admission.admission import NEEDS
-from chronolet.pod.planning.probing import KIND as PROBER
 
 __all__ = ["ADMISSION", "ALL_ACTORS", "SETTINGS", "Setting", "Settings", "setting"]
-
-ADMISSION = (*NEEDS, PROBER)
-"""The kinds that pods may have to ask before they start, and the prober."""
-
 
 SETTINGS: tuple[Setting, ...] = (
     *EVERYWHERE,

@@ -14,7 +14,7 @@ from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import signals, wanted
 from chronolet.devices.decider import DECIDER
 from chronolet.devices.effects import Outside, jobs
-from chronolet.devices.plugins.registrar import Registrar
+from chronolet.devices.registrar import Registrar
 from chronolet.ports.devices.plugins import Registering
 from chronolet.ports.devices.pod_resources import NodeResources
 from chronolet_schemas import devices

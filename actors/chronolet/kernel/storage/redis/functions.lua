@@ -1,19 +1,19 @@
 #!lua name=chronolet_1
--- All writes of a node, as one library of versioned functions (docs/design.md, One step). Published functions are never
--- changed or replaced: a function that must differ goes into library chronolet_2 under its own name.
+-- The node's writes, as one library of versioned functions (DESIGN 3.3). Published functions are never changed or
+-- replaced: what must differ becomes library chronolet_2 with names of its own.
 --
--- Input: keys of one node (one hash tag), arguments as text. Output: a list whose first element is the result:
+-- Comes in: keys of one node (one hash tag), arguments as text. Goes out: a list whose first word says how it went:
 --   OK ...            done
---   FENCED token      the caller's token is stale: `token` owns the shard (empty: no owner); nothing was written
---   CONFLICT ...      the shard is not in the state that the caller expects; nothing was written
---   BROKEN text       a key has the wrong type, ids are exhausted, arguments are malformed; nothing was written
--- Next: store.py, its only caller.
+--   FENCED token      another owner holds the shard (empty: nobody); nothing was written
+--   CONFLICT ...      the shard is elsewhere than the caller thinks; nothing was written
+--   BROKEN text       a key is of the wrong type, ids are exhausted, arguments are malformed; nothing was written
+-- Next: redis_store.py, its only caller.
 --
 -- Two rules for every function here. A Lua error rolls nothing back, so all checks come before the first write and
--- nothing after it may fail. Ids are text; their numbers have at most 15 digits, and are exact as doubles.
+-- nothing after it may fail. Ids are text; the numbers in them have at most 15 digits and are exact as doubles.
 --
--- Loads on Redis >= 7.0 and Valkey: globals are not accessible while a library loads, so `unpack` and the like are used
--- only inside functions.
+-- Loads on Redis >= 7.0 and Valkey: globals are closed while a library loads, so `unpack` and the like are only
+-- touched inside of functions.
 
 local MAILBOX_FULL = 10000
 local REQUESTS_KEPT = 20000
@@ -22,7 +22,7 @@ local SHOW_AT_MOST = 1000
 
 -- ---------------------------------------------------------------------------------------------------- positions --
 
--- '<ms>-<n>' as two numbers; nil if it is not a position, or has more than 15 digits.
+-- '<ms>-<n>' as two numbers; nil for what is no position or too large to be counted on.
 local function parse(id)
   local ms, n = string.match(id or '', '^(%d+)-(%d+)$')
   if not ms or #ms > 15 or #n > 15 then return nil end
@@ -33,7 +33,7 @@ local function spell(ms, n)
   return string.format('%.0f-%.0f', ms, n)
 end
 
--- Whether position a is after position b; both must be well formed.
+-- Whether position a is after position b; both are known to be well formed.
 local function later(a, b)
   local a_ms, a_n = parse(a)
   local b_ms, b_n = parse(b)
@@ -51,7 +51,7 @@ local function broken(text)
   return {'BROKEN', text}
 end
 
--- A BROKEN reply if the key exists with another type, else nil.
+-- An answer if the key exists and is something else; nil if all is well.
 local function wrong(key, want)
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= want then
@@ -59,7 +59,7 @@ local function wrong(key, want)
   end
 end
 
--- The last id that a stream has assigned ('0-0' if it does not exist), and how many entries were ever added.
+-- The last id a stream has given ('0-0' if it does not exist) and how many entries it ever got.
 local function last_of(key)
   if redis.call('EXISTS', key) == 0 then return '0-0', 0 end
   local info, last, added = redis.call('XINFO', 'STREAM', key), '0-0', 0
@@ -70,9 +70,9 @@ local function last_of(key)
   return last, added
 end
 
--- The ms for the next entries of the log and the n of its last entry, or nil and a BROKEN reply. n is the log's own
--- count. A foreign entry, added under an id of another program's choice, takes one number like any other. So n is the
--- larger of the last id's n and the number of entries ever added, and ms is never below the last id's.
+-- The ms for the next entries of the log and the n of the last one, or nil and an answer. n is the log's own count.
+-- An entry that somebody else put in with an id of his own takes one number, like any other: so n is the larger of
+-- the last id's n and the number of entries ever added, and ms steps on where that n would not be later.
 local function room_in_log(log, count)
   local last, added = last_of(log)
   local ms, n = parse(last)
@@ -88,8 +88,8 @@ local function room_in_log(log, count)
   return ms, n
 end
 
--- The next id of a stream in which n only distinguishes entries of one millisecond; nil if ids are exhausted.
--- The id is later than `floor` (a cursor), even if the clock goes back.
+-- The id for the next entry of a stream in which n only tells entries of one millisecond apart; nil if there is none.
+-- `floor` is a position it must be later than, whatever the clock says (a cursor).
 local function next_id(key, floor)
   local last = last_of(key)
   local ms, n = parse(last)
@@ -101,8 +101,8 @@ local function next_id(key, floor)
   return spell(ms, n + 1)
 end
 
--- Whether the log still has the entry at a position that was read from it, or has trimmed it since. After the loss of
--- the log's end it has neither: a process that has read the entry must not act on it.
+-- Whether the log still has the entry at a position that was read from it, or has trimmed it since. After the loss of a
+-- tail it has neither: whoever read it there must not act on it.
 local function holds(log, at)
   if #redis.call('XRANGE', log, at, at) > 0 then return true end
   local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
@@ -110,7 +110,7 @@ local function holds(log, at)
   return not later(at, (last_of(log)))
 end
 
--- nil if the token owns the shard, else the reply.
+-- nil if the token owns the shard, else the answer.
 local function owned(shard, token)
   local answer = wrong(shard, 'hash')
   if answer then return answer end
@@ -127,7 +127,7 @@ end
 
 -- KEYS  meta log
 -- ARGV  run kind_count {kind shards}* type entity subject actor cause data
--- OK run {kind shards}*   of the log that exists now; this call began it if `run` is the given one.
+-- OK run {kind shards}*   of the log that is there now; it was begun by this call if the run is the one given.
 local function begin(keys, args)
   local meta, log = keys[1], keys[2]
   local answer = wrong(meta, 'hash') or wrong(log, 'stream')
@@ -165,8 +165,7 @@ end
 
 -- KEYS  alive:<process> meta
 -- ARGV  process info ttl_milliseconds
--- OK    The lease is valid for another time-to-live; meta lists the process until it retires or loses a shard to a
---       takeover.
+-- OK    The lease holds for another time-to-live; meta lists the process until it retires or is taken over from.
 local function renew(keys, args)
   local answer = wrong(keys[1], 'string') or wrong(keys[2], 'hash')
   if answer then return answer end
@@ -181,7 +180,7 @@ end
 -- ARGV  expected_token process schema proven_dead(0|1)
 -- OK {field value}*                                   the shard's hash, with its new token
 -- NOTFREE alive|changed|newer_schema token
--- Idempotent: a repeat (after a lost reply) finds its own token and gets the same reply, while that token is valid.
+-- The same call again (a lost answer) finds its own token there and gets the same answer, as long as it still holds.
 local function acquire(keys, args)
   local shard, alive, meta = keys[1], keys[2], keys[3]
   local answer = wrong(shard, 'hash') or wrong(meta, 'hash')
@@ -216,7 +215,7 @@ end
 
 -- KEYS  alive:<process> meta shard*
 -- ARGV  process token*        one token for each shard
--- OK    Shards that still have that token are free immediately (the epoch stays), and the lease is dropped.
+-- OK    Shards that still have that token are free at once (the epoch stays), and the lease is dropped.
 local function retire(keys, args)
   if #args ~= #keys - 1 then return broken('retire: one token for each shard is needed') end
   local answer = wrong(keys[2], 'hash')
@@ -238,8 +237,8 @@ end
 
 -- KEYS  shard alive:<owner in token>
 -- ARGV  token
--- OK milliseconds        how long the shard has been without a live owner, counted from the first call
--- CONFLICT token         it has a live owner, or another token than expected: the count is reset or not started
+-- OK milliseconds        for how long the shard is known to have no living owner; the first call starts that clock
+-- CONFLICT token         it has a living owner, or another token than the caller thinks: the clock is off
 local function unowned(keys, args)
   local answer = wrong(keys[1], 'hash')
   if answer then return answer end
@@ -257,7 +256,7 @@ end
 
 -- -------------------------------------------------------------------------------------------------------- step --
 
--- All checks of a step before it writes. A reply if one fails; else nil, the version, and the ms and n of the log.
+-- Everything a step must hold before it writes. An answer, or nil with version, ms and n to go on from.
 local function check_step(keys, args, h, records, dead, forget)
   if not records or not dead or not forget or #args ~= 11 + 6 * records + 6 * dead + forget then
     return broken('step: wrong number of arguments')
@@ -277,8 +276,8 @@ local function check_step(keys, args, h, records, dead, forget)
   local answer = wrong(keys[1], 'stream') or wrong(keys[3], 'stream') or (dead > 0 and wrong(keys[4], 'stream'))
   if answer then return answer end
   if redis.call('EXISTS', keys[1]) == 0 then return broken(keys[1] .. ' is gone') end
-  -- The consumed entries must exist: the server may have lost them after the host read them. A mailbox keeps each entry
-  -- until the step that consumes it.
+  -- What is consumed must be there: the server may have lost it after the host read it. A mailbox keeps each entry until
+  -- this very step.
   local lost_log = args[5] ~= args[6] and not holds(keys[1], args[6])
   if lost_log or (args[7] ~= args[8] and #redis.call('XRANGE', keys[3], args[8], args[8]) == 0) then
     return {'CONFLICT', version, args[5], args[7], h[3] or '', h[4] or '0-0'}
@@ -294,10 +293,10 @@ end
 --       record_count dead_count forget_count
 --       {type entity subject actor cause data}*        events, as they go into the log
 --       {source at type entity data error}*            dead letters; about 10,000 are kept, their events stay
---       {message}*                                     messages whose attempt counts are removed
+--       {message}*                                     whose tries are forgotten
 -- OK version at               `at`: the position of the last event that the shard's steps ever wrote
--- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's; the caller's own means committed.
---                             If version and cursors are as expected, the entries that the step consumes are lost.
+-- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's: one's own means done before;
+--                             with version and cursors as expected: what the step consumes is not there (any more)
 local function step(keys, args)
   local log, shard, mailbox, dead_letters = keys[1], keys[2], keys[3], keys[4]
   local answer = owned(shard, args[1])
@@ -330,7 +329,7 @@ end
 
 -- KEYS  shard
 -- ARGV  token message count
--- OK        the message's attempt count is recorded; idempotent
+-- OK        remembered that this try is the message's `count`th; the same call again changes nothing
 local function try(keys, args)
   local answer = owned(keys[1], args[1])
   if answer then return answer end
@@ -345,8 +344,8 @@ end
 -- KEYS  mailbox shard requests
 -- ARGV  type entity request data
 -- OK | DUPLICATE | BUSY
--- Idempotent by request id: `requests` is a sorted set of the newest ids, of waiting and consumed commands. The entry
--- at the mailbox cursor is consumed: it stays as the last one, and does not count as waiting.
+-- `requests` is a sorted set of the newest request ids, waiting ones and those already consumed. The entry at the
+-- mailbox cursor is consumed: it stays as the last one and does not count as waiting.
 local function send(keys, args)
   local mailbox, shard, requests = keys[1], keys[2], keys[3]
   local answer = wrong(mailbox, 'stream') or wrong(shard, 'hash') or wrong(requests, 'zset')
@@ -370,8 +369,7 @@ end
 
 -- KEYS  snapshot shard log
 -- ARGV  token position format state
--- OK | STALE position     stored only if the log has its position, and that is later than the stored snapshot's, or the
---                         same with another format
+-- OK | STALE position     kept only if its position is later, or of another format and not earlier; and in the log
 local function snapshot(keys, args)
   local answer = owned(keys[2], args[1]) or wrong(keys[1], 'hash') or wrong(keys[3], 'stream')
   if answer then return answer end
@@ -388,7 +386,7 @@ end
 
 -- KEYS  meta keeper_shard
 -- ARGV  token position
--- OK archived      the archived position, which never decreases
+-- OK archived      never goes back
 local function archived(keys, args)
   local answer = owned(keys[2], args[1]) or wrong(keys[1], 'hash')
   if answer then return answer end
@@ -399,8 +397,7 @@ local function archived(keys, args)
   return {'OK', args[2]}
 end
 
--- The position up to which the log may be trimmed: the lowest of the requested position, the archived position, and
--- each shard's cursor and snapshot.
+-- The position up to which the log may go: the lowest of what is asked, archived, and each shard's cursor and snapshot.
 local function trim_limit(keys, args)
   local limit = args[2]
   local function lower(position)
@@ -416,9 +413,9 @@ local function trim_limit(keys, args)
   return limit
 end
 
--- KEYS  meta log keeper_shard {shard snapshot}*      the shards that may still need entries
+-- KEYS  meta log keeper_shard {shard snapshot}*      the shards that hold entries back
 -- ARGV  token position
--- OK removed trimmed      at most 10,000 per call, only whole nodes of the stream: repeat until none is removed
+-- OK removed trimmed      at most 10,000 at a time, whole nodes of the stream only: call until none is removed
 local function trim(keys, args)
   local meta, log = keys[1], keys[2]
   local answer = owned(keys[3], args[1]) or wrong(meta, 'hash') or wrong(log, 'stream')
@@ -435,7 +432,7 @@ local function trim(keys, args)
     local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
     local first_ms, first_n = parse(first and first[1])
     trimmed = spell(ms, n)
-    -- The position just before the first remaining entry: at or after the last removed one.
+    -- The position just before the first entry that is left: not before the last one that went.
     if first_ms and first_n > 0 then trimmed = spell(first_ms, first_n - 1) end
     redis.call('HSET', meta, 'trimmed', trimmed)
   end
@@ -444,7 +441,7 @@ end
 
 -- -------------------------------------------------------------------------------------------------------- show --
 
--- cjson escapes each slash; JSON does not need that, and the text reads better without.
+-- cjson puts a backslash before each slash; JSON needs none, and people read better without.
 local function json(value)
   return (string.gsub(cjson.encode(value), '\\/', '/'))
 end
@@ -460,9 +457,9 @@ local function json_of(name, value)
 end
 
 -- KEYS  a stream: log, mailbox or dead letters
--- ARGV  [from [to [count]]]      as for XRANGE; default: the whole stream, 10 entries; at most 1,000
--- Returns one line of JSON per entry, with `data` decoded. Decoding loses some detail: an empty list or map prints {},
--- floats have 14 digits, null fields are omitted.
+-- ARGV  [from [to [count]]]      as XRANGE takes them; everything and 10 without; at most 1,000
+-- One line of JSON for each entry, `data` decoded. What the decoding loses: an empty list or map prints {}, floats
+-- have 14 digits, null fields vanish.
 local function show(keys, args)
   local answer = wrong(keys[1], 'stream')
   if answer then return redis.error_reply(answer[2]) end
@@ -486,8 +483,8 @@ redis.register_function('chronolet_begin_1', begin)
 redis.register_function('chronolet_step_1', step)
 redis.register_function('chronolet_send_1', send)
 
--- These work on a full server (maxmemory) too: they free memory, or need almost none and lead to calls that free it.
--- `step_full` is the same step, for calls without events and for the keeper's.
+-- On a full server (maxmemory) these still work: they free memory, or take next to none and lead to what frees it.
+-- `step_full` is the same step for calls without events and for the keeper's own.
 local function register_for_full(name, callback)
   redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
 end

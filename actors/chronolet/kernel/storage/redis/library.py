@@ -1,7 +1,8 @@
 """Loads the function library into the server, and checks that the server is suitable (docs/design.md, Redis).
 
 Input: a channel. Output: warnings, or StoreUnreachable(healing=False). A published library is never replaced: the
-same name with other code is an error for the operator to resolve; other comments are none. Next: `store.check`.
+same name with another text is an error for the operator to resolve. The text is compared to the byte, comments included,
+because former releases do so: `functions.lua` must not be reworded. Next: `store.check`.
 """
 
 from __future__ import annotations
@@ -36,18 +37,13 @@ def load(channel: Channel) -> None:
             if "already exists" not in str(error):
                 raise translated(error, channel.where) from error
         loaded = _code_on_server(channel)
-    if _statements(loaded or "") != _statements(code()):
+    if loaded != code():
         raise StoreUnreachable(
             f"Redis at {channel.where} has a function library {NAME} with other code than this release's:"
             " use the release that loaded it, or stop the agents of all nodes on this server and"
             f" run `redis-cli FUNCTION DELETE {NAME}`",
             healing=False,
         )
-
-
-def _statements(lua: str) -> list[str]:
-    """The lines without comments, which a release may reword: only code makes another library."""
-    return [line for line in map(str.strip, lua.splitlines()) if line and not line.startswith("--")]
 
 
 def _code_on_server(channel: Channel) -> str | None:

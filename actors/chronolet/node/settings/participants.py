@@ -1,0 +1,12 @@
+"""The kinds that take part in the admission of a pod. A module of its own, because it loads the pod actor.
+
+Input: none. Output: `ADMISSION`. Next: `table`; `settings`, for the default.
+"""
+
+from __future__ import annotations
+
+from chronolet.pod.admission.admission import NEEDS
+from chronolet.pod.planning.probing import KIND as PROBER
+
+ADMISSION = (*NEEDS, PROBER)
+"""The kinds that pods may have to ask before they start, and the prober."""
