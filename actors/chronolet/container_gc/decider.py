@@ -12,7 +12,7 @@ Output: events of `container_gc`, and the KubeEvent ContainerGCFailed of the nod
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from chronolet.container_gc import signals, wanted
 from chronolet.container_gc.evolve import after, evolve
@@ -21,6 +21,7 @@ from chronolet.container_gc.planning.verdicts import Pods
 from chronolet.container_gc.state import Reported, RequestedRun, Run, State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
 from chronolet.rules.names.aggregate import aggregate
+from chronolet.rules.refs import VictimRef
 from chronolet_schemas import container_gc, kernel, kube_events, manifests, pod
 from chronolet_schemas.envelope import Event
 
@@ -225,7 +226,7 @@ def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Even
 
 
 def _removal_event(run: Run, victim: container_gc.Victim, error: str) -> container_gc.Removed | container_gc.NotRemoved:
-    fields: dict[str, Any] = {
+    ref: VictimRef = {
         "run": run.number,
         "what": victim.what,
         "id": victim.id,
@@ -234,7 +235,7 @@ def _removal_event(run: Run, victim: container_gc.Victim, error: str) -> contain
         "uid": victim.uid,
         "rule": victim.rule,
     }
-    return container_gc.NotRemoved(error=error, **fields) if error else container_gc.Removed(**fields)
+    return container_gc.NotRemoved(error=error, **ref) if error else container_gc.Removed(**ref)
 
 
 def _finished(run: Run, node: str, now: int) -> Iterator[Event]:

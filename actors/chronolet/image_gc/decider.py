@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from chronolet.image_gc.planning import ages, outcome, plan
 from chronolet.image_gc.policy import collects
 from chronolet.image_gc.state import Reported, RequestedRun, Run, State
 from chronolet.kernel.decider import Decider, Effect, EffectFailed
+from chronolet.rules.refs import CandidateRef
 from chronolet_schemas import image_gc, kernel, kube_events
 from chronolet_schemas.envelope import Event
 
@@ -214,14 +215,14 @@ def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Even
 def _removal_event(
     run: Run, candidate: image_gc.Candidate, error: str
 ) -> image_gc.ImageRemoved | image_gc.ImageNotRemoved:
-    fields: dict[str, Any] = {
+    ref: CandidateRef = {
         "run": run.number,
         "id": candidate.id,
         "name": candidate.name,
         "size_bytes": candidate.size_bytes,
         "reason": candidate.reason,
     }
-    return image_gc.ImageNotRemoved(error=error, **fields) if error else image_gc.ImageRemoved(**fields)
+    return image_gc.ImageNotRemoved(error=error, **ref) if error else image_gc.ImageRemoved(**ref)
 
 
 def _finished(state: State, run: Run, now: int) -> Iterator[Event]:

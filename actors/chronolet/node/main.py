@@ -28,7 +28,6 @@ from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
 from chronolet.node.tuning import DEFAULTS, Tuning
 
-END_SECONDS = 1.0
 """Time limit for a clean shutdown. Other processes recover whatever is left unfinished, such as the handover."""
 
 _M_ARENA_MAX = -8
@@ -51,7 +50,9 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAU
     try:
         node = _built(settings, faults, tuning)
         # A thread, because a start waits for a server that may recover, and a signal must end that wait, too.
-        threading.Thread(target=_stop_on_signal, args=(signalled, node), name="signals", daemon=True).start()
+        threading.Thread(
+            target=_stop_on_signal, args=(signalled, node, tuning.end_seconds), name="signals", daemon=True
+        ).start()
         with _Services(node, tuning):
             return _until_over(node)
     except (SettingsError, StoreUnreachable, StoreBroken) as error:
@@ -94,15 +95,15 @@ def _built(settings: Settings, faults: Faults | None, tuning: Tuning) -> Node:
         ) from error
 
 
-def _stop_on_signal(signalled: int, node: Node) -> None:
-    """Stop the process when `signalled` becomes readable; exit after END_SECONDS even if a server hangs.
+def _stop_on_signal(signalled: int, node: Node, end_seconds: float) -> None:
+    """Stop the process when `signalled` becomes readable; exit after `end_seconds` even if a server hangs.
 
     An abrupt exit is safe: recovery handles it like a kill.
     """
     os.read(signalled, 1)
     log.info("stopping")
     node.process.stop_waiting()
-    time.sleep(END_SECONDS)
+    time.sleep(end_seconds)
     log.warning("stopped without a clean shutdown: something does not respond")
     os._exit(0)
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from chronolet.adapters.kube_sinks.calls import CALL_SECONDS
 from chronolet.keeper.effects import MEASURE_SECONDS
 from chronolet.keeper.policy import Policy
+from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
+from chronolet.kernel.timing import Timing
 from chronolet.kube_events.policy import RETRY_PAUSE
 
 
@@ -25,6 +28,14 @@ class Tuning(NamedTuple):
     """Minimum time between releasing the disk reserve and allocating it again, so that freed space has time to last."""
     event_pause: int = RETRY_PAUSE
     """Delay before the delivery of a KubeEvent is retried, in milliseconds."""
+    event_call_seconds: float = CALL_SECONDS
+    """Time-out of a call to a sink of KubeEvents."""
+    lease_milliseconds: int = TTL_MILLISECONDS
+    """Time-to-live of the process's lease."""
+    timing: Timing = Timing()
+    """The waits, pauses and back-offs of the kernel."""
+    end_seconds: float = 1.0
+    """Time-out of a clean shutdown."""
 
 
 DEFAULTS = Tuning()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from chronolet_schemas import container_gc, image_gc
 from chronolet_schemas.prober import ProbeName
 
 
@@ -61,3 +62,25 @@ class EffectRef(TypedDict):
 
     subject: str
     intent: str
+
+
+class VictimRef(TypedDict):
+    """An object that a run of the container collector removes, and the rule that says so."""
+
+    run: int
+    what: container_gc.What
+    id: str
+    name: str
+    pod: str
+    uid: str
+    rule: container_gc.Rule
+
+
+class CandidateRef(TypedDict):
+    """An image that a run of the image collector removes, and the reason."""
+
+    run: int
+    id: str
+    name: str
+    size_bytes: int
+    reason: image_gc.Reason

@@ -105,6 +105,11 @@ def test_the_least_recently_active_probe_is_forgotten() -> None:
     assert kept.too_many() == []
 
 
+def writers() -> list[threading.Thread]:
+    """The running threads of writers."""
+    return [one for one in threading.enumerate() if one.name == "probe results"]
+
+
 def acknowledged(stream: RedisResults, client: redis.Redis) -> bool:
     """Whether the first outcome is written and acknowledged: one with a lost reply counts as dropped."""
     return client.xlen(KEY) == 1 and not stream._channel._lock.locked()
@@ -123,7 +128,7 @@ def test_an_unreachable_server_does_not_block_the_probes(redis_server: PrivateRe
     wait_until(lambda: client.exists(KEY) and client.xrevrange(KEY, count=1)[0][1]["at"] == "-1", "the last")
     stream.stop()
     assert sum(lost) + client.xinfo_stream(KEY)["entries-added"] == 30_002, "dropped outcomes are counted"
-    assert not [one for one in threading.enumerate() if one.name == "probe results"]
+    assert not writers()
 
 
 def test_outcomes_of_the_last_moment_are_written_at_the_end(redis_server: PrivateRedis, client: redis.Redis) -> None:
@@ -142,5 +147,17 @@ def test_outcomes_of_the_last_moment_are_written_at_the_end(redis_server: Privat
     assert client.xlen(KEY) == 3
 
 
-def test_an_unused_writer_ends(redis_server: PrivateRedis) -> None:
-    results(redis_server).stop()
+def test_an_unused_writer_starts_no_thread_and_writes_nothing(redis_server: PrivateRedis, client: redis.Redis) -> None:
+    stream = results(redis_server)
+    assert not writers()
+    stream.stop()
+    assert not writers()
+    assert client.keys("*") == []
+
+
+def test_a_writer_that_has_ended_is_not_started_again(redis_server: PrivateRedis, client: redis.Redis) -> None:
+    stream = results(redis_server)
+    stream.stop()
+    stream.add(outcome(0))
+    assert not writers()
+    assert client.keys("*") == []

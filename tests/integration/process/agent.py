@@ -11,14 +11,10 @@ Output: the exit status. Next: `support`, which starts it.
 from __future__ import annotations
 
 import sys
-from functools import partial
 
-from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, HttpCaller
 from chronolet.keeper.policy import Policy
-from chronolet.kernel.ownership.lease import TTL_MILLISECONDS
 from chronolet.kernel.timing import Timing
 from chronolet.node import main
-from chronolet.node.composition import event_sinks, wiring
 from chronolet.node.settings.resolving import resolve
 from chronolet.node.tuning import DEFAULTS
 
@@ -26,18 +22,17 @@ from chronolet.node.tuning import DEFAULTS
 def run(arguments: list[str]) -> int:
     root, *more = arguments
     given = dict(option.split("=", 1) for option in more)
-    # Snapshots are due after a number of events; ten thousand take too long in a test.
-    timing = Timing(snapshot_events=int(given.pop("snapshot", Timing().snapshot_events)))
-    lease = int(given.pop("lease", TTL_MILLISECONDS))
-    wiring.Setup = partial(wiring.Setup, lease_milliseconds=lease, timing=timing)  # type: ignore[misc, assignment]
-    event_sinks.HttpCaller = partial(HttpCaller, seconds=float(given.pop("call", CALL_SECONDS)))  # type: ignore[misc, assignment]
-    main.END_SECONDS = float(given.pop("end", main.END_SECONDS))
     tuning = DEFAULTS._replace(
         policy=Policy(chunk_entries=int(given.pop("chunk", 20_000))),
         measure_seconds=float(given.pop("measure", DEFAULTS.measure_seconds)),
         disk_reserve_bytes=int(given.pop("reserve", DEFAULTS.disk_reserve_bytes)),
         disk_reserve_rest_seconds=float(given.pop("rest", DEFAULTS.disk_reserve_rest_seconds)),
         event_pause=int(given.pop("pause", DEFAULTS.event_pause)),
+        event_call_seconds=float(given.pop("call", DEFAULTS.event_call_seconds)),
+        lease_milliseconds=int(given.pop("lease", DEFAULTS.lease_milliseconds)),
+        # Snapshots are due after a number of events; ten thousand take too long in a test.
+        timing=Timing(snapshot_events=int(given.pop("snapshot", DEFAULTS.timing.snapshot_events))),
+        end_seconds=float(given.pop("end", DEFAULTS.end_seconds)),
     )
     settings, _ = resolve({"root_dir": root, "node": "n", "port": 0, **given}, {})
     return main.run(settings, tuning=tuning)

@@ -18,8 +18,8 @@ event dropped from a backlog of this size would have been trimmed from the strea
 """
 
 
-def sinks(settings: Settings) -> dict[str, Sink]:
-    """The sinks that the settings select, by name."""
+def sinks(settings: Settings, call_seconds: float) -> dict[str, Sink]:
+    """The sinks that the settings select, by name; `call_seconds` is the time-out of a call."""
     found: dict[str, Sink] = {}
     if "redis" in settings.event_sinks:
         found["redis"] = StreamSink(
@@ -31,10 +31,11 @@ def sinks(settings: Settings) -> dict[str, Sink]:
     if "log" in settings.event_sinks:
         found["log"] = LogSink()
     if settings.event_webhook_url:
-        caller = HttpCaller(settings.event_webhook_url)
+        caller = HttpCaller(settings.event_webhook_url, seconds=call_seconds)
         found["webhook"] = WebhookSink(caller, settings.node, settings.event_webhook_secret_file)
     if settings.event_api_server:
-        caller = HttpCaller(settings.event_api_server.rstrip("/"), ca_file=settings.event_api_ca_file)
+        url = settings.event_api_server.rstrip("/")
+        caller = HttpCaller(url, ca_file=settings.event_api_ca_file, seconds=call_seconds)
         pace = Pace(settings.event_qps, settings.event_burst)
         found["kubernetes"] = KubernetesSink(caller, settings.node, settings.event_api_token_file, pace)
     return found

@@ -96,7 +96,7 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
         "image_gc": lambda: collectors.image_gc(settings, runtime, parts.images),
         "devices": lambda: node_devices.kind(settings, parts.store, parts.archive, parts.metrics.devices),
         "qos": lambda: qos.kind(qos_effects.jobs(parts.shares)),
-        "kube_events": lambda: _kube_events(settings, tuning.event_pause),
+        "kube_events": lambda: _kube_events(settings, tuning),
         "keeper": lambda: keeper.kind(_keeping(parts, tuning), tuning.policy),
     }
     return {name: makers[name]() for name in settings.actors}
@@ -163,9 +163,9 @@ def _pleg(parts: Parts, run: Run) -> Kind[Any]:
     return pleg.kind(jobs, settings.node, settings.probe_kill_policy, ahead.begin)
 
 
-def _kube_events(settings: Settings, pause: int) -> Kind[Any]:
-    sinks = event_sinks.sinks(settings)
-    return kube_events.kind(kube_events_effects.jobs(sinks), event_sinks.policy(settings, sinks, pause))
+def _kube_events(settings: Settings, tuning: Tuning) -> Kind[Any]:
+    sinks = event_sinks.sinks(settings, tuning.event_call_seconds)
+    return kube_events.kind(kube_events_effects.jobs(sinks), event_sinks.policy(settings, sinks, tuning.event_pause))
 
 
 def _keeping(parts: Parts, tuning: Tuning) -> Keeping:

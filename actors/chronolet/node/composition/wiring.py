@@ -51,12 +51,12 @@ def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEF
     def run() -> str:
         return process.run
 
-    process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults())
+    process = _process(adapters, kinds(adapters, tuning, run), faults or NoFaults(), tuning)
     stats = Stats(settings, adapters.runtime, adapters.running) if "pleg" in settings.actors else None
     return Node(settings, adapters, _health(adapters, process), process, _pages(adapters, stats), stats)
 
 
-def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -> Process:
+def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults, tuning: Tuning) -> Process:
     settings, store, archive = adapters.settings, adapters.store, adapters.archive
     adoption = Adoption(
         store,
@@ -80,6 +80,8 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults) -
             faults=faults,
             observer=adapters.metrics,
             adopt=adoption.adopt if can_adopt(settings.actors) else None,
+            lease_milliseconds=tuning.lease_milliseconds,
+            timing=tuning.timing,
         )
     )
 
