@@ -34,8 +34,9 @@ def kind(
     participants: frozenset[str] = frozenset(),
     policy: Policy | None = None,
 ) -> Kind[State]:
-    """The Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `participants`: the kinds that
-    this node hosts for admission and probing. `policy`: the node's own checks, made before those kinds are asked.
+    """Build the pod Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `participants`: the
+    kinds that this node hosts for admission and probing. `policy`: the node's own checks, made before those kinds are
+    asked.
     """
     return Kind(
         name="pod",

@@ -17,7 +17,7 @@ SHARDS = 4
 
 
 def key(pod: str, container: str, probe: prober.ProbeName) -> str:
-    """The entity's key, which begins with the pod's key."""
+    """Return the entity's key, which begins with the pod's key."""
     return f"{pod}/{container}/{probe}"
 
 

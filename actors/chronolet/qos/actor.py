@@ -21,7 +21,7 @@ def _node(_event: pod.PodEvent) -> Sequence[str]:
 
 
 def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """Build the Kind; `standing` holds the jobs of LookAtNode and KeepTree, bound to cgroups."""
+    """Build the qos Kind. `standing`: the jobs of LookAtNode and KeepTree, bound to cgroups."""
     return Kind(
         name="qos",
         shards=1,

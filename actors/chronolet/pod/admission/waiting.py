@@ -1,7 +1,7 @@
-"""The reasons of pods and containers that wait for admission, or were rejected. Pure.
+"""The reasons shown for pods and containers that wait for admission or were rejected. Pure.
 
-Input: State. Output: reason and message. Next: `status`. CLI commands load it too, so this module imports the
-requests of admission only when it needs them.
+Input: State. Output: reason and message. Next: `status`. CLI commands load it too, so this module imports the requests
+of admission only when it needs them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _NO_DEVICES_KIND = "this node cannot allocate devices: it does not host the kind
 
 
 def waiting_reason(state: State, one: Container) -> tuple[str, str]:
-    """The reason and message of a container that waits for admission, alone or with its pod; both empty if it does
-    not.
+    """Return why a container waits for admission, alone or with its pod: reason and message, both empty if it does not
+    wait.
     """
     if one.alive or state.over:
         return "", ""
