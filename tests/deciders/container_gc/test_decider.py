@@ -145,7 +145,7 @@ def test_a_full_disk_allows_removing_the_containers_of_finished_pods() -> None:
 
 def test_a_pod_is_finished_when_its_last_sandbox_is_dead() -> None:
     stopped = {"pod": "default/web", "uid": "u1", "attempt": 0, "id": "s0"}
-    story = scene(WEB).when(pod.SandboxStopRequested(**stopped)).then()  # another sandbox follows, or the pod is removed
+    story = scene(WEB).when(pod.SandboxStopRequested(**stopped)).then()  # another sandbox follows, or the pod ends
     story.when(pod.SandboxStopRequested(**stopped, finished=True)).then(PodFinished(pod="default/web", uid="u1"))
     story.when(pod.CgroupReleased(pod="default/web", uid="u1")).then()
 

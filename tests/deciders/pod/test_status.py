@@ -131,7 +131,7 @@ def test_a_succeeded_pod() -> None:
 
 
 def test_a_terminating_pod_is_terminal_once_all_containers_are_dead() -> None:
-    # Without a readiness probe, the kubelet reports a running container as ready until it ends.
+    # Without a readiness probe, the kubelet reports a running container as ready until it exits.
     life = running().withdraw()
     assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", True, True)
     life.stopped(code=1)

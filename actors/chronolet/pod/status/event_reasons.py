@@ -65,8 +65,7 @@ def _about_secrets(state: State) -> Sequence[kube_events.Recorded]:
 
 
 def not_kept(state: State, error: str) -> kube_events.Recorded:
-    """Return the KubeEvent for a changed spec that could not be stored next to the log. The kubelet has no such file.
-    """
+    """Return the KubeEvent for a changed spec that cannot be stored next to the log. The kubelet has no such file."""
     return _recorded(state, "Warning", "FailedKeepSpec", f"the changed spec cannot be stored: {error}")
 
 
@@ -227,8 +226,7 @@ def _container_stop(state: State, event: pod.ContainerEvent) -> Sequence[kube_ev
 
 
 def _hook_ended(state: State, event: pod.HookEnded) -> Sequence[kube_events.Recorded]:
-    """Return the KubeEvent for a hook that failed or has an unknown outcome; its output is omitted: it may be secret.
-    """
+    """Return the KubeEvent for a hook that failed or has an unknown outcome. Omits its output, which may be secret."""
     if event.outcome == "Failed":
         return (_recorded(state, "Warning", f"Failed{event.hook}Hook", f"{event.hook}Hook failed", event.container),)
     if event.outcome == "Unknown":

@@ -37,7 +37,7 @@ def test_claims_of_pods_that_do_not_exist_are_freed() -> None:
     scene = Devices().plugged("a", "b").asks({GPU: 1}).allocates().asks({GPU: 1}, uid="u2")
     assert isinstance(scene.effects["pods"], wanted.ListPods)
     assert scene.when(signals.PodsListed(as_of=2_000, uids=("u1", "u2"))).events == ()
-    assert scene.when(signals.PodsListed(as_of=1_000, uids=())).events == ()  # the claims are not older than the listing
+    assert scene.when(signals.PodsListed(as_of=1_000, uids=())).events == ()  # the claims are newer than the listing
     scene.when(signals.PodsListed(as_of=2_000, uids=("u2",)))
     freed = scene.only(devices.DevicesFreed)
     assert (freed.uid, freed.reason, freed.devices) == ("u1", "PodGone", {"app": {GPU: ("a",)}})

@@ -39,7 +39,7 @@ def prepared(life: Life, name: str = "app", exec_id: str = "exec-1") -> Life:
 
 
 def began(*containers: Container, **spec: Any) -> Life:
-    """The first container has just started."""
+    """Return a pod whose first container has just started."""
     return Life().apply(manifest(*containers, **spec)).sandbox_up().start(containers[0].name)
 
 

@@ -44,7 +44,8 @@ class Turns:
 
     @contextmanager
     def turn(self, context: EffectContext, image: str, spans: Spans) -> Iterator[None]:
-        """Wait in the queue, then hold a slot while the block runs. Raises `LostOwnership` if cancelled in the queue.
+        """Wait in the queue, then hold a slot while the block runs. Raises `LostOwnership` if cancelled in the
+        meantime.
         """
         mine = _Pull(image)
         queue = self._queued(mine)

@@ -82,8 +82,7 @@ class StopOrder:
         return run
 
     def _wait(self, rank: int, pod: str) -> None:
-        """Wait until the worker may run, no stop begins or ends for the quiet period, or the maximum wait has passed.
-        """
+        """Wait until the worker may run, no stop begins or ends for the quiet period, or the maximum wait has ended."""
         latest = self._clock() + self._longest_seconds
         while not self._may_run(rank, pod):
             seconds = min(latest, self._changed_at + self._quiet_seconds) - self._clock()
