@@ -73,9 +73,9 @@ class Relisted(Signal, frozen=True, kw_only=True):
     """A successful listing that began at `began_at` (milliseconds of the agent's clock).
 
     `observed`: the inspected containers, which are new, different from the last listing, or confirmed gone (an id is
-    never reused, so a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`:
-    containers in the whole listing. `partial`: whether the rest of the listing follows; a pod missing from `unread` may
-    then still be unreadable.
+    never reused, so a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`: the
+    number of containers in the whole listing. `partial`: whether the rest of the listing follows; a pod missing from
+    `unread` may then still be unreadable.
     """
 
     began_at: int

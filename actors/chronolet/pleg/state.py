@@ -42,15 +42,15 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The state of the node's one pleg entity.
 
-    `containers`: by runtime id; removed ones are dropped. `out_of_memory`: ids of containers with an OOM kill that have
-    not died since. `stream` and `relist`: the condition of the two sources. `anew`: how often the listing had to
-    restart from scratch, because containers were adopted or a listing contained more events than a step may have.
-    `boot_id`, `endpoint` (the engine's address) and `engine_id`: the last reported values; the last two are empty in
-    older logs.
+    `containers`: the runs by container id; removed containers are dropped. `out_of_memory`: ids of containers with an
+    OOM kill that have not died since. `stream` and `relist`: the condition of the two sources. `anew`: how often the
+    listing had to restart from scratch, because containers were adopted or a listing contained more events than a step
+    may have. `boot_id`, `endpoint` (the engine's address) and `engine_id`: the last reported values; the last two are
+    empty in older logs.
 
     While `relist` is failing, `listed_at` is when the last successful listing began (0: never); pleg turns `unhealthy`
     once that is more than `threshold_milliseconds` ago. `unread`: uids of pods that cannot be inspected, with the
-    error; what is known of their containers may be outdated. `probe_kills`: see `ProbeKills`.
+    error; what is known about their containers may be outdated. `probe_kills`: see `ProbeKills`.
     """
 
     containers: immutables.Map[str, Run] = immutables.Map()

@@ -1,6 +1,6 @@
 """The pod kind: its subscriptions, its commands and the workers that run its effects.
 
-Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the workers, or none if events are only folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

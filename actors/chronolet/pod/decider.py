@@ -47,8 +47,7 @@ Message = (
 """Every message that the decider accepts."""
 
 _STARTS = (pod.SandboxStartRequested, pod.DevicesRequested, pod.CgroupRequested)
-"""The events that may come first when a sandbox is going to be started. The node's policy is checked before any of
-them."""
+"""The events that may come first when a sandbox is to be started. The node's policy is checked before any of them."""
 
 ANY_POD = Policy()
 """The policy of a node without labels."""
@@ -138,7 +137,7 @@ def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[E
 
 
 def _due(state: State, participants: frozenset[str]) -> int | None:
-    """When the pod next has something to do: the end of the first wait after which there is a next event. 0
+    """Return when the pod next has something to do: the end of the first wait after which there is a next event. 0
     (immediately) if the participating kinds have changed since the last decision, because this pod might never receive
     another message.
     """

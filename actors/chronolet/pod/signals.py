@@ -1,5 +1,5 @@
-"""Results and progress of a pod's effects. Each repeats its effect's subject and intent; the decider ignores a signal
-whose intent is no longer outstanding.
+"""Results and progress of a pod's effects. Each signal repeats its effect's subject and intent; the decider ignores a
+signal whose intent is no longer outstanding.
 
 Input: none. Output: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds of the runtime's
 clock, 0 if unknown; messages are one line in the runtime's wording.
@@ -39,7 +39,9 @@ class SandboxUp(EffectResult, frozen=True, kw_only=True):
 
 
 class SandboxDown(EffectResult, frozen=True, kw_only=True):
-    """The sandbox is dead. If StartSandbox sends it: an earlier start had succeeded, and the sandbox has died since."""
+    """The sandbox is dead. As the result of StartSandbox, it means that an earlier start had succeeded and the sandbox
+    has died since.
+    """
 
     id: str
     exit_code: int = 0
@@ -110,7 +112,7 @@ class ProcessEnded(EffectResult, frozen=True, kw_only=True):
 
 
 class ContainerDead(EffectResult, frozen=True, kw_only=True):
-    """The container ran and is dead. `reason`: Completed, Error, OOMKilled, ContainerStatusUnknown."""
+    """The container ran and is dead. `reason`: Completed, Error, OOMKilled or ContainerStatusUnknown."""
 
     id: str
     exit_code: int
@@ -152,8 +154,8 @@ class HookRefused(EffectResult, frozen=True, kw_only=True):
 
 
 class HookDone(EffectResult, frozen=True, kw_only=True):
-    """The hook ended. `failed`: its command did not exit with 0, or its request got no successful response; `message`
-    then contains the kubelet's text, including the output.
+    """The hook ended. `failed`: whether its command exited with a code other than 0, or its request got no response;
+    `message` then contains the kubelet's text, including the output.
     """
 
     failed: bool = False
@@ -161,7 +163,7 @@ class HookDone(EffectResult, frozen=True, kw_only=True):
 
 
 class HookUnfinished(EffectResult, frozen=True, kw_only=True):
-    """The hook had not ended by its deadline; it may still be running."""
+    """The hook did not end by its deadline; it may still be running."""
 
 
 class HookOutcomeUnknown(EffectResult, frozen=True, kw_only=True):

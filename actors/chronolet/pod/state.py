@@ -68,7 +68,7 @@ class Hook(Record, frozen=True, kw_only=True):
 
 
 class Exit(Record, frozen=True, kw_only=True):
-    """How an attempt ended. `reason` is shown in `lastState`; `sandbox_id` is the sandbox in which it ran.
+    """The exit of an attempt. `reason` is shown in `lastState`; `sandbox_id` is the sandbox in which it ran.
 
     `read`: whether its termination message has been read, or it cannot have one.
     """
@@ -104,8 +104,8 @@ class Stop(Record, frozen=True, kw_only=True):
 
 class Ahead(Record, frozen=True, kw_only=True):
     """The creation of an attempt ahead of its start, for one sandbox. It is in progress until `id` or `failed` is set.
-    `outdated`: whether it must no longer run in that sandbox, so that the container has to be removed; `failed` is set
-    once that is done. If `image` is set, that name resolved to `image_id` when the container was created, after
+    `outdated`: whether the container must no longer run in that sandbox and has to be removed; `failed` is set once
+    that is done. If `image` is set, that name resolved to `image_id` when the container was created, after
     `requested_at`.
     """
 
@@ -135,7 +135,8 @@ class BackOff(Record, frozen=True, kw_only=True):
 class Probing(Record, frozen=True, kw_only=True):
     """A probe requested by the spec with this `digest`, for the run of container `id` that began at `started_at`.
 
-    `result`: the latest result, empty before the first. `skipped`: whether no prober was hosted.
+    `result`: the latest result, empty before the first. `skipped`: whether the probe was skipped because no prober was
+    hosted.
     """
 
     probe: prober.ProbeName
@@ -150,10 +151,10 @@ class Container(Record, frozen=True, kw_only=True):
     """One container of the spec. `attempt` is the current attempt; `exit` describes how the latest dead attempt ended.
 
     `sandbox_id` and `spec_hash`: the sandbox and the definition with which the current attempt was started. `reason`
-    and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` to `retry_at`: the wait of a
-    waiting phase, reported again at `tell_again_at`. `waited_seconds`: the delay of the latest restart. `post_start`:
-    the hook to request once the container is running. `hook`: the hook in progress. `ahead`: the creation of the next
-    attempt. `left`: the definition of a container that is no longer in the spec.
+    and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` and `retry_at`: when the wait
+    of a waiting phase began and ends; it is reported again at `tell_again_at`. `waited_seconds`: the delay of the
+    latest restart. `post_start`: the hook to request once the container is running. `hook`: the hook in progress.
+    `ahead`: the creation of the next attempt. `left`: the definition of a container that is no longer in the spec.
     """
 
     name: str
@@ -265,7 +266,7 @@ class DeviceClaim(Record, frozen=True, kw_only=True):
     `reason` and `message` name the obstacle. `held`: devices by resource that the container had before the log began.
     Once it is granted, `devices` are its devices by resource, and `answer` contains the plugins' options for its start.
     `telling`: the start for which PreStart is requested, as (attempt, failures before it); `told`: the latest start
-    that the plugins allowed; both are None if there is none.
+    that the plugins allowed; each is None if there is none.
     """
 
     wants: dict[str, int]
@@ -295,7 +296,7 @@ class NodeShare(Record, frozen=True, kw_only=True):
 
 
 class Failure(Record, frozen=True, kw_only=True):
-    """Why the pod failed as a whole."""
+    """The reason and the message of the failure of the whole pod."""
 
     reason: str
     message: str

@@ -1,6 +1,6 @@
 """The prober kind: one entity per probe of a container, with a standing worker while the container is probed.
 
-Input: the worker's job, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the worker's job, or none if events are only folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ from then on), and `held` once a threshold has ended the probing of this run of 
     asked    ProbeUnjudged    asked
     asked    ProbeDelayed     asked
     asked    ResultChanged    held      pleg.ProbeKillReleased
-    asked    KillWithdrawn    probed    success, another run or definition, the end, a failure without a shortage
+    asked    KillWithdrawn    probed    success, another run or definition, end of probing, failure without a shortage
     held     GateOpened       held
     held     ResultChanged    held
     held     ProbingBegan     gated
@@ -369,7 +369,7 @@ def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, thre
 
 
 def _held(state: State, counted: str, *, reached: bool) -> bool:
-    """Whether probing of this container is complete: it has started, or it must be killed."""
+    """Whether probing of this container is complete, because it has started or must be killed."""
     return reached and (state.probe == "Startup" or (state.probe == "Liveness" and counted == "failure"))
 
 

@@ -39,7 +39,7 @@ class Patience:
         return self.count >= LEAST and self.passed(now) >= self._limit
 
     def unjudged(self, now: int) -> bool:
-        """Count one more unjudged attemptand return whether to report it."""
+        """Count one more unjudged attempt, and return whether to report it."""
         self.count += 1
         self._since = now if self._since is None else self._since
         if self.count > 1 and self.passed(now) - self._reported < REPORT_MS:

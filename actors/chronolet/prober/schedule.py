@@ -46,11 +46,11 @@ def spread(seed: str, period: int) -> int:
 def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> int:
     """Return when a worker that starts now begins its first probe.
 
-    `process_age`: how long its process has been running, in milliseconds; None means longer than any period. While that
-    is less than a period, a container that could be probed before the process began waits for a part of the period,
-    because many workers start together with a process (worker.go, run). A container that started later is probed
-    immediately, while the kubelet delays it too. A run that was probed before keeps its schedule, which is already
-    spread.
+    `process_age`: how long the worker's process has been running, in milliseconds; None means longer than any period.
+    While that is less than a period, a container that could be probed before the process began waits for a part of the
+    period, because many workers start together with a process (worker.go, run). A container that started later is
+    probed immediately, while the kubelet delays it too. A run that was probed before keeps its schedule, which is
+    already spread.
     """
     delay = probe.definition.initial_delay_seconds * 1000
     period = probe.period_milliseconds
@@ -70,8 +70,8 @@ def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) 
 
 
 def shared(when: float, period: float, most: float = math.inf) -> float:
-    """Return the moment at or after `when`, at most `most` later, that all probes with this period share; seconds, any
-    clock.
+    """Return the moment at or after `when`, at most `most` later, that all probes with this period share, in seconds of
+    any clock.
 
     Waking the thread costs more than a probe, so probes whose times are close begin together.
     """

@@ -24,8 +24,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `output`, `code` and `at` belong to the last outcome that became an event. `told_at`: when an outcome other than
     success was last recorded; `errored`: whether the last outcome was an error.
 
-    `unjudged`: unjudged outcomes since the last success, within `unjudged_milliseconds`, as last reported. `asked`:
-    whether the threshold is reached and `pleg` decides when the container may be stopped.
+    `unjudged`: the number of unjudged outcomes since the last success, within `unjudged_milliseconds`, as last
+    reported. `asked`: whether the threshold is reached and `pleg` decides when the container may be stopped.
     """
 
     pod: str = ""

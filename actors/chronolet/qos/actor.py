@@ -1,6 +1,6 @@
 """The qos kind: one entity per node, with two standing effects.
 
-Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the workers, or none if events are only folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

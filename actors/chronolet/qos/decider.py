@@ -1,6 +1,6 @@
 """Decides which pods the node admits and which cgroups it needs. Pure.
 
-Input: pods' requests and their ends (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
+Input: the requests and ends of pods (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
 events of `qos`. Next: `pod` handles CgroupReady and PodRefused; the worker of KeepTree keeps the tree that
 `outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
 
@@ -10,8 +10,8 @@ events of `qos`. Next: `pod` handles CgroupReady and PodRefused; the worker of K
 
 Host ports go to waiting pods in the order of their requests. A waiting pod holds no resources.
 
-A running container's cgroup is kept at the values that the runtime cannot set, until the next container of the same
-name starts.
+In a running container's cgroup, the values that the runtime cannot set are maintained until the next container with the
+same name starts.
 
 A pod that is already running is never refused, even if it was running before the log began or if changed settings leave
 too little room.
@@ -180,7 +180,7 @@ def _tree_kept(state: State, kept: signals.TreeKept) -> Iterator[Event]:
 
 
 def _failures(state: State, failed: Mapping[str, str]) -> Iterator[Event]:
-    """Report each new error once, and its end once."""
+    """Report each new error once, and once when it has ended."""
     for cgroup, error in sorted(failed.items()):
         if state.failing.get(cgroup) != error:
             yield qos.CgroupFailing(cgroup=cgroup, error=error)

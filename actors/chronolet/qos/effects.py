@@ -282,7 +282,9 @@ class TreeKeeper:
                     report.removed.append(signals.Removed(path=path, killed=len(inside)))
 
     def _may_run(self, path: Path, context: EffectContext) -> bool:
-        """Whether containers of the pod are running: then it is being adopted, or it has moved to another class."""
+        """Whether containers of the cgroup's pod are running, because the pod is being adopted or has moved to another
+        class.
+        """
         context.fence("docker.list")
         try:
             found = self._outside.runtime.list(labels.of_uid(self._outside.sharing.name, uid_of(path[-1]) or ""))

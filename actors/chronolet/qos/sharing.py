@@ -25,8 +25,9 @@ NO_SYSTEM = System()
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings. `system_reserved`, `kube_reserved` and `capacity` are quantities by resource name; `capacity`
-    overrides what the machine has. `eviction_hard` are quantities or percentages by signal.
+    """The settings that divide the machine. `system_reserved`, `kube_reserved` and `capacity` are quantities by
+    resource name; `capacity` overrides the machine's own capacity. `eviction_hard` are quantities or percentages by
+    signal.
     """
 
     name: str

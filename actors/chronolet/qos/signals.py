@@ -10,7 +10,7 @@ from chronolet_schemas.qos import Change, Node
 
 
 class NodeSeen(Signal, frozen=True, kw_only=True):
-    """The node: the machine's resources, divided according to the settings."""
+    """The machine has been inspected. `node`: its resources, divided according to the settings."""
 
     node: Node
 

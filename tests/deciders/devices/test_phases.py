@@ -68,7 +68,9 @@ class Observer(World):
         self.direct = ""
 
     def send(self, message: Any) -> None:
-        """Send a message. At most one event about a claim follows directly from a message about that claim."""
+        """Send a message and note the claim that it is about: at most one event about that claim follows directly from
+        it.
+        """
         match message:
             case pod.DevicesRequested():
                 self.direct = f"{message.uid}/{message.container}"

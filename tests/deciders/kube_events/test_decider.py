@@ -188,7 +188,7 @@ def test_pending_posts_of_a_removed_sink_are_given_up() -> None:
 
 
 def test_an_implausibly_long_pause_ends_with_the_next_event() -> None:
-    """Happens after the clock was set back."""
+    """This happens after the clock was set back."""
     one = scene("web").when(batch(recorded()))
     one.when(answered(one, failure="gone"), at=NOW + 3_600_000)
     one.when(batch(recorded(), number=2), at=NOW)

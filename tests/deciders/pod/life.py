@@ -108,7 +108,7 @@ class Life(Scene):
         return self
 
     def start(self, name: str = "app") -> Self:
-        """Take a container from its image to running."""
+        """Let the image of a container be present, and the container start."""
         return self.image_there(name).up(name)
 
     def dies(self, name: str = "app", code: int = 1, *, after: int = 1000, reason: str = "Error") -> Self:

@@ -1,4 +1,4 @@
-"""The v1 status of a pod in each phase of its life, as kubectl's STATUS column shows it."""
+"""The v1 status of a pod in each phase of its life, from which kubectl computes its STATUS column."""
 
 from __future__ import annotations
 

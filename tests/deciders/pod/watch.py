@@ -15,8 +15,8 @@ _IN_PLACE = ("SpecChanged", "FailedPostStartHook")
 
 
 class Watched(Life):
-    """A pod's life with these checks. Termination messages are not read automatically: their results arrive in any
-    order, too.
+    """A pod's life that checks these invariants. Termination messages are not read automatically: their results arrive
+    in any order, too.
     """
 
     def __init__(self) -> None:

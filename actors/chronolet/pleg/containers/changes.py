@@ -18,7 +18,7 @@ from chronolet.rules.refs import ContainerRef
 from chronolet_schemas import pleg
 
 _KILLED = 137
-"""Exit code after SIGKILL; the kubelet also writes it when the exit code is unknown."""
+"""Exit code after SIGKILL; the kubelet also reports it when the exit code is unknown."""
 
 
 def changes(state: State, observed: Sequence[signals.ContainerObserved]) -> Iterator[pleg.ContainerEvent]:

@@ -20,7 +20,7 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_inspect(reported: Mapping[str, Glance], listed: Mapping[str, Glance], unread: Collection[str]) -> Sequence[str]:
-    """Return ids of all containers of each pod that changed or is `unread`, and of reported containers that are no
+    """Return the ids of all containers of each pod that changed or is `unread`, and of reported containers that are no
     longer listed.
 
     Absence from a listing does not prove that a container is gone; an inspect that finds nothing does.
@@ -32,7 +32,7 @@ def to_inspect(reported: Mapping[str, Glance], listed: Mapping[str, Glance], unr
 
 
 def without_running(ids: Sequence[str], listed: Mapping[str, Glance]) -> Sequence[str]:
-    """Return those of `ids` that are not running or are gone: when everything is reported again, they are the likely
+    """Return those of `ids` that are not running or are gone: when everything is reported again, they are likely to be
     news.
     """
     return tuple(known for known in ids if known not in listed or listed[known].state != "running")

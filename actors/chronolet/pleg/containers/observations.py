@@ -1,4 +1,4 @@
-"""Converts what the runtime reports about a container to the one form that the decider handles. Pure.
+"""Converts what the runtime reports about a container into the form that the decider handles. Pure.
 
 Input: a line of the event stream, or an inspect's result, and the container's owner. Output:
 `signals.ContainerObserved`, or `signals.OomKilled` for an OOM kill. Next: the workers send it; `changes` turns it into

@@ -2,7 +2,7 @@
 
 Input: State's `probe_kills`, the time, and the prober's `ProbeUnjudged`, `KillAsked` and `KillWithdrawn`; the first two
 name the resources that the machine is short of. Output: events of `pleg`. Next: `decider`; the prober subscribes to
-ProbeKillReleased. The kubelet has no counterpart. Times in milliseconds.
+ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
 
     phase       message or time                           event, next phase
     immediate   a kill is requested                       ProbeKillReleased

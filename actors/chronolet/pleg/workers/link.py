@@ -14,8 +14,8 @@ class Link(Struct):
     """State shared by the two workers. `standing`: whether the stream is open; `opened`: how often it was opened;
     `relist_now`: wakes the listing.
 
-    `destroyed`: ids whose removal was noticed while a listing may have been running, so that listing's results for them
-    are outdated. `noticed`: ids that started or died since the last listing and whose removal was not noticed(the
+    `destroyed`: ids whose removal was noticed while a listing may have been running, so that the listing's results for
+    them are outdated. `noticed`: ids that started or died since the last listing and whose removal was not noticed (the
     notice of a removal is lost if the engine is killed). `sending` serializes the signals of the two workers.
     """
 

@@ -1,4 +1,5 @@
-"""Admission of a pod by other kinds: requests before it starts, and the facts from their replies. Pure.
+"""Admission of a pod by other kinds: requests to them before the pod starts, and the facts that follow from their
+replies. Pure.
 
 Input: State, now, replies of the participating kinds. Output: the pod's requests, and facts. Next: `plan`, which checks
 admission before it starts a sandbox or a container; `decider`. Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod),
@@ -25,7 +26,7 @@ NEEDS: Mapping[str, Callable[[State], bool]] = {
     device_claims.KIND: lambda state: bool(device_claims.needs(state)),
     node_share.KIND: lambda _: True,
 }
-"""The kinds that may take part, in request order, each with a predicate: does the pod need it?"""
+"""The kinds that may take part, in request order, each with a predicate that tells whether the pod needs it."""
 _OPTIONAL = frozenset((node_share.KIND,))
 """Optional kinds: a pod starts without them on a node that does not host them."""
 
@@ -56,7 +57,7 @@ def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:
 
 
 def before_sandbox(state: State, attempt: int, now: int) -> Iterator[Event]:
-    """Yield the requests that are due before the sandbox with number `attempt` starts."""
+    """Yield the requests that are due before the sandbox with attempt number `attempt` starts."""
     yield from device_claims.superfluous(state)
     requests = tuple(device_claims.requests(state, attempt, now))
     yield from requests

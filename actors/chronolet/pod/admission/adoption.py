@@ -95,8 +95,8 @@ def _resumed_termination(command: pod.AdoptPod) -> Sequence[Event]:
 
 
 def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
-    """Return the attempts of one container that have run; None if there are none. The next start finds an unstarted one
-    by name.
+    """Return the attempts of one container that have run; None if there are none. An attempt that was created but never
+    started is ignored: the next start finds it by name.
     """
     ran = (one for one in found if one.container == name and one.state != "created")
     attempts = sorted(ran, key=lambda one: one.attempt, reverse=True)

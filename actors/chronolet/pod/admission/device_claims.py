@@ -19,7 +19,7 @@ from chronolet_schemas.envelope import Event
 
 KIND = "devices"
 ASK_AGAIN_MS, ASK_AGAIN_AWAITED_MS = 60_000, 300_000
-"""How long after a request it is repeated: without a reply, and after a reply that defers the claim."""
+"""How long after a request it is repeated: if there is no reply, and if a reply defers the claim."""
 
 _UNANSWERED = "waiting for a reply from the kind `devices`: does a process of this node host it?"
 
@@ -105,7 +105,7 @@ def granted(state: State, container: str, sandbox: int) -> bool:
 
 
 def superfluous(state: State) -> Iterator[Event]:
-    """Release the claims of containers that are not alive and no longer need them, or need other devices."""
+    """Release the claims of containers that are not alive and no longer need the claimed devices, or need others."""
     wanted = needs(state)
     gone = [
         name

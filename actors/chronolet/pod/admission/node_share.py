@@ -49,7 +49,7 @@ def granted(state: State) -> bool:
 
 
 def released(state: State) -> Iterator[Event]:
-    """Release the share of a pod that will not run again, once its sandbox is not running."""
+    """Release the share of a pod that will not run again, once the pod has no running sandbox."""
     if state.share.phase != "none" and state.sandbox.phase in ("absent", "failed", "dead"):
         yield pod.CgroupReleased(pod=state.pod, uid=state.uid)
 

@@ -81,7 +81,7 @@ def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
-    """Return the container, its creation marked as outdated unless it is for the sandbox `sandbox_id` (empty: no
+    """Return the container, with its creation marked as outdated unless it is for the sandbox `sandbox_id` (empty: no
     sandbox). A creation that a start in progress uses is not marked: the result of the start decides.
     """
     if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:
@@ -130,7 +130,7 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
 def _waiting(
     one: Container, event: pod.ImageFailed | pod.ContainerStartFailed, waits_from: int, **changes: Any
 ) -> Container:
-    """Return the container, waiting for its next attempt at a pull or a start."""
+    """Return the container as it waits for its next attempt at a pull or a start."""
     return replace(
         one, waits_from=waits_from, retry_at=event.retry_at, reason=event.reason, message=event.message, **changes
     )

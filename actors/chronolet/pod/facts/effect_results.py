@@ -93,7 +93,7 @@ def _sandbox(
 
 
 def sandbox_down(state: State, dead: signals.SandboxDown | pleg.ContainerDied, now: int) -> Sequence[Event]:
-    """Record that the current sandbox is dead, and first its start if that was not known.
+    """Record that the current sandbox is dead; record its start first if that was not known.
 
     A sandbox that died on its own is replaced no sooner than the kubelet's pod worker would replace it.
     """
@@ -200,8 +200,8 @@ def _create(
     answer: signals.EffectResult,
     _now: int,
 ) -> Sequence[Event]:
-    """Handle the result of creating a container without starting it. If the pod is ending or has failed, the clean-up
-    removes the container.
+    """Handle the result of creating a container ahead of its start, or of finding or removing it. If the pod is ending
+    or has failed, the clean-up removes the container.
     """
     ref = _ref(state, effect)
     if isinstance(answer, signals.ContainerMade) and isinstance(effect, wanted.CreateContainer):

@@ -182,7 +182,7 @@ def _init_actions(pod: PodView) -> _Init:
 def _init_step(pod: PodView, index: int, *, reached: bool) -> _Step | None:
     """Return the actions for one init container; None if it was never seen or no longer matters.
 
-    `reached`: a later init container, or an app container, was seen.
+    `reached`: whether a later init container, or an app container, was seen.
     """
     spec, last = pod.init[index], index == len(pod.init) - 1
     container = pod.containers.get(spec.name)

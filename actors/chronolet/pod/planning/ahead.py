@@ -1,6 +1,7 @@
 """Creates containers ahead of their start. Pure.
 
-Input: State, the names of the containers that start first, now. Output: the next events of each. Next: `plan`.
+Input: State, the names of the containers that start first, now. Output: the next events of each container. Next:
+`plan`.
 
 A kubelet creates a container once its sandbox is running, and the next attempt once the last one is dead. But the
 runtime can also create a container for a sandbox that is not running yet, and the next attempt while the current one

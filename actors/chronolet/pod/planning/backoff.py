@@ -2,8 +2,8 @@
 
 Input: the back-off so far and when the last run finished. Output: the wait, and the next back-off. Next: `plan`, which
 writes both into `pod.RestartScheduled` and `pod.ImageFailed`. Source: client-go's util/flowcontrol/backoff.go and
-pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). There, a back-off key is a pod, a container and its
-definition; here the container holds its back-off and drops it when its definition changes.
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). In the kubelet, a back-off belongs to a pod, a container and
+its definition; here, the container holds its back-off and drops it when its definition changes.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ of up to half of that. These values are the mean (pod_workers.go, completeWork).
 _FIRST_SYNC_MS = 1_000
 
 FAILED_MOUNT = "FailedMount"
-"""The reason of a container start that failed because of the pod's volumes."""
+"""The reason given for a container start that failed because of the pod's volumes."""
 
 _FIRST_MOUNT_MS = 500
 _LONGEST_MOUNT_MS = 122_000
 
 PULL_FAILED = ("ErrImagePull", "RegistryUnavailable")
-"""The image failures that have a back-off. A failure without a pull has none: the pod worker retries in its next sync
-(images/image_manager.go, EnsureImageExists)."""
+"""The image failures that have a back-off. A failure without a pull has no back-off: the pod worker retries in its next
+sync (images/image_manager.go, EnsureImageExists)."""
 
 
 def wait_seconds(back_off: BackOff | None, finished_at: int) -> int:
@@ -68,7 +68,7 @@ def image_failed_milliseconds(failures: int) -> int:
 
 
 def next_report_at(now: int, until: int, pause_milliseconds: int) -> int:
-    """Return when a wait that is reported now is reported again; 0 if it ends before that."""
+    """Return when a wait that is reported now is reported again; 0 if the wait ends before that."""
     again = now + pause_milliseconds
     return again if again < until else 0
 

@@ -1,4 +1,4 @@
-"""The deadline of a pod's life (activeDeadlineSeconds). Pure.
+"""A pod's deadline (activeDeadlineSeconds). Pure.
 
 Input: State, now. Output: the deadline, and the kubelet's texts. Next: `plan`, `waits`. Source:
 pkg/kubelet/active_deadline.go.

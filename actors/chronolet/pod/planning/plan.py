@@ -104,7 +104,7 @@ def _apply_actions(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 
 def _first_to_start(state: State) -> Sequence[str]:
-    """Return the containers that start first in a new sandbox, unless they have run before."""
+    """Return the containers that start first in a new sandbox, without those that have run before."""
     init = state.of_kind("init", "sidecar")
     return [one.name for one in (init[:1] or state.of_kind("app")) if one.exit is None]
 

@@ -71,8 +71,8 @@ KIND = "prober"
 
 
 def steps(state: State, participants: Collection[str]) -> Sequence[Event]:
-    """Return requests and withdrawals of probes for running containers; without a prober, ProbingSkipped for each
-    request.
+    """Return requests and withdrawals of probes for running containers. If no prober is hosted, the requests are
+    replaced by ProbingSkipped.
     """
     if state.over:
         return ()
@@ -199,7 +199,7 @@ def _skip(state: State, one: Container, probe: prober.ProbeName) -> Event:
 
 def resolved(container: Definition, probe: Probe) -> Probe:
     """Return the probe with port names resolved to numbers, as far as the container has such ports, and with its
-    command expanded by the variables to which the spec itself gives a value.
+    command expanded with the variables whose values are in the spec itself.
     """
     from chronolet.rules.names.ports import port_number  # noqa: PLC0415 - a reader of results needs none
 
@@ -216,7 +216,9 @@ def resolved(container: Definition, probe: Probe) -> Probe:
 
 
 def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the command, expanded unless it would be too large: such a container never starts (`size_findings`)."""
+    """Return the expanded command; unexpanded if it would be too large, because the container then never starts
+    (`size_findings`).
+    """
     from chronolet.rules.expansion import expand_all  # noqa: PLC0415 - a reader of results needs none
     from chronolet.rules.validation.expanded_sizes import TooLargeError, check_words, text_bytes  # noqa: PLC0415
 

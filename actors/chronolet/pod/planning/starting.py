@@ -26,7 +26,7 @@ from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import pull_policy
 
 IMAGE_KNOWN_MS = 2_000
-"""How long a start relies on the image that its creation found. During a longer stop, another image of that name may
+"""How long a start relies on the image that its creation found. During a longer stop, another image with that name may
 have been built or pulled, which a kubelet would find."""
 
 
@@ -53,7 +53,7 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
 
 
 def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
-    """Whether the container's next attempt may begin (with its image); a changed definition ends the wait."""
+    """Whether the container's next attempt may begin, by looking up its image; a changed definition ends the wait."""
     match one.phase:
         case "waiting":
             return True

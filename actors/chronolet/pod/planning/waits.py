@@ -18,7 +18,7 @@ _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
 
 
 def waits(state: State) -> Iterator[int]:
-    """Return the end of every wait in this state."""
+    """Return the ends of all waits in this state."""
     return (time for time in (*_bounded(state), *_spec_defined(state)) if time)
 
 

@@ -159,8 +159,8 @@ def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Contain
 
 
 def _of_node(outside: Outside) -> str:
-    """Return the node's resolv.conf, with addresses that containers can reach: a container's loopback address is its
-    own.
+    """Return the node's resolv.conf with addresses that containers can reach: in a container, a loopback address refers
+    to the container itself.
     """
     found = outside.host.file(RESOLV_CONF)
     addresses = hostnames.parsed(found).nameservers

@@ -16,20 +16,20 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
 
 class Waiting(Part, frozen=True, kw_only=True):
-    """Why the container is not running."""
+    """The state of a container that is not running: why it waits."""
 
     reason: str
     message: str = ""
 
 
 class Running(Part, frozen=True, kw_only=True):
-    """Since when the container has been running."""
+    """The state of a running container: since when it has been running."""
 
     started_at: str = ""
 
 
 class Terminated(Part, frozen=True, kw_only=True):
-    """How the container ended."""
+    """The state of a container that has terminated: how it ended."""
 
     exit_code: int = msgspec.field(default=-1)
     reason: str = ""

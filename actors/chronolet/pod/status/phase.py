@@ -1,4 +1,4 @@
-"""A pod's phase, from its containers' statuses. Pure.
+"""A pod's phase, derived from its containers' statuses. Pure.
 
 Input: the restart policy and a status for each container. Output: Pending, Running, Succeeded or Failed. Next:
 `status`. Source: pkg/kubelet/kubelet_pods.go (getPhase).

@@ -159,7 +159,7 @@ class ContainerWorker:
             )
         except Refusal as refusal:
             if refusal.kind == "not_found" and created.id == effect.made_id:
-                # It was created ahead and has been removed since.
+                # The container was created ahead and has been removed since.
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: the same attempt is created again in the next sandbox.

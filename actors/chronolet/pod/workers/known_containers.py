@@ -16,7 +16,8 @@ from chronolet.ports.runtime.runtime import ContainerState
 T = TypeVar("T")
 
 MOST = 1_000
-"""Capacity; the oldest entries are evicted first. Needed because most containers end without a `take`."""
+"""Maximum number of entries; the oldest are evicted first. A limit is needed because most containers end without a
+`take`."""
 
 
 class MainProcess(NamedTuple):

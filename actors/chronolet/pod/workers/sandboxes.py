@@ -132,8 +132,8 @@ class SandboxWorker:
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
                 timing=self._outside.timing,
-                # Not through the runtime: no code reads its event for this signal, unlike its event for the signal to
-                # an app.
+                # Not through the runtime: nobody needs the event that it emits for this signal, unlike that for a
+                # signal to an app.
                 signalled=lambda known: self._outside.processes.signal(
                     known.pid, effect.id, known.command, known.stop_signal
                 ),

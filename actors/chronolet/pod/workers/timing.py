@@ -11,7 +11,7 @@ from chronolet.pod.planning import termination
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """Durations in seconds."""
+    """How long the workers of a pod wait, in seconds."""
 
     restart_patience_seconds: float = 5.0
     """How long a start waits for an engine that has become unavailable. An engine that restarts while its containers

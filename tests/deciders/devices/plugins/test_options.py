@@ -1,4 +1,4 @@
-"""Which optional calls plugins support, and plugins that die when they are asked about these."""
+"""Which optional calls plugins support, and plugins that die when they are asked about them."""
 
 from typing import Any
 

@@ -28,7 +28,9 @@ def test_a_registration_above_the_limit_is_refused() -> None:
 
 
 def recorded_refusal(scene: Devices, times: int, resource: str = GPU, **fields: Any) -> tuple[int, int] | None:
-    """Register once more, which is refused; return `times` and `calls` of the event, or None if it is not recorded."""
+    """Make one more registration that is refused; return `times` and `calls` of its event, or None if it is not
+    recorded.
+    """
     scene.registers(resource, **({"versions": ("v0",)} | fields), times=times)
     if not scene.events:
         return None

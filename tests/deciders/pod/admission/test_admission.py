@@ -384,7 +384,7 @@ def test_the_log_can_be_read_without_the_settings(kinds: frozenset[str]) -> None
 
 
 def test_a_running_pod_notices_new_participants_by_itself() -> None:
-    """Happens when the agent has restarted with other settings and no other message arrives for the pod."""
+    """This happens when the agent has restarted with other settings and no other message arrives for the pod."""
     life = Admitted(frozenset()).apply(manifest()).sandbox_up().start()
     assert life.due is None
     life.decider = decider(frozenset(("qos",)))

@@ -138,7 +138,7 @@ def test_a_failed_removal_delays_no_sandbox() -> None:
 
 
 def test_a_container_created_for_a_replaced_sandbox_is_removed() -> None:
-    """Happens if the agent is killed after it has removed a sandbox that failed to start, before reporting that."""
+    """This happens if the agent is killed after removing a sandbox that failed to start, before reporting that."""
     life = created().answer("sandbox", signals.SandboxMade, id="sandbox-again")
     assert life.kinds == ["SandboxCreated"]
     assert discarded(life).kinds == ["ContainerCreateFailed", "ContainerCreateRequested"]

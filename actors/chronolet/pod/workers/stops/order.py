@@ -46,9 +46,9 @@ class StopOrder:
         self._clock = clock
         self._changed = threading.Condition()
         self._in_progress: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
-        """Workers by rank and pod, including those that wait."""
+        """The number of workers by rank and pod, including those that wait."""
         self._running = [0, 0, 0]
-        """Workers by rank, without those that wait."""
+        """The number of workers by rank, without those that wait."""
         self._changed_at = clock()
 
     def containers(self, worker: Worker) -> Worker:
