@@ -18,7 +18,7 @@ SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 
 
 def written(scene: Scene, every: int, message: Any, hours: int = 1) -> list[str]:
-    """Return the classes of the events in the hours after a first inspection."""
+    """Return the class names of the events that are written in the hours after a first inspection."""
     scene.when(message, at=T0)
     assert scene.events, "the first inspection is recorded"
     found: list[str] = []

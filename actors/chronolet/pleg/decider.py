@@ -172,4 +172,4 @@ def decider(node: str, policy: Policy = Policy()) -> Decider[State]:  # noqa: B0
 
 
 DECIDER: Decider[State] = decider("")
-"""A decider without node name or policy, for folding a history."""
+"""A decider with an empty node name and the default policy, for code that only folds a history."""

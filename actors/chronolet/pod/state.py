@@ -44,7 +44,7 @@ POST_START_ERROR = "PostStartHookError"
 """The reason shown for a container that is being stopped, or was stopped, because its postStart hook failed."""
 
 STATUS_UNKNOWN = "ContainerStatusUnknown"
-"""The reason of an exit whose circumstances are unknown, because the runtime no longer had the container."""
+"""The reason given for an exit whose circumstances are unknown, because the runtime no longer had the container."""
 
 SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
 

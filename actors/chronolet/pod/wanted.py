@@ -4,9 +4,9 @@ Input: none. Output: the Effect Structs that `outstanding` returns. Next: `effec
 of `signals`. Workers are idempotent: one that is restarted finds its own earlier work by deterministic names and
 labels, and reports it as if it had just done it.
 
-Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation ahead
-of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a container
-that is not a current attempt, `spec` for the copy of the spec next to the log, `pod` for the clean-up.
+Subjects (only one effect per subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation
+ahead of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a
+container that is not a current attempt, `spec` for the copy of the spec next to the log, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class CreateContainer(ContainerEffect, frozen=True, kw_only=True):
     Results: ContainerMade, ContainerRefused (the start then retries and reports its own error).
 
     The worker creates the pod's volumes first. It writes no file that contains the pod's address, which may not be
-    known yet. If `image` is set, the worker resolves it first; it must be the image `image_id`.
+    known yet. If `image` is set, the worker resolves it first; the result must be the image `image_id`.
     """
 
     image: str = ""

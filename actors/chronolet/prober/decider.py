@@ -78,7 +78,7 @@ LONGEST_OUTPUT = 1024
 """Maximum characters of an outcome's output in an event: the limit of a KubeEvent's message."""
 
 _OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
-"""Stop reasons that end the whole pod, so its liveness no longer matters."""
+"""Stop reasons that end the whole pod, so that its liveness no longer matters."""
 
 _Subscribed = (
     pod.ProbingRequested

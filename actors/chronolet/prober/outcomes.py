@@ -52,7 +52,7 @@ class Streak:
         self._sent_at = 0
 
     def is_news(self, outcome: Outcome, at: int, *, short: bool = False) -> bool:
-        """Whether to send an outcome. Beyond a threshold that is already reached, only once per REMINDER_MS.
+        """Whether to send an outcome. Once a threshold is reached, outcomes are sent only once per REMINDER_MS.
 
         A failure during a shortage (`short`) may have delayed consequences, so the first one without a shortage is
         news. `at` is in milliseconds.

@@ -14,7 +14,9 @@ from chronolet_schemas.envelope import Event
 
 
 def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
-    """Return the kubelet's KubeEvents for `event`. The kubelet records none for an unknown outcome without an error."""
+    """Return the kubelet's KubeEvents for `event`. The kubelet records none for an unknown outcome that is not an
+    error.
+    """
     match event:
         case prober.ProbeFailed(unknown=False):
             return (_recorded(state, "Unhealthy", f"{event.probe} probe failed: {event.output}"),)

@@ -71,7 +71,7 @@ class Outside(Struct, frozen=True):
     kills: Kills = field(default_factory=NoKills)
     observe: Observe = field(default=lambda _operation, _seconds: None)
     on_version: Callable[[int], None] = field(default=lambda _version: None)
-    """Called with the cgroup version, 0 for none."""
+    """Called with the cgroup version, which is 0 if there are no cgroups."""
     system: Callable[[Engine], System] = field(default=lambda _engine: NO_SYSTEM)
     """Returns the identity of the machine and of the given engine."""
     timing: Timing = Timing()

@@ -37,7 +37,7 @@ class Failed(Message, frozen=True, kw_only=True):
 
 
 class TreeKept(Signal, frozen=True, kw_only=True):
-    """The tree of `revision` has been reconciled: every cgroup is as desired except those in `failed`."""
+    """The tree with this `revision` has been reconciled: every cgroup is as desired except those in `failed`."""
 
     revision: int
     restored: Sequence[Restored] = ()

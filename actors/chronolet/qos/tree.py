@@ -150,7 +150,7 @@ def holding(node: Node) -> Holding:
 
 
 def container_values(node: Node, needs: PodNeeds, name: str) -> Values:
-    """Return the desired values of one container's cgroup that the runtime does not set."""
+    """Return those desired values of a container's cgroup that the runtime does not set."""
     found = additional(needs, name, holding(node))
     return found if node.version == _V2 else Values(huge_pages=found.huge_pages)
 

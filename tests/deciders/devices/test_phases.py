@@ -218,7 +218,7 @@ def rare_transitions(*, preferred: bool) -> Observer:
 
 
 def random_transitions(policy: Policy, seed: int) -> Observer:
-    """Do random operations under a policy."""
+    """Perform random operations under a policy, and return the world."""
     world, chance = Observer(policy), random.Random(seed)
     for _ in range(100):
         world.do(chance.choice(ALL_OPERATIONS), chance.randrange(2**16))

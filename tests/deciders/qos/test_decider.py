@@ -294,7 +294,7 @@ def test_events_of_a_share_before_the_node_is_known() -> None:
     scene.when(pod.PodEnded(**ref("u1"))).then(qos.PodReleased(**ref("u1")))
 
 
-# -- ports of the node -----------------------------------------------------------------------------------------------
+# -- ports on the node -----------------------------------------------------------------------------------------------
 HTTP = HostPort(port=80)
 
 

@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def tree(*needs: PodNeeds, **of_node: Any) -> dict[str, Values]:
-    """Return the values in the tree by path; pods are named podu0, podu1 and so on."""
+    """Return the values of the tree's cgroups by path; pods are named podu0, podu1 and so on."""
     state = State(node=node(**of_node))
     for number, one in enumerate(needs):
         share = Share(pod=f"default/p{number}", needs=one, phase="ready")
@@ -206,7 +206,7 @@ def test_no_more_can_be_reserved_than_exists(kept: Amounts, resource: str) -> No
     assert f'Resource "{resource}" has a reservation of' in problem_text
 
 
-# -- by the settings --------------------------------------------------------------------------------------------------
+# -- node's settings --------------------------------------------------------------------------------------------------
 
 
 def test_a_node_is_described_by_its_settings() -> None:

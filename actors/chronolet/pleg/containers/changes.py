@@ -52,7 +52,7 @@ def change(state: State, observed: signals.ContainerObserved) -> Iterator[pleg.C
 
 
 def oom_killed(state: State, signal: signals.OomKilled) -> Iterator[pleg.ContainerEvent]:
-    """Yield the event of an OOM kill in a known container, once per run."""
+    """Yield the event for an OOM kill in a known container, once per run."""
     if signal.id in state.containers and signal.id not in state.out_of_memory:
         yield pleg.OutOfMemory(**_ref(signal))
 

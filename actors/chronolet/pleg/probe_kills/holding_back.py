@@ -59,7 +59,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def handle(policy: Policy, known: ProbeKills, message: ProberMessage, now: int) -> Sequence[Event]:
-    """Return the events that follow from a message from the prober."""
+    """Return the events that follow from a message of the prober."""
     if isinstance(message, prober.KillWithdrawn):
         kill = known.held.get(key(message))
         return () if kill is None else (pleg.ProbeKillDropped(at=now, **_run(kill)),)

@@ -1,6 +1,6 @@
 """State shared by the two workers of pleg.
 
-Input: notices, openings and ends of the stream. Output: `Link`. Next: `follow`, `relist`.
+Input: notices, and when the stream opens and ends. Output: `Link`. Next: `follow`, `relist`.
 """
 
 from __future__ import annotations

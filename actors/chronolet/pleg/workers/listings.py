@@ -21,7 +21,7 @@ from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 
 INSPECT_SECONDS = 10.0
-"""Time-out of one container's inspect."""
+"""Time-out for inspecting one container."""
 PATIENCE_SECONDS = 1.0
 """How long a listing waits for its inspects. A slower inspect is reported by a later listing and does not delay the
 others."""

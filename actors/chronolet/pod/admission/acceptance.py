@@ -27,7 +27,7 @@ _SANDBOX_MAY_RUN = (
 
 
 def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> Sequence[Event]:
-    """Return the events that start the life of `uid` or change its spec."""
+    """Return the events that begin the life of the pod `uid` or change its spec."""
     return (
         pod.SpecAccepted(
             pod=manifest.key,

@@ -95,7 +95,7 @@ def start_allowed(state: State, one: Container) -> bool:
 
 
 def released(state: State) -> Iterator[Event]:
-    """Release everything, for a pod that is not running and will not run again."""
+    """Release the claims and the share of a pod that is not running and will not run again."""
     yield from device_claims.all_released(state)
     yield from node_share.released(state)
 

@@ -105,7 +105,7 @@ def granted(state: State, container: str, sandbox: int) -> bool:
 
 
 def superfluous(state: State) -> Iterator[Event]:
-    """Release the claims of containers that are not alive and no longer need the claimed devices, or need others."""
+    """Release the claims that no longer match what their containers need, unless a container is still alive."""
     wanted = needs(state)
     gone = [
         name

@@ -21,7 +21,7 @@ _LENGTH = 16
 _NOT_IN_THE_CONTAINER = frozenset(
     {"livenessProbe", "readinessProbe", "startupProbe", "imagePullPolicy", "resizePolicy", "lifecycle"}
 )
-"""Fields that act from outside the container: a change to them needs no new container."""
+"""Fields that act from outside the container: a change to one of them does not require a new container."""
 
 _SANDBOX = frozenset(
     {

@@ -11,10 +11,10 @@ from chronolet.pod.state import Container, State
 REJECTED = "Pod was rejected: "
 """Prefix of the message of a rejected pod."""
 WAITING = "WaitingForDevices"
-"""The reason of a container that waits for devices. The kubelet has no such reason: it rejects the pod."""
+"""The reason shown for a container that waits for devices. The kubelet has no such reason: it rejects the pod."""
 WAITING_FOR_PORTS = "WaitingForHostPorts"
-"""The reason of a pod that waits for host ports held by another pod. The kubelet has no such reason: it rejects the
-pod."""
+"""The reason shown for a pod that waits for host ports held by another pod. The kubelet has no such reason: it rejects
+the pod."""
 
 _NO_DEVICES_KIND = "this node cannot allocate devices: it does not host the kind `devices`"
 

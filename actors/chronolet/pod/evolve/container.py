@@ -1,4 +1,4 @@
-"""Folds the events of one container. Validates nothing and cannot fail.
+"""Folds the events of one container into its state. Validates nothing and cannot fail.
 
 Input: a Container and an event about it. Output: the next Container. Next: `evolve`, for the whole pod. The transition
 table is in `phases`.
@@ -264,7 +264,7 @@ def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
 
 
 def refused(stop: Stop | None, event: pod.ContainerStopFailed) -> Stop | None:
-    """Return the stop after the runtime refused it."""
+    """Return the stop, updated after a refusal by the runtime."""
     return replace(stop, tries=stop.tries + 1, retry_at=event.retry_at) if stop else None
 
 

@@ -109,7 +109,7 @@ def pod_actions(pod: PodView) -> Actions:
 
 
 def _sandbox_good(pod: PodView) -> bool:
-    """Whether the newest sandbox is the only ready one and has an address of its own."""
+    """Whether the newest sandbox is the only ready one and has an address; on the host network it needs none."""
     if sum(one.ready for one in pod.sandboxes) != 1:
         return False
     newest = pod.sandboxes[0]

@@ -1,4 +1,4 @@
-"""Stops a pod's containers, with their order, grace periods and preStop hooks. Pure.
+"""Stops a pod's containers in order, with grace periods and preStop hooks. Pure.
 
 Input: State, now. Output: `pod.ContainerStopRequested`, `pod.ContainerStopReleased`. Next: `plan`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer), kuberuntime_termination_order.go.

@@ -46,7 +46,7 @@ def _spec_defined(state: State) -> Iterator[int]:
 
 
 def _spec_defined_starts(state: State) -> Iterator[int]:
-    """Yield the starts of the waits in `_spec_defined`."""
+    """Yield the times at which the waits of `_spec_defined` began."""
     yield state.accepted_at
     for one in state.containers:
         if one.hook:

@@ -124,8 +124,8 @@ def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
 
 
 def _limit(manifest: Pod, volume: EmptyDir) -> int:
-    """Return the smaller of the volume's limit and the sum of all app containers' memory limits, in bytes; 0 if neither
-    is set.
+    """Return the smaller of two limits in bytes: the volume's own, and the sum of the app containers' memory limits if
+    each of them has one; 0 if neither limit exists.
     """
     limits = [one.resources.limits.get("memory") for one in manifest.spec.containers]
     total = sum(quantities.memory_bytes(one) for one in limits if one) if all(limits) else 0

@@ -46,7 +46,9 @@ def granted_rights(pod: Pod, container: Container, host: Host, image: Callable[[
 
 
 def lacking(host: Host) -> str:
-    """Return the end of an error text: the capabilities that a privileged container lacks here; empty if none."""
+    """Return what to append to an error text: the capabilities that a privileged container lacks on this host; empty if
+    it lacks none.
+    """
     missing = host.missing_capabilities()
     if not missing:
         return ""

@@ -42,7 +42,7 @@ class SpecInputs(msgspec.Struct, frozen=True, kw_only=True):
     additions: DeviceAdditions = DeviceAdditions()
     holding: Holding = Holding()
     target_id: str = ""
-    """The container whose processes an ephemeral container sees."""
+    """The id of the container whose processes an ephemeral container sees."""
 
 
 def sandbox(

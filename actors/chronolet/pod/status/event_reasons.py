@@ -238,7 +238,7 @@ def _hook_ended(state: State, event: pod.HookEnded) -> Sequence[kube_events.Reco
 def _container_started(state: State, event: pod.ContainerStarted) -> Sequence[kube_events.Recorded]:
     before = state.container(event.container)
     started = _recorded(state, "Normal", "Started", "Container started", event.container)
-    # Only a requested start also created the container.
+    # Only a start that was requested has also created the container.
     if before is not None and before.phase == "starting":
         return (_created(state, event.container), started)
     return (started,)

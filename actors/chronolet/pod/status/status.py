@@ -131,7 +131,7 @@ def _conditions(
     state: State, init: tuple[ContainerStatus, ...], apps: tuple[ContainerStatus, ...], phase: Phase
 ) -> tuple[PodCondition, ...]:
     sidecars = _names(state, "sidecar")
-    # Without a spec nothing is known, not even that the pod has no containers.
+    # Without a spec, nothing is known, not even that the pod has no containers.
     flags = {one.name: bool(one.ready) for one in (*init, *apps)} if state.uid else None
     done = {one.name: bool(one.started if one.name in sidecars else one.ready) for one in init} if state.uid else None
     ready = conditions.containers_ready(_names(state, "app"), flags, phase, sidecars)

@@ -1,4 +1,4 @@
-"""The worker that reads a dead container's termination message and whether it was OOM-killed.
+"""The worker that reads a dead container's termination message and finds out whether the container was OOM-killed.
 
 Input: `wanted.ReadExit`. Output: `signals.ExitRead`. Next: `decider`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage, readLastStringFromContainerLogs).

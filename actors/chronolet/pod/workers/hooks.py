@@ -32,7 +32,7 @@ class HookWorker:
         self._outside = outside
 
     def prepare(self, effect: wanted.PrepareHook, context: EffectContext) -> Signal:
-        """Create the exec. An earlier one whose id was never recorded is never started, so a second one is harmless."""
+        """Create the exec. An exec whose id was not recorded is never started, so creating another one is harmless."""
         try:
             made = self._outside.fenced(context).create_exec(effect.id, effect.command)
         except Refusal as refusal:

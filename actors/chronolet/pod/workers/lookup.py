@@ -37,7 +37,7 @@ class FindWorker:
 
     def discard(self, effect: wanted.DiscardContainer, context: EffectContext) -> Signal:
         """Remove the attempt's container if it never ran. Raises Refusal if the runtime does not answer; the next
-        creation of this attempt then replaces it.
+        creation of this attempt then replaces the container.
         """
         self._started(effect, effect.container, context)
         return _nothing_to_start(effect, wanted.OUTDATED)

@@ -61,9 +61,9 @@ class Outside(Struct, frozen=True):
     processes: Processes = field(default_factory=NoProcesses)
     timing: Timing = Timing()
     created: KnownContainers[str] = field(default_factory=KnownContainers)
-    """Digests of containers that were created ahead of their start."""
+    """Digests of the containers that were created ahead of their start, by container id."""
     main_processes: KnownContainers[MainProcess] = field(default_factory=KnownContainers)
-    """Main processes of the containers that were started."""
+    """Main processes of the containers that were started, by container id."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
         """Return the runtime, fenced for one run of one effect."""
@@ -116,8 +116,8 @@ class Outside(Struct, frozen=True):
     def hold(self, container_id: str, values: Values) -> None:
         """Write these cgroup values for a running container. A failure is logged; the container runs without them.
 
-        Not fenced: the effect may end at any time, because any notification that the container runs ends it. The write
-        is idempotent, and all writers write the same values.
+        Not fenced: the effect may end at any time, because any notification that the container is running ends it. The
+        write is idempotent, and all writers write the same values.
         """
         if values == Values():
             return

@@ -88,7 +88,7 @@ class ProbeWorker(SharedActor):
     # -- pykka -------------------------------------------------------------------------------------------------------
 
     def on_start(self) -> None:
-        """Schedule the first tick by the wall clock; all later ones use only the monotonic clock."""
+        """Schedule the first tick according to the wall clock; all later ones use only the monotonic clock."""
         now, clock = _now(), time.monotonic()
         age = round((clock - self._outside.began) * 1000)
         first = clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000

@@ -328,7 +328,7 @@ def test_a_changed_sidecar_waits_for_no_other() -> None:
     assert "container/one" in life.effects
 
 
-# -- a pod's time ------------------------------------------------------------------------------------------------------
+# -- pod deadline ------------------------------------------------------------------------------------------------------
 
 
 def test_a_pod_past_its_deadline_fails_permanently() -> None:

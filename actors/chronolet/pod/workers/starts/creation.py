@@ -22,7 +22,7 @@ def find_or_create(
     Creation doubles as the existence check, so the usual case is a single call. An existing container with that name is
     ours if its labels name the same pod, uid, container and attempt. If it was created from the same inputs, it is our
     earlier work. If the inputs differ (the answer to an earlier request was lost), it is reused if it was started with
-    the same definition, because an attempt runs only once; one that was never started is replaced.
+    the same definition, because an attempt runs only once; a container that was never started is replaced.
     """
     try:
         return just_created(spec, make())

@@ -20,9 +20,9 @@ from chronolet.kernel.kind import EffectContext, Worker
 from chronolet_schemas.envelope import Signal
 
 LONGEST_SECONDS = 5.0
-"""How long a worker waits at most, because stops may begin and end continuously."""
+"""Maximum time that a worker waits; needed because stops may begin and end continuously."""
 QUIET_SECONDS = 0.5
-"""How long a worker waits at most after the last stop began or ended: the remaining stops wait out their grace
+"""Maximum time that a worker waits after the last stop began or ended: the remaining stops wait out their grace
 periods."""
 MOST_SANDBOXES = 8
 """Limit on concurrent sandbox stops while containers of other pods are being stopped."""
