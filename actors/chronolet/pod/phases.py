@@ -110,7 +110,7 @@ SANDBOX: dict[type[Event], frozenset[SandboxPhase]] = {
 """The phases of the sandbox in which each event is possible."""
 
 
-class ImpossibleTransition(Exception):  # noqa: N818 - a fact about a decision, in the words of the table above
+class ImpossibleTransition(Exception):  # noqa: N818 - the table above calls this a transition, not an error
     """The decider was about to emit an event that its transition table does not allow."""
 
 

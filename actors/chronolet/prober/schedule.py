@@ -17,7 +17,7 @@ from chronolet.prober.wanted import RunProbe
 
 SHARED_PART = 0.01
 SHARED_SECONDS = 0.1
-"""To begin together with others, a probe may be delayed by SHARED_PART of its period, at most by SHARED_SECONDS."""
+"""To begin together with others, a probe may be delayed by SHARED_PART of its period, but by at most SHARED_SECONDS."""
 LONG_SECONDS = 10.0
 LONG_SHARED_SECONDS = 0.5
 """A probe with a period of at least LONG_SECONDS, the default period, may be delayed by LONG_SHARED_SECONDS."""

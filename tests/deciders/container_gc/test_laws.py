@@ -153,7 +153,7 @@ def test_a_run_removes_nothing_that_runs_or_belongs_to_others(
     assert gone <= meant
     assert not gone & world.ever_running
     assert not gone & world.foreign
-    # The recorded result is the actual one.
+    # The recorded result matches what was removed.
     assert {one.id for one in events if isinstance(one, container_gc.Removed)} == gone
     (finished,) = (one for one in events if isinstance(one, container_gc.RunFinished))
     assert finished.removed == len(gone)

@@ -128,7 +128,7 @@ def test_a_run_removes_no_image_that_is_used_or_pinned(
     assert not gone & pinned
     if policy.min_age_milliseconds:
         assert not gone & set(later)
-    # The recorded result is the actual one.
+    # The recorded result matches what was removed.
     assert {one.id for one in events if isinstance(one, image_gc.ImageRemoved)} == gone
     if not unused and not policy.max_age_milliseconds:
         percent = 100 - before.available_bytes * 100 // before.capacity_bytes

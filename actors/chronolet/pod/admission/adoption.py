@@ -23,8 +23,7 @@ from chronolet_schemas.pod import FoundContainer
 
 
 class _Attempts(NamedTuple):
-    """The attempts of one container that have run: the newest one and, if it is running, the last dead one before it.
-    """
+    """The attempts of one container that have run: the newest and, if it is running, the last dead one before it."""
 
     newest: FoundContainer
     before: FoundContainer | None

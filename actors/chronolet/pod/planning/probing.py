@@ -172,7 +172,7 @@ def _is_of_run(each: Probing | prober.ResultChanged, one: Container) -> bool:
 
 
 def _request(state: State, one: Container, probe: prober.ProbeName, definition: Probe) -> Event:
-    from chronolet.rules.probes.periods import period_milliseconds  # noqa: PLC0415 - a reader of results needs none
+    from chronolet.rules.probes.periods import period_milliseconds  # noqa: PLC0415 - not needed to read results
 
     manifest = state.manifest
     period = period_milliseconds(manifest, one.name, probe, definition.period_seconds)
@@ -201,7 +201,7 @@ def resolved(container: Definition, probe: Probe) -> Probe:
     """Return the probe with port names resolved to numbers, as far as the container has such ports, and with its
     command expanded with the variables whose values are in the spec itself.
     """
-    from chronolet.rules.names.ports import port_number  # noqa: PLC0415 - a reader of results needs none
+    from chronolet.rules.names.ports import port_number  # noqa: PLC0415 - not needed to read results
 
     if probe.exec is not None:
         variables = {one.name: one.value for one in container.env}
@@ -219,7 +219,7 @@ def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str
     """Return the expanded command; unexpanded if it would be too large, because the container then never starts
     (`size_findings`).
     """
-    from chronolet.rules.expansion import expand_all  # noqa: PLC0415 - a reader of results needs none
+    from chronolet.rules.expansion import expand_all  # noqa: PLC0415 - not needed to read results
     from chronolet.rules.validation.expanded_sizes import TooLargeError, check_words, text_bytes  # noqa: PLC0415
 
     try:

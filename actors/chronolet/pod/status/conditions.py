@@ -68,9 +68,9 @@ def pod_ready(containers: Condition, gates: Sequence[str], known: Mapping[str, s
 def initialised(
     done: Mapping[str, bool] | None, names: Sequence[str], phase: Phase, *, app_ran: bool = False
 ) -> Condition:
-    """Return the condition Initialized. `names`: the init containers. `done`: whether each of them completed (a
-    sidecar: whether it started), by name. `app_ran`: whether an app container ran in the current sandbox, which happens
-    only after initialisation; a sidecar's restart does not undo that (HasAnyActiveRegularContainerStarted).
+    """Return the condition Initialized. `names`: the init containers. `done`: by name, whether each of them has
+    completed (a sidecar: whether it has started). `app_ran`: whether an app container ran in the current sandbox, which
+    happens only after initialisation; a sidecar's restart does not undo that (HasAnyActiveRegularContainerStarted).
     """
     if done is None and names:
         return Condition(status=False, reason="UnknownContainerStatuses")

@@ -108,7 +108,7 @@ def _about_image(
     name, image = event.container, event.image
     match event:
         case pod.ImageReady(pulled=False) if _waits_for_mount(state, name):
-            return _NO_FACTS  # the kubelet looks up no image before it has the volumes
+            return _NO_FACTS  # the kubelet does not look up images before it has the volumes
         case pod.ImageReady():
             return (_recorded(state, "Normal", "Pulled", _pulled(event), name),)
         case pod.ImageBackOffBegan():

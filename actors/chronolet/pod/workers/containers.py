@@ -168,8 +168,8 @@ class ContainerWorker:
             problem = f'failed to start container "{effect.container}": {refusal}'
             problem += rights.lacking(self._outside.host) if spec.privileged else ""
             if refusal.kind in ("unavailable", "timeout"):
-                # It may or may not be running. A refusal without an id makes the pod retry this attempt, which finds
-                # out.
+                # It may or may not be running. A refusal without an id makes the pod retry this attempt, and the retry
+                # finds out.
                 return _container_refused(effect, "RunContainerError", problem)
             code = _code_of_failed_start(runtime, created.id)
             return _container_refused(effect, "RunContainerError", problem, container_id=created.id, exit_code=code)
