@@ -62,7 +62,7 @@ class StopOrder:
         return self._in_order(_SANDBOXES, worker)
 
     def cleanups(self, worker: Worker) -> Worker:
-        """Wrap a worker that removes what remains of a pod; it waits until all stops have ended."""
+        """Wrap a worker that removes what remains of a pod; it waits for all stops, for as long as `_wait` allows."""
         return self._in_order(_CLEANUPS, worker)
 
     def _in_order(self, rank: int, worker: Worker) -> Worker:
