@@ -1,4 +1,4 @@
-"""given / when / then for deciders, which also checks the laws that hold for all deciders.
+"""The given / when / then function for deciders, which also checks the laws that hold for all deciders.
 
     given(DECIDER, happened).when(message, at=5_000).then(expected, expected)
 
@@ -22,7 +22,7 @@ E = TypeVar("E", bound=Event)
 
 
 class Scene:
-    """A decider with its present state. `events`: those of the last decision."""
+    """A decider with its present state. `events`: the events of the last decision."""
 
     def __init__(self, decider: Decider[Any], events: Iterable[Event] = ()) -> None:
         self.decider = decider
@@ -34,7 +34,7 @@ class Scene:
             self._fold(event)
 
     def when(self, message: Message, *, at: int | None = None) -> Self:
-        """Handle a message at `at` (milliseconds); without it, no time passes."""
+        """Handle a message at `at` (milliseconds); without `at`, no time passes."""
         self.at = self.at if at is None else at
         before = None if self.state is None else self.decider.due(self.state)
         state = self.decider.initial if self.state is None else self.state
@@ -68,7 +68,7 @@ class Scene:
         return [type(event).__name__ for event in self.facts]
 
     def only(self, kind: type[E]) -> E:
-        """The one event of this class in the last decision."""
+        """Return the only event of this class in the last decision."""
         (found,) = (event for event in self.facts if isinstance(event, kind))
         return found
 
@@ -108,12 +108,12 @@ class Scene:
 
 
 def given(decider: Decider[Any], *events: Event) -> Scene:
-    """A scene after these events."""
+    """Create a scene after these events."""
     return Scene(decider, events)
 
 
 def over_the_wire(message: Any) -> Any:
-    """The message, encoded and decoded."""
+    """Return the message, encoded and decoded."""
     if isinstance(message, Signal):
         data = msgspec.msgpack.encode(message)
         back = msgspec.msgpack.decode(data, type=type(message))
@@ -127,7 +127,7 @@ def over_the_wire(message: Any) -> Any:
 
 
 def through_snapshot(state: Any) -> Any:
-    """The state, written to a snapshot and read back."""
+    """Return the state, written to a snapshot and read back."""
     back = decode_states(type(state), encode_states({"one": EntityImage(state=state)}))["one"].state
     assert back == state
     return back

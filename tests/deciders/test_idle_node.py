@@ -1,4 +1,4 @@
-"""On an idle node, collectors and keeper inspect repeatedly and write almost nothing."""
+"""On an idle node, the collectors and the keeper inspect repeatedly but write almost nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 
 
 def written(scene: Scene, every: int, message: Any, hours: int = 1) -> list[str]:
-    """The events of the hours after a first inspection, by class."""
+    """Return the class names of the events that are written in the hours after a first inspection."""
     scene.when(message, at=T0)
     assert scene.events, "the first inspection is recorded"
     found: list[str] = []

@@ -1,6 +1,6 @@
 """The pleg kind: one entity for the node, with two standing effects.
 
-Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the workers, or none if events are only folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations

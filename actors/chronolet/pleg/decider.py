@@ -2,8 +2,8 @@
 
 Input: `signals` of the two standing effects; `pleg.AdoptContainers` for containers older than the log. Output: events
 of `pleg`; none for a signal without news. Next: `pod`, the prober, the collectors. `containers` compares observations
-with the state; `probe_kills` queues held liveness and startup kills, because a node has exactly one pleg.
-Source: pkg/kubelet/pleg/generic.go, evented.go.
+with the state; `probe_kills` queues the liveness and startup kills that are held back; pleg does this because a node
+has exactly one pleg. Source: pkg/kubelet/pleg/generic.go, evented.go.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Message = (
 
 
 def decide(node: str, policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
-    """The new facts in a message, each followed by the KubeEvents that the kubelet would record for it."""
+    """Return the new facts in a message, each followed by the KubeEvents that the kubelet would record for it."""
     facts = _facts(policy, state, message, now)
     return tuple(one for event in facts for one in (event, *kube_events_for(node, state, event)))
 
@@ -109,7 +109,9 @@ def _relist_fails(message: signals.RelistFailed, now: int) -> Iterator[Event]:
 
 
 def _listing_events(state: State, message: signals.Relisted) -> Sequence[Event]:
-    """The events of a listing: at most MOST_EVENTS container events, and which pods became readable or unreadable."""
+    """Return the events of a listing: at most MOST_EVENTS container events, and which pods became readable or
+    unreadable.
+    """
     found = tuple(changes(state, message.observed))
     reported = found[:MOST_EVENTS]
     deferred = len(found) - len(reported)
@@ -137,8 +139,8 @@ def _on_due(policy: Policy, state: State, now: int) -> Iterator[Event]:
 
 
 def due(policy: Policy, state: State) -> int | None:
-    """The earlier of two times: when pleg becomes unhealthy unless a listing succeeds first, and when `holding_back`
-    acts next. The standing effects schedule their own listings.
+    """Return the earlier of two times: when pleg becomes unhealthy unless a listing succeeds first, and when
+    `holding_back` acts next. The standing effects schedule their own listings.
     """
     times = (_ill_at(state), holding_back.due(policy, state.probe_kills))
     return min((at for at in times if at is not None), default=None)
@@ -151,7 +153,7 @@ def _ill_at(state: State) -> int | None:
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """The two standing effects, in every state."""
+    """Return the two standing effects, which are outstanding in every state."""
     return (
         wanted.FollowRuntime(subject="stream", intent="follow"),
         wanted.Relist(subject="relist", intent=f"relist/{state.anew}", known=tuple(sorted(state.containers))),
@@ -159,7 +161,7 @@ def outstanding(state: State) -> Sequence[Effect]:
 
 
 def decider(node: str, policy: Policy = Policy()) -> Decider[State]:  # noqa: B008 - frozen
-    """The decider of the node named `node`."""
+    """Build the decider of the node named `node`."""
     return Decider(
         initial=State(),
         decide=functools.partial(decide, node, policy),
@@ -170,4 +172,4 @@ def decider(node: str, policy: Policy = Policy()) -> Decider[State]:  # noqa: B0
 
 
 DECIDER: Decider[State] = decider("")
-"""A decider without node name or policy, for folding a history."""
+"""A decider with an empty node name and the default policy, for code that only folds a history."""

@@ -32,11 +32,12 @@ def jobs(
     ahead: Ahead | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> Mapping[type[Effect], Job]:
-    """The standing effects of the pleg kind.
+    """Return the jobs of pleg's standing effects.
 
-    `steady_seconds`: the listing's period while the stream is open. `threshold_seconds`: maximum age of the last
-    successful listing for pleg to be healthy. `run`: the log's run; `boot_id`: the machine's; `endpoint`: the runtime's
-    address. `ahead`: may hold an early first listing. `patience_seconds`: how long a listing waits for its inspects.
+    `steady_seconds`: the interval between listings while the stream is open. `threshold_seconds`: maximum age of the
+    last successful listing for pleg to be healthy. `run`: returns the id of the log's run. `boot_id`: the machine's
+    boot id. `endpoint`: the runtime's address. `ahead`: may hold an early first listing. `patience_seconds`: how long a
+    listing waits for its inspects.
     """
     link = Link()
     following = Following(runtime, node, link, run, Origin(boot_id, endpoint))

@@ -15,7 +15,7 @@ from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:  # noqa: PLR0911 - a table
-    """The state after `event`; events that are not pleg's change nothing."""
+    """Return the state after `event`; events of other kinds change nothing."""
     match event:
         case pleg.ContainerEvent():
             return _container(state, event)
@@ -88,7 +88,7 @@ def _container(state: State, event: pleg.ContainerEvent) -> State:
 
 
 def _next(run: Run, started_at: int) -> Run:
-    """The run that started at `started_at`; if that is a new one, the known run becomes its predecessor."""
+    """Return the run that started at `started_at`; if it is a new run, the known one becomes its predecessor."""
     before = run.before if started_at == run.started_at else run.started_at
     return replace(run, started_at=started_at, before=before)
 

@@ -1,7 +1,7 @@
 """Pleg's health: it is healthy while listings succeed. Pure.
 
 Input: when the last successful listing began, the current time, and the threshold for its age; all in milliseconds.
-Output: the problem, in the kubelet's words. Next: `decider`, which turns it into an event, and the node's /healthz.
+Output: the problem, in the kubelet's wording. Next: `decider`, which turns it into an event, and the node's /healthz.
 Source: pkg/kubelet/pleg/generic.go (Healthy).
 """
 
@@ -11,7 +11,9 @@ NEVER = "pleg has yet to be successful"
 
 
 def illness(listed_at: int | None, now: int, threshold: int) -> str:
-    """Why pleg is unhealthy; empty if it is healthy. A listing exactly as old as the threshold still counts."""
+    """Return why pleg is unhealthy; empty if it is healthy. A listing exactly as old as the threshold is not yet too
+    old.
+    """
     if listed_at is None:
         return NEVER
     age = now - listed_at
@@ -21,12 +23,12 @@ def illness(listed_at: int | None, now: int, threshold: int) -> str:
 
 
 def ill_from(listed_at: int, threshold: int) -> int:
-    """The first moment at which the listing is too old."""
+    """Return the first moment at which a listing that began at `listed_at` is too old."""
     return listed_at + threshold + 1
 
 
 def go_duration(milliseconds: int) -> str:
-    """A duration as Go prints it, truncated to seconds: 3m0s."""
+    """Format a duration as Go prints it, truncated to seconds: 3m0s."""
     minutes, seconds = divmod(milliseconds // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     return (f"{hours}h" if hours else "") + (f"{minutes}m" if hours or minutes else "") + f"{seconds}s"

@@ -16,7 +16,7 @@ from chronolet_schemas.envelope import Event
 
 
 def kube_events_for(node: str, state: State, event: Event) -> Iterator[kube_events.Recorded]:
-    """The KubeEvents that the kubelet would record for `event`. A node with an unhealthy PLEG is not ready."""
+    """Yield the KubeEvents that the kubelet would record for `event`. A node with an unhealthy PLEG is not ready."""
     match event:
         case pleg.StreamFollowed():
             yield from _followed(node, state, event)
@@ -39,7 +39,7 @@ def kube_events_for(node: str, state: State, event: Event) -> Iterator[kube_even
 
 
 def held_back(pods: int, short_of: Sequence[prober.Shortage], kills_per_minute: int) -> str:
-    """The text that explains why kills are held back."""
+    """Return the text that explains why kills are held back."""
     resources = ", ".join(_SHORT_OF[one] for one in short_of)
     return (
         f"Probes of {pods} pods failed at the same time while the machine was short of {resources}: containers are "

@@ -1,6 +1,6 @@
-"""Signals from pleg's standing effects: what they observe of the runtime.
+"""Signals from pleg's standing effects: what they observe in the runtime.
 
-Output: Signal Structs, about containers with this node's label only. Next: `decider`.
+Output: Signal Structs, only about containers with this node's label. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from chronolet_schemas.envelope import Message, Signal
 class ContainerObserved(Signal, frozen=True, kw_only=True):
     """One observation of a container, from a line of the event stream or an inspect. `container` is POD for a sandbox.
 
-    `state`: created, running, exited, removed (noticed, or confirmed by a 404) or unknown. `detailed` is False when
-    exit code, reason and exact times are unknown. Times in milliseconds by the runtime's clock, 0 if unknown.
+    `state`: created, running, exited, removed (noticed, or confirmed by a 404) or unknown. `detailed` is False if the
+    exit code, the reason and the exact times are unknown. Times are milliseconds of the runtime's clock, 0 if unknown.
     """
 
     pod: str
@@ -40,7 +40,9 @@ class Unread(Message, frozen=True, kw_only=True):
 
 
 class StreamOpened(Signal, frozen=True, kw_only=True):
-    """The event stream is open. `server`: the engine's name and version; `first`: the process's first stream."""
+    """The event stream is open. `server`: the engine's name and version; `first`: whether it is the process's first
+    stream.
+    """
 
     server: str
     first: bool = False
@@ -56,7 +58,9 @@ class StreamBroken(Signal, frozen=True, kw_only=True):
 
 
 class OomKilled(Signal, frozen=True, kw_only=True):
-    """A process of the container was killed for lack of memory. If the container dies of it, its death follows."""
+    """A process of the container was killed for lack of memory. If that ends the container, a separate observation
+    reports its death.
+    """
 
     pod: str
     uid: str
@@ -66,12 +70,12 @@ class OomKilled(Signal, frozen=True, kw_only=True):
 
 
 class Relisted(Signal, frozen=True, kw_only=True):
-    """A complete listing that began at `began_at` (milliseconds, by the agent's clock).
+    """A successful listing that began at `began_at` (milliseconds of the agent's clock).
 
-    `observed`: the inspected containers: new, different from the last listing, or confirmed gone (an id is never
-    reused, so a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`:
-    containers in the whole listing. `partial`: the rest of the listing follows, so a pod missing from `unread` may
-    still be unreadable.
+    `observed`: the inspected containers, which are new, different from the last listing, or confirmed gone (an id is
+    never reused, so a 404 is proof). `unread`: pods with a failed inspect, which the next listing repeats. `count`: the
+    number of containers in the whole listing. `partial`: whether the rest of the listing follows; a pod missing from
+    `unread` may then still be unreadable.
     """
 
     began_at: int
@@ -82,7 +86,9 @@ class Relisted(Signal, frozen=True, kw_only=True):
 
 
 class RelistFailed(Signal, frozen=True, kw_only=True):
-    """Listing the containers failed. `last_listed_at` and `threshold_milliseconds` as in `pleg.RelistFailing`."""
+    """Listing the containers failed. `last_listed_at` and `threshold_milliseconds` have the same meaning as in
+    `pleg.RelistFailing`.
+    """
 
     error: str
     last_listed_at: int = 0

@@ -1,7 +1,7 @@
 """Pleg's state: the known containers and their runs, folded from pleg's own events.
 
-Output: the frozen State. Next: `decider`; metrics and health read it too. Times in milliseconds by the runtime's clock,
-0 if unknown.
+Output: the frozen State. Next: `decider`; metrics and health read it too. Times are milliseconds of the runtime's
+clock, 0 if unknown.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from chronolet.pleg.probe_kills.state import NO_KILLS, ProbeKills
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One container of the runtime: its owner and its last known run.
 
-    `state`: the last known state, empty if there never was one; `unknown`: the present state is unknown. `before`: when
-    the previous run started, 0 if there was none.
+    `state`: the last known state, empty if none was ever known; `unknown`: whether the present state is unknown.
+    `before`: when the previous run started, 0 if there was none.
     """
 
     pod: str
@@ -42,14 +42,15 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The state of the node's one pleg entity.
 
-    `containers`: by runtime id; removed ones are dropped. `out_of_memory`: ids with an OOM kill that have not died
-    since. `stream` and `relist`: the condition of the two sources. `anew`: how often the listing had to restart from
-    scratch, because containers were adopted or a listing held more news than a step may carry. `boot_id`, `endpoint`
-    (the engine's address) and `engine_id`: the last reported ones; the latter two are empty in older logs.
+    `containers`: the runs by container id; removed containers are dropped. `out_of_memory`: ids of containers with an
+    OOM kill that have not died since. `stream` and `relist`: the condition of the two sources. `anew`: how often the
+    listing had to restart from scratch, because containers were adopted or a listing contained more events than a step
+    may have. `boot_id`, `endpoint` (the engine's address) and `engine_id`: the last reported values; the last two are
+    empty in older logs.
 
-    While `relist` is failing, `listed_at` is when the last successful one began (0: never); pleg turns `unhealthy` once
-    that is more than `threshold_milliseconds` ago. `unread`: uids of pods that cannot be inspected, with the error;
-    what is known of their containers may be outdated. `probe_kills`: see `ProbeKills`.
+    While `relist` is failing, `listed_at` is when the last successful listing began (0: never); pleg turns `unhealthy`
+    once that is more than `threshold_milliseconds` ago. `unread`: uids of pods that cannot be inspected, with the
+    error; what is known about their containers may be outdated. `probe_kills`: see `ProbeKills`.
     """
 
     containers: immutables.Map[str, Run] = immutables.Map()

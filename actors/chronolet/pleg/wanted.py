@@ -21,11 +21,11 @@ class Relist(Effect, frozen=True, kw_only=True):
     Relists every `period_seconds` while the stream is down, else at the worker's configured interval.
 
     If a container is new or its state differs from the worker's last listing, its whole pod is inspected, with a
-    time-out per container; a failed inspect is repeated by the next listing. Containers missing from this listing but
-    in an earlier one or in `known` (the ids in the log when the worker starts) are inspected too: only a 404 makes them
-    `removed`.
-    The first listing and each one after the stream reopens inspect everything, because notices may have been missed; so
-    does one every `event_driven_period_seconds`, the period at which the kubelet relists while it follows a stream.
+    time-out per container; a failed inspect is repeated by the next listing. Containers that are missing from this
+    listing but were in an earlier one or in `known` (the ids in the log when the worker starts) are also inspected:
+    only a 404 makes them `removed`. The first listing and each listing after the stream reopens inspect everything,
+    because notices may have been missed; so does one every `event_driven_period_seconds`, the period at which the
+    kubelet relists while it follows a stream.
     """
 
     period_seconds: int = 1

@@ -1,6 +1,6 @@
 """The pod kind: its subscriptions, its commands and the workers that run its effects.
 
-Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the workers, or none if events are only folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ def kind(
     participants: frozenset[str] = frozenset(),
     policy: Policy | None = None,
 ) -> Kind[State]:
-    """The Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `participants`: the kinds that
-    this node hosts for admission and probing. `policy`: the node's own checks, made before those kinds are asked.
+    """Build the pod Kind. `effects`: the workers from `effects.jobs(...)`, bound to a runtime. `participants`: the
+    kinds that this node hosts for admission and probing. `policy`: the node's own checks, made before those kinds are
+    asked.
     """
     return Kind(
         name="pod",

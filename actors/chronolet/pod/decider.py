@@ -47,7 +47,7 @@ Message = (
 """Every message that the decider accepts."""
 
 _STARTS = (pod.SandboxStartRequested, pod.DevicesRequested, pod.CgroupRequested)
-"""The first events on the way to a sandbox. The node's policy is checked before any of them."""
+"""The events that may come first when a sandbox is to be started. The node's policy is checked before any of them."""
 
 ANY_POD = Policy()
 """The policy of a node without labels."""
@@ -103,7 +103,7 @@ def _observation(
 def _settled(
     state: State, facts: Sequence[Event], now: int, participants: frozenset[str], policy: Policy
 ) -> Sequence[Event]:
-    """The facts and every event that the pod plans because of them."""
+    """Return the facts and every event that the pod plans because of them."""
     found: list[Event] = []
     after = _fold(state, facts, found)
     for _ in range(_MAX_ROUNDS):
@@ -117,7 +117,7 @@ def _settled(
 
 
 def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
-    """The steps, or the pod's rejection if they lead to a sandbox and the node's policy forbids the pod."""
+    """Return the steps, or the pod's rejection if they lead to a sandbox and the node's policy forbids the pod."""
     if state.sandbox.phase not in ("absent", "failed", "dead") or not any(isinstance(one, _STARTS) for one in steps):
         return steps
     rejected = rejection(policy, state.manifest)
@@ -130,13 +130,16 @@ def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Eve
 
 
 def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[Event]:
-    """The pod's next requests to the kinds that take part in admission or probing, and their withdrawals."""
+    """Return the pod's next requests to the kinds that take part in admission or probing, or its withdrawals of
+    requests.
+    """
     return admission.begun(state, participants) or probing.steps(state, participants)
 
 
 def _due(state: State, participants: frozenset[str]) -> int | None:
-    """When the next wait ends after which the pod may have work. 0 (immediately) if the participating kinds have
-    changed since the last decision, because no other message may ever arrive for this pod.
+    """Return when the pod next has something to do: the end of the first wait after which there is a next event. 0
+    (immediately) if the participating kinds have changed since the last decision, because this pod might never receive
+    another message.
     """
     if _participant_steps(state, participants):
         return 0
@@ -153,8 +156,8 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
 
 
 def decider(participants: frozenset[str], policy: Policy = ANY_POD) -> Decider[State]:
-    """The decider of a node with this policy, on which the kinds in `participants` admit or probe pods. Each outcome of
-    these settings is an event, so reading the log needs no settings.
+    """Build the decider of a node with this policy, on which the kinds in `participants` admit or probe pods. Every
+    effect of these settings is recorded in an event, so they are not needed to read the log.
     """
 
     def decide(state: State, message: Message, now: int) -> Sequence[Event]:

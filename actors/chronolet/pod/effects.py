@@ -3,7 +3,7 @@
 Input: the effects of `wanted`. Output: calls to the runtime and to the host's disk; the results in `signals`. Next:
 `decider`. Source: pkg/kubelet/kuberuntime, pkg/kubelet/lifecycle.
 
-Every worker is idempotent: it may be killed at any line and run again, and looks for its own earlier work first, by
+Every worker is idempotent: it may be killed at any line and run again, and first looks for its own earlier work, by
 name and labels.
 """
 
@@ -38,7 +38,7 @@ _HOOK_SECONDS = 30 * 24 * 3600.0
 
 
 class StartLimits(NamedTuple):
-    """Concurrency limits of starts, across all pods; None: the same limit as for other effects."""
+    """Concurrency limits for starts, across all pods; None: the same limit as for other effects."""
 
     sandboxes: int | Pace | None = None
     creations: int | Pace | None = None
@@ -49,10 +49,10 @@ _DEFAULT_LIMITS = StartLimits()
 
 
 def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mapping[type[Effect], Job]:
-    """The workers of a pod's effects, all one-shot. An effect whose duration the pod controls has its own lane (queue)
-    for each pod, so that no other pod waits for it. Starts have lanes too, so that many of them do not starve the
-    engine and running containers: one for sandboxes, one for creating containers, one for starting them. A pod that has
-    its sandbox never waits for another pod's sandbox.
+    """Return the workers of a pod's effects, all one-shot. An effect whose duration the pod controls has a separate
+    lane (queue) for each pod, so that no other pod waits for it. Starts have lanes too, so that many of them do not
+    starve the engine and running containers: one for sandboxes, one for creating containers, one for starting them. A
+    pod that has a sandbox never waits for another pod's sandbox.
     """
     sandboxes, containers = SandboxWorker(outside), ContainerWorker(outside)
     hooks, exits, finding = HookWorker(outside), ExitWorker(outside), FindWorker(outside)
@@ -99,13 +99,15 @@ def _created(_effect: wanted.CreateContainer, answer: Signal) -> str:
 
 
 def _container_up(effect: wanted.StartContainer, answer: Signal) -> str:
-    """The name under which a start is measured. Starts of containers created ahead have their own: they are faster."""
+    """Return the name under which a start is measured. Starts of containers created ahead have a separate name: they
+    are faster.
+    """
     name = "container created ahead" if effect.made_id else "container"
     return name if isinstance(answer, signals.ContainerUp) else ""
 
 
 def _lane(name: str) -> Callable[[wanted.PodEffect], str]:
-    """One lane for all pods."""
+    """Return a function that assigns all pods to one lane."""
     return lambda _: name
 
 

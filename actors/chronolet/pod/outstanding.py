@@ -1,8 +1,8 @@
 """The effects that a pod's state requires. Pure.
 
 Input: State. Output: the Effects of `wanted`, at most one for each subject. Next: the host, which starts and cancels
-them, and `effect_results`, which ignores the results of all others. An intent identifies one request: uid, attempt,
-and the number of failures before it.
+them, and `effect_results`, which ignores the results of any other effect. An intent identifies one request: uid,
+attempt, and the number of failures before it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chronolet_schemas.podspec import Pod
 
 
 def outstanding(state: State) -> Sequence[Wanted]:
-    """The effects that should be running now."""
+    """Return the effects that should be running now."""
     if not state.uid:
         return ()
     found = (
@@ -67,7 +67,8 @@ def _sandbox(state: State) -> Iterator[Wanted]:
     sandbox = state.sandbox
     where = f"{state.uid}/{sandbox.attempt}"
     if sandbox.phase == "starting" and state.over:
-        # A start may be in progress, or was before the agent was killed: the result shows whether to stop a sandbox.
+        # A start may be in progress, or was when the agent was killed: the result shows whether there is a sandbox to
+        # stop.
         yield wanted.FindSandbox(
             subject="sandbox",
             intent=f"find/{where}/{sandbox.failures}",
@@ -129,7 +130,7 @@ def _hooks(state: State) -> Iterator[Wanted]:
 
 
 def _exits(state: State) -> Iterator[Wanted]:
-    """Reads of termination messages. Only the clean-up waits for them; a start must not queue behind them."""
+    """Yield the reads of termination messages. Only the clean-up waits for them; a start must not queue behind them."""
     for one in state.containers:
         dead = one.exit
         if dead is None or dead.read or (one.phase in ON_ITS_WAY and not state.over):
@@ -172,7 +173,9 @@ def _start(state: State, one: Container, subject: str) -> Wanted:
 
 
 def _creation(state: State, one: Container) -> Iterator[Wanted]:
-    """Create an attempt ahead of its start, or remove it, concurrently with the container's other effects."""
+    """Yield the effect that creates an attempt ahead of its start, or removes it, concurrently with the container's
+    other effects.
+    """
     ahead = one.ahead
     if ahead is None or not ahead.pending:
         return
@@ -228,7 +231,7 @@ def _creation_fields(state: State, one: Container) -> _Creation:
 
 
 def _find(state: State, one: Container, subject: str, which: str, attempt: int) -> Wanted:
-    """Find the container of a start or creation that was in progress when the pod ended: it may have worked."""
+    """Find the container of a start or creation that was in progress when the pod ended: it may have succeeded."""
     return wanted.FindContainer(
         subject=subject,
         intent=f"find/{state.uid}/{which}",

@@ -1,8 +1,7 @@
 """The phases of a container and of a sandbox, and the transitions between them.
 
 Input: a state and an event that the decider is about to emit. Output: nothing, or `ImpossibleTransition`. Next:
-`decider`, which checks each of its events here before it emits it. Outdated results never get this far: they are
-ignored.
+`decider`, which checks each of its events here before it emits it. Outdated results are ignored before they get here.
 
     container       event                          to
     -               SpecAccepted                   waiting
@@ -19,7 +18,7 @@ ignored.
     image_ready     ImageEnsureRequested           pulling          the image was changed
     starting        ContainerStarted               running
     starting        ContainerStartFailed           start_failed     nothing was created: the attempt is retried
-    starting        ContainerStartFailed           exited           it was created: the attempt is over
+    starting        ContainerStartFailed           exited           it was created: the attempt has ended
     start_failed    ImageEnsureRequested           pulling
     running         ContainerStopRequested         stopping
     running         ContainerExited                exited
@@ -111,7 +110,7 @@ SANDBOX: dict[type[Event], frozenset[SandboxPhase]] = {
 """The phases of the sandbox in which each event is possible."""
 
 
-class ImpossibleTransition(Exception):  # noqa: N818 - a fact about a decision, in the words of the table above
+class ImpossibleTransition(Exception):  # noqa: N818 - the table above calls this a transition, not an error
     """The decider was about to emit an event that its transition table does not allow."""
 
 

@@ -1,8 +1,8 @@
-"""Results and progress of a pod's effects. Each repeats its effect's subject and intent; the decider ignores one whose
-intent is no longer outstanding.
+"""Results and progress of a pod's effects. Each signal repeats its effect's subject and intent; the decider ignores a
+signal whose intent is no longer outstanding.
 
-Input: none. Output: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds by the runtime's
-clock, 0 if unknown; messages are one line in the runtime's words.
+Input: none. Output: the Signal Structs that `effects` sends. Next: `decider`. Times are milliseconds of the runtime's
+clock, 0 if unknown; messages are one line in the runtime's wording.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from chronolet_schemas.envelope import Signal
 
 
 class EffectResult(Signal, frozen=True, kw_only=True):
-    """Base of all results and progress reports."""
+    """Base class of all results and progress reports."""
 
     subject: str
     intent: str
 
 
 class SpecKept(EffectResult, frozen=True, kw_only=True):
-    """The changed spec is on disk."""
+    """The changed spec has been stored on disk."""
 
 
 class SandboxMade(EffectResult, frozen=True, kw_only=True):
-    """Progress of StartSandbox: the sandbox exists and is started next."""
+    """Progress of StartSandbox: the sandbox exists and will be started next."""
 
     id: str
 
 
 class SandboxUp(EffectResult, frozen=True, kw_only=True):
-    """The sandbox runs. `ip` is empty if the runtime gives none; `host_ip` is the node's own address."""
+    """The sandbox is running. `ip` is empty if the runtime reports none; `host_ip` is the node's own address."""
 
     id: str
     ip: str = ""
@@ -39,7 +39,9 @@ class SandboxUp(EffectResult, frozen=True, kw_only=True):
 
 
 class SandboxDown(EffectResult, frozen=True, kw_only=True):
-    """The sandbox is dead. From StartSandbox: an earlier start of it had worked, and it has died since."""
+    """The sandbox is dead. As the result of StartSandbox, it means that an earlier start had succeeded and the sandbox
+    has died since.
+    """
 
     id: str
     exit_code: int = 0
@@ -97,20 +99,20 @@ class ContainerMade(EffectResult, frozen=True, kw_only=True):
 
 
 class ContainerUp(EffectResult, frozen=True, kw_only=True):
-    """The container runs."""
+    """The container is running."""
 
     id: str
     started_at: int
 
 
 class ProcessEnded(EffectResult, frozen=True, kw_only=True):
-    """Progress of StopContainer: the process has ended. The runtime reports how once it has cleaned up."""
+    """Progress of StopContainer: the process has ended. The runtime reports how it ended once it has cleaned up."""
 
     id: str
 
 
 class ContainerDead(EffectResult, frozen=True, kw_only=True):
-    """The container ran and is dead. `reason`: Completed, Error, OOMKilled, ContainerStatusUnknown."""
+    """The container ran and is dead. `reason`: Completed, Error, OOMKilled or ContainerStatusUnknown."""
 
     id: str
     exit_code: int
@@ -121,7 +123,8 @@ class ContainerDead(EffectResult, frozen=True, kw_only=True):
 
 
 class ContainerRefused(EffectResult, frozen=True, kw_only=True):
-    """The container could not be created (`id` empty) or started (`id` given, `exit_code` the runtime's, else 128).
+    """The container could not be created (empty `id`) or could not be started (`id` is set; `exit_code` is the
+    runtime's, else 128).
 
     `reason` FailedMount: a volume of the pod is not available, so no creation was attempted.
     """
@@ -133,13 +136,13 @@ class ContainerRefused(EffectResult, frozen=True, kw_only=True):
 
 
 class StopRefused(EffectResult, frozen=True, kw_only=True):
-    """The runtime refused the stop; the container or sandbox may still run."""
+    """The runtime refused the stop; the container or sandbox may still be running."""
 
     message: str
 
 
 class HookPrepared(EffectResult, frozen=True, kw_only=True):
-    """The hook's exec is created and not started."""
+    """The hook's exec has been created but not started."""
 
     exec_id: str
 
@@ -151,8 +154,8 @@ class HookRefused(EffectResult, frozen=True, kw_only=True):
 
 
 class HookDone(EffectResult, frozen=True, kw_only=True):
-    """The hook ended. `failed`: its command did not exit with 0, or its request got no successful response; `message`
-    then holds the kubelet's text, including the output.
+    """The hook ended. `failed`: whether its command exited with a code other than 0, or its request got no response;
+    `message` then contains the kubelet's text, including the output.
     """
 
     failed: bool = False
@@ -160,7 +163,7 @@ class HookDone(EffectResult, frozen=True, kw_only=True):
 
 
 class HookUnfinished(EffectResult, frozen=True, kw_only=True):
-    """The hook had not ended by its deadline; it may still run."""
+    """The hook did not end by its deadline; it may still be running."""
 
 
 class HookOutcomeUnknown(EffectResult, frozen=True, kw_only=True):
@@ -170,7 +173,7 @@ class HookOutcomeUnknown(EffectResult, frozen=True, kw_only=True):
 
 
 class ExitRead(EffectResult, frozen=True, kw_only=True):
-    """The dead container's termination message, which may be empty."""
+    """A dead container's termination message, which may be empty, and whether the container was OOM-killed."""
 
     message: str = ""
     oom_killed: bool = False

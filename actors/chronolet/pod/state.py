@@ -1,6 +1,6 @@
 """The state of a pod entity, folded from the pod's own events.
 
-Input: none. Output: frozen Structs with look-ups. Next: `evolve` makes new ones, `decider` reads them, the CLI shows
+Input: none. Output: frozen Structs with look-ups. Next: `evolve` creates new ones, `decider` reads them, the CLI shows
 them through `status`. Times are milliseconds; 0 means unknown or never.
 """
 
@@ -35,21 +35,22 @@ ContainerPhase = Literal[
 ]
 ContainerKind = Literal["init", "sidecar", "app", "ephemeral", "left"]
 """The role of a container in its pod. A sidecar is an init container whose own restart policy is Always. `left`: it was
-removed from the spec while it ran; it is stopped like any other and leaves the state when it is dead."""
+removed from the spec while it ran; it is stopped like any other container, and removed from the state once it is
+dead."""
 ON_ITS_WAY: tuple[ContainerPhase, ...] = ("pulling", "image_ready", "starting")
 """The phases between the decision to start a container and its start."""
 
 POST_START_ERROR = "PostStartHookError"
-"""The reason of a container that is or was stopped because its postStart hook failed."""
+"""The reason shown for a container that is being stopped, or was stopped, because its postStart hook failed."""
 
 STATUS_UNKNOWN = "ContainerStatusUnknown"
-"""The reason of an exit whose circumstances are unknown, because the runtime no longer had the container."""
+"""The reason given for an exit whose circumstances are unknown, because the runtime no longer had the container."""
 
 SandboxPhase = Literal["absent", "starting", "failed", "running", "stopping", "dead"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all parts of the state."""
+    """Base class of all parts of the state."""
 
 
 class Hook(Record, frozen=True, kw_only=True):
@@ -67,9 +68,9 @@ class Hook(Record, frozen=True, kw_only=True):
 
 
 class Exit(Record, frozen=True, kw_only=True):
-    """How an attempt ended. `reason` is shown in `lastState`; `sandbox_id` is the sandbox in which it ran.
+    """The exit of an attempt. `reason` is shown in `lastState`; `sandbox_id` is the sandbox in which it ran.
 
-    `read`: its termination message has been read, or it cannot have one.
+    `read`: whether its termination message has been read, or it cannot have one.
     """
 
     attempt: int
@@ -84,10 +85,11 @@ class Exit(Record, frozen=True, kw_only=True):
 
 
 class Stop(Record, frozen=True, kw_only=True):
-    """A requested stop. `retry_at` is set from a refusal until the next request.
+    """A requested stop. `retry_at` is set after a refusal, until the next request.
 
-    `held`: no signal is sent yet. The stop waits for the hook `pre_stop`, which is not requested yet, for the current
-    hook, or for its turn. `process_ended`: the process has ended and the runtime has not reported the exit yet.
+    `held`: whether no signal may be sent yet, because the stop waits for the hook `pre_stop`, which is not requested
+    yet, for the current hook, or for its turn. `process_ended`: whether the process has ended but the runtime has not
+    reported the exit yet.
     """
 
     grace_period_seconds: int
@@ -102,8 +104,9 @@ class Stop(Record, frozen=True, kw_only=True):
 
 class Ahead(Record, frozen=True, kw_only=True):
     """The creation of an attempt ahead of its start, for one sandbox. It is in progress until `id` or `failed` is set.
-    `outdated`: it must not run in that sandbox any more, so the container is to be removed; `failed` is set once that
-    is done. If `image` is set, that name resolved to `image_id` when the container was created, after `requested_at`.
+    `outdated`: whether the container must no longer run in that sandbox and has to be removed; `failed` is set once
+    that is done. If `image` is set, that name resolved to `image_id` when the container was created, after
+    `requested_at`.
     """
 
     attempt: int
@@ -118,7 +121,7 @@ class Ahead(Record, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> bool:
-        """Whether its creation or removal is unfinished."""
+        """Whether the container's creation or removal is unfinished."""
         return not self.failed and (self.outdated or not self.id)
 
 
@@ -130,9 +133,10 @@ class BackOff(Record, frozen=True, kw_only=True):
 
 
 class Probing(Record, frozen=True, kw_only=True):
-    """A requested probe, for the run of container `id` that began at `started_at`, by the spec with this `digest`.
+    """A probe requested by the spec with this `digest`, for the run of container `id` that began at `started_at`.
 
-    `result` is the latest result, empty before the first. `skipped`: no prober was hosted.
+    `result`: the latest result, empty before the first. `skipped`: whether the probe was skipped because no prober was
+    hosted.
     """
 
     probe: prober.ProbeName
@@ -144,13 +148,13 @@ class Probing(Record, frozen=True, kw_only=True):
 
 
 class Container(Record, frozen=True, kw_only=True):
-    """One container of the spec. `attempt` is the current attempt; `exit` is the end of the latest dead one.
+    """One container of the spec. `attempt` is the current attempt; `exit` describes how the latest dead attempt ended.
 
     `sandbox_id` and `spec_hash`: the sandbox and the definition with which the current attempt was started. `reason`
-    and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` to `retry_at`: the wait of a
-    waiting phase, reported again at `tell_again_at`. `waited_seconds`: the delay of the latest restart. `post_start`:
-    the hook to request once it runs. `hook`: the hook in progress. `ahead`: the creation of the next attempt. `left`:
-    the definition of a container that the spec no longer has.
+    and `message`: why it waits. `blocked`: why its definition may not start. `waits_from` and `retry_at`: when the wait
+    of a waiting phase began and ends; it is reported again at `tell_again_at`. `waited_seconds`: the delay of the
+    latest restart. `post_start`: the hook to request once the container is running. `hook`: the hook in progress.
+    `ahead`: the creation of the next attempt. `left`: the definition of a container that is no longer in the spec.
     """
 
     name: str
@@ -199,22 +203,22 @@ class Container(Record, frozen=True, kw_only=True):
 
     @property
     def alive(self) -> bool:
-        """Whether it runs, or may be running already."""
+        """Whether the container is running, or may already be running."""
         return self.phase in ("starting", "running", "stopping")
 
     @property
     def in_post_start(self) -> bool:
-        """Whether it runs and its postStart hook has not ended: containers that start after it wait."""
+        """Whether the container is running with an unfinished postStart hook: containers that start after it wait."""
         return self.phase == "running" and (self.post_start is not None or self.hook is not None)
 
     @property
     def busy(self) -> bool:
-        """Whether it is alive or being created: steps that follow its end wait."""
+        """Whether the container is alive or being created: steps that must follow its end have to wait."""
         return self.alive or self.being_created
 
     @property
     def uses_sandbox(self) -> bool:
-        """Whether it is alive and has a process or may still get one."""
+        """Whether the container is alive and has a process, or may still get one."""
         return self.alive and not (self.phase == "stopping" and self.stop is not None and self.stop.process_ended)
 
     @property
@@ -226,7 +230,8 @@ class Container(Record, frozen=True, kw_only=True):
 class Sandbox(Record, frozen=True, kw_only=True):
     """The newest sandbox. `failures` counts consecutive failed starts, `stop_tries` refused stops.
 
-    `retry_at` is when the next start (failed, dead) or stop (stopping) may be requested; 0 means immediately.
+    `retry_at` is when the next start (in the phases failed and dead) or stop (in the phase stopping) may be requested;
+    0 means immediately.
     """
 
     phase: SandboxPhase = "absent"
@@ -245,7 +250,7 @@ class Sandbox(Record, frozen=True, kw_only=True):
 
 
 class Stray(Record, frozen=True, kw_only=True):
-    """A running container under the pod's name that is not a current attempt. `stop` is None until requested."""
+    """A running container under the pod's name that is not a current attempt. `stop` is None until it is requested."""
 
     container: str
     attempt: int
@@ -255,12 +260,13 @@ class Stray(Record, frozen=True, kw_only=True):
 
 
 class DeviceClaim(Record, frozen=True, kw_only=True):
-    """A container's claim to plugin devices. `wants`: the number of devices for each resource.
+    """A container's claim to devices of plugins. `wants`: the number of devices for each resource.
 
-    It was last requested at `asked_at`, for the sandbox of attempt `sandbox`. While it is awaited, `reason` and
-    `message` name the obstacle. `held`: devices by resource that the container had before the log began. Once granted:
-    `devices` by resource, and `answer`, the plugins' options for its start. `telling`: the start for which PreStart is
-    requested, as (attempt, failures before it); `told`: the latest start that the plugins allowed; None if none.
+    The claim was last requested at `asked_at`, for the sandbox with attempt number `sandbox`. While it is awaited,
+    `reason` and `message` name the obstacle. `held`: devices by resource that the container had before the log began.
+    Once it is granted, `devices` are its devices by resource, and `answer` contains the plugins' options for its start.
+    `telling`: the start for which PreStart is requested, as (attempt, failures before it); `told`: the latest start
+    that the plugins allowed; each is None if there is none.
     """
 
     wants: dict[str, int]
@@ -278,7 +284,7 @@ class DeviceClaim(Record, frozen=True, kw_only=True):
 
 
 class NodeShare(Record, frozen=True, kw_only=True):
-    """The pod's share of the node, requested at `asked_at` by the spec with this `digest`. Its containers start below
+    """The pod's share of the node, requested at `asked_at` for the spec with this `digest`. Its containers start below
     the cgroup `parent`. While it is awaited, `message` names the host port that another pod holds.
     """
 
@@ -290,14 +296,14 @@ class NodeShare(Record, frozen=True, kw_only=True):
 
 
 class Failure(Record, frozen=True, kw_only=True):
-    """Why the pod failed as a whole."""
+    """The reason and the message of the failure of the whole pod."""
 
     reason: str
     message: str
 
 
 class Termination(Record, frozen=True, kw_only=True):
-    """The requested termination. `resumed`: it began in a log that was lost."""
+    """The requested termination. `resumed`: whether it began in a log that was lost."""
 
     reason: pod.EndReason
     grace_period_seconds: int
@@ -306,14 +312,14 @@ class Termination(Record, frozen=True, kw_only=True):
 
 
 class Cleanup(Record, frozen=True, kw_only=True):
-    """The final clean-up. `retry_at` is set from a refusal until the next request."""
+    """The final clean-up. `retry_at` is set after a refusal, until the next request."""
 
     tries: int = 0
     retry_at: int = 0
 
 
 class Successor(Record, frozen=True, kw_only=True):
-    """The pod of the same name that starts after this one has ended."""
+    """A pod with the same name, which starts after this one has ended."""
 
     uid: str
     source: str
@@ -326,10 +332,9 @@ class State(Record, frozen=True, kw_only=True):
     """A pod's life under one uid; `uid` is empty before the first spec.
 
     `containers` are in start order: init containers and sidecars, app containers, ephemeral ones, then those whose kind
-    is `left`.
-    `unkept`: the spec changed while something of the pod ran, and the copy next to the log is not confirmed yet.
-    `admission`: the kinds that must admit the pod before its sandbox starts; None until one is needed. `wishes`: the
-    device claims by container name. `share`: the pod's share of the node.
+    is `left`. `unkept`: whether the spec changed while the pod had a sandbox and the copy next to the log is not yet
+    confirmed. `admission`: the kinds that must admit the pod before its sandbox starts; None until one is needed.
+    `wishes`: the device claims by container name. `share`: the pod's share of the node.
     """
 
     pod: str = ""
@@ -362,29 +367,31 @@ class State(Record, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether nothing of the pod may start any more, because its end was requested or it has failed."""
+        """Whether no part of the pod may be started any more, because its end was requested or it has failed."""
         return self.termination is not None or self.failure is not None
 
     def container(self, name: str) -> Container | None:
-        """The container of this name, None if there is none."""
+        """Return the container with this name; None if there is none."""
         return next((one for one in self.containers if one.name == name), None)
 
     def of_kind(self, *kinds: ContainerKind) -> tuple[Container, ...]:
-        """The containers of these kinds, in start order."""
+        """Return the containers of these kinds, in start order."""
         return tuple(one for one in self.containers if one.kind in kinds)
 
     def definition(self, name: str) -> Definition:
-        """The definition of one of `containers`: from the spec, or its last one if it is `left`."""
+        """Return the definition of one of `containers`: the one in the spec, or the last one if the container's kind is
+        `left`.
+        """
         left = (one.left for one in self.containers if one.left is not None)
         return next(one for one in (*(named for _, named in definitions(self.manifest)), *left) if one.name == name)
 
     def stray(self, container_id: str) -> Stray | None:
-        """The stray with this id, None if there is none."""
+        """Return the stray with this id; None if there is none."""
         return next((one for one in self.strays if one.id == container_id), None)
 
 
 def definitions(manifest: Pod) -> Iterator[tuple[ContainerKind, Definition]]:
-    """Every container of a spec with its kind, in the order of `State.containers`."""
+    """Yield every container of a spec with its kind, in the order of `State.containers`."""
     spec = manifest.spec
     for one in spec.init_containers:
         yield "sidecar" if one.restart_policy == "Always" else "init", one
@@ -406,5 +413,5 @@ _FIELDS: Mapping[ContainerKind, str] = {
 
 
 def field_path(kind: ContainerKind, name: str) -> str:
-    """A container's path in its pod's spec, as in a KubeEvent's fieldPath."""
+    """Return a container's path in its pod's spec, as in a KubeEvent's fieldPath."""
     return f"spec.{_FIELDS[kind]}{{{name}}}"

@@ -4,9 +4,9 @@ Input: none. Output: the Effect Structs that `outstanding` returns. Next: `effec
 of `signals`. Workers are idempotent: one that is restarted finds its own earlier work by deterministic names and
 labels, and reports it as if it had just done it.
 
-Subjects (one effect of a subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation ahead
-of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a container
-that is not a current attempt, `spec` for the copy of the spec next to the log, `pod` for the clean-up.
+Subjects (only one effect per subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation
+ahead of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a
+container that is not a current attempt, `spec` for the copy of the spec next to the log, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from chronolet_schemas.podspec import HTTPGetAction, Pod
 
 
 class Origin(Message, frozen=True, kw_only=True):
-    """Stored with a pod's manifest next to the log: the source that requested the pod, and since when."""
+    """Where a pod comes from: the source that requested it, and since when. Stored with the pod's manifest next to the
+    log.
+    """
 
     source: str = ""
     digest: str = ""
@@ -37,8 +39,8 @@ OUTDATED = "it is no longer needed in the sandbox for which it was created"
 
 
 class PodEffect(Effect, frozen=True, kw_only=True):
-    """Base of the effects of one pod; `pod` is namespace/name. `ending` is set while this uid is being terminated: the
-    worker records that next to the log before it touches anything.
+    """Base class of the effects of one pod; `pod` is namespace/name. `ending` is set while this uid is being
+    terminated: the worker records that next to the log before it touches anything.
     """
 
     pod: str
@@ -64,7 +66,7 @@ class StartSandbox(PodEffect, frozen=True, kw_only=True):
 
 
 class KeepSpec(PodEffect, frozen=True, kw_only=True):
-    """Store the manifest, which has changed while something of the pod runs. Result: SpecKept."""
+    """Store the manifest, which has changed while the pod had a sandbox. Result: SpecKept."""
 
     manifest: Pod
     origin: Origin
@@ -116,7 +118,7 @@ class ContainerEffect(PodEffect, frozen=True, kw_only=True):
     devices: Answer = Answer()
     device_ids: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     begun_at: int = 0
-    """As in StartSandbox."""
+    """When the pod was accepted, as in StartSandbox."""
 
 
 class CreateContainer(ContainerEffect, frozen=True, kw_only=True):
@@ -124,7 +126,7 @@ class CreateContainer(ContainerEffect, frozen=True, kw_only=True):
     Results: ContainerMade, ContainerRefused (the start then retries and reports its own error).
 
     The worker creates the pod's volumes first. It writes no file that contains the pod's address, which may not be
-    known yet. If `image` is set, the worker resolves it first; it must be the image `image_id`.
+    known yet. If `image` is set, the worker resolves it first; the result must be the image `image_id`.
     """
 
     image: str = ""
@@ -143,15 +145,17 @@ class StartContainer(ContainerEffect, frozen=True, kw_only=True):
 
 
 class FindSandbox(PodEffect, frozen=True, kw_only=True):
-    """For a pod that is over: find the sandbox that a start of this attempt left. One that never ran is removed.
-    Results: SandboxUp, SandboxDown, SandboxRefused (nothing ran).
+    """For an ending or failed pod: find the sandbox that a start of this attempt left behind. A sandbox that never ran
+    is removed. Results: SandboxUp, SandboxDown, SandboxRefused (nothing ran).
     """
 
     attempt: int
 
 
 class FindContainer(PodEffect, frozen=True, kw_only=True):
-    """As FindSandbox, for a container. Results: ContainerUp, ContainerDead, ContainerRefused (nothing ran)."""
+    """Find a container as FindSandbox finds a sandbox. Results: ContainerUp, ContainerDead, ContainerRefused (nothing
+    ran).
+    """
 
     container: str
     attempt: int
@@ -167,7 +171,7 @@ class DiscardContainer(PodEffect, frozen=True, kw_only=True):
 
 
 class StopContainer(PodEffect, frozen=True, kw_only=True):
-    """Send TERM, and KILL at `deadline` (milliseconds; a retry after a restart gets the rest of the grace period).
+    """Send TERM, and KILL at `deadline` (milliseconds; a retry after a restart gets the remainder of the grace period).
 
     `with_pod`: the sandbox is stopped next, so the worker sends ProcessEnded as soon as the kernel shows that the
     process has ended, where that is visible. Results: ContainerDead (exit code and times from an inspect; reason
@@ -195,9 +199,9 @@ class PrepareHook(PodEffect, frozen=True, kw_only=True):
 class RunHook(PodEffect, frozen=True, kw_only=True):
     """Run a hook to its end: the exec `exec_id`, or the request `http` to `port` at `http.host`, else `sandbox_ip`.
 
-    The worker inspects an exec first: it reports one that has ended, waits for one that runs, starts one that never
-    started, and never restarts one that the runtime does not know. A request may be repeated after an agent restart.
-    `deadline` (milliseconds, 0: none) may move while the hook runs: the decider then gives it up by itself.
+    The worker inspects an exec first: it reports one that has ended, waits for one that is running, starts one that
+    never started, and never restarts one that the runtime does not know. A request may be repeated after an agent
+    restart. `deadline` (milliseconds, 0: none) may move while the hook runs: it is the decider that gives up the hook.
     Results: HookDone, HookUnfinished, HookOutcomeUnknown.
     """
 

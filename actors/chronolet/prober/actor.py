@@ -1,6 +1,6 @@
 """The prober kind: one entity per probe of a container, with a standing worker while the container is probed.
 
-Input: the worker's job, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the worker's job, or none if events are only folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SHARDS = 4
 
 
 def key(pod: str, container: str, probe: prober.ProbeName) -> str:
-    """The entity's key, which begins with the pod's key."""
+    """Return the entity's key, which begins with the pod's key."""
     return f"{pod}/{container}/{probe}"
 
 

@@ -4,9 +4,9 @@ Input: probe requests and container changes of the pod (`pod`), outcomes from th
 the probe. Next: `pod`, which subscribes to ResultChanged. Source: pkg/kubelet/prober/worker.go (doProbe),
 prober_manager.go, results/results_manager.go.
 
-A probe is `idle` while its container does not run, `gated` until the container counts as started (a startup probe: from
-then on), and `held` once a threshold has ended its work for this run of the container. While it is `probed` or `asked`,
-a worker probes.
+A probe is `idle` while its container is not running, `gated` until the container counts as started (a startup probe:
+from then on), and `held` once a threshold has ended the probing of this run of the container. While it is `probed` or
+`asked`, a worker probes.
 
     probe    event            to
     -        ProbeAdded       idle      pod.ProbingRequested; ProbingBegan and the initial ResultChanged follow
@@ -21,17 +21,17 @@ a worker probes.
     gated    ProbeAdded       idle      another pod of this name
     gated    ResultChanged    gated
     gated    ProbingPaused    idle      pod.ContainerExited, RestartScheduled
-    gated    ProbingEnded     idle      likewise, for good; or pod.ContainerStopRequested, except for readiness
+    gated    ProbingEnded     idle      likewise, permanently; or pod.ContainerStopRequested, except for readiness
     gated    ProbeRemoved     -
     probed   ProbeSucceeded   probed
     probed   ProbeFailed      probed
     probed   ProbeErrored     probed
-    probed   ProbeUnjudged    probed    streak and result stay
+    probed   ProbeUnjudged    probed    streak and result are unchanged
     probed   ProbeDelayed     probed
     probed   ResultChanged    probed    at a threshold
     probed   ProbeSucceeded   held      a startup probe at its success threshold
     probed   ProbeFailed      held      a liveness or startup probe at its failure threshold
-    probed   KillAsked        asked     instead of that, during a shortage on the machine
+    probed   KillAsked        asked     not held, because the machine has a shortage
     probed   ProbingBegan     probed
     probed   ProbingBegan     gated
     probed   ProbeAdded       probed
@@ -44,7 +44,7 @@ a worker probes.
     asked    ProbeUnjudged    asked
     asked    ProbeDelayed     asked
     asked    ResultChanged    held      pleg.ProbeKillReleased
-    asked    KillWithdrawn    probed    a success, another run or definition, its end, a failure without a shortage
+    asked    KillWithdrawn    probed    success, another run or definition, end of probing, failure without a shortage
     held     GateOpened       held
     held     ResultChanged    held
     held     ProbingBegan     gated
@@ -78,7 +78,7 @@ LONGEST_OUTPUT = 1024
 """Maximum characters of an outcome's output in an event: the limit of a KubeEvent's message."""
 
 _OF_ITS_END: frozenset[pod.StopReason] = frozenset(("Deleted", "Replaced"))
-"""Stop reasons that end the whole pod, so its liveness no longer matters."""
+"""Stop reasons that end the whole pod, so that its liveness no longer matters."""
 
 _Subscribed = (
     pod.ProbingRequested
@@ -94,7 +94,7 @@ Message = _Subscribed | signals.ProbeOutcome | signals.ProbeLate | Due
 
 
 def decide(state: State, message: Message, now: int) -> Sequence[Event]:
-    """The facts that follow from one message, each followed by its KubeEvents."""
+    """Return the facts that follow from one message, each followed by its KubeEvents."""
     facts = tuple(_facts(state, message, now))
     if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
         facts = (prober.KillWithdrawn(id=state.id, started_at=state.started_at, **_ref(state)), *facts)
@@ -160,8 +160,8 @@ def _is_about(
 ) -> bool:
     """Whether the message is about the probed container, and for ContainerProbed also about its current run.
 
-    The id identifies the container, because an engine that was killed may have two of the same attempt. Only
-    RestartScheduled has no id; there, pod and attempt do.
+    The id identifies the container, because an engine that was killed may have two with the same attempt number. Only
+    RestartScheduled has no id; there, uid and attempt are compared.
     """
     if isinstance(message, pod.RestartScheduled):
         return (message.uid, message.attempt) == (state.uid, state.attempt)
@@ -178,7 +178,9 @@ class _Definition(TypedDict):
 
 
 def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterator[Event]:
-    """A changed definition applies immediately; another container, or another run, starts with the initial result."""
+    """Handle a request. A changed definition applies immediately; another container or run starts with the initial
+    result.
+    """
     ref = ProbeRef(pod=message.pod, uid=message.uid, container=message.container, probe=message.probe)
     same = state.uid == message.uid
     definition = _Definition(
@@ -212,7 +214,7 @@ def _requested(state: State, message: pod.ProbingRequested, now: int) -> Iterato
 
 
 def _started(state: State, message: pod.ContainerProbed, now: int) -> Iterator[Event]:
-    """A successful startup probe opens the gate: from now on the container counts as started."""
+    """Open the gate after a successful startup probe: from now on, the container counts as started."""
     if (message.probe, message.result) == ("Startup", "success") and not state.started:
         yield prober.GateOpened(id=state.id, from_at=max(state.from_at, now), **_ref(state))
 
@@ -239,7 +241,7 @@ def _not_running(state: State, *, again: bool) -> Iterator[Event]:
 
 
 def _changed(state: State, result: prober.ProbeResult) -> Event:
-    """A ResultChanged that no outcome caused."""
+    """Return a ResultChanged that was not caused by an outcome."""
     return prober.ResultChanged(result=result, **_run(state), **_ref(state))
 
 
@@ -297,7 +299,7 @@ def _outcome(state: State, message: signals.ProbeOutcome, now: int) -> Iterator[
 
 
 def _unjudged(state: State, message: signals.ProbeOutcome) -> Event:
-    """Record an unjudged outcome. No limit here: the worker bounds how many it sends."""
+    """Return the event for an unjudged outcome. There is no limit here: the worker limits how many it sends."""
     return prober.ProbeUnjudged(
         id=state.id,
         at=message.at,
@@ -324,7 +326,7 @@ def _kill_asked(state: State, message: signals.ProbeOutcome, consecutive: int, t
 
 
 def _released(state: State, message: pleg.ProbeKillReleased) -> Iterator[Event]:
-    """Count the failure, provided that the kill was requested for the current run."""
+    """Yield the failure as the new result, provided that the kill was requested for the current run."""
     if state.asked and (state.id, state.started_at) == (message.id, message.started_at):
         threshold = state.definition.failure_threshold
         yield prober.ResultChanged(
@@ -367,7 +369,7 @@ def _counted(state: State, message: signals.ProbeOutcome, consecutive: int, thre
 
 
 def _held(state: State, counted: str, *, reached: bool) -> bool:
-    """Whether probing of this container is complete: it has started, or it must be killed."""
+    """Whether probing of this container is complete, because it has started or must be killed."""
     return reached and (state.probe == "Startup" or (state.probe == "Liveness" and counted == "failure"))
 
 
@@ -397,11 +399,11 @@ def _run(state: State) -> RunRef:
 
 
 def due(_state: State) -> None:
-    """None: the worker schedules the probes."""
+    """Return None: the worker schedules the probes."""
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """RunProbe while the container must be probed, else nothing."""
+    """Return RunProbe while the container must be probed; else nothing."""
     gate_open = state.started != (state.probe == "Startup")
     if not state.running or state.held or not gate_open:
         return ()

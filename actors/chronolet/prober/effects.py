@@ -14,5 +14,5 @@ from chronolet.prober.workers.probe_worker import begin
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], EventDriven]:
-    """The standing effects of the prober kind."""
+    """Return the job of the prober's standing effect."""
     return {wanted.RunProbe: EventDriven(begin(outside))}

@@ -14,7 +14,7 @@ from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State | None:
-    """The state after `event`; events that are not the probe's change nothing."""
+    """Return the state after `event`; events of other kinds change nothing."""
     match event:
         case prober.ProbeRemoved():
             return None

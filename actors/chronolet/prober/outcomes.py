@@ -17,7 +17,7 @@ REMINDER_MS = 300_000
 
 
 def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjudged"]:
-    """What an outcome counts as: `success`, `failure`, or neither (`error`, `unjudged`)."""
+    """Return what an outcome counts as: `success`, `failure`, or neither (`error`, `unjudged`)."""
     match outcome:
         case "success" | "warning":
             return "success"
@@ -30,7 +30,7 @@ def counts_as(outcome: Outcome) -> Literal["success", "failure", "error", "unjud
 
 
 def should_retry(outcome: Outcome, attempt: int) -> bool:
-    """Whether another attempt immediately follows attempt number `attempt`, counted from 1. Only an error of the probe
+    """Whether attempt number `attempt` (counted from 1) is followed immediately by another. Only an error of the probe
     itself is retried, never a failure. Source: pkg/kubelet/prober/prober.go (runProbeWithRetries).
     """
     return outcome == "error" and attempt < MOST_ATTEMPTS
@@ -52,10 +52,10 @@ class Streak:
         self._sent_at = 0
 
     def is_news(self, outcome: Outcome, at: int, *, short: bool = False) -> bool:
-        """Whether to send an outcome. Beyond a threshold that is already reached, only once per REMINDER_MS.
+        """Whether to send an outcome. Once a threshold is reached, outcomes are sent only once per REMINDER_MS.
 
         A failure during a shortage (`short`) may have delayed consequences, so the first one without a shortage is
-        news. `at` in milliseconds.
+        news. `at` is in milliseconds.
         """
         counted = counts_as(outcome)
         self._sent = self._sent if counted == self._last else 0

@@ -1,7 +1,7 @@
 """Limits how long time-outs that a stall explains stay unjudged before they count as failures. Pure.
 
-Input: outcomes in order, times of a monotonic clock. Output: whether a time-out counts, and whether to report it. Next:
-`probe_worker`; `decider` keeps what was reported, so that a restarted agent continues from there.
+Input: outcomes in order, times on a monotonic clock. Output: whether a time-out counts, and whether to report it. Next:
+`probe_worker`; `decider` stores what was reported, so that a restarted agent continues from there.
 
     judged   -> (a time-out that a stall explains)                 unjudged; the first is reported
     unjudged -> (the limit has passed, with LEAST or more)         failures count again, until a success
@@ -20,7 +20,7 @@ REPORT_MS = 15_000
 
 
 class Patience:
-    """One worker's run of unjudged attempts. `now` in milliseconds, by a monotonic clock."""
+    """One worker's run of unjudged attempts. `now` is in milliseconds of a monotonic clock."""
 
     def __init__(self, limit: int, *, count: int = 0, passed: int = 0) -> None:
         """Continue a run: `count` attempts in `passed` milliseconds were already reported as unjudged."""
@@ -31,7 +31,7 @@ class Patience:
         self.count = count
 
     def passed(self, now: int) -> int:
-        """How long this run has lasted, in milliseconds."""
+        """Return how long this run has lasted, in milliseconds."""
         return self._before + (now - self._since if self._since is not None else 0)
 
     def is_over(self, now: int) -> bool:
@@ -39,7 +39,7 @@ class Patience:
         return self.count >= LEAST and self.passed(now) >= self._limit
 
     def unjudged(self, now: int) -> bool:
-        """Count one more unjudged attempt; returns whether to report it."""
+        """Count one more unjudged attempt, and return whether to report it."""
         self.count += 1
         self._since = now if self._since is None else self._since
         if self.count > 1 and self.passed(now) - self._reported < REPORT_MS:
@@ -48,7 +48,7 @@ class Patience:
         return True
 
     def succeeded(self) -> bool:
-        """End the run; returns whether there was one."""
+        """End the run; return whether there was one."""
         if not self.count:
             return False
         self.count, self._before, self._reported, self._since = 0, 0, 0, None

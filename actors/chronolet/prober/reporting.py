@@ -14,7 +14,9 @@ from chronolet_schemas.envelope import Event
 
 
 def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
-    """The kubelet's KubeEvents for `event`. It records none for an unknown outcome without an error."""
+    """Return the kubelet's KubeEvents for `event`. The kubelet records none for an unknown outcome that is not an
+    error.
+    """
     match event:
         case prober.ProbeFailed(unknown=False):
             return (_recorded(state, "Unhealthy", f"{event.probe} probe failed: {event.output}"),)
@@ -30,7 +32,7 @@ def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded
 
 
 def _unjudged(event: prober.ProbeUnjudged) -> str:
-    """The message contains no numbers, so that equal ones are aggregated."""
+    """Return the message. It contains no numbers, so that equal messages are aggregated."""
     causes = " and ".join(_SHORT_OF[one] for one in event.short_of)
     return f"{event.probe} probe timed out and was not counted: {causes}"
 

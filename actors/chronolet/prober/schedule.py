@@ -1,7 +1,7 @@
 """Computes when a container is probed. Pure.
 
-Input: times in milliseconds. Output: times. Next: `decider` computes the first probe, `probe_worker` each next one.
-Source: pkg/kubelet/prober/worker.go (run, doProbe).
+Input: times in milliseconds. Output: times. Next: `decider` computes the time of the first probe, `probe_worker` that
+of each further one. Source: pkg/kubelet/prober/worker.go (run, doProbe).
 
     started_at + delay ... from_at: the first probe ... from_at + period ... from_at + 2 periods ...
 
@@ -17,7 +17,7 @@ from chronolet.prober.wanted import RunProbe
 
 SHARED_PART = 0.01
 SHARED_SECONDS = 0.1
-"""To begin together with others, a probe may be delayed by SHARED_PART of its period, at most by SHARED_SECONDS."""
+"""To begin together with others, a probe may be delayed by SHARED_PART of its period, but by at most SHARED_SECONDS."""
 LONG_SECONDS = 10.0
 LONG_SHARED_SECONDS = 0.5
 """A probe with a period of at least LONG_SECONDS, the default period, may be delayed by LONG_SHARED_SECONDS."""
@@ -26,7 +26,7 @@ FIRST_SHARED_SECONDS = 0.01
 
 
 def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -> int:
-    """When a run of a container is first probed.
+    """Return when a run of a container is first probed.
 
     A container that has already run for longer than a period (it was adopted, or its spec changed) waits for a part of
     the period, so that such containers are not all probed at the same time. The kubelet picks that part at random; here
@@ -39,17 +39,18 @@ def first_at(*, started_at: int, delay: int, period: int, now: int, seed: str) -
 
 
 def spread(seed: str, period: int) -> int:
-    """A part of the period that depends on `seed`; many seeds spread evenly over the period."""
+    """Return a part of the period that depends on `seed`; many seeds spread evenly over the period."""
     return zlib.crc32(seed.encode()) % period
 
 
 def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> int:
-    """When a worker that starts now runs its first probe.
+    """Return when a worker that starts now begins its first probe.
 
-    `process_age`: how long its process has run, in milliseconds; None means longer than any period. While that is less
-    than a period, a container that could be probed before the process began waits for a part of the period, because
-    many workers start together with a process (worker.go, run). A container that started later is probed immediately,
-    while the kubelet delays it too. A run that was probed before keeps its schedule, which is already spread.
+    `process_age`: how long the worker's process has been running, in milliseconds; None means longer than any period.
+    While that is less than a period, a container that could be probed before the process began waits for a part of the
+    period, because many workers start together with a process (worker.go, run). A container that started later is
+    probed immediately, while the kubelet delays it too. A run that was probed before keeps its schedule, which is
+    already spread.
     """
     delay = probe.definition.initial_delay_seconds * 1000
     period = probe.period_milliseconds
@@ -60,8 +61,8 @@ def begins_at(probe: RunProbe, now: int, *, process_age: int | None = None) -> i
 
 
 def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) -> int:
-    """When to probe next: at `from_at` or as soon as possible after it; if `anchored`, a whole number of periods before
-    or after it. Never later than delay + period from now, because the clock may have been set back since.
+    """Return when to probe next: at `from_at` or as soon as possible after it; if `anchored`, a whole number of periods
+    before or after it. Never later than delay + period from now, because the clock may have been set back.
     """
     if anchored:
         return now + (from_at - now) % period
@@ -69,7 +70,8 @@ def next_at(from_at: int, *, anchored: bool, delay: int, period: int, now: int) 
 
 
 def shared(when: float, period: float, most: float = math.inf) -> float:
-    """The moment at or after `when`, at most `most` later, that all probes with this period share; seconds, any clock.
+    """Return the moment at or after `when`, at most `most` later, that all probes with this period share, in seconds of
+    any clock.
 
     Waking the thread costs more than a probe, so probes whose times are close begin together.
     """

@@ -1,4 +1,4 @@
-"""Signals from a ProbeWorker to its probe. `intent` is the effect's; signals of an obsolete effect are ignored.
+"""Signals from a ProbeWorker to its probe. `intent` is that of the effect; signals of an obsolete effect are ignored.
 
 Output: Signal Structs. Next: `decider`.
 """
@@ -10,12 +10,13 @@ from chronolet_schemas.prober import Outcome, Shortage
 
 
 class ProbeOutcome(Signal, frozen=True, kw_only=True):
-    """The outcome of one probe, after all its attempts. `at`: when it began, by the agent's clock; it took
+    """The outcome of one probe, after all its attempts. `at`: when it began, on the agent's clock; it took
     `milliseconds`.
 
-    `output`: the output of an exec or HTTP probe, else a text in the kubelet's words. `code`: exit code or HTTP status.
-    `short_of`: the machine's current shortages; for an unjudged outcome those that explain it by a stall of
-    `stalled_milliseconds`. `unjudged`: the number of consecutive unjudged outcomes, within `unjudged_milliseconds`.
+    `output`: the output of an exec or HTTP probe, else a text in the kubelet's wording. `code`: exit code or HTTP
+    status. `short_of`: the machine's current shortages; for an unjudged outcome, the shortages that explain it,
+    together with a stall of `stalled_milliseconds`. `unjudged`: the number of consecutive unjudged outcomes, within
+    `unjudged_milliseconds`.
     """
 
     intent: str
@@ -31,9 +32,10 @@ class ProbeOutcome(Signal, frozen=True, kw_only=True):
 
 
 class ProbeLate(Signal, frozen=True, kw_only=True):
-    """A probe begins `late_milliseconds` after its time. Sent at most once a minute per worker.
+    """A probe begins `late_milliseconds` after its scheduled time. Sent at most once a minute per worker.
 
-    During `agent_late_milliseconds` of that the agent did not run; the rest is due to too many concurrent probes.
+    For `agent_late_milliseconds` of this time, the agent was not running; the remainder is due to too many concurrent
+    probes.
     """
 
     intent: str

@@ -1,6 +1,6 @@
 """The state of one probe of one container, folded from its own events.
 
-Output: the frozen State. Next: `evolve` creates it, `decider` reads it, `describe` shows it. Times in milliseconds.
+Output: the frozen State. Next: `evolve` creates it, `decider` reads it, `describe` shows it. Times are in milliseconds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One probe. `uid` is empty until the probe is requested.
 
     `result`: the current result for the container `id`, empty before the first. `last` and `consecutive`: the streak,
-    which outlives the container. `running`: the container runs and must be probed; `started`: it counts as started;
-    `held`: a threshold ended the probing of this container. `anchored`: this run was probed, first at `from_at`.
+    which outlives the container. `running`: whether the container is running and must be probed; `started`: whether it
+    counts as started; `held`: whether a threshold ended the probing of this container. `anchored`: whether this run has
+    been probed, first at `from_at`.
 
-    `output`, `code` and `at`: of the last outcome that became an event. `told_at`: when an outcome other than success
-    was last recorded; `errored`: the last outcome was an error.
+    `output`, `code` and `at` belong to the last outcome that became an event. `told_at`: when an outcome other than
+    success was last recorded; `errored`: whether the last outcome was an error.
 
-    `unjudged`: unjudged outcomes since the last success, within `unjudged_milliseconds`, as last reported. `asked`: the
-    threshold is reached, and `pleg` decides when the container may be stopped.
+    `unjudged`: the number of unjudged outcomes since the last success, within `unjudged_milliseconds`, as last
+    reported. `asked`: whether the threshold is reached and `pleg` decides when the container may be stopped.
     """
 
     pod: str = ""

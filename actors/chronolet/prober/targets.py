@@ -15,7 +15,7 @@ _LARGEST_PORT = 65535
 
 
 def target(definition: Probe, *, container_id: str, ip: str) -> Target | str:
-    """The target, or a text that names what is wrong with the definition."""
+    """Return the target, or a text that names what is wrong with the definition."""
     if definition.exec is not None:
         return ExecTarget(container_id=container_id, command=definition.exec.command)
     if definition.http_get is not None:
@@ -44,7 +44,9 @@ def _http(action: HTTPGetAction, ip: str) -> Target | str:
 
 
 def resolved(port: int | str | None) -> int | str:
-    """A port's number, or what is wrong with it. A remaining name matches no port of the container."""
+    """Return a port's number, or what is wrong with it. A name that could not be resolved matches no port of the
+    container.
+    """
     if isinstance(port, str):
         if not port.isdecimal():
             return f"couldn't find port: {port}" if port else "couldn't find port"

@@ -15,11 +15,11 @@ class RunProbe(Effect, frozen=True, kw_only=True):
     """Probe the container `id` every `period_milliseconds`, first at `schedule.next_at(from_at, ...)`, and send a
     ProbeOutcome for each probe.
 
-    A probe that is still running when the next one is due skips that one. In `definition`, ports are numbers (a
-    remaining name matches no port of the container) and the command has no references left. `ip`: the pod's address.
+    If a probe is still running when the next one is due, that one is skipped. In `definition`, ports are numbers (a
+    name that remains matches no port of the container) and the command has no references left. `ip`: the pod's address.
 
-    Outcomes that are no news to `outcomes.Streak` may be omitted. Every outcome goes to the stream `probe_results` and
-    to the metrics.
+    Outcomes that are not news according to `outcomes.Streak` may be omitted. Every outcome goes to the stream
+    `probe_results` and to the metrics.
     """
 
     pod: str
@@ -33,7 +33,7 @@ class RunProbe(Effect, frozen=True, kw_only=True):
     ip: str
     from_at: int
     anchored: bool
-    """This run was probed before, first at `from_at`: the next probe is a whole number of periods later."""
+    """Whether this run has been probed, first at `from_at`: the next probe is then a whole number of periods later."""
     unjudged: int = 0
-    """Outcomes already recorded as unjudged, within `unjudged_milliseconds`; the limit counts on from there."""
+    """The number of outcomes already recorded as unjudged, within `unjudged_milliseconds`; the limit includes them."""
     unjudged_milliseconds: int = 0

@@ -1,6 +1,6 @@
 """The qos kind: one entity per node, with two standing effects.
 
-Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the workers, or none if events are only folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _node(_event: pod.PodEvent) -> Sequence[str]:
 
 
 def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """Build the Kind; `standing` holds the jobs of LookAtNode and KeepTree, bound to cgroups."""
+    """Build the qos Kind. `standing`: the jobs of LookAtNode and KeepTree, bound to cgroups."""
     return Kind(
         name="qos",
         shards=1,

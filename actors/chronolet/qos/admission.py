@@ -1,7 +1,7 @@
-"""Decide whether the node has room for one more pod. Pure.
+"""Decides whether the node has room for one more pod. Pure.
 
-Input: the node, the needs of the other pods and of this one. Output: None, or the refusal in the kubelet's words. Next:
-`decider`. Source: pkg/kubelet/lifecycle/predicate.go, pkg/scheduler/framework/plugins/noderesources/fit.go.
+Input: the node, the needs of the other pods and of this one. Output: None, or the refusal in the kubelet's wording.
+Next: `decider`. Source: pkg/kubelet/lifecycle/predicate.go, pkg/scheduler/framework/plugins/noderesources/fit.go.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Demand(NamedTuple):
 
 
 def refusal(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Refusal | None:
-    """Return None if the pod fits in addition to the others."""
+    """Return why the pod does not fit in addition to the others; None if it fits."""
     return next((_as_refusal(one) for one in _demands(node, others, needs) if _is_too_much(one)), None)
 
 
@@ -44,7 +44,7 @@ def _demands(node: Node, others: Sequence[PodNeeds], needs: PodNeeds) -> Iterato
 
 
 def _is_too_much(one: _Demand) -> bool:
-    # A resource that the pod does not request never refuses it, even if overcommitted.
+    # A resource that the pod does not request is never a reason to refuse it, even if overcommitted.
     return one.requested > 0 and one.requested > one.capacity - one.used
 
 

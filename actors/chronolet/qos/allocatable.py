@@ -1,4 +1,4 @@
-"""Compute the allocatable part of a machine: capacity minus reservations minus what must stay free. Pure.
+"""Computes the allocatable part of a machine: capacity minus reservations minus what must stay free. Pure.
 
 Input: the machine's capacity, the reservations from the settings. Output: amounts for `Node`, or what is wrong with the
 settings. Next: the worker that describes the node. Source: pkg/kubelet/cm/node_container_manager_linux.go,
@@ -13,7 +13,7 @@ from chronolet_schemas.qos import Amounts
 
 
 def enforced(capacity: Amounts, *reserved: Amounts) -> Amounts:
-    """Return what all pods together may use. Huge pages are deducted from memory."""
+    """Return the amounts that all pods together may use. Huge pages are deducted from memory."""
     pages = {
         name: max(0, much - sum(one.huge_pages.get(name, 0) for one in reserved))
         for name, much in capacity.huge_pages.items()
@@ -28,8 +28,8 @@ def enforced(capacity: Amounts, *reserved: Amounts) -> Amounts:
 
 
 def allocatable(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amounts) -> Amounts:
-    """Return what the requests of all pods must fit in; lower than `enforced`, because eviction begins before
-    memory runs out.
+    """Return the amounts into which the requests of all pods must fit: less than `enforced`, because eviction begins
+    before memory runs out.
     """
     return enforced(capacity, *reserved, Amounts(memory_bytes=memory_kept_free_bytes))
 
@@ -42,7 +42,7 @@ def unlimited_memory(capacity: Amounts, *reserved: Amounts) -> int:
 
 
 def problem(capacity: Amounts, memory_kept_free_bytes: int, *reserved: Amounts) -> str | None:
-    """Return the first resource that is reserved beyond its capacity, as an error text, or None."""
+    """Return an error text about the first resource that is reserved beyond its capacity; None if there is none."""
     kept = (*reserved, Amounts(memory_bytes=memory_kept_free_bytes))
     for name, has, keeps in _resources(capacity, kept):
         if keeps > has:

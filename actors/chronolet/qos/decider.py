@@ -1,20 +1,20 @@
 """Decides which pods the node admits and which cgroups it needs. Pure.
 
-Input: pods' requests and their ends (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
+Input: the requests and ends of pods (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
 events of `qos`. Next: `pod` handles CgroupReady and PodRefused; the worker of KeepTree keeps the tree that
 `outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
 
-    a pod:  unknown -> waiting -> admitted -> ready -> released       a refused pod is not kept
+    a pod:  unknown -> waiting -> admitted -> ready -> released       a refused pod is not stored
             unknown ------------> admitted;  ready -> admitted (its needs changed)
             ready -> waiting (it needs a port that another pod holds)
 
 Host ports go to waiting pods in the order of their requests. A waiting pod holds no resources.
 
-A running container's cgroup is kept at the values that the runtime cannot set, until the next container of the same
-name starts.
+In a running container's cgroup, the values that the runtime cannot set are maintained until the next container with the
+same name starts.
 
-A pod that already runs is never refused, even if it ran before the log began or if changed settings leave too little
-room.
+A pod that is already running is never refused, even if it was running before the log began or if changed settings leave
+too little room.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _requested(state: State, asked: pod.CgroupRequested, now: int) -> Sequence[E
 
 
 def _admitted(state: State, node: qos.Node, uid: str, share: Share, now: int) -> Iterator[Event]:
-    """Admit or refuse the pod, or let it wait for a port. Without cgroups it is ready immediately."""
+    """Admit or refuse the pod, or let it wait for a port. Without cgroups, it is ready immediately."""
     others = [one.needs for other, one in state.shares.items() if other != uid and one.phase != "waiting"]
     refused = None if share.running else refusal(node, others, share.needs)
     if refused is not None:
@@ -137,7 +137,9 @@ def _waiting_admitted(state: State, now: int) -> Iterator[Event]:
 
 
 def _started(state: State, started: pod.ContainerStarted) -> Iterator[Event]:
-    """Keep the container's cgroup from now on, if there is anything to keep or the node is not described yet."""
+    """Record that the container's cgroup must be kept from now on, if it has values to keep or the node is not
+    described yet.
+    """
     share = state.shares.get(started.uid)
     if share is None or share.containers.get(started.container) == started.id:
         return
@@ -178,7 +180,7 @@ def _tree_kept(state: State, kept: signals.TreeKept) -> Iterator[Event]:
 
 
 def _failures(state: State, failed: Mapping[str, str]) -> Iterator[Event]:
-    """Report each new error once, and its end once."""
+    """Report each new error once, and once when it has ended."""
     for cgroup, error in sorted(failed.items()):
         if state.failing.get(cgroup) != error:
             yield qos.CgroupFailing(cgroup=cgroup, error=error)
@@ -208,7 +210,7 @@ def _failure_reported(state: State, cgroup: str, error: str) -> Iterator[Event]:
 
 
 def _of_node(node: qos.Node, message: str) -> Event:
-    """Event about the node. Source: pkg/kubelet/cm/node_container_manager_linux.go."""
+    """Return an event about the node. Source: pkg/kubelet/cm/node_container_manager_linux.go."""
     return kube_events.Recorded(
         object_kind="Node",
         name=node.name,
@@ -224,7 +226,7 @@ def _name(path: Path) -> str:
 
 
 def evolve(state: State, event: Event) -> State:  # noqa: C901, PLR0911 - a table, one line for each event
-    """See `Decider.evolve`."""
+    """Return the state after `event`; events of other kinds change nothing."""
     match event:
         case qos.NodeDescribed():
             return _node_described(state, event.node)
@@ -261,7 +263,7 @@ def evolve(state: State, event: Event) -> State:  # noqa: C901, PLR0911 - a tabl
 
 
 def _node_described(state: State, node: qos.Node) -> State:
-    """Store the node. If its cgroups moved or disappeared, every pod's cgroup is made again."""
+    """Store the node. If its cgroups moved or disappeared, every pod's cgroup is created again."""
     revision, shares = state.revision + 1, state.shares
     if state.node is None or _where(state.node) != _where(node):
         for uid, one in state.shares.items():
@@ -271,7 +273,7 @@ def _node_described(state: State, node: qos.Node) -> State:
 
 
 def _waiting_for_port(state: State, event: qos.HostPortsAwaited) -> State:
-    """Store the waiting pod without any share: none of it runs."""
+    """Store the waiting pod without a share, because no part of it is running."""
     known = state.shares.get(event.uid)
     had = known is not None and known.phase != "waiting"
     new = Share(pod=event.pod, needs=event.needs, phase="waiting", asked_at=event.asked_at, message=event.message)
@@ -295,7 +297,7 @@ def _without(state: State, uid: str) -> State:
 
 
 def due(_state: State) -> int | None:
-    """None: no decision depends on the time, because the standing effects poll."""
+    """Return None: no decision depends on the time, because the standing effects poll."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""Workers of qos: inspect the machine and reconcile its cgroups.
+"""The workers of qos: they inspect the machine and reconcile its cgroups.
 
 Input: `wanted.LookAtNode`, `wanted.KeepTree`. Output: reads and writes of cgroups, a fence check before each write;
 `signals`. Next: `decider`. Corresponds to pkg/kubelet/cm (container_manager_linux.go, pod_container_manager_linux.go).
@@ -71,14 +71,14 @@ class Outside(Struct, frozen=True):
     kills: Kills = field(default_factory=NoKills)
     observe: Observe = field(default=lambda _operation, _seconds: None)
     on_version: Callable[[int], None] = field(default=lambda _version: None)
-    """Called with the cgroup version, 0 for none."""
+    """Called with the cgroup version, which is 0 if there are no cgroups."""
     system: Callable[[Engine], System] = field(default=lambda _engine: NO_SYSTEM)
-    """Returns the identity of the machine and of this engine."""
+    """Returns the identity of the machine and of the given engine."""
     timing: Timing = Timing()
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
-    """The standing effects of the qos kind."""
+    """Return the jobs of qos's standing effects."""
     return {
         wanted.LookAtNode: Job(NodeInspector(outside).look),
         wanted.KeepTree: Job(TreeKeeper(outside).keep),
@@ -86,7 +86,7 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
 
 
 class NodeInspector:
-    """Worker of LookAtNode."""
+    """The worker of LookAtNode."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -115,7 +115,7 @@ class NodeInspector:
             context.cancelled.wait(timing.inspect_seconds)
 
     def _means(self, engine: Engine) -> Means:
-        """Find out what enforces pods' shares, and what cannot be enforced."""
+        """Find out by what means pods' shares are enforced, and what cannot be enforced."""
         outside = self._outside
         if not outside.sharing.per_qos:
             return Means(lost=("--cgroups-per-qos is false: pods have no cgroups of their own", *self._lost()))
@@ -146,7 +146,7 @@ def _driver(engine: Engine) -> Driver:
 
 
 class Report(Struct):
-    """Result of one pass through the tree."""
+    """The result of one pass through the tree."""
 
     restored: list[signals.Restored] = field(default_factory=list)
     removed: list[signals.Removed] = field(default_factory=list)
@@ -154,9 +154,10 @@ class Report(Struct):
 
 
 class TreeKeeper:
-    """Worker of KeepTree. It remembers the values that it has set: if one differs, someone else has changed it.
+    """The worker of KeepTree. It remembers the values that it has set: if one differs, someone else has changed it.
 
-    New cgroups come first, because pods wait for them. Everything else is checked once a period and when a pod is gone.
+    New cgroups come first, because pods wait for them. Everything else is checked once per period and whenever a pod
+    has been removed.
     """
 
     def __init__(self, outside: Outside) -> None:
@@ -167,7 +168,7 @@ class TreeKeeper:
         self._next_look = 0.0
 
     def keep(self, effect: wanted.KeepTree, context: EffectContext) -> None:
-        """Reconcile now and once a period until cancelled; after failures, retry with back-off."""
+        """Reconcile now and once per period until cancelled; after failures, retry with back-off."""
         if self._kept.keys() - {cgroup.path for cgroup in effect.tree}:
             self._next_look = 0.0
         report = self.once(effect, context, whole=False)
@@ -233,7 +234,7 @@ class TreeKeeper:
                 except CgroupRefusal as refusal:
                     self._kept.pop(cgroup.path, None)
                     if cgroup.is_containers and not tree.missing(cgroup):
-                        return  # the container has ended meanwhile
+                        return  # the container has exited in the meantime
                     report.failed.append(signals.Failed(path=cgroup.path, error=str(refusal)))
                     return
             if lesser:
@@ -281,7 +282,9 @@ class TreeKeeper:
                     report.removed.append(signals.Removed(path=path, killed=len(inside)))
 
     def _may_run(self, path: Path, context: EffectContext) -> bool:
-        """Whether containers of the pod run: it is being adopted, or it has moved to another class."""
+        """Whether containers of the cgroup's pod are running, because the pod is being adopted or has moved to another
+        class.
+        """
         context.fence("docker.list")
         try:
             found = self._outside.runtime.list(labels.of_uid(self._outside.sharing.name, uid_of(path[-1]) or ""))

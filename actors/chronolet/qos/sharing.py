@@ -25,15 +25,16 @@ NO_SYSTEM = System()
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings. `system_reserved`, `kube_reserved` and `capacity` are quantities by resource name; `capacity`
-    overrides what the machine has. `eviction_hard` are quantities or percentages by signal.
+    """The settings that divide the machine. `system_reserved`, `kube_reserved` and `capacity` are quantities by
+    resource name; `capacity` overrides the machine's own capacity. `eviction_hard` are quantities or percentages by
+    signal.
     """
 
     name: str
     above: Path = ()
     """Path of the cgroup in which `kubepods` is created."""
     driver: Driver = ""
-    """Empty: as reported by the container runtime."""
+    """Empty means the driver that the container runtime reports."""
     per_qos: bool = True
     enforce: bool = True
     system_reserved: Mapping[str, str] = {}
@@ -98,7 +99,7 @@ def described(sharing: Sharing, machine: Amounts, means: Means, system: System =
 
 
 def problem(sharing: Sharing, machine: Amounts) -> str | None:
-    """Return why the settings do not fit the machine, or None."""
+    """Return why the settings do not fit the machine; None if they do."""
     capacity = _capacity(sharing, machine)
     reserved = _amounts(sharing.system_reserved), _amounts(sharing.kube_reserved)
     return allocatable.problem(capacity, _kept_free(sharing, capacity), *reserved)
@@ -125,7 +126,7 @@ def _amounts(written: Mapping[str, str]) -> Amounts:
 
 
 def _kept_free(sharing: Sharing, capacity: Amounts) -> int:
-    """Bytes of memory below which pods are evicted."""
+    """Return the number of bytes of available memory below which pods are evicted."""
     written = sharing.eviction_hard.get(MEMORY_AVAILABLE, "0")
     if written.endswith("%"):
         return int(capacity.memory_bytes * quantities.parse(written.removesuffix("%")) / _PER_CENT)

@@ -1,4 +1,4 @@
-"""What qos' standing effects report. Input: none. Output: Signal Structs. Next: `decider`."""
+"""Signals from qos's standing effects. Input: none. Output: Signal Structs. Next: `decider`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from chronolet_schemas.qos import Change, Node
 
 
 class NodeSeen(Signal, frozen=True, kw_only=True):
-    """The machine's resources as shared out by the settings."""
+    """The machine has been inspected. `node`: its resources, divided according to the settings."""
 
     node: Node
 
 
 class Restored(Message, frozen=True, kw_only=True):
-    """A cgroup that had been correct, was changed by others and has been restored."""
+    """A cgroup that had been correct, was changed by someone else and has been restored."""
 
     path: Path
     changes: tuple[Change, ...]
@@ -37,7 +37,7 @@ class Failed(Message, frozen=True, kw_only=True):
 
 
 class TreeKept(Signal, frozen=True, kw_only=True):
-    """The tree of `revision` has been reconciled: every cgroup is as desired except those in `failed`."""
+    """The tree with this `revision` has been reconciled: every cgroup is as desired except those in `failed`."""
 
     revision: int
     restored: Sequence[Restored] = ()

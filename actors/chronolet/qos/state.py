@@ -1,4 +1,4 @@
-"""The node's resources and each pod's share, folded from qos' own events.
+"""The node's resources and each pod's share, folded from qos's own events.
 
 Input: none. Output: the frozen State. Next: `decider`, `tree`; `get cgroups` and the metrics read it too.
 """
@@ -15,15 +15,15 @@ from chronolet_schemas.qos import Node
 from chronolet_schemas.resources import PodNeeds
 
 Phase = Literal["waiting", "admitted", "ready"]
-"""waiting: the node is not described yet, or a port is held. admitted: there is room, and the cgroup is being made.
-ready: the cgroup is as desired.
-"""
+"""waiting: the node is not described yet, or a port is held. admitted: there is room, and the cgroup is being created.
+ready: the cgroup is as desired."""
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One pod's share of the node. `since` is the first tree revision that includes its needs; `running`: it ran before
-    it requested its share. `containers`: the ids of containers whose own cgroups are kept, by name. For a pod that
-    waits for a port, `asked_at` is when it requested the share and `message` the reason last reported.
+    """One pod's share of the node. `since` is the first tree revision that includes its needs; `running`: whether the
+    pod was running before it requested its share. `containers`: the ids of containers whose own cgroups are kept, by
+    name. For a pod that waits for a port, `asked_at` is when it requested the share and `message` the reason last
+    reported.
     """
 
     pod: str
@@ -38,8 +38,8 @@ class Share(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`shares` by uid. `revision` counts the changes of the desired tree. `failing`: the error of each failing cgroup,
-    by path.
+    """The state of the node's qos entity. `shares`: pods' shares by uid. `revision` counts the changes of the desired
+    tree. `failing`: the error of each failing cgroup, by path.
     """
 
     node: Node | None = None

@@ -13,7 +13,7 @@ from chronolet.ports.runtime.runtime import Engine
 from chronolet_schemas.qos import System
 
 _ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64", "i686": "386", "armv7l": "arm"}
-"""Go's architecture names by the kernel's."""
+"""Maps the kernel's architecture names to Go's."""
 
 
 def architecture(machine: str) -> str:
@@ -22,7 +22,9 @@ def architecture(machine: str) -> str:
 
 
 def system(host: Host, engine: Engine, *, name: str, machine: str, version: str) -> System:
-    """Collect the identity. `name` is the node's, `machine` the kernel's architecture name, `version` the agent's."""
+    """Collect the identity of machine, system and runtime. `name` is the node's, `machine` the kernel's architecture
+    name, `version` the agent's.
+    """
     return System(
         machine_id=host.file("/etc/machine-id").strip(),
         system_uuid=host.file("/sys/class/dmi/id/product_uuid").strip(),
@@ -40,6 +42,6 @@ def system(host: Host, engine: Engine, *, name: str, machine: str, version: str)
 
 
 def _pretty(os_release: str) -> str:
-    """Name of the distribution; empty if the file has none."""
+    """Return the name of the distribution; empty if the file has none."""
     lines = (line.partition("=") for line in os_release.splitlines())
     return next((value.strip().strip("\"'") for key, _, value in lines if key == "PRETTY_NAME"), "")

@@ -1,6 +1,6 @@
 """The desired cgroups with all their values. Pure.
 
-Input: the node, and each pod's share of it. Output: `Cgroup`s, parents first. Next: `decider` requests that they are
+Input: the node, and each pod's share of it. Output: `Cgroup`s, parents first. Next: `decider` requests that they be
 kept; `get cgroups` shows them next to the actual ones. Source: pkg/kubelet/cm (qos_container_manager_linux.go,
 helpers_linux.go, node_container_manager_linux.go).
 """
@@ -99,7 +99,7 @@ def _by_class(pods: Iterable[PodNeeds]) -> Mapping[QosClass, Requests]:
 def memory_limits(
     node_bytes: int, percent: int | None, guaranteed: Requests, burstable: Requests
 ) -> Mapping[QosClass, int]:
-    """Return the memory limits of the lower classes while `percent` of the requests of higher classes is reserved;
+    """Return the memory limits of the two lower classes if `percent` of the requests of higher classes is reserved;
     empty if nothing is reserved or the node's memory is unknown.
     """
     if percent is None or node_bytes <= 0:
@@ -110,7 +110,9 @@ def memory_limits(
 
 
 def bearable(wanted_bytes: int, used_bytes: int) -> int:
-    """Return the fallback limit after the kernel refused the desired one: at least usage must not grow."""
+    """Return the limit to set after the kernel refused the desired one: the current usage if that is higher, so that
+    usage at least does not grow.
+    """
     return max(wanted_bytes, used_bytes)
 
 
@@ -148,7 +150,7 @@ def holding(node: Node) -> Holding:
 
 
 def container_values(node: Node, needs: PodNeeds, name: str) -> Values:
-    """Return the desired values of one container's cgroup that the runtime does not set."""
+    """Return those desired values of a container's cgroup that the runtime does not set."""
     found = additional(needs, name, holding(node))
     return found if node.version == _V2 else Values(huge_pages=found.huge_pages)
 
@@ -160,7 +162,7 @@ def _quota(node: Node, limit_milli: int | None) -> int | None:
 
 
 def _pod_pages(node: Node, asked: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
-    """Huge page limits of a pod: exactly what it requests, for every size that the node has."""
+    """Return the huge page limits of a pod: exactly what it requests, for every size that the node has."""
     return _pages({name: asked.get(name, 0) for name in node.capacity.huge_pages})
 
 

@@ -16,10 +16,10 @@ class LookAtNode(Effect, frozen=True, kw_only=True):
 
 
 class KeepTree(Effect, frozen=True, kw_only=True):
-    """Standing: reconcile the cgroups with `tree`, now and every `period_seconds`, and remove those of other pods.
-    Sends TreeKept after the first pass and whenever a pass changed something or failed.
+    """Standing: reconcile the cgroups with `tree`, now and every `period_seconds`, and remove cgroups of pods that are
+    not in it. Sends TreeKept after the first pass and whenever a pass changed something or failed.
 
-    `settled`: paths that were as desired before, so that a difference is a change by someone else.
+    `settled`: paths of cgroups that were as desired before, so that any difference is a change by someone else.
     """
 
     revision: int

@@ -1,4 +1,4 @@
-"""When containers are collected: one run at a time, and each victim has one result."""
+"""Runs of the container collector: one at a time, with one result for each container to remove."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def of(one: Victim, run: int = 1) -> dict[str, Any]:
 
 
 def removals(scene: Scene) -> list[str]:
-    """The ids of the present removals, in order."""
+    """Return the ids of the outstanding removals, in order."""
     return [one.victim.id for one in scene.effects.values() if isinstance(one, wanted.Remove)]
 
 
 def of_removal(scene: Scene, number: int | None = None) -> dict[str, str]:
-    """Subject and intent of the removal of k<number>; without a number, of the first removal."""
+    """Return the subject and intent of the removal of k<number>; without a number, those of the first removal."""
     found = [one for one in scene.effects.values() if isinstance(one, wanted.Remove)]
     effect = found[0] if number is None else next(one for one in found if one.victim.id == f"k{number}")
     return {"subject": effect.subject, "intent": effect.intent}
@@ -145,7 +145,7 @@ def test_a_full_disk_allows_removing_the_containers_of_finished_pods() -> None:
 
 def test_a_pod_is_finished_when_its_last_sandbox_is_dead() -> None:
     stopped = {"pod": "default/web", "uid": "u1", "attempt": 0, "id": "s0"}
-    story = scene(WEB).when(pod.SandboxStopRequested(**stopped)).then()  # another sandbox follows, or the pod goes
+    story = scene(WEB).when(pod.SandboxStopRequested(**stopped)).then()  # another sandbox follows, or the pod ends
     story.when(pod.SandboxStopRequested(**stopped, finished=True)).then(PodFinished(pod="default/web", uid="u1"))
     story.when(pod.CgroupReleased(pod="default/web", uid="u1")).then()
 

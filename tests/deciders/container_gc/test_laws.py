@@ -1,4 +1,4 @@
-"""Random histories: a run removes nothing that runs and nothing that belongs to others."""
+"""Random histories: a run removes no running containers and none that belong to others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from chronolet_schemas.pleg import SANDBOX
 
 IMAGE = "image:1"
 LATER = 10**9
-"""The inventory takes place this much later than all creations."""
+"""How much later than all creations the inventory takes place."""
 
 
 class Context:
@@ -36,17 +36,17 @@ class Context:
     cancelled = threading.Event()
 
     def fence(self, point: str) -> None:
-        """Always permits."""
+        """Permit everything."""
 
     def done(self, point: str) -> None:
-        """Does nothing."""
+        """Do nothing."""
 
     def send(self, signal: Any, *, cause: str = "") -> None:
-        """Drops the signal."""
+        """Drop the signal."""
 
 
 Box = tuple[str, str, str, str]
-"""Owner, uid of the pod, name of the container, state."""
+"""A container: its owner, the uid of its pod, its name, its state."""
 boxes = st.lists(
     st.tuples(
         st.sampled_from(["ours", "ours", "ours", "odd", "other node", "foreign"]),
@@ -112,8 +112,8 @@ class World:
         return events
 
     def run(self, mischief: set[int], order: int = 0) -> list[Event]:
-        """A whole run; before these removals a dead container is started from outside. `order`: which of several
-        removals ends first.
+        """Make a whole run. `mischief`: the removals before which the dead container is started from outside. `order`:
+        which of several outstanding removals ends first.
         """
         events = self.send(self.collecting.inventory.look())
         turn = 0
@@ -146,14 +146,14 @@ def test_a_run_removes_nothing_that_runs_or_belongs_to_others(
     if ready:
         world.state = DECIDER.evolve(world.state, container_gc.SourcesReady()) or world.state
     events = world.run(mischief, order)
-    # The collector does not even attempt it; the refusal by the runtime would be the second safeguard.
+    # The collector does not even attempt to remove them; a refusal by the runtime would be the second safeguard.
     meant = {one.id for event in events if isinstance(event, container_gc.RunStarted) for one in event.victims}
     assert not meant & (running | world.foreign)
     gone = before - world.ids()
     assert gone <= meant
     assert not gone & world.ever_running
     assert not gone & world.foreign
-    # The recorded result is the actual one.
+    # The recorded result matches what was removed.
     assert {one.id for one in events if isinstance(one, container_gc.Removed)} == gone
     (finished,) = (one for one in events if isinstance(one, container_gc.RunFinished))
     assert finished.removed == len(gone)
@@ -206,7 +206,7 @@ class WatchedTurns(Turns):
 
 
 class Watching(Context):
-    """Is cancelled by the first inventory."""
+    """A context that is cancelled by the first inventory."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -228,7 +228,7 @@ def test_no_inventory_begins_during_a_removal() -> None:
 
     class Removing(Context):
         def fence(self, point: str) -> None:
-            """Called immediately before the removal by the runtime."""
+            """Start an inventory immediately before the runtime removes the container."""
             watch.start()
             assert turns.waiting.wait(60), "no inventory began"
 

@@ -1,4 +1,4 @@
-"""Which containers, sandboxes, log folders and links are removed, beyond the shared vectors of the kubelet's rules."""
+"""Which containers, sandboxes, log folders and links are removed, in cases that the shared vectors do not contain."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_containers_left_alone_by_an_earlier_log_stay() -> None:
     other = {"uid": "u9", "of_this_log": False}
     assert rules(seen("a", **other)) == {"a": (False, "left_alone")}
     assert sandbox_rules(seen("a", **other)) == {"a": "left_alone"}
-    # A container of an adopted pod is like any other.
+    # A container of an adopted pod is treated like any other.
     assert rules(seen("a", of_this_log=False, attempt=1), seen("b")) == {
         "a": (False, "within_limits"),
         "b": (True, "per_container_limit"),

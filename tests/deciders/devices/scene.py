@@ -1,4 +1,4 @@
-"""A scene of plugins, devices and pods for the tests of the decider of devices."""
+"""Scenes of plugins, devices and pods, for the tests of the decider of devices."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Devices(Scene):
         return self
 
     def question(self, uid: str = "u1", container: str = "app") -> Any:
-        """The call that its plugin is to answer for a container."""
+        """Return the call that the container's plugin has to answer."""
         return self.effects[f"claim/{uid}/{container}"]
 
     def about(self, uid: str = "u1", container: str = "app") -> dict[str, str]:
@@ -89,7 +89,7 @@ class Devices(Scene):
         return {"subject": effect.subject, "intent": effect.intent}
 
     def allocates(self, uid: str = "u1", container: str = "app", **answer: Any) -> Devices:
-        """The plugin allocates the chosen devices."""
+        """Let the plugin allocate the chosen devices."""
         ref = self.about(uid, container)
         self.when(signals.AllocateAnswered(**ref, answers=(devices.Answer(**answer),), milliseconds=7))  # type: ignore[arg-type]
         return self
@@ -101,7 +101,7 @@ class Devices(Scene):
         return self
 
     def offers_preference(self) -> Devices:
-        """Its plugin registers again, offers GetPreferredAllocation and lists the same devices."""
+        """Let the plugin register again, offer GetPreferredAllocation and list the same devices."""
         listed = sorted(self.now.resources[GPU].devices)
         return self.registers(options=devices.PluginOptions(preferred_allocation=True)).lists(*listed)
 
@@ -126,7 +126,7 @@ class Devices(Scene):
         return self
 
     def has(self, uid: str = "u1", container: str = "app") -> dict[str, tuple[str, ...]]:
-        """The devices of a container, by resource."""
+        """Return the devices of a container, by resource."""
         return self.claim(uid, container).devices()
 
     @property

@@ -1,4 +1,4 @@
-"""The kubelet's checkpoint file, made of our state: the very text and checksum that kubelets wrote for such data."""
+"""The kubelet's checkpoint file, built from our state: exactly the text and checksum that kubelets wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of phases in the docstrings match the decider: it makes each transition in them, and no other."""
+"""The tables of phases in the docstrings match the decider: it makes each transition in them, and no others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Transition(NamedTuple):
 
 
 def table(module: ModuleType, *phases: str) -> set[Transition]:
-    """The table in the module's docstring; `any` stands for each of the phases."""
+    """Return the table in the module's docstring; `any` means each of `phases`."""
     transitions = set()
     for row in ROW.finditer(module.__doc__ or ""):
         for phase in phases if row["phase"] == "any" else (row["phase"],):
@@ -68,7 +68,9 @@ class Observer(World):
         self.direct = ""
 
     def send(self, message: Any) -> None:
-        """At most one event about a claim follows directly from a message about it."""
+        """Send a message and note the claim that it is about: at most one event about that claim follows directly from
+        it.
+        """
         match message:
             case pod.DevicesRequested():
                 self.direct = f"{message.uid}/{message.container}"
@@ -120,7 +122,7 @@ class Observer(World):
         self.transitions[module].add(Transition(phase, message, type(event).__name__, after))
 
     def plug(self, resource: str, *, preferred: bool = False) -> None:
-        """A plugin that requires PreStartContainer registers and lists healthy devices."""
+        """Let a plugin that requires PreStartContainer register and list healthy devices."""
         options = devices.PluginOptions(pre_start_required=True, preferred_allocation=preferred)
         self.send(
             signals.PluginRegistering(
@@ -132,7 +134,7 @@ class Observer(World):
         self.send(signals.DevicesListing(resource=resource, generation=generation, devices=listed))
 
     def request(self, claim: Claim, resources: dict[str, int]) -> None:
-        """The container of a claim requests devices."""
+        """Let the container of a claim request devices."""
         self.send(
             pod.DevicesRequested(
                 pod=claim.pod,
@@ -146,17 +148,17 @@ class Observer(World):
 
     # -- more operations -----------------------------------------------------------------------------------------
     def _repeat(self, resource: str, uid: str, number: int) -> None:
-        """A container with a claim requests the same devices again."""
+        """Let a container with a claim request the same devices again."""
         if claim := self._any_claim(number):
             self.request(claim, claim.wants)
 
     def _change(self, resource: str, uid: str, number: int) -> None:
-        """A container with a claim requests another number of devices."""
+        """Let a container with a claim request one more device."""
         if claim := self._any_claim(number):
             self.request(claim, claim.wants | {resource: claim.wants.get(resource, 0) + 1})
 
     def _free(self, resource: str, uid: str, number: int) -> None:
-        """A container with a claim releases it, or its pod ends, with or without an event."""
+        """Release the claim of a container, or end its pod, with or without an event."""
         if claim := self._any_claim(number):
             match number // 7 % 3:
                 case 0:
@@ -172,12 +174,12 @@ class Observer(World):
         return self.state.claims[keys[number % len(keys)]] if keys else None
 
     def _leave(self, resource: str, uid: str, number: int) -> None:
-        """The socket of a plugin is gone."""
+        """Remove the socket of a plugin."""
         if self.state.has_plugin(resource):
             self.send(signals.PluginLeft(socket=self.state.resources[resource].socket))
 
     def _repeat_entries(self, resource: str, uid: str, number: int) -> None:
-        """A plugin lists a device twice."""
+        """Let a plugin list a device twice."""
         if self.state.has_plugin(resource):
             entry = devices.DeviceInfo(id=IDS[number % len(IDS)], health=devices.HEALTHY)
             generation = self.state.resources[resource].generation
@@ -195,7 +197,7 @@ def _start_phase(state: State, event: devices.ClaimEvent) -> str:
 
 
 def rare_transitions(*, preferred: bool) -> Observer:
-    """A container that starts while its plugin is away, and requests again once its other resource is offered."""
+    """Let a container start while its plugin is away, and request again once its other resource is offered."""
     world = Observer(Policy(wait_for_resources=False))
     app = Claim(pod="default/u1", uid="u1", container="app", role="app", wants=dict.fromkeys(RESOURCES, 1))
     world.living[app.uid] = {app.container: app.wants}
@@ -216,7 +218,7 @@ def rare_transitions(*, preferred: bool) -> Observer:
 
 
 def random_transitions(policy: Policy, seed: int) -> Observer:
-    """Random operations under a policy."""
+    """Perform random operations under a policy, and return the world."""
     world, chance = Observer(policy), random.Random(seed)
     for _ in range(100):
         world.do(chance.choice(ALL_OPERATIONS), chance.randrange(2**16))
@@ -225,7 +227,7 @@ def random_transitions(policy: Policy, seed: int) -> Observer:
 
 @pytest.fixture(scope="module")
 def observed() -> dict[ModuleType, set[Transition]]:
-    """All transitions of each table that happen."""
+    """Return all transitions that happen, by the module with their table."""
     transitions = defaultdict[ModuleType, set[Transition]](set)
     worlds = chain(
         (rare_transitions(preferred=preferred) for preferred in (False, True)),

@@ -31,10 +31,11 @@ OPERATIONS = (
 
 
 class World:
-    """A node's decider, with plugins and pods whose actions random numbers choose. A crash loses all but the log.
+    """A node's decider, with plugins and pods whose actions are chosen by random numbers. A crash loses everything but
+    the log.
 
-    `living`: the requests of each existing container, by pod uid. `late`: answers that were given. `did`: how often
-    each event and each crash occurred.
+    `living`: the requests of each existing container, by pod uid. `late`: the answers given so far, which may arrive
+    again. `did`: how often each event and each crash occurred.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -58,7 +59,7 @@ class World:
         self.check()
 
     def folded(self, message: Any, event: Event, before: State) -> None:
-        """Called after each event, with the message that it follows from and the state before it."""
+        """Hook for subclasses, called after each event with the message that caused it and the state before it."""
 
     def check(self) -> None:
         owners: dict[tuple[str, str], set[str]] = {}
@@ -163,7 +164,7 @@ class World:
         self.send(signals.PodsListed(as_of=self.now - number % 50, uids=tuple(self.living)))
 
     def _vanish(self, resource: str, uid: str, number: int) -> None:
-        """A pod is gone without an event, and the live pods are listed."""
+        """Remove a pod without an event, and list the remaining pods."""
         before = self.did["DevicesFreed"]
         holds = bool(self.state.of_pod(uid))
         if self.living.pop(uid, None) is not None:
@@ -218,14 +219,14 @@ class World:
         self._fail(resource, uid, number, away=True)
 
     def _late(self, resource: str, uid: str, number: int) -> None:
-        """An earlier answer arrives again."""
+        """Let an earlier answer arrive again."""
         if self.late:
             before = self.state
             self.send(self.late[number % len(self.late)])
             assert self.state == before
 
     def _crash(self, resource: str, uid: str, number: int) -> None:
-        """Another process continues, from the log or from a snapshot; its effects start again."""
+        """Let another process continue, from the log or from a snapshot; its effects start again."""
         replayed = self.replayed()
         assert replayed == self.state
         self.state = through_snapshot(self.state) if number % 2 else replayed
@@ -247,12 +248,12 @@ class World:
             assert after is None or after > due
 
     def reply_to_all(self) -> None:
-        """All plugins answer all questions."""
+        """Let all plugins answer all questions."""
         while questions := self._questions():
             self._reply(self._answer_to(questions[0], 0))
 
     def settle(self) -> None:
-        """All plugins register, are healthy and answer; then every pod ends."""
+        """Let all plugins register, list healthy devices and answer; then end every pod."""
         for resource in RESOURCES:
             self._register(resource, "", 4)
             self._list(resource, "", 2**16 - 1)

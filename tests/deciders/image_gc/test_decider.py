@@ -1,4 +1,4 @@
-"""What is recorded of images, and which of them are removed when."""
+"""What is recorded about images, and which images are removed when."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def image(name: str, size: int = 100, *users: str, **more: Any) -> Image:
 
 
 def scene(*images: Image, policy: image_gc.Policy = POLICY) -> Scene:
-    """A collector that recorded these images at T0."""
+    """Create a collector that recorded these images at T0."""
     return given(DECIDER, PolicySet(node="node", policy=policy), ImagesChanged(at=T0, used_until=0, seen=images))
 
 
@@ -99,7 +99,7 @@ def test_an_image_was_last_used_when_an_inventory_last_saw_its_use() -> None:
     story.when(looked(image("a"), looked_before=T0 + 60), at=T0 + 90)
     assert story.only(ImagesChanged).used_until == T0 + 60
     assert ages.last_used(story.state.records["a"], T0 + 500) == T0 + 60
-    # Used again, then no longer: the earlier use does not count.
+    # The image is used again, then no longer: the earlier use does not count.
     story.when(looked(image("a", 100, "y"), looked_before=T0 + 90), at=T0 + 120)
     story.when(looked(image("a")), at=T0 + 150)
     assert ages.last_used(story.state.records["a"], T0 + 500) == T0 + 120
@@ -170,7 +170,7 @@ def test_a_periodic_run_with_the_same_result_as_the_last_writes_nothing() -> Non
     story.when(looked(*images, disk=fuller), at=T0 + 600_000)
     assert story.only(RunFinished).usage_percent == 20
     story.when(looked(*images, disk=fuller), at=T0 + 900_000).then()
-    # Once an hour the end of the use of images is recorded.
+    # Once an hour, the time until which images were in use is recorded.
     story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_599_999).then()
     story.when(looked(*images, disk=fuller), at=T0 + 600_000 + 3_600_000)
     assert story.kinds == ["RunFinished"]
@@ -294,7 +294,7 @@ def test_the_disk_is_measured_again_after_the_removal_of_old_images() -> None:
     story.when(looked(image("a"), image("b"), image("c"), looked_before=OLD - 10, policy=AGE), at=OLD)
     story.when(looked(image("a"), image("b"), image("c"), policy=AGE, disk=FULL), at=OLD)
     begun = story.only(RunStarted)
-    # By their sizes, 50 more bytes would have to be freed: layers shared with other images were not removed.
+    # According to the sizes, 50 more bytes have to be freed: layers shared with other images were not removed.
     assert (begun.candidates, begun.wanted_bytes) == ((candidate("a", reason="age"),), 50)
     assert begun.kept == {"not_tried": 2}
     story.when(done(story), at=OLD)

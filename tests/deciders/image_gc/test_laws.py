@@ -1,4 +1,4 @@
-"""Random histories: a run removes no image that is used, pinned or young, and no more images than needed."""
+"""Random histories: a run removes no image that is in use, pinned or young, and no more images than needed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ class World:
         return events
 
     def run(self, mischief: dict[int, int], now: int) -> list[Event]:
-        """A whole run; before these removals a container begins to use an image."""
+        """Make a whole run. `mischief` maps the number of a removal to an image that a container begins to use before
+        it.
+        """
         events = self.send(self.collecting.inventory.look(with_disk=True), now)
         turn = 0
         while effect := next(
@@ -104,7 +106,7 @@ def test_a_run_removes_no_image_that_is_used_or_pinned(
 ) -> None:
     world = World(found, policy)
     early = [one for one, (_, _, _, known) in zip(world.ids, found, strict=True) if known]
-    # These images are known for long; the others appear during the run.
+    # These images have been known for a long time; the others appear during the run.
     later = {known: world.images.images.pop(known) for known in set(world.ids) - set(early)}
     world.send(world.collecting.inventory.look(with_disk=False), T0)
     world.images.images.update(later)
@@ -116,7 +118,7 @@ def test_a_run_removes_no_image_that_is_used_or_pinned(
         look = world.collecting.look(wanted.Look(subject="run", intent="look/1"), Context())
         events += world.send(look, T0 + AGED)
     events += world.run(mischief, T0 + AGED)
-    # The collector does not even attempt it; the refusal by the runtime would be the second safeguard.
+    # The collector does not even attempt to remove them; a refusal by the runtime would be the second safeguard.
     planned = [one for one in events if isinstance(one, image_gc.RunStarted | image_gc.DiskReadAgain)]
     meant = {one.id for event in planned for one in event.candidates}
     assert not meant & (used | pinned)
@@ -126,7 +128,7 @@ def test_a_run_removes_no_image_that_is_used_or_pinned(
     assert not gone & pinned
     if policy.min_age_milliseconds:
         assert not gone & set(later)
-    # The recorded result is the actual one.
+    # The recorded result matches what was removed.
     assert {one.id for one in events if isinstance(one, image_gc.ImageRemoved)} == gone
     if not unused and not policy.max_age_milliseconds:
         percent = 100 - before.available_bytes * 100 // before.capacity_bytes

@@ -1,4 +1,4 @@
-"""Which images are removed, beyond the shared vectors of the kubelet's rules."""
+"""Which images are removed, in cases that the shared vectors of the kubelet's rules do not contain."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ T0 = 5_000
 
 
 def at(n: int) -> str:
-    """The position of entry `n`: one per millisecond from T0 on."""
+    """Return the position of entry `n`; entries are one millisecond apart, from T0 on."""
     return f"{T0 + n}-{n}"
 
 
@@ -68,7 +68,7 @@ def test_enough_new_entries_are_archived() -> None:
 def test_a_few_entries_are_archived_once_they_are_old() -> None:
     scene().when(measured(3), at=T0 + 1_000_000).then()
     scene().when(measured(3), at=T0 + 1_000_001).then(requested(0, 3))
-    # Counted from the archived entries, not from the oldest entry in the stream.
+    # The age is counted from the archived entries, not from the oldest entry in the stream.
     old = T0 + 100 + 1_000_001
     scene(requested(0, 100), written(1, 100)).when(measured(101, 100), at=old - 1).then()
     scene(requested(0, 100), written(1, 100)).when(measured(101, 100), at=old).then(requested(100, 101))
@@ -82,7 +82,7 @@ def test_one_job_at_a_time() -> None:
 def test_a_measurement_from_before_the_last_archive_file_is_ignored() -> None:
     scene(requested(0, 100), written(1, 100)).when(measured(150, 0), at=T0 + 150).then()
     scene(requested(0, 100), written(1, 100)).when(measured(200, 0), at=T0 + 200).then(requested(100, 200))
-    # The server knows a file that is not in the log.
+    # The server knows of an archive file that is not in the log.
     scene(requested(0, 100), written(1, 100)).when(measured(250, 150), at=T0 + 250).then(requested(150, 250))
 
 

@@ -1,4 +1,4 @@
-"""KubeEvents, batches of them and scenes, for the tests of kube_events."""
+"""KubeEvents, batches of KubeEvents, and scenes, for the tests of kube_events."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def recorded(name: str = "web", message: str = "again", **fields: Any) -> kube_e
 
 
 def batch(*events: kube_events.Recorded, number: int = 1, after: int = 0) -> signals.RecordedBatch:
-    """A batch of consecutive entries from `number` on, `after` milliseconds after T0."""
+    """Return a batch of consecutive entries, the first with number `number`, `after` milliseconds after T0."""
     return signals.batch([(Position(T0 + after, number + index), event) for index, event in enumerate(events)])
 
 
 def several(count: int, *, begin: int = 0) -> list[kube_events.Recorded]:
-    """KubeEvents of different objects: each is its own post."""
+    """Return KubeEvents about different objects: each of them becomes a separate post."""
     return [recorded(name=f"web-{number}") for number in range(begin, begin + count)]
 
 
 def scene(*sinks: str, **rules: int) -> Scene:
-    """A scene of a node with these sinks."""
+    """Create a scene on a node with these sinks."""
     return given(decider(Policy(sinks=dict.fromkeys(sinks, Rules(**rules)))))
 
 
 def caches_of(size: int) -> Caches:
-    """Empty caches with this capacity."""
+    """Return empty caches with this capacity."""
     return Caches(known=Cache(size=size), similar=Cache(size=size), tokens=Cache(size=size))
 
 
 def in_order(cache: Cache[Any]) -> list[tuple[str, Any]]:
-    """The entries, oldest first; also checks the bookkeeping."""
+    """Return the entries, oldest first, after checking the bookkeeping."""
     turns = sorted(cache.order)
     assert all(cache.oldest <= turn < cache.next for turn in turns)
     assert {turn: key for key, (turn, _) in cache.entries.items()} == dict(cache.order)

@@ -1,4 +1,4 @@
-"""Which events are merged, combined or suppressed, and how much memory that takes."""
+"""Which events are merged, combined or suppressed, and how much memory this takes."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_memory_is_bounded_with_many_objects() -> None:
 def test_a_batch_gives_the_same_result_as_single_events(
     events_given: list[tuple[int, int, int]], sizes: list[int], cache_size: int
 ) -> None:
-    """For any number of events per step, and caches of any size."""
+    """This holds for any number of events per step, and for caches of any size."""
     policy = Policy(options=Options(burst=3, max_events=3))
     events, at = [], T0
     for number, (name, message, pause) in enumerate(events_given, 1):

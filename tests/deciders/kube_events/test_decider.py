@@ -1,4 +1,4 @@
-"""Each sink has its own deliveries: delivered, rejected and given up posts, and retries."""
+"""Deliveries to each sink: posts that are delivered, rejected or given up, and retries."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_pending_posts_of_a_removed_sink_are_given_up() -> None:
 
 
 def test_an_implausibly_long_pause_ends_with_the_next_event() -> None:
-    """The clock was set back."""
+    """This happens after the clock was set back."""
     one = scene("web").when(batch(recorded()))
     one.when(answered(one, failure="gone"), at=NOW + 3_600_000)
     one.when(batch(recorded(), number=2), at=NOW)
@@ -223,7 +223,7 @@ def test_unknown_events_and_sinks_change_nothing() -> None:
     )
 )
 def test_each_post_is_delivered_given_up_or_pending(story: list[tuple[str, int]]) -> None:
-    """Random results of a sink at random times."""
+    """The sink gives random results at random times."""
     one, number, known = scene("web", backlog=20, batch=5, max_tries=2), 1, None
     for step, much in story:
         if step == "recorded":

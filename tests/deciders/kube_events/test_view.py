@@ -1,4 +1,4 @@
-"""The view of a reader of the log: as the sinks have it, or everything."""
+"""What a reader of the log sees: either the posts that the sinks get, or everything."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_the_view_has_what_the_sinks_have() -> None:
     posts = correlated(LOUD)
     assert [post.message for post in posts][:2] == ["1", "2"]
     assert posts[-1].message.startswith("(combined from similar events): ")
-    assert posts[-1].count == 16  # the 10th to the 25th: then there is no token left
+    assert posts[-1].count == 16  # the 10th to the 25th; after these, no token is left
 
 
 def test_the_view_without_filter_has_everything() -> None:

@@ -1,4 +1,4 @@
-"""Desired pods from files, apply and delete, and which source has a name first."""
+"""Desired pods from files, apply and delete, and which source gets a name first."""
 
 from __future__ import annotations
 
@@ -164,10 +164,10 @@ def test_the_grace_period_of_a_terminating_pod_can_be_shortened() -> None:
         request="r9", pods=("default/web",), grace_period_seconds=1, ending={"default/web": first.uid}
     )
     scene.when(sooner).then(gone(first, 1))
-    # A pod of the same name that waits for its end is deleted as well.
+    # A pod with the same name that waits for the first one to end is deleted as well.
     scene.when(apply(pod(), request="r2")).when(sooner).then(gone(first, 1), gone(again, 1))
     assert not scene.state.pods
-    # The sender took the pod for terminating while it was still desired.
+    # The sender believed that the pod was terminating while it was still desired.
     still = given(DECIDER, again).when(msgspec.structs.replace(sooner, ending={"default/web": again.uid}))
     still.then(gone(again, 1))
 

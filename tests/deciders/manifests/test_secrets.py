@@ -1,4 +1,4 @@
-"""Secrets: the desired ones, which source has a name first, and which pods get them."""
+"""Secrets: which are desired, which source gets a name first, and which pods get them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "default/regcred"
 
 
 def pod(name: str = "web", *names: str, image: str = "a:1", namespace: str = "default") -> Pod:
-    """A pod that uses the Secrets of these names."""
+    """Return a pod that uses the Secrets with these names."""
     references = tuple(LocalReference(name=one) for one in names or ("regcred",))
     spec = PodSpec(containers=(Container(name="app", image=image),), image_pull_secrets=references)
     return podspec.defaulted(Pod(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec))
@@ -49,7 +49,7 @@ def read(*pods: Pod, secrets: dict[str, str] | None = None, path: str = A, diges
 
 
 def sent(scene: Scene) -> dict[str, dict[str, str]]:
-    """The Secrets that the last step sent to pods."""
+    """Return the Secrets that the last step sent to pods, by pod."""
     spoken: dict[str, dict[str, str]] = {}
     for event in scene.events:
         if isinstance(event, manifests.PodApplied | manifests.PullSecretsChanged):

@@ -38,7 +38,7 @@ def notice(
     container_id: str = "a0",
     exit_code: int = 0,
 ) -> signals.ContainerObserved | signals.OomKilled:
-    """The signal that the worker sends for a line of the event stream."""
+    """Return the signal that the worker sends for a line of the event stream."""
     owner = Owner(pod=REF["pod"], uid=REF["uid"], container=REF["container"], attempt=REF["attempt"])
     signal = noticed(Notice(action=action, id=container_id, labels={}, at=at, exit_code=exit_code), owner)
     assert signal is not None
@@ -104,7 +104,7 @@ def test_a_start_before_the_known_end_is_a_new_run_if_the_clock_was_set_back() -
     long = pleg.ContainerDied(exit_code=1, reason="Error", started_at=T0, finished_at=T0 + 60_000, **REF)
     scene = pleg_with(STARTED, long).when(listed("running", started_at=T0 - hour))
     scene.then(pleg.ContainerStarted(started_at=T0 - hour, **REF))
-    # A listing that began before that is outdated, and the same observation again is no news.
+    # A listing that began before that is outdated, and a repeated observation is not news.
     scene.when(listed("running", started_at=T0 + 7)).then()
     scene.when(listed("running", started_at=T0 - hour)).then()
     pleg_with(STARTED, long).when(listed("running", started_at=T0 + 5000)).then(

@@ -1,4 +1,4 @@
-"""When and for how long kills for failed probes are held, and that each is released or dropped."""
+"""When and for how long kills for failed probes are held back, and that each is released or dropped."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scene(policy: Policy = POLICY) -> Scene:
 
 
 def held_back(*pods: str, policy: Policy = POLICY, at: int = 1_000) -> Scene:
-    """A scene after requests of these pods at one time, three by default."""
+    """Create a scene after kill requests for these pods (three by default) at the same time."""
     story = scene(policy)
     for pod in pods or ("a", "b", "c"):
         story.when(requested(pod), at=at)

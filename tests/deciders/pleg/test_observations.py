@@ -1,4 +1,4 @@
-"""Notices and inspects are converted to observations."""
+"""Conversion of notices and inspects to observations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_notice_becomes_an_observation(
 
 
 def shown(**fields: Any) -> ContainerObserved:
-    """The observation of a container that an inspect shows with these fields."""
+    """Return the observation of a container that an inspect shows with these fields."""
     return inspected("a0", ContainerState(id="a0", name="n", labels={}, **fields), OWNER)
 
 

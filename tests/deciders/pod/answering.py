@@ -9,7 +9,7 @@ from chronolet.pod import signals, wanted
 
 
 def good_answer(effect: Effect, at: int) -> signals.EffectResult:  # noqa: C901 - a table
-    """The result of a worker that succeeds."""
+    """Return the result of a worker that succeeds."""
     answer: signals.EffectResult
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
@@ -42,7 +42,7 @@ def good_answer(effect: Effect, at: int) -> signals.EffectResult:  # noqa: C901 
 
 
 def bad_answer(effect: Effect, at: int, *, made: bool) -> signals.EffectResult | None:  # noqa: PLR0911 - a table
-    """The result of a worker that fails; None for a worker that can only raise."""
+    """Return the result of a worker that fails; None for a worker that can only raise."""
     to: dict[str, Any] = {"subject": effect.subject, "intent": effect.intent}
     match effect:
         case wanted.StartSandbox() | wanted.FindSandbox():

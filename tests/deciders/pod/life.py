@@ -15,7 +15,7 @@ from tests.deciders.given import Scene
 POD = "default/web"
 T0 = 1_700_000_000_000
 RAW: dict[str, Any] = {"volume_devices": (podspec.VolumeDevice(name="raw"),)}
-"""A setting that no container honours."""
+"""A field that is not honoured in any container."""
 
 
 def container(name: str = "app", image: str = "busybox:1", **fields: Any) -> Container:
@@ -23,7 +23,7 @@ def container(name: str = "app", image: str = "busybox:1", **fields: Any) -> Con
 
 
 def manifest(*containers: Container, **spec: Any) -> Pod:
-    """A manifest without findings."""
+    """Return a manifest without findings."""
     return podspec.defaulted(
         Pod(
             metadata=ObjectMeta(name="web"),
@@ -90,7 +90,7 @@ class Life(Scene):
         return self.answer("sandbox", signals.SandboxUp, id=f"sandbox-{attempt}", started_at=self.at, **addresses)
 
     def kept(self) -> Self:
-        """The changed spec is on disk."""
+        """Report that the changed spec is on disk."""
         return self.answer("spec", signals.SpecKept)
 
     def image_there(self, name: str = "app") -> Self:
@@ -108,11 +108,11 @@ class Life(Scene):
         return self
 
     def start(self, name: str = "app") -> Self:
-        """Take a container from its image to running."""
+        """Let the image of a container be present, and the container start."""
         return self.image_there(name).up(name)
 
     def dies(self, name: str = "app", code: int = 1, *, after: int = 1000, reason: str = "Error") -> Self:
-        """The running attempt ends `after` milliseconds from now, and pleg reports it."""
+        """Let the running attempt end `after` milliseconds from now, and pleg report it."""
         one = self.state.container(name)
         self.at += after
         return self.when(
@@ -177,7 +177,7 @@ class Life(Scene):
 
 
 def running(*containers: Container, **spec: Any) -> Life:
-    """A pod whose containers all run."""
+    """Return a pod whose containers are all running."""
     life = Life().apply(manifest(*containers, **spec)).sandbox_up()
     for one in life.state.containers:
         life.start(one.name)

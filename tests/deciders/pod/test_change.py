@@ -1,4 +1,4 @@
-"""A changed spec of a running pod: replacement in place, or a new sandbox."""
+"""Changes to the spec of a running pod: replacement in place, or a new sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_the_same_spec_again_is_ignored() -> None:
 
 
 def relabelled(**labels: str) -> podspec.Pod:
-    """The pod of `manifest()` with a change that replaces nothing."""
+    """Return the pod of `manifest()`, with a change that replaces nothing."""
     one = manifest()
     return structs.replace(one, metadata=structs.replace(one.metadata, labels=labels))
 
@@ -167,7 +167,7 @@ def test_a_removed_container_keeps_its_hook_and_grace_period() -> None:
     assert life.at == T0 + 3000
     assert life.effects["container/old"].deadline == T0 + 30_000
     assert life.stopped("container/old").kinds == ["ContainerExited"]
-    # A deletion in the meantime continues from this state.
+    # If the pod is deleted in the meantime, its termination continues from this state.
     ending = running(container("app"), old).apply(manifest(container("app"))).withdraw()
     assert [one.container for one in ending.facts if isinstance(one, pod.ContainerStopRequested)] == ["app"]
     ending.wake()

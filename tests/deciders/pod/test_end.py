@@ -52,7 +52,7 @@ def test_a_pending_start_is_looked_up_and_its_container_is_stopped() -> None:
 
 
 def test_nothing_starts_once_the_removal_was_requested() -> None:
-    """No start is outstanding, whatever was requested before, so a restarted process runs none."""
+    """No start is outstanding, whatever was requested before, so a restarted process starts nothing."""
     starts = (wanted.StartSandbox, wanted.StartContainer, wanted.EnsureImage)
     sandbox = Life().apply(manifest()).withdraw()
     assert isinstance(sandbox.effects["sandbox"], wanted.FindSandbox)

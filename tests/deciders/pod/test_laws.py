@@ -76,7 +76,7 @@ NAMES = ("app", "log", "new", "debug", pleg.SANDBOX)
 
 
 def step(life: Life, data: st.DataObject) -> None:
-    """One random message for a pod."""
+    """Send one random message to a pod."""
     life.at += data.draw(st.sampled_from((0, 1, 900, 11_000, 400_000)))
     uid = data.draw(st.sampled_from(("u1", "u2")))
     what = data.draw(
@@ -109,7 +109,7 @@ def step(life: Life, data: st.DataObject) -> None:
 
 
 def probed(life: Life, data: st.DataObject, uid: str) -> None:
-    """A probe result, current or outdated."""
+    """Send a probe result, current or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES[:-1])), data.draw(st.integers(0, 2))
     one = life.state.container(name)
     ref: dict[str, Any] = {
@@ -126,7 +126,7 @@ def probed(life: Life, data: st.DataObject, uid: str) -> None:
 
 
 def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
-    """A message from pleg, current or outdated."""
+    """Send a message from pleg, current or outdated."""
     name, attempt = data.draw(st.sampled_from(NAMES)), data.draw(st.integers(0, 2))
     stem = "sandbox" if name == pleg.SANDBOX else name
     container_id = data.draw(st.sampled_from((f"{stem}-{uid}-{attempt}", f"stranger-{name}")))
@@ -139,7 +139,7 @@ def news(life: Life, data: st.DataObject, uid: str, what: str) -> None:
 
 
 def ends(life: Life) -> None:
-    """A withdrawn pod whose effects all succeed is gone after a few steps."""
+    """Withdraw the pod and let all its effects succeed; check that it is gone after a limited number of steps."""
     for uid in ("u1", "u2"):
         if life.state is not None:
             life.withdraw(uid)

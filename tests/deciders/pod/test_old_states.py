@@ -1,4 +1,4 @@
-"""Snapshots from before containers were created ahead of their start: pods continue from them."""
+"""Pods continue from snapshots of releases that did not create containers ahead of their start."""
 
 from __future__ import annotations
 

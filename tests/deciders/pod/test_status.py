@@ -1,4 +1,4 @@
-"""The v1 status of a pod in each phase of its life, as kubectl's STATUS column shows it."""
+"""The v1 status of a pod in each phase of its life, from which kubectl computes its STATUS column."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_succeeded_pod() -> None:
 
 
 def test_a_terminating_pod_is_terminal_once_all_containers_are_dead() -> None:
-    # Without a readiness probe, the kubelet reports a running container as ready until it ends.
+    # Without a readiness probe, the kubelet reports a running container as ready until it exits.
     life = running().withdraw()
     assert (status(life)["phase"], app(life)["ready"], app(life)["started"]) == ("Running", True, True)
     life.stopped(code=1)

@@ -15,7 +15,9 @@ _IN_PLACE = ("SpecChanged", "FailedPostStartHook")
 
 
 class Watched(Life):
-    """Termination messages are not read automatically here: their results arrive in any order too."""
+    """A pod's life that checks these invariants. Termination messages are not read automatically: their results arrive
+    in any order, too.
+    """
 
     def __init__(self) -> None:
         super().__init__(reads=False)
@@ -48,7 +50,7 @@ class Watched(Life):
                 in_turn(before, self.state, event, self.at)
 
     def _once(self, event: pod.HookEvent) -> None:
-        """Each hook of each run is requested once, has at most one exec, and ends once."""
+        """Check that each hook of each run is requested once, has at most one exec, and ends once."""
         seen = (event.id, self.starts[event.id], event.hook, type(event).__name__)
         self.hooks[seen] += 1
         assert self.hooks[seen] == 1, event
@@ -65,7 +67,7 @@ class Watched(Life):
 
 
 def initialised(state: State, started: Container) -> None:
-    """Before an app container starts, every init container has succeeded and every sidecar runs."""
+    """Check that every init container has succeeded, and every sidecar is running, before an app container starts."""
     here: Any = state.sandbox.id
     ran = [one for one in state.of_kind("app") if one is not started and (one.alive or one.exit)]
     if ran or (started.exit is not None and started.exit.sandbox_id == here):
@@ -78,7 +80,9 @@ def initialised(state: State, started: Container) -> None:
 
 
 def in_turn(before: State, after: State, event: pod.ContainerStopReleased, now: int) -> None:
-    """A sidecar gets its signal once every container that started later has ended, or its grace period is over."""
+    """Check that a sidecar gets its signal only once all containers that started later have ended or its grace period
+    has expired.
+    """
     one = after.container(event.container)
     known = before.container(event.container)
     assert one is not None

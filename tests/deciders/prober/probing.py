@@ -1,4 +1,4 @@
-"""Messages to a probe for the tests, with defaults for the fields that do not matter."""
+"""Messages to a probe, for the tests, with defaults for the fields that do not matter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIELD = "spec.containers{app}"
 
 
 def wanted(probe: prober.ProbeName = "Liveness", **changes: Any) -> pod.ProbingRequested:
-    """The pod's request to probe container k0."""
+    """Return the pod's request to probe container k0."""
     fields: dict[str, Any] = {
         "attempt": 0,
         "id": "k0",
@@ -35,13 +35,13 @@ def wanted(probe: prober.ProbeName = "Liveness", **changes: Any) -> pod.ProbingR
 
 
 def probed(probe: prober.ProbeName = "Liveness", **changes: Any) -> Scene:
-    """A probe requested at the start of its container."""
+    """Return a scene with a probe that was requested when its container started."""
     request = wanted(probe, **changes)
     return given(DECIDER).when(request, at=request.started_at)
 
 
 def outcome(scene: Scene, result: prober.Outcome, *, output: str = "", at: int = 0, **changes: Any) -> Scene:
-    """The worker sends one outcome at `at`, by default now."""
+    """Let the worker send one outcome at `at`, by default now."""
     when = at or scene.at
     (effect,) = scene.effects.values()
     signal = signals.ProbeOutcome(
@@ -51,31 +51,31 @@ def outcome(scene: Scene, result: prober.Outcome, *, output: str = "", at: int =
 
 
 def counted(probe: prober.ProbeName, consecutive: int, threshold: int, at: int, **changes: Any) -> dict[str, Any]:
-    """The fields of a ProbeSucceeded or ProbeFailed."""
+    """Return the fields of a ProbeSucceeded or ProbeFailed."""
     fields = {"id": "k0", "milliseconds": 5, "probe": probe, **REF}
     return fields | {"consecutive": consecutive, "threshold": threshold, "at": at} | changes
 
 
 def changed(probe: prober.ProbeName, result: prober.ProbeResult, **changes: Any) -> prober.ResultChanged:
-    """The event of a changed result."""
+    """Return the event of a changed result."""
     run = {"attempt": 0, "id": "k0", "started_at": 1_000}
     return prober.ResultChanged(**{"probe": probe, "result": result, **run, **REF} | changes)
 
 
 def exited(code: int = 0) -> pod.ContainerExited:
-    """The event of the container's exit."""
+    """Return the event of the container's exit."""
     return pod.ContainerExited(
         attempt=0, id="k0", exit_code=code, reason="Error", started_at=1_000, finished_at=2_000, **REF
     )
 
 
 def stopping(reason: pod.StopReason) -> pod.ContainerStopRequested:
-    """The event that requests the container's stop."""
+    """Return the event that requests the container's stop."""
     return pod.ContainerStopRequested(
         attempt=0, id="k0", grace_period_seconds=30, deadline=40_000, reason=reason, **REF
     )
 
 
 def of_probe(probe: prober.ProbeName, result: prober.ProbeResult) -> pod.ContainerProbed:
-    """The pod's event about a result of one of the container's probes."""
+    """Return the pod's event about a result of one of the container's probes."""
     return pod.ContainerProbed(attempt=0, id="k0", started_at=1_000, probe=probe, result=result, **REF)

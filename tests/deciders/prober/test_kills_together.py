@@ -32,7 +32,7 @@ STEPS = st.lists(
 
 
 class World:
-    """One log, a pleg and a prober per pod, each with its own cursor."""
+    """One log, one pleg, and one prober for each pod, each with its own cursor."""
 
     def __init__(self) -> None:
         self.now = 10_000
@@ -45,7 +45,7 @@ class World:
             self.run(pod)
 
     def run(self, pod: str) -> None:
-        """Start a container, after the previous one."""
+        """Start the next container of a pod."""
         number = self.attempts[pod]
         self.attempts[pod] += 1
         request = probing.wanted(
@@ -58,7 +58,7 @@ class World:
         self.record(self.probers[pod].when(request, at=self.now))
 
     def record(self, scene: Scene) -> None:
-        """Append the decided events to the log of each subscriber."""
+        """Append the decided events to the queues of their subscribers."""
         for event in scene.events:
             if isinstance(event, FOR_PLEG):
                 self.for_pleg.append(event)
@@ -105,7 +105,7 @@ class World:
         self.now = until
 
     def settle(self) -> None:
-        """Let all read the whole log, and let an hour pass."""
+        """Let pleg and all probers read the whole log, and let three hours pass."""
         for _ in range(3):
             while self.for_pleg:
                 self.pleg_reads()

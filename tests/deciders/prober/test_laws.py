@@ -1,4 +1,6 @@
-"""Laws for any series of outcomes: the result is that of the kubelet's loop, with any replays in between."""
+"""Laws for any series of outcomes: the result is that of the kubelet's loop, and outcomes that a worker omits change
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ THRESHOLDS = st.integers(min_value=1, max_value=4)
 
 
 class _Loop:
-    """The counting in doProbe of the kubelet's worker."""
+    """The counting that the kubelet's worker does in doProbe."""
 
     def __init__(self, probe: prober.ProbeName, definition: Probe) -> None:
         self._probe = probe

@@ -20,7 +20,7 @@ from tests.deciders.prober.probing import REF, changed, counted, exited, outcome
 
 RUN: dict[str, Any] = {"id": "k0", "started_at": 1_000, "probe": "Liveness", **REF}
 LIMIT = 60_000
-"""The unjudged limit."""
+"""The unjudged limit, in milliseconds."""
 WITHDRAWN = prober.KillWithdrawn(**RUN)
 
 
@@ -38,7 +38,7 @@ def unjudged(scene: Scene, count: int, passed: int, at: int) -> Scene:
 
 
 def requested(probe: prober.ProbeName = "Liveness") -> Scene:
-    """Three failures while the machine is short of CPU."""
+    """Return a scene after three failures while the machine is short of CPU."""
     scene = probing.probed(probe, started=probe != "Startup")
     for at in (2_000, 12_000, 22_000):
         outcome(scene, "failure", at=at, output="no", short_of=("cpu",))
@@ -203,8 +203,8 @@ def test_a_worker_reports_the_first_failure_without_a_shortage() -> None:
 
 
 def hangs(step: int, threshold: int) -> tuple[int, int, int]:
-    """A container whose probes all time out because of a stall: when its first probe began and ended, and when its
-    failure was decided. `step`: the longer of period and time-out.
+    """Return when the first probe of a container began and ended, and when its failure was decided, if all its probes
+    time out because of a stall. `step`: the period or the time-out, whichever is longer.
     """
     timeout = 1_000
     patience = Patience(LIMIT)

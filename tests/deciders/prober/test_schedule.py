@@ -72,7 +72,7 @@ def test_probes_of_one_period_begin_together() -> None:
 
 
 def test_a_clock_set_back_by_an_hour_stops_no_probing() -> None:
-    """Neither a running probe, nor a pending one, nor one whose container started in the future."""
+    """This is true for a running probe, for a pending one, and for one whose container started in the future."""
     now, hour = 10**12, 3_600_000
     assert schedule.next_at(now + hour, anchored=True, delay=0, period=1_000, now=now) == now
     assert schedule.next_at(now + hour, anchored=False, delay=5_000, period=1_000, now=now) == now + 6_000

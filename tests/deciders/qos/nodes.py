@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 
 def node(**other: Any) -> Node:
-    """Three processors and 8 GiB, by default all for pods."""
+    """Return a node with three processors and 8 GiB, by default all of it for pods."""
     much = Amounts(cpu_milli=3000, memory_bytes=8 * GIB)
     fields: dict[str, Any] = {
         "capacity": much,
@@ -32,7 +32,7 @@ def seen(**other: Any) -> signals.NodeSeen:
 
 
 def need(qos_class: QosClass = "Burstable", cpu: int = 500, memory: int = GIB, **other: Any) -> PodNeeds:
-    """A best-effort pod needs nothing; the limits of a guaranteed one are its requests."""
+    """Return the needs of a pod. A best-effort pod needs nothing; the limits of a guaranteed pod are its requests."""
     if qos_class == "BestEffort":
         return PodNeeds(qos_class=qos_class, **other)
     if qos_class == "Guaranteed":

@@ -36,7 +36,7 @@ def described(**other: Any) -> Scene:
 
 
 def with_pod(uid: str = "u1", needs: PodNeeds = SMALL) -> Scene:
-    """A node on which one pod has its cgroup."""
+    """Return the scene of a node on which one pod has its cgroup."""
     return given(DECIDER, qos.NodeDescribed(node=node()), admitted(uid, needs), ready(uid))
 
 
@@ -294,7 +294,7 @@ def test_events_of_a_share_before_the_node_is_known() -> None:
     scene.when(pod.PodEnded(**ref("u1"))).then(qos.PodReleased(**ref("u1")))
 
 
-# -- ports of the node -----------------------------------------------------------------------------------------------
+# -- ports on the node -----------------------------------------------------------------------------------------------
 HTTP = HostPort(port=80)
 
 
@@ -315,7 +315,7 @@ def test_pods_wait_for_a_held_port_in_order_of_their_requests() -> None:
     scene.when(requested("u9", on_port())).then(awaits("u9", "u1", asked_at=at))
     assert scene.state.shares["u9"].phase == "waiting"
     scene.when(requested("u2", on_port()), at=at + 5).then(awaits("u2", "u1", asked_at=at + 5))
-    # A repeated request is answered again, with its place in the queue; a waiting pod holds nothing.
+    # A repeated request is answered again and keeps its place in the queue; a waiting pod holds nothing.
     scene.when(requested("u9", on_port()), at=at + 9).then(awaits("u9", "u1", asked_at=at))
     other = on_port(HostPort(port=81))
     scene.when(requested("u3", other)).then(admitted("u3", other))

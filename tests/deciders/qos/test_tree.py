@@ -27,7 +27,7 @@ MIB = 1 << 20
 
 
 def tree(*needs: PodNeeds, **of_node: Any) -> dict[str, Values]:
-    """The tree by path; pods are named podu0, podu1 and so on."""
+    """Return the values of the tree's cgroups by path; pods are named podu0, podu1 and so on."""
     state = State(node=node(**of_node))
     for number, one in enumerate(needs):
         share = Share(pod=f"default/p{number}", needs=one, phase="ready")
@@ -43,7 +43,7 @@ SEED = (
 
 
 def test_the_documented_example() -> None:
-    """Three pods, three processors, 8 GiB, everything reserved: the documented numbers."""
+    """Three pods, three processors, 8 GiB, and all memory requests reserved: the numbers are those documented."""
     assert tree(*SEED, memory_reserved_percent=100) == {
         "kubepods": Values(cpu_shares=3072, memory_limit_bytes=8 * GIB),
         "kubepods/burstable": Values(cpu_shares=2048, memory_limit_bytes=7 * GIB),
@@ -125,7 +125,7 @@ def test_the_tree_is_consistent_for_random_pods(pods: list[PodNeeds], percent: i
 
 
 def test_the_tree_of_110_pods_takes_a_few_calls_per_pod() -> None:
-    """The host computes it after each step, so the cost per pod must not grow."""
+    """The host computes the tree after each step, so the cost per pod must not grow."""
     few, many = tree_of(55), tree_of(110)
     keep: Any = many.answer[-1]
     assert len(keep.tree) == 113
@@ -206,7 +206,7 @@ def test_no_more_can_be_reserved_than_exists(kept: Amounts, resource: str) -> No
     assert f'Resource "{resource}" has a reservation of' in problem_text
 
 
-# -- by the settings --------------------------------------------------------------------------------------------------
+# -- node's settings --------------------------------------------------------------------------------------------------
 
 
 def test_a_node_is_described_by_its_settings() -> None:

@@ -18,17 +18,17 @@ from chronolet.rules.refs import ContainerRef
 from chronolet_schemas import pleg
 
 _KILLED = 137
-"""Exit code after SIGKILL; the kubelet also writes it when the exit code is unknown."""
+"""Exit code after SIGKILL; the kubelet also reports it when the exit code is unknown."""
 
 
 def changes(state: State, observed: Sequence[signals.ContainerObserved]) -> Iterator[pleg.ContainerEvent]:
-    """The events of all these observations, each compared with the same state."""
+    """Yield the events of these observations, each compared with the same state."""
     for one in observed:
         yield from change(state, one)
 
 
 def change(state: State, observed: signals.ContainerObserved) -> Iterator[pleg.ContainerEvent]:
-    """The events of one observation, compared with the state before the message."""
+    """Yield the events of one observation, compared with the state before the message."""
     run = state.containers.get(observed.id)
     if not is_news(run, observed):
         return
@@ -36,7 +36,7 @@ def change(state: State, observed: signals.ContainerObserved) -> Iterator[pleg.C
         # A removed container has no labels left to read, so its identity comes from the state.
         observed = replace(observed, pod=run.pod, uid=run.uid, container=run.container, attempt=run.attempt)
     ref, after = _ref(observed), _after(observed)
-    # A new run of the same id may be in the same state as the run before it.
+    # A new run of the same container may be in the same state as the run before it.
     for happened in computed(_before(run), after) or computed("absent", after):
         match happened:
             case "started":
@@ -52,7 +52,7 @@ def change(state: State, observed: signals.ContainerObserved) -> Iterator[pleg.C
 
 
 def oom_killed(state: State, signal: signals.OomKilled) -> Iterator[pleg.ContainerEvent]:
-    """The event of an OOM kill in a known container, once per run."""
+    """Yield the event for an OOM kill in a known container, once per run."""
     if signal.id in state.containers and signal.id not in state.out_of_memory:
         yield pleg.OutOfMemory(**_ref(signal))
 

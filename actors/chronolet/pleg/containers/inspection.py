@@ -20,7 +20,8 @@ class Glance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_inspect(reported: Mapping[str, Glance], listed: Mapping[str, Glance], unread: Collection[str]) -> Sequence[str]:
-    """Ids of all containers of each pod that changed or is `unread`, and of reported containers no longer listed.
+    """Return the ids of all containers of each pod that changed or is `unread`, and of reported containers that are no
+    longer listed.
 
     Absence from a listing does not prove that a container is gone; an inspect that finds nothing does.
     """
@@ -31,5 +32,7 @@ def to_inspect(reported: Mapping[str, Glance], listed: Mapping[str, Glance], unr
 
 
 def without_running(ids: Sequence[str], listed: Mapping[str, Glance]) -> Sequence[str]:
-    """Those of `ids` that do not run or are gone: when everything is reported again, these are likely to be news."""
+    """Return those of `ids` that are not running or are gone: when everything is reported again, they are likely to be
+    news.
+    """
     return tuple(known for known in ids if known not in listed or listed[known].state != "running")

@@ -1,4 +1,4 @@
-"""Converts what the runtime reports about a container to the one form that the decider handles. Pure.
+"""Converts what the runtime reports about a container into the form that the decider handles. Pure.
 
 Input: a line of the event stream, or an inspect's result, and the container's owner. Output:
 `signals.ContainerObserved`, or `signals.OomKilled` for an OOM kill. Next: the workers send it; `changes` turns it into
@@ -15,13 +15,14 @@ from chronolet.ports.runtime.runtime import ContainerState, Notice
 from chronolet.rules.refs import ContainerRef
 
 NOBODY = Owner(pod="", uid="", container="", attempt=0)
-"""Placeholder for the owner of a container that only the log knows; `changes` takes the owner from the state."""
+"""Placeholder for the owner of a container that is known only from the log; `changes` takes the owner from the
+state."""
 
 
 def noticed(notice: Notice, owner: Owner) -> signals.ContainerObserved | signals.OomKilled | None:
-    """The signal for a line of the event stream, None for a creation.
+    """Return the signal for a line of the event stream; None for a creation.
 
-    A creation is not news: the start follows, and a listing finds a container that never starts.
+    A creation is not news: a start notice follows, and a listing finds a container that never starts.
     """
     ref = _ref(notice.id, owner)
     match notice.action:
@@ -40,7 +41,7 @@ def noticed(notice: Notice, owner: Owner) -> signals.ContainerObserved | signals
 
 
 def inspected(container_id: str, found: ContainerState | None, owner: Owner) -> signals.ContainerObserved:
-    """The signal for an inspect's result. None confirms that the container is gone."""
+    """Return the signal for an inspect's result. `found` is None if the container is gone."""
     ref = _ref(container_id, owner)
     if found is None:
         return signals.ContainerObserved(state="removed", **ref)

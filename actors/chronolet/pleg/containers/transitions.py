@@ -14,7 +14,9 @@ Happened = Literal["started", "died", "removed", "changed"]
 
 
 def computed(old: Phase, new: Phase) -> Sequence[Happened]:
-    """Every transition from `old` to `new`; a container that vanished while it may have been running died first."""
+    """Return every transition from `old` to `new`. A container that vanished while it may have been running has died
+    first.
+    """
     if _normalized(old) == _normalized(new):
         return ()
     match new:

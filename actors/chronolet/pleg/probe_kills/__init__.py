@@ -1,1 +1,1 @@
-"""The hold-back of liveness and startup kills. Pure."""
+"""Holds back liveness and startup kills. Pure."""

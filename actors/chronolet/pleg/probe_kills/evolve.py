@@ -12,18 +12,18 @@ from chronolet.pleg.probe_kills.state import NO_KILLS, HeldKill, ProbeKills
 from chronolet_schemas import pleg, prober
 
 REMEMBERED_MS = 60_000
-"""How long trouble is kept, in milliseconds: twice the window that `holding_back` looks at."""
+"""How long trouble is remembered, in milliseconds: twice the window of `holding_back`."""
 
 KillsEvent = pleg.ProbeKillEvent | pleg.ProbeTroubleNoted | pleg.ProbeKillsHeldBack | pleg.ProbeKillsResumed
 
 
 def key(one: HeldKill | pleg.ProbeKillEvent | prober.ProbeEvent) -> str:
-    """The probe's key: `pod/container/probe`."""
+    """Return the probe's key: `pod/container/probe`."""
     return f"{one.pod}/{one.container}/{one.probe}"
 
 
 def probe_kills(known: ProbeKills, event: KillsEvent) -> ProbeKills:
-    """ProbeKills after `event`."""
+    """Return ProbeKills after `event`."""
     match event:
         case pleg.ProbeTroubleNoted():
             troubled = {pod: at for pod, at in known.troubled.items() if event.at - at < REMEMBERED_MS}

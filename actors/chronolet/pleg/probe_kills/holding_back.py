@@ -1,8 +1,8 @@
 """Rate-limits liveness and startup kills while an overloaded machine makes the probes of several pods fail. Pure.
 
-Input: State's `probe_kills`, the time, and the prober's `ProbeUnjudged`, `KillAsked` and `KillWithdrawn`, the first two
-of which name the machine's shortage. Output: events of `pleg`. Next: `decider`; the prober subscribes to
-ProbeKillReleased. The kubelet has no counterpart. Times in milliseconds.
+Input: State's `probe_kills`, the time, and the prober's `ProbeUnjudged`, `KillAsked` and `KillWithdrawn`; the first two
+name the resources that the machine is short of. Output: events of `pleg`. Next: `decider`; the prober subscribes to
+ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
 
     phase       message or time                           event, next phase
     immediate   a kill is requested                       ProbeKillReleased
@@ -59,7 +59,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def handle(policy: Policy, known: ProbeKills, message: ProberMessage, now: int) -> Sequence[Event]:
-    """The events that follow from a message of the prober."""
+    """Return the events that follow from a message of the prober."""
     if isinstance(message, prober.KillWithdrawn):
         kill = known.held.get(key(message))
         return () if kill is None else (pleg.ProbeKillDropped(at=now, **_run(kill)),)
@@ -73,7 +73,7 @@ def handle(policy: Policy, known: ProbeKills, message: ProberMessage, now: int) 
 
 
 def _noted(policy: Policy, known: ProbeKills, message: Trouble, now: int) -> Iterator[Event]:
-    """Record trouble, unless it was recorded within NOTED_MS; with enough pods in trouble, start to hold back kills."""
+    """Record trouble, unless it was recorded within NOTED_MS; if enough pods have trouble, start to hold back kills."""
     last = known.troubled_at if known.since else known.troubled.get(message.pod)
     if last is None or not 0 <= now - last < NOTED_MS:
         yield pleg.ProbeTroubleNoted(pod=message.pod, at=now, short_of=message.short_of)
@@ -85,7 +85,7 @@ def _noted(policy: Policy, known: ProbeKills, message: Trouble, now: int) -> Ite
 
 
 def due(policy: Policy, known: ProbeKills) -> int | None:
-    """When the next kill is due, or when the hold-back ends; None if kills are not held back."""
+    """Return when the next kill is due, or when the hold-back ends; None if kills are not held back."""
     if not known.since:
         return None
     if not policy.kills_per_minute:
@@ -96,7 +96,7 @@ def due(policy: Policy, known: ProbeKills) -> int | None:
 
 
 def on_due(policy: Policy, known: ProbeKills, now: int) -> Iterator[Event]:
-    """The events that are due at `now`, if any."""
+    """Yield the events that are due at `now`, if any."""
     at = due(policy, known)
     if at is None or at > now:
         return
@@ -108,7 +108,7 @@ def on_due(policy: Policy, known: ProbeKills, now: int) -> Iterator[Event]:
 
 
 def _queue(known: ProbeKills) -> list[HeldKill]:
-    """Held kills, oldest first; kills requested in the same millisecond by key."""
+    """Return the held kills, oldest first; those requested in the same millisecond are sorted by key."""
     return sorted(known.held.values(), key=lambda kill: (kill.at, key(kill)))
 
 
@@ -121,7 +121,7 @@ def _release(kill: HeldKill, now: int) -> Event:
 
 
 def _run(kill: HeldKill | prober.KillAsked) -> _KillRef:
-    """The fields that identify the probe and the container's run."""
+    """Return the fields that identify the probe and the container's run."""
     return _KillRef(
         pod=kill.pod,
         uid=kill.uid,

@@ -1,6 +1,6 @@
 """The state of the hold-back of liveness and startup kills, a part of pleg's state.
 
-Output: the frozen ProbeKills. Next: `holding_back`. Times in milliseconds by the agent's clock.
+Output: the frozen ProbeKills. Next: `holding_back`. Times are milliseconds of the agent's clock.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chronolet_schemas.prober import ProbeName, Shortage
 
 
 class HeldKill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A liveness or startup kill that is held back. `at`: when it was requested, by the agent's clock."""
+    """A liveness or startup kill that is held back. `at`: when it was requested, in milliseconds."""
 
     pod: str
     uid: str
@@ -24,12 +24,12 @@ class HeldKill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProbeKills(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The hold-back of liveness and startup kills. Times by the agent's clock.
+    """The hold-back of liveness and startup kills. Times are milliseconds of the agent's clock.
 
-    `since`: when it began, 0 if kills are not held back. `short_of`: the resources the machine is short of. `held`: the
-    waiting kills by probe key. `troubled`: pods whose probes recently had trouble during a shortage, with the time;
-    `troubled_at`: the latest of these times. `released_at`: when a kill was last released. `released` and `dropped`:
-    counts of this hold-back.
+    `since`: when it began, 0 if kills are not held back. `short_of`: the resources that the machine is short of.
+    `held`: the waiting kills by probe key. `troubled`: pods whose probes recently had trouble during a shortage, each
+    with the time; `troubled_at`: the latest of these times. `released_at`: when a kill was last released. `released`
+    and `dropped`: how many kills this hold-back has released and dropped.
     """
 
     since: int = 0

@@ -35,7 +35,7 @@ class Origin(NamedTuple):
     endpoint: str
 
     def opened(self, engine: Engine, *, first: bool) -> signals.StreamOpened:
-        """The signal for a stream of this engine."""
+        """Return the signal for a stream of this engine."""
         return signals.StreamOpened(
             server=f"{engine.name} {engine.version}",
             first=first,

@@ -21,11 +21,13 @@ from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal, Runtime
 
 INSPECT_SECONDS = 10.0
-"""Time-out of one container's inspect."""
+"""Time-out for inspecting one container."""
 PATIENCE_SECONDS = 1.0
-"""How long a listing waits for its inspects. A slower one is reported by a later listing and delays no other."""
+"""How long a listing waits for its inspects. A slower inspect is reported by a later listing and does not delay the
+others."""
 MAXIMUM_AGE_SECONDS = 1.0
-"""Maximum age of a finished early listing. An older one is repeated: it waited while other messages were decided."""
+"""Maximum age of a finished early listing. An older one, which waited while other messages were decided, is not
+used."""
 _INSPECT_THREADS = 4
 
 _Inspection = Future[ContainerState | None]
@@ -52,14 +54,14 @@ class Ahead:
         self._listed: Listed | None = None
 
     def begin(self) -> None:
-        """Start a listing; it replaces one that was not taken."""
+        """Start an early listing, which replaces any earlier one that was not taken."""
         listed = self._listed = Listed(_now(), time.monotonic(), Future())
         threading.Thread(target=self._list, args=(listed.found,), name="listing ahead", daemon=True).start()
 
     def take(self) -> Listed | None:
-        """Hand out the listing once; None if it is older than `maximum_age_seconds`.
+        """Return the early listing, only once; None if it is older than `maximum_age_seconds`.
 
-        A listing in progress is handed out at any age, because two concurrent ones could finish in the wrong order.
+        A listing in progress is returned at any age, because two concurrent listings could finish in the wrong order.
         """
         listed, self._listed = self._listed, None
         if listed is None or (listed.found.done() and time.monotonic() - listed.began >= self._maximum_age_seconds):
@@ -74,7 +76,9 @@ class Ahead:
 
 
 class Relisting:
-    """Listings that build on each other. `known`: ids in the log, whose removal must be confirmed if they are gone."""
+    """A series of listings, each compared with those before it. `known`: ids in the log; if a container is gone, its
+    removal must be confirmed.
+    """
 
     def __init__(
         self, runtime: Runtime, node: str, known: Iterable[str] = (), patience_seconds: float = PATIENCE_SECONDS
@@ -99,7 +103,7 @@ class Relisting:
 
     @property
     def idle(self) -> bool:
-        """Whether all inspects of earlier listings have ended."""
+        """Whether all inspects of earlier listings have finished."""
         return not self._running
 
     def distrust(self) -> None:
@@ -119,8 +123,8 @@ class Relisting:
     ) -> signals.Relisted:
         """Make one listing, or take the one begun `ahead`. Raises `Refusal`.
 
-        When everything is reported again, `early` first receives the containers that do not run: with many containers,
-        inspecting the running ones takes longer than everything else a restart waits for.
+        When everything is reported again, `early` first receives the containers that are not running: with many
+        containers, inspecting the running ones takes longer than everything else a restart waits for.
         """
         began_at, found = self._list(ahead)
         listed = self._listed(found)
@@ -138,7 +142,7 @@ class Relisting:
         return signals.Relisted(began_at=began_at, count=len(listed), observed=observed, unread=unread)
 
     def _list(self, ahead: Listed | None) -> tuple[int, Sequence[ContainerState]]:
-        """When the listing began, and its containers. An early listing that failed is repeated."""
+        """Return when the listing began, and its containers. If the early listing failed, make a new one."""
         if ahead is not None:
             with suppress(Refusal):
                 return ahead.began_at, ahead.found.result()
@@ -147,7 +151,10 @@ class Relisting:
     def _inspected(
         self, ids: Sequence[str], stuck: Collection[str]
     ) -> tuple[Sequence[signals.ContainerObserved], Sequence[signals.Unread]]:
-        """Results of the inspects of `ids` and of pending ones. `stuck`: ids whose inspect predates this listing."""
+        """Inspect `ids`; return the results of these and of pending inspects, and the unreadable pods.
+
+        `stuck`: ids whose inspect began before this listing.
+        """
         for container_id in ids:
             if container_id not in self._running:
                 self._running[container_id] = self._pool.submit(self._inspect, container_id)
@@ -158,7 +165,7 @@ class Relisting:
         return observed, tuple(self._unread.values())
 
     def _listed(self, containers: Iterable[ContainerState]) -> Mapping[str, Glance]:
-        """Our containers by id. Those with our node's label but without the others are not ours."""
+        """Return our containers by id. A container that has our node's label but lacks the other labels is not ours."""
         found: dict[str, Glance] = {}
         for one in containers:
             owner = labels.read(one.labels)
@@ -201,5 +208,5 @@ class Relisting:
 
 
 def _now() -> int:
-    """Milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000

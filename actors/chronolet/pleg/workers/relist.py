@@ -67,7 +67,7 @@ class Listing:
                 self._wait(context, self._steady_seconds if self._link.standing else effect.period_seconds)
 
     def _relist(self, relisting: Relisting, context: EffectContext) -> None:
-        """Make one listing and send it, without containers whose removal was noticed meanwhile."""
+        """Make one listing and send it, without containers whose removal was noticed in the meantime."""
         ahead = self._ahead.take() if self._ahead is not None else None
         with self._link.sending:
             if relisting.idle and ahead is None:

@@ -1,4 +1,4 @@
-"""Acceptance of a new pod or a changed spec, and the parts of it that may not run. Pure.
+"""Accepts a new pod or a changed spec, and blocks the parts of it that may not run. Pure.
 
 Input: a manifest. Output: `pod.SpecAccepted`, `pod.SandboxBlocked`, `pod.ContainerBlocked`. Next: `record`, `plan`.
 Source: pkg/kubelet/kubelet_pods.go and kuberuntime_container.go, where a container that cannot be configured waits with
@@ -22,12 +22,12 @@ _SANDBOX_MAY_RUN = (
     "spec.resourceClaims",
     "spec.activeDeadlineSeconds",
 )
-"""Fields that do not affect the sandbox: it may run while they block containers. Any other field that is not honoured
+"""Fields that do not affect the sandbox: it may run even if they block containers. Any other field that is not honoured
 (host namespaces, sysctls, DNS, ...) would make the sandbox itself differ from its spec."""
 
 
 def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> Sequence[Event]:
-    """The events that start the life of `uid` or change its spec."""
+    """Return the events that begin the life of the pod `uid` or change its spec."""
     return (
         pod.SpecAccepted(
             pod=manifest.key,
@@ -44,7 +44,7 @@ def accepted(*, uid: str, source: str, digest: str, manifest: Pod, now: int) -> 
 
 
 def blocked(uid: str, manifest: Pod) -> Iterator[Event]:
-    """The events that block the pod's sandbox or containers because of findings in the manifest."""
+    """Yield the events that block the pod's sandbox or containers because of findings in the manifest."""
     findings = (*honoured.findings(manifest), *size_findings.findings(manifest))
     whole = _sandbox_blocker(findings)
     if whole is not None:

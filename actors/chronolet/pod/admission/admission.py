@@ -1,12 +1,13 @@
-"""Admission of a pod by other kinds: requests before it starts, and the facts from their replies. Pure.
+"""Admission of a pod by other kinds: requests to them before the pod starts, and the facts that follow from their
+replies. Pure.
 
 Input: State, now, replies of the participating kinds. Output: the pod's requests, and facts. Next: `plan`, which checks
 admission before it starts a sandbox or a container; `decider`. Source: pkg/kubelet/kubelet.go (canAdmitPod, rejectPod),
 pkg/kubelet/cm/admission/errors.go.
 
-The kinds are asked in order, each after those before it have granted their part. A kind that the node does not host is
-skipped. A request is repeated until there is a reply, and a repeated reply is ignored. A reply may also defer the
-request: the pod then waits and shows for what.
+The kinds are asked in order, each one after the previous ones have granted their part. A kind that the node does not
+host is skipped. A request is repeated until there is a reply, and a repeated reply is ignored. A reply may also defer
+the request: the pod then waits, and its status shows what it waits for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ NEEDS: Mapping[str, Callable[[State], bool]] = {
     device_claims.KIND: lambda state: bool(device_claims.needs(state)),
     node_share.KIND: lambda _: True,
 }
-"""The kinds that may take part, in request order, each with a predicate: does the pod need it?"""
+"""The kinds that may take part, in request order, each with a predicate that tells whether the pod needs it."""
 _OPTIONAL = frozenset((node_share.KIND,))
 """Optional kinds: a pod starts without them on a node that does not host them."""
 
@@ -43,8 +44,8 @@ AdmissionReply = (
 
 
 def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:
-    """AdmissionBegan with the kinds that the pod asks, whenever that set changes: at first, and when another kind is
-    needed or hosted.
+    """Return AdmissionBegan with the kinds that the pod asks, whenever that set changes: at the beginning, and when
+    another kind becomes needed or hosted.
     """
     if not state.uid or state.over:
         return ()
@@ -56,7 +57,7 @@ def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:
 
 
 def before_sandbox(state: State, attempt: int, now: int) -> Iterator[Event]:
-    """The requests due before the sandbox of this attempt starts."""
+    """Yield the requests that are due before the sandbox with attempt number `attempt` starts."""
     yield from device_claims.superfluous(state)
     requests = tuple(device_claims.requests(state, attempt, now))
     yield from requests
@@ -76,7 +77,7 @@ def _has_devices(state: State, attempt: int) -> bool:
 
 
 def while_it_runs(state: State, now: int) -> Iterator[Event]:
-    """The requests due while the sandbox runs: a changed spec may have other needs."""
+    """Yield the requests that are due while the sandbox is running: a changed spec may have other needs."""
     yield from device_claims.superfluous(state)
     yield from device_claims.requests(state, state.sandbox.attempt, now)
     yield from device_claims.pre_start_requests(state, now)
@@ -94,13 +95,13 @@ def start_allowed(state: State, one: Container) -> bool:
 
 
 def released(state: State) -> Iterator[Event]:
-    """Release everything, for a pod that no longer runs and will not run again."""
+    """Release the claims and the share of a pod that is not running and will not run again."""
     yield from device_claims.all_released(state)
     yield from node_share.released(state)
 
 
 def abandoned_starts(state: State, now: int) -> Iterator[Event]:
-    """For a pod that is over: cancel the starts that still wait for their plugins."""
+    """Cancel those starts of an ending or failed pod that still wait for device plugins."""
     for one in state.containers:
         if not start_allowed(state, one):
             message = "the pod ended before its device plugins allowed the start"
@@ -108,14 +109,14 @@ def abandoned_starts(state: State, now: int) -> Iterator[Event]:
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """The times at which requests are repeated that got no reply or were deferred."""
+    """Yield the times at which to repeat requests that got no reply or were deferred."""
     yield from device_claims.retry_times(state)
     yield from node_share.retry_times(state)
 
 
 # -- replies -------------------------------------------------------------------------------------------------------
 def answered(state: State, message: AdmissionReply, now: int) -> Sequence[Event]:
-    """The facts that follow from a reply; none if no request is outstanding."""
+    """Return the facts that follow from a reply; none if no request is outstanding."""
     if isinstance(message, node_share.QosReply):
         expected = message.uid == state.uid and not state.over and state.share.phase != "none"
         return node_share.answered(state, message, REJECTED) if expected else ()
@@ -168,7 +169,7 @@ def _granted(state: State, message: devices.DevicesAllocated) -> Event:
 
 
 def _refused(state: State, message: devices.DevicesRefused) -> Sequence[Event]:
-    """Reject the pod. If it runs already, block only the container whose claim has changed."""
+    """Reject the pod. If it is already running, block only the container whose claim has changed."""
     failure = f"Allocate failed due to {message.message}, which is unexpected"
     if state.sandbox.phase in ("running", "starting", "stopping"):
         one = state.container(message.container)

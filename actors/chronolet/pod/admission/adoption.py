@@ -1,11 +1,12 @@
-"""Adoption of a running pod by a log that does not know it, from the runtime's containers. Pure.
+"""Adopts a running pod that the log does not know, based on the runtime's containers. Pure.
 
-Input: `pod.AdoptPod`. Output: `pod.PodAdopted`, which `evolve_adoption` folds; a refusal if the pod is already in the
-log, unless the log has lost its end and knows less of the pod than the runtime. Next: `plan`, which takes the steps
+Input: `pod.AdoptPod`. Output: `pod.PodAdopted`, which `evolve.adoption` folds; a refusal if the pod is already in the
+log, unless the log has lost its end and knows less about the pod than the runtime. Next: `plan`, which takes the steps
 that such a pod needs. Source: the kubelet's restart, which finds its pods in the runtime
 (pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs are reset.
 
-A container that runs as an older attempt, or under a name that the spec no longer has, is a stray; `pleg` reports it.
+A container that is running as an older attempt, or under a name that is no longer in the spec, is a stray; `pleg`
+reports it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from chronolet_schemas.pod import FoundContainer
 
 
 class _Attempts(NamedTuple):
-    """The attempts of one container that ran: the newest, and the last dead one before it if the newest runs."""
+    """The attempts of one container that have run: the newest and, if it is running, the last dead one before it."""
 
     newest: FoundContainer
     before: FoundContainer | None
 
 
 def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
-    """The events that answer an AdoptPod."""
+    """Return the events that answer an AdoptPod."""
     if state.uid and not (command.end_lost and knows_less(state, command)):
         reason = f"{state.pod} is already in the log, with uid {state.uid}"
         return (pod.AdoptionRefused(pod=command.pod, uid=command.uid, reason=reason),)
@@ -94,7 +95,9 @@ def _resumed_termination(command: pod.AdoptPod) -> Sequence[Event]:
 
 
 def _attempts(found: Iterable[FoundContainer], name: str) -> _Attempts | None:
-    """The attempts of one container that ran; None if it never ran. The next start finds an unstarted one by name."""
+    """Return the attempts of one container that have run; None if there are none. An attempt that was created but never
+    started is ignored: the next start finds it by name.
+    """
     ran = (one for one in found if one.container == name and one.state != "created")
     attempts = sorted(ran, key=lambda one: one.attempt, reverse=True)
     if not attempts:

@@ -19,7 +19,7 @@ from chronolet_schemas.envelope import Event
 
 KIND = "devices"
 ASK_AGAIN_MS, ASK_AGAIN_AWAITED_MS = 60_000, 300_000
-"""The interval between repeated requests: without a reply, and after a reply that defers the claim."""
+"""How long after a request it is repeated: if there is no reply, and if a reply defers the claim."""
 
 _UNANSWERED = "waiting for a reply from the kind `devices`: does a process of this node host it?"
 
@@ -27,14 +27,14 @@ _ROLES: dict[ContainerKind, Role] = {"init": "init", "sidecar": "sidecar", "app"
 
 
 class Need(NamedTuple):
-    """The devices that a container's spec requests."""
+    """The devices that a container's spec requests: the number of devices for each resource."""
 
     role: Role
     wants: dict[str, int]
 
 
 def needs(state: State) -> dict[str, Need]:
-    """The containers that need devices and are not blocked, in start order."""
+    """Return the containers that need devices and are not blocked, in start order."""
     found = {}
     for kind, definition in definitions(state.manifest):
         role = _ROLES.get(kind)
@@ -48,7 +48,7 @@ def needs(state: State) -> dict[str, Need]:
 
 
 def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
-    """The requests that are due for the sandbox of this attempt."""
+    """Yield the requests that are due for the sandbox with attempt number `sandbox`."""
     if not served(state):
         return
     for name, need in needs(state).items():
@@ -69,7 +69,7 @@ def requests(state: State, sandbox: int, now: int) -> Iterator[Event]:
 
 
 def _unanswered(state: State, name: str, now: int) -> Event:
-    """The event that makes a claim wait because its first request got no reply."""
+    """Return the event that makes a claim wait because its first request got no reply."""
     return pod.DevicesAwaited(
         pod=state.pod, uid=state.uid, container=name, reason="unanswered", message=_UNANSWERED, said_at=now
     )
@@ -86,7 +86,7 @@ def _is_due(claim: DeviceClaim, need: Need, sandbox: int, now: int) -> bool:
 
 
 def retry_at(claim: DeviceClaim) -> int:
-    """When a request is repeated."""
+    """Return when the claim's request is repeated."""
     return claim.asked_at + (ASK_AGAIN_AWAITED_MS if claim.phase == "awaited" else ASK_AGAIN_MS)
 
 
@@ -96,7 +96,7 @@ def served(state: State) -> bool:
 
 
 def granted(state: State, container: str, sandbox: int) -> bool:
-    """Whether the container has all the devices that it needs, for the sandbox of this attempt."""
+    """Whether the container has all the devices that it needs in the sandbox with attempt number `sandbox`."""
     need = needs(state).get(container)
     claim = state.wishes.get(container)
     if need is None:
@@ -105,7 +105,7 @@ def granted(state: State, container: str, sandbox: int) -> bool:
 
 
 def superfluous(state: State) -> Iterator[Event]:
-    """Release the claims of containers that are not alive and no longer need them, or need other devices."""
+    """Release the claims that no longer match what their containers need, unless a container is still alive."""
     wanted = needs(state)
     gone = [
         name
@@ -131,7 +131,9 @@ def all_released(state: State) -> Iterator[Event]:
 
 
 def pre_start_requests(state: State, now: int) -> Iterator[Event]:
-    """PreStart requests to the plugins that need one before a start; each is repeated until there is a reply."""
+    """Yield PreStart requests to the plugins that need one before a start; each request is repeated until there is a
+    reply.
+    """
     for one in state.containers:
         claim = state.wishes.get(one.name)
         if claim is None or start_allowed(state, one) or (claim.telling == this_start(one) and now < retry_at(claim)):
@@ -153,12 +155,12 @@ def start_allowed(state: State, one: Container) -> bool:
 
 
 def this_start(one: Container) -> tuple[int, int]:
-    """Identifies the current start: the attempt and the failures before it."""
+    """Return the identity of the current start: the attempt, and the number of failures before it."""
     return one.attempt, one.start_failures
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """The times at which requests are repeated."""
+    """Yield the times at which requests are repeated."""
     for claim in state.wishes.values():
         if claim.phase in ("asked", "awaited") or claim.telling is not None:
             yield retry_at(claim)

@@ -1,8 +1,8 @@
 """Short hashes of definitions, to detect changes. Pure.
 
-Input: a Pod's spec. Output: 16 hexadecimal digits. Next: `pod.SpecAccepted` carries them. Source:
-pkg/kubelet/container/helpers.go (HashContainer). Unlike there, the hash covers every field whose change requires a new
-container.
+Input: a Pod's spec. Output: 16 hexadecimal digits. Next: `pod.SpecAccepted` contains them. Source:
+pkg/kubelet/container/helpers.go (HashContainer). Unlike the kubelet's, the hash covers every field whose change
+requires a new container.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LENGTH = 16
 _NOT_IN_THE_CONTAINER = frozenset(
     {"livenessProbe", "readinessProbe", "startupProbe", "imagePullPolicy", "resizePolicy", "lifecycle"}
 )
-"""Fields that act from outside the container: a change to them needs no new container."""
+"""Fields that act from outside the container: a change to one of them does not require a new container."""
 
 _SANDBOX = frozenset(
     {
@@ -45,7 +45,7 @@ _SANDBOX = frozenset(
 
 
 def container_hash(pod: Pod, container: Container) -> str:
-    """The hash of one container: its own fields and the volumes that it mounts."""
+    """Return the hash of one container: its own fields and the volumes that it mounts."""
     fields = {key: value for key, value in plain(container).items() if key not in _NOT_IN_THE_CONTAINER}
     mounted = {mount.name for mount in container.volume_mounts}
     volumes = [plain(volume) for volume in pod.spec.volumes if volume.name in mounted]
@@ -53,12 +53,12 @@ def container_hash(pod: Pod, container: Container) -> str:
 
 
 def container_hashes(pod: Pod) -> dict[str, str]:
-    """The hash of every container of the pod, by name."""
+    """Return the hash of every container of the pod, by name."""
     return {one.name: container_hash(pod, one) for _, one in definitions(pod)}
 
 
 def sandbox_hash(pod: Pod) -> str:
-    """The hash of the sandbox: it changes with the pod's namespaces, its published ports or its QoS class."""
+    """Return the hash of the sandbox: it changes with the pod's namespaces, its published ports or its QoS class."""
     spec = {key: value for key, value in plain(pod.spec).items() if key in _SANDBOX}
     ports = [plain(port) for one in pod.spec.containers for port in one.ports if port.host_port]
     # The QoS class determines the place of the pod's cgroup, so another class needs a new sandbox.

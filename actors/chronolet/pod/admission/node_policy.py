@@ -22,8 +22,10 @@ NODE_AFFINITY: Literal["NodeAffinity"] = "NodeAffinity"
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The node's `name` and `labels`, the treatment of pods that do not match them, and the kernel parameters that are
-    allowed in addition to the safe ones. Without labels, every selector matches.
+    """The policy of the node `name` with `labels`. Without labels, every selector matches.
+
+    `node_affinity`: the treatment of pods that do not match the labels. `allowed_unsafe_sysctls`: kernel parameters
+    that are allowed in addition to the safe ones.
     """
 
     name: str = ""
@@ -33,14 +35,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(NamedTuple):
-    """Why a pod is rejected or warned about."""
+    """The reason and the message of a rejection or a warning."""
 
     reason: str
     message: str
 
 
 def policy_of(node: Node) -> Policy:
-    """The policy of a described node."""
+    """Return the policy of the node that `node` describes."""
     return Policy(
         name=node.name,
         labels=node.labels,
@@ -50,7 +52,7 @@ def policy_of(node: Node) -> Policy:
 
 
 def rejection(policy: Policy, manifest: Pod) -> Verdict | None:
-    """Why the node rejects the pod; None if it does not."""
+    """Return why the node rejects the pod; None if it does not."""
     if forbidden := forbidden_sysctl(manifest, policy.allowed_unsafe_sysctls):
         return Verdict(SYSCTL_FORBIDDEN, forbidden)
     if policy.node_affinity == "enforce" and _mismatch(policy, manifest):
@@ -59,7 +61,7 @@ def rejection(policy: Policy, manifest: Pod) -> Verdict | None:
 
 
 def warning(policy: Policy, manifest: Pod) -> Verdict | None:
-    """Why a kubelet would reject the pod although this node admits it; None if it would not."""
+    """Return why a kubelet would reject a pod that this node admits; None if a kubelet would not."""
     found = _mismatch(policy, manifest) if policy.node_affinity == "warn" else ""
     return Verdict(NODE_AFFINITY, f"{found}; the pod runs anyway, see --node-affinity") if found else None
 

@@ -6,7 +6,7 @@ pkg/kubelet/cm.
 
     nothing -> asked -> awaited -> granted -> asked (its spec has changed)
                      -> granted
-                                -> nothing (the pod is over, and nothing of it runs)
+                                -> nothing (the pod ends, and its sandbox is not running)
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from chronolet_schemas.envelope import Event
 
 KIND = "qos"
 ASK_AGAIN_MS = 60_000
-"""The interval between repeated requests without a reply."""
+"""The interval at which a request without a reply is repeated."""
 
 QosReply = qos.CgroupReady | qos.PodRefused | qos.HostPortsAwaited
 
 
 def requests(state: State, now: int) -> Iterator[Event]:
-    """The request for the spec's share of the node, if it was not sent yet or got no reply for too long."""
+    """Yield the request for the spec's share of the node, if it has not been sent or has had no reply for too long."""
     if not served(state):
         return
     share = state.share
     if share.digest != state.digest or (share.phase == "asked" and now >= share.asked_at + ASK_AGAIN_MS):
-        # A pod that runs without a request ran before the log began.
+        # A pod that is running without a request was running before the log began.
         running = share.phase == "none" and state.sandbox.phase == "running"
         yield pod.CgroupRequested(
             pod=state.pod, uid=state.uid, needs=needs(state.manifest.spec), running=running, requested_at=now
@@ -44,24 +44,24 @@ def served(state: State) -> bool:
 
 
 def granted(state: State) -> bool:
-    """Whether the pod has what its spec needs."""
+    """Whether the pod has been granted the share that its spec needs."""
     return not served(state) or (state.share.phase == "granted" and state.share.digest == state.digest)
 
 
 def released(state: State) -> Iterator[Event]:
-    """Release the share once no sandbox runs, for a pod that will not run again."""
+    """Release the share of a pod that will not run again, once the pod has no running sandbox."""
     if state.share.phase != "none" and state.sandbox.phase in ("absent", "failed", "dead"):
         yield pod.CgroupReleased(pod=state.pod, uid=state.uid)
 
 
 def retry_times(state: State) -> Iterator[int]:
-    """The time at which the request is repeated, if it is outstanding."""
+    """Yield the time at which the request is repeated, if it is outstanding."""
     if state.share.phase == "asked":
         yield state.share.asked_at + ASK_AGAIN_MS
 
 
 def answered(state: State, message: QosReply, rejected: str) -> Sequence[Event]:
-    """The facts that follow from a reply. `rejected`: the prefix of the message of a rejected pod."""
+    """Return the facts that follow from a reply. `rejected`: prefix of a rejected pod's message."""
     if isinstance(message, qos.PodRefused):
         text = f"{rejected}{message.message}"
         return (pod.PodFailed(pod=state.pod, uid=state.uid, reason=message.reason, message=text),)

@@ -18,13 +18,15 @@ from chronolet_schemas.envelope import Event
 
 
 def with_spec(state: State, key: str, uid: str, digests: Mapping[str, str]) -> Sequence[Event]:
-    """PullSecretsChanged if an accepted spec has other Secrets than before. `key`: the pod's namespace/name."""
+    """Return PullSecretsChanged if an accepted spec's Secrets differ from the known ones. `key`: the pod's
+    namespace/name.
+    """
     before = state.pull_secrets if uid == state.uid else {}
     return (pod.PullSecretsChanged(pod=key, uid=uid, pull_secrets=dict(digests)),) if digests != before else ()
 
 
 def changed(state: State, message: manifests.PullSecretsChanged) -> Sequence[Event]:
-    """The events for changed Secrets, of the current pod or of its successor."""
+    """Return the events for changed Secrets of the current pod or of its successor."""
     if message.uid == state.uid:
         return with_spec(state, state.pod, state.uid, message.pull_secrets)
     following = state.successor
@@ -34,7 +36,7 @@ def changed(state: State, message: manifests.PullSecretsChanged) -> Sequence[Eve
 
 
 def awaits(state: State, following: Successor) -> Event:
-    """The event that makes `following` the successor of the current pod."""
+    """Return the event that makes `following` the successor of the current pod."""
     return pod.SuccessorAwaits(
         pod=state.pod,
         uid=state.uid,
@@ -47,13 +49,13 @@ def awaits(state: State, following: Successor) -> Event:
 
 
 def usable(state: State) -> tuple[wanted.PullSecret, ...]:
-    """The Secrets for a pull, in the spec's order."""
+    """Return the Secrets for a pull, in the spec's order."""
     digests = state.pull_secrets
     return tuple(wanted.PullSecret(name=name, digest=digests[name]) for name in _names(state) if name in digests)
 
 
 def missing(state: State) -> Sequence[str]:
-    """The names of Secrets in the spec that do not exist."""
+    """Return the names of Secrets in the spec that do not exist."""
     return tuple(name for name in _names(state) if name not in state.pull_secrets)
 
 

@@ -1,4 +1,4 @@
-"""The facts that follow from the sources' requests for a pod. `plan` decides how the pod reacts to them.
+"""Derives facts from the sources' requests for a pod. `plan` decides how the pod reacts to them.
 
 Input: State, an event of `manifests`, now. Output: events of the pod; none if the request is outdated. Next: `decider`.
 """
@@ -18,7 +18,9 @@ _NOTHING: tuple[Event, ...] = ()
 
 
 def applied(state: State, message: manifests.PodApplied, now: int) -> Sequence[Event]:
-    """A source requests a pod: its life begins, its spec changes, or it waits for the end of its predecessor."""
+    """Handle a source's request for a pod: its life begins, its spec changes, or it waits until its predecessor has
+    ended.
+    """
     if not state.uid or (message.uid == state.uid and state.termination is None):
         if message.uid == state.uid and message.digest == state.digest:
             return _NOTHING
@@ -42,7 +44,9 @@ def applied(state: State, message: manifests.PodApplied, now: int) -> Sequence[E
 
 
 def withdrawn(state: State, message: manifests.PodWithdrawn, now: int) -> Sequence[Event]:
-    """A source withdraws a pod: the current one, or the successor that waits for its end."""
+    """Handle a source's withdrawal of a pod: of the current one, or of the successor that waits until the current one
+    has ended.
+    """
     found: list[Event] = []
     if state.successor is not None and message.uid == state.successor.uid:
         found.append(pod.SuccessorAwaits(pod=state.pod, uid=state.uid, successor=None))
@@ -52,7 +56,9 @@ def withdrawn(state: State, message: manifests.PodWithdrawn, now: int) -> Sequen
 
 
 def _terminate(state: State, reason: pod.EndReason, grace: int | None, now: int) -> Sequence[Event]:
-    """Begin the termination, or shorten it: containers that are being stopped already get the earlier deadline too."""
+    """Begin the termination, or shorten it: containers that are already being stopped then get the earlier deadline
+    too.
+    """
     requested = state.manifest.spec.termination_grace_period_seconds if grace is None else grace
     seconds = max(requested, MINIMUM_GRACE_SECONDS)
     deadline = now + seconds * 1000

@@ -1,7 +1,7 @@
-"""The reasons of pods and containers that wait for admission, or were rejected. Pure.
+"""The reasons shown for pods and containers that wait for admission or were rejected. Pure.
 
-Input: State. Output: reason and message. Next: `status`. CLI commands load it too, so this module imports the
-requests of admission only when it needs them.
+Input: State. Output: reason and message. Next: `status`. CLI commands load it too, so this module imports the requests
+of admission only when it needs them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from chronolet.pod.state import Container, State
 REJECTED = "Pod was rejected: "
 """Prefix of the message of a rejected pod."""
 WAITING = "WaitingForDevices"
-"""The reason of a container that waits for devices. The kubelet has no such reason: it rejects the pod."""
+"""The reason shown for a container that waits for devices. The kubelet has no such reason: it rejects the pod."""
 WAITING_FOR_PORTS = "WaitingForHostPorts"
-"""The reason of a pod that waits for host ports held by another pod. The kubelet has no such reason: it rejects the
-pod."""
+"""The reason shown for a pod that waits for host ports held by another pod. The kubelet has no such reason: it rejects
+the pod."""
 
 _NO_DEVICES_KIND = "this node cannot allocate devices: it does not host the kind `devices`"
 
 
 def waiting_reason(state: State, one: Container) -> tuple[str, str]:
-    """The reason and message of a container that waits for admission, alone or with its pod; both empty if it does
-    not.
+    """Return why a container waits for admission, alone or with its pod: reason and message, both empty if it does not
+    wait.
     """
     if one.alive or state.over:
         return "", ""

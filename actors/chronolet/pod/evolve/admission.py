@@ -20,7 +20,7 @@ AdmissionEvent = pod.AdmissionBegan | pod.DevicesReleased | pod.DevicesRequested
 
 
 def evolve_admission(state: State, event: AdmissionEvent) -> State:
-    """The state after one event of the pod's admission."""
+    """Return the state after one event of the pod's admission."""
     match event:
         case pod.AdmissionBegan():
             return replace(state, admission=event.kinds)
@@ -35,7 +35,7 @@ def evolve_admission(state: State, event: AdmissionEvent) -> State:
 
 
 def _requested(before: DeviceClaim | None, event: pod.DevicesRequested) -> DeviceClaim:
-    """The claim after a request. A repeated request does not end the wait of a claim that is awaited."""
+    """Return the claim after a request. An awaited claim remains awaited when its request is repeated."""
     claim = before or DeviceClaim(wants={}, phase="asked")
     phase = "awaited" if claim.phase == "awaited" else "asked"
     return replace(claim, wants=event.resources, phase=phase, asked_at=event.requested_at, sandbox=event.sandbox)
@@ -74,7 +74,7 @@ def _with_claim(state: State, container: str, claim: DeviceClaim) -> State:
 
 
 def _share(state: State, event: _NodeShareEvent) -> NodeShare:
-    """The share after one of its events."""
+    """Return the node share after one of its events."""
     match event:
         case pod.CgroupRequested():
             return NodeShare(phase="asked", digest=state.digest, asked_at=event.requested_at, parent=state.share.parent)

@@ -12,7 +12,7 @@ from chronolet_schemas.podspec import Container as Definition
 
 
 def state_of(event: pod.PodAdopted) -> State:
-    """The pod's state according to the event."""
+    """Return the state of the adopted pod."""
     newest = {one.container: one for one in event.containers}
     before = {one.container: one for one in event.before}
     return State(
@@ -79,7 +79,9 @@ def _container(
 
 
 def _ran_in(found: FoundContainer, sandbox: FoundContainer | None) -> str:
-    """The id of the newest sandbox if it is older than the container; else empty: the container's sandbox is gone."""
+    """Return the id of the sandbox if it started before the container; otherwise empty, because the container's sandbox
+    is gone.
+    """
     return sandbox.id if sandbox is not None and found.started_at >= sandbox.started_at else ""
 
 

@@ -1,4 +1,4 @@
-"""Folds the events of one container. Validates nothing and cannot fail.
+"""Folds the events of one container into its state. Validates nothing and cannot fail.
 
 Input: a Container and an event about it. Output: the next Container. Next: `evolve`, for the whole pod. The transition
 table is in `phases`.
@@ -20,11 +20,12 @@ from chronolet_schemas.envelope import Event
 _Part = TypeVar("_Part", bound=msgspec.Struct)
 _NO_WAIT: dict[str, int] = {"waits_from": 0, "retry_at": 0, "tell_again_at": 0}
 _NO_REASON: dict[str, str | int] = {"reason": "", "message": "", **_NO_WAIT}
-"""The reason of a wait is shown until the container runs or has another reason (the kubelet's reason cache)."""
+"""The reason for a wait is shown until the container runs or has another reason (as with the kubelet's reason
+cache)."""
 
 
 def evolve_container(one: Container, event: pod.ContainerEvent) -> Container:
-    """The container after an event about its current attempt; ignores events without a row in the table below."""
+    """Return the container after an event about its current attempt; events without a row in the table are ignored."""
     change = _CHANGES.get(type(event))
     return change(one, event) if change else one
 
@@ -80,8 +81,8 @@ def _not_created(one: Container, _event: pod.ContainerCreateFailed) -> Container
 
 
 def for_sandbox(one: Container, sandbox_id: str) -> Container:
-    """The container, its creation marked as outdated unless that is for the sandbox `sandbox_id` (empty: no sandbox).
-    A creation that a start in progress uses is not marked: the result of the start decides.
+    """Return the container, with its creation marked as outdated unless it is for the sandbox `sandbox_id` (empty: no
+    sandbox). A creation that a start in progress uses is not marked: the result of the start decides.
     """
     if one.ahead is None or one.ahead.failed or one.ahead.sandbox_id == sandbox_id:
         return one
@@ -129,7 +130,7 @@ def _start_failed(one: Container, event: pod.ContainerStartFailed) -> Container:
 def _waiting(
     one: Container, event: pod.ImageFailed | pod.ContainerStartFailed, waits_from: int, **changes: Any
 ) -> Container:
-    """The container while it waits for its next attempt at a pull or a start."""
+    """Return the container as it waits for its next attempt at a pull or a start."""
     return replace(
         one, waits_from=waits_from, retry_at=event.retry_at, reason=event.reason, message=event.message, **changes
     )
@@ -144,7 +145,7 @@ def _exit(
     started_at: int = 0,
     read: bool = False,
 ) -> Exit:
-    """The end of the container's current attempt."""
+    """Return the exit of the container's current attempt."""
     return Exit(
         attempt=event.attempt,
         id=event.id,
@@ -250,7 +251,7 @@ def _changed(part: _Part | None, **fields: Any) -> _Part | None:
 
 
 def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
-    """The requested stop, with the attempt count and the hook state of the stop before it."""
+    """Return the requested stop, with the attempt count and the hook state of the previous request."""
     return Stop(
         grace_period_seconds=event.grace_period_seconds,
         deadline=event.deadline,
@@ -263,7 +264,7 @@ def stop_of(event: pod.ContainerStopRequested, before: Stop | None) -> Stop:
 
 
 def refused(stop: Stop | None, event: pod.ContainerStopFailed) -> Stop | None:
-    """The stop after a refusal by the runtime."""
+    """Return the stop, updated after a refusal by the runtime."""
     return replace(stop, tries=stop.tries + 1, retry_at=event.retry_at) if stop else None
 
 

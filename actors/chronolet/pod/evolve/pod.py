@@ -13,14 +13,14 @@ containers (`status`).
     failed        SpecAccepted           failed
     failed        TerminationRequested   ending
     ending        TerminationRequested   ending        with an earlier deadline
-    ending        CleanupRequested       cleaning_up   nothing of it runs any more
+    ending        CleanupRequested       cleaning_up   nothing of it is running any more
     cleaning_up   TerminationRequested   cleaning_up
     cleaning_up   CleanupFailed          cleaning_up
     cleaning_up   CleanupRequested       cleaning_up   the next attempt
     cleaning_up   PodEnded               -             a successor's SpecAccepted follows
 
-If the log has lost its end and knows less of a pod than the runtime, PodAdopted replaces the state in every phase.
-SuccessorAwaits keeps the phase; TerminationRequested follows unless the pod ends already.
+If the log has lost its end and knows less about a pod than the runtime, PodAdopted replaces the state in every phase.
+SuccessorAwaits does not change the phase; TerminationRequested follows unless the pod is already ending.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from chronolet_schemas.podspec import Container as Definition
 
 
 def evolve(state: State, event: Event) -> State | None:
-    """The state after one of the pod's own events; None when the pod is gone. Ignores events of other kinds."""
+    """Return the state after one of the pod's own events; None when the pod is gone. Ignores events of other kinds."""
     match event:
         case pod.PodEnded():
             return State(pod=state.pod, successor=state.successor) if state.successor else None
@@ -127,12 +127,14 @@ def _termination(event: pod.TerminationRequested) -> Termination:
 
 
 def _plain(definition: Definition) -> Definition:
-    """The definition as a plain Container, as a snapshot restores it: an ephemeral container has a class of its own."""
+    """Return the definition as a plain Container, as a snapshot restores it: ephemeral containers have a different
+    class.
+    """
     return Definition(**{name: getattr(definition, name) for name in Definition.__struct_fields__})
 
 
 def _accepted(state: State, event: pod.SpecAccepted) -> State:
-    """The pod's life begins (`uid` is new) or its spec changed: containers that it still has keep their state."""
+    """Begin the pod's life (`uid` is new) or change its spec: containers that remain in the spec keep their state."""
     kinds = {one.name: kind for kind, one in definitions(event.manifest)}
     known = {one.name: replace(one, blocked="", left=None) for one in state.containers}
     others = [for_sandbox(one, "") for one in state.containers if one.name not in kinds]
@@ -158,9 +160,9 @@ def _accepted(state: State, event: pod.SpecAccepted) -> State:
 
 
 def _with_sandbox(state: State, sandbox: Sandbox) -> State:
-    """Set the sandbox and mark containers created for another one as outdated.
+    """Set the sandbox, and mark containers created for another sandbox as outdated.
 
-    Those of a pod that is over are not marked: the clean-up removes them.
+    Those of an ending or failed pod are not marked: the clean-up removes them.
     """
     if state.over:
         return replace(state, sandbox=sandbox)
@@ -193,7 +195,7 @@ def _sandbox_start(
             return Sandbox(
                 phase="starting",
                 attempt=event.attempt,
-                ip=sandbox.ip,  # stays in the status until the new sandbox has one
+                ip=sandbox.ip,  # stays in the status until the new sandbox has an address
                 spec_hash=event.spec_hash,
                 requested_at=event.requested_at,
                 host_ip=sandbox.host_ip,
@@ -252,7 +254,7 @@ def _stray_event(state: State, event: pod.ContainerExited | pod.ContainerStopFai
 
 
 def _own_container(state: State, event: pod.ContainerEvent) -> State:
-    """The state after an event about the current attempt of one of the pod's containers."""
+    """Return the state after an event about the current attempt of one of the pod's containers."""
     before = state.container(event.container)
     if before is None:
         return state

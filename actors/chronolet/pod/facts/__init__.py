@@ -1,1 +1,1 @@
-"""The facts that follow from effect results and from observations. Pure."""
+"""Derives a pod's facts from effect results and from observations. Pure."""

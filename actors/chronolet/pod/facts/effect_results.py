@@ -1,4 +1,4 @@
-"""The facts that follow from the result of a pod's effect. `plan` decides how the pod reacts to them.
+"""Derives facts from the result of a pod's effect. `plan` decides how the pod reacts to them.
 
 Input: State, an effect's result, now. Output: events of the pod; none if the result is outdated. Next: `decider`.
 """
@@ -25,7 +25,7 @@ _ContainerEffect = wanted.EnsureImage | wanted.ContainerEffect | wanted.FindCont
 
 
 def answered(state: State, message: signals.EffectResult | EffectFailed, now: int) -> Sequence[Event]:
-    """The events for an effect's result; none unless the effect is still outstanding."""
+    """Return the events for an effect's result; none unless the effect is still outstanding."""
     effect = next(
         (one for one in outstanding(state) if (one.subject, one.intent) == (message.subject, message.intent)), None
     )
@@ -38,7 +38,7 @@ def answered(state: State, message: signals.EffectResult | EffectFailed, now: in
 
 
 def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.EffectResult:
-    """The refusal to record for a worker that raised or timed out."""
+    """Return the refusal to record when a worker raised an error or timed out."""
     message = f"timed out: {failed.error}" if failed.timed_out else failed.error
     to = EffectRef(subject=effect.subject, intent=effect.intent)
     match effect:
@@ -55,7 +55,9 @@ def _refusal(effect: wanted.Wanted, failed: EffectFailed) -> signals.EffectResul
 
 
 def _spec(state: State, answer: signals.EffectResult | EffectFailed) -> Sequence[Event]:
-    """A spec that could not be written stays outstanding: the kernel retries, and each failure is a KubeEvent."""
+    """Handle the result of storing the spec. After a failure the effect stays outstanding: the kernel retries it, and
+    each failure is reported in a KubeEvent.
+    """
     if isinstance(answer, EffectFailed):
         return (event_reasons.not_kept(state, answer.error),)
     return (pod.SpecKept(pod=state.pod, uid=state.uid, digest=state.digest),)
@@ -91,9 +93,9 @@ def _sandbox(
 
 
 def sandbox_down(state: State, dead: signals.SandboxDown | pleg.ContainerDied, now: int) -> Sequence[Event]:
-    """The current sandbox is dead; its start is recorded first if it was not known yet.
+    """Record that the current sandbox is dead; record its start first if that was not known.
 
-    A sandbox that died by itself is replaced no sooner than the kubelet's pod worker would replace it.
+    A sandbox that died on its own is replaced no sooner than the kubelet's pod worker would replace it.
     """
     ref = SandboxRef(pod=state.pod, uid=state.uid, attempt=state.sandbox.attempt)
     phase, began = state.sandbox.phase, state.sandbox.started_at
@@ -198,7 +200,9 @@ def _create(
     answer: signals.EffectResult,
     _now: int,
 ) -> Sequence[Event]:
-    """The result of a creation, which starts nothing. If the pod is over, the clean-up removes the container."""
+    """Handle the result of creating a container ahead of its start, or of finding or removing it. If the pod is ending
+    or has failed, the clean-up removes the container.
+    """
     ref = _ref(state, effect)
     if isinstance(answer, signals.ContainerMade) and isinstance(effect, wanted.CreateContainer):
         return (pod.ContainerCreated(id=answer.id, **ref),)

@@ -1,10 +1,10 @@
 """Turns the container starts and exits that pleg observed into facts of the pod. Pure.
 
 Input: State, `pleg.ContainerStarted` or `pleg.ContainerDied`, now. Output: events of the pod; none if the observation
-is known already or outdated. Next: `decider`.
+is already known or outdated. Next: `decider`.
 
 The current attempt of a container of this uid belongs to the pod, and its latest dead attempt is known. Any other
-container that runs under the pod's name is a stray and is stopped.
+container that is running under the pod's name is a stray and is stopped.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from chronolet_schemas.envelope import Event
 
 _NOTHING: tuple[Event, ...] = ()
 _SAME_START_MS = 1000
-"""The largest gap between a notice's time and an inspect's start time that still means the same start."""
+"""The largest difference between a notice's time and an inspect's start time that still counts as the same start."""
 _UNKNOWN_EXIT = "the container could not be located: its real exit status is unknown, the exit code is a placeholder"
-"""The kubelet's message has `could not be located`, and its exit code is 137, as for a kill."""
+"""The kubelet's message also contains `could not be located`, and its exit code is 137, as for a kill."""
 
 
 def started(state: State, message: pleg.ContainerStarted) -> Sequence[Event]:
-    """The events for a container that runs."""
+    """Return the events for a container that is running."""
     if state.stray(message.id) or _is_outdated(state, message):
         return _NOTHING
     if message.container == SANDBOX:
@@ -51,13 +51,15 @@ def _container_started(state: State, one: Container, message: pleg.ContainerStar
     if one.exit is not None and one.exit.id == message.id:
         return _started_again(state, one, message)
     if not one.alive and message.attempt == one.next_attempt and not state.over:
-        # The agent started it, and the log has lost that since: the next start finds it by name.
+        # The agent started it, but the log has lost that event: the next start finds it by name.
         return _container_found(state, one, message)
     return _stray_found(state, message)
 
 
 def _container_found(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:
-    """A start that was recorded as failed had worked: the next start, which finds the container, is not delayed."""
+    """Retry without delay a start that was recorded as failed although it had succeeded: the next start finds the
+    container.
+    """
     same = one.phase == "start_failed" and one.attempt == message.attempt and not one.blocked
     if same and one.spec_hash == state.container_hashes.get(one.name) and state.sandbox.phase == "running":
         return (ensure_image(state, one, state.definition(one.name)),)
@@ -65,9 +67,10 @@ def _container_found(state: State, one: Container, message: pleg.ContainerStarte
 
 
 def _sandbox_started(state: State) -> Sequence[Event]:
-    """Request the sandbox's start again, without delay, if the start that was recorded as failed had worked after all.
+    """Request the sandbox's start again, without delay, if the start that was recorded as failed had succeeded after
+    all.
 
-    In other phases the start's own effect reports it, because it also knows the address.
+    In other phases the effect that starts the sandbox reports it, because it also knows the address.
     """
     sandbox = state.sandbox
     if sandbox.phase != "failed" or sandbox.spec_hash != state.sandbox_hash or sandbox.blocked or state.over:
@@ -84,7 +87,7 @@ def _sandbox_started(state: State) -> Sequence[Event]:
 
 
 def died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]:
-    """The events for a dead container. An exit implies a start, which is recorded first if it was not known."""
+    """Return the events for a dead container. An exit implies a start, which is recorded first if it was not known."""
     if state.stray(message.id):
         return (_exited(state, message, now),)
     if message.container == SANDBOX:
@@ -94,7 +97,7 @@ def died(state: State, message: pleg.ContainerDied, now: int) -> Sequence[Event]
         return _NOTHING
     if one.phase in ("running", "stopping") and one.id == message.id:
         return (_exited(state, message, now),)
-    # The start effect reports a container that never ran (no start time): it knows why.
+    # A container that never ran (no start time) is reported by the start effect, which knows the reason.
     ran = message.started_at and not _is_of_earlier_life(message, one.requested_at)
     if one.phase == "starting" and one.attempt == message.attempt and ran:
         return (_started(state, message), _exited(state, message, now))
@@ -109,7 +112,8 @@ def _is_of_earlier_life(message: pleg.ContainerStarted | pleg.ContainerDied, req
 def _own_sandbox(state: State, message: pleg.ContainerStarted) -> bool:
     """Whether the message is about the pod's current sandbox.
 
-    An engine that was killed while it created a sandbox may hold two of the same attempt: the other one is a stray.
+    An engine that was killed while it created a sandbox may have two with the same attempt number: the other one is a
+    stray.
     """
     sandbox = state.sandbox
     if message.uid != state.uid or message.attempt != sandbox.attempt or sandbox.phase == "absent":
@@ -122,7 +126,7 @@ def _sandbox_died(state: State, message: pleg.ContainerDied, now: int) -> Sequen
     if message.uid != state.uid or message.attempt != sandbox.attempt:
         return _NOTHING
     known = sandbox.phase in ("running", "stopping") and sandbox.id == message.id
-    # A sandbox that never ran may be left from an earlier start, which the start in progress replaces.
+    # A sandbox that never ran may be left over from an earlier start; the start in progress replaces it.
     ran = message.started_at and not _is_of_earlier_life(message, sandbox.requested_at)
     if known or (sandbox.phase == "starting" and ran):
         return sandbox_down(state, message, now)
@@ -130,10 +134,12 @@ def _sandbox_died(state: State, message: pleg.ContainerDied, now: int) -> Sequen
 
 
 def _started_again(state: State, one: Container, message: pleg.ContainerStarted) -> Sequence[Event]:
-    """The latest dead container runs: the notice is outdated, or something else started the container again.
+    """Handle a start of the latest dead container: the notice is outdated, or something else started the container
+    again.
 
     A run is identified by its container and its start time. Another start time means another run, even if the clock was
-    set back after the known end. `pleg` reports each start once, but from a notice, whose time may be slightly later.
+    set back after the known end. `pleg` reports each start once, but may take its time from a notice, which may be
+    slightly later.
     """
     if one.exit is None or _same_run(one.exit, message.started_at):
         return _NOTHING

@@ -1,1 +1,1 @@
-"""Planning of a pod's next steps: starts, restarts, hooks, termination, back-off. Pure."""
+"""Plans a pod's next steps: starts, restarts, hooks, termination, back-off. Pure."""

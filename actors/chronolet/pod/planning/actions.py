@@ -19,11 +19,11 @@ ProbeResult = Literal["success", "failure", "unknown"]
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the inputs."""
+    """Base class of the inputs."""
 
 
 class SandboxView(View, frozen=True, kw_only=True):
-    """One sandbox that the runtime has."""
+    """One of the pod's sandboxes in the runtime."""
 
     ready: bool
     attempt: int
@@ -31,10 +31,10 @@ class SandboxView(View, frozen=True, kw_only=True):
 
 
 class ContainerView(View, frozen=True, kw_only=True):
-    """The newest container of a name. A probe result of None has not arrived yet.
+    """The newest container with a given name. A probe result is None until it arrives.
 
-    A container that is not `active` ran in an earlier sandbox: initialisation, which a new sandbox restarts, treats it
-    as never seen.
+    A container that is not `active` ran in an earlier sandbox. Initialisation, which starts over in a new sandbox,
+    treats it as never seen.
     """
 
     seen: ObservedState
@@ -54,7 +54,7 @@ class InitView(View, frozen=True, kw_only=True):
 
 
 class PodView(View, frozen=True, kw_only=True):
-    """A pod: its spec's names in order, its sandboxes newest first, and its containers by name (missing: never
+    """A pod: the names in its spec in order, its sandboxes newest first, and its containers by name (missing if never
     seen).
     """
 
@@ -68,7 +68,7 @@ class PodView(View, frozen=True, kw_only=True):
 
     @property
     def initialised_before(self) -> bool:
-        """Whether initialisation completed in some sandbox, as an app container that ran proves."""
+        """Whether initialisation completed in some sandbox, which is proved by an app container that ran."""
         return any(self._ran(name) for name in self.apps)
 
     @property
@@ -81,7 +81,7 @@ class PodView(View, frozen=True, kw_only=True):
 
 
 class Actions(msgspec.Struct, frozen=True, kw_only=True):
-    """The required actions. With `kill_pod` every running container is stopped first, and then the sandbox.
+    """The required actions. With `kill_pod`, every running container is stopped first, and then the sandbox.
 
     `sandbox_attempt` is the number of the sandbox to create. Names are in the spec's order.
     """
@@ -96,7 +96,7 @@ class Actions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pod_actions(pod: PodView) -> Actions:
-    """The actions that the kubelet would take in one sync of this pod."""
+    """Return the actions that the kubelet would take in one sync of this pod."""
     if not _sandbox_good(pod):
         return _new_sandbox(pod)
     ephemeral = tuple(name for name in pod.ephemeral if name not in pod.containers)
@@ -109,7 +109,7 @@ def pod_actions(pod: PodView) -> Actions:
 
 
 def _sandbox_good(pod: PodView) -> bool:
-    """Whether the newest sandbox is the only ready one and has an address of its own."""
+    """Whether the newest sandbox is the only ready one and has an address; on the host network it needs none."""
     if sum(one.ready for one in pod.sandboxes) != 1:
         return False
     newest = pod.sandboxes[0]
@@ -180,14 +180,14 @@ def _init_actions(pod: PodView) -> _Init:
 
 
 def _init_step(pod: PodView, index: int, *, reached: bool) -> _Step | None:
-    """The actions for one init container; None if it was never seen or no longer matters.
+    """Return the actions for one init container; None if it was never seen or no longer matters.
 
-    `reached`: a later init container, or an app container, was seen.
+    `reached`: whether a later init container, or an app container, was seen.
     """
     spec, last = pod.init[index], index == len(pod.init) - 1
     container = pod.containers.get(spec.name)
     if container is None or not container.active:
-        # A sidecar must run even if its last status is gone.
+        # A sidecar must run even if its last status is no longer known.
         return _Step(start=True) if reached and spec.restartable else None
     if reached and not spec.restartable:
         return None

@@ -1,11 +1,13 @@
-"""Containers that are created ahead of their start. Pure.
+"""Creates containers ahead of their start. Pure.
 
-Input: State, the names of the containers that start first, now. Output: the next events of each. Next: `plan`.
+Input: State, the names of the containers that start first, now. Output: the next events of each container. Next:
+`plan`.
 
-A kubelet creates a container once its sandbox runs, and the next attempt once the last one is dead. But the runtime can
-create a container for a sandbox that does not run yet, and the next attempt next to the current one; it only refuses to
-start it. So the first containers are created while their sandbox starts, and a container that failed a probe gets its
-successor while it is still being stopped. A container that needs the pod's address is not created before it is known.
+A kubelet creates a container once its sandbox is running, and the next attempt once the last one is dead. But the
+runtime can also create a container for a sandbox that is not running yet, and the next attempt while the current one
+still exists; it only refuses to start them. So the first containers are created while their sandbox is starting, and
+the successor of a container that failed a probe is created while that container is still being stopped. A container
+that needs the pod's address is not created before the address is known.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.podspec import Container as Definition
 
 LONGEST_GRACE_SECONDS = 60
-"""The longest grace period for which a successor is created ahead. The collector removes a container that was created
-and never started after five minutes (container_gc/planning/verdicts.py)."""
+"""The longest grace period for which a successor is created ahead. After five minutes, the collector removes a
+container that was created but never started (container_gc/planning/verdicts.py)."""
 
 _ADDRESSES = frozenset(("status.podIP", "status.podIPs"))
 
 
 def steps(state: State, first: Collection[str]) -> Iterator[Event]:
-    """While the sandbox starts: the next step of each container in `first`, once the sandbox is created."""
+    """Yield the next step of each container in `first` while the sandbox is starting, once the sandbox has been
+    created.
+    """
     if not state.sandbox.id:
         return
     for one in state.containers:
@@ -50,7 +54,8 @@ def _step(state: State, one: Container) -> Iterator[Event]:
 
 def successor(state: State, one: Container, now: int) -> Iterator[Event]:
     """Create the next attempt of a container that is being stopped for a restart, if the restart has no back-off and
-    the grace period is short. The worker resolves the image's name again first: it may denote another image now.
+    the grace period is short. The worker first resolves the image's name again, because it may refer to another image
+    now.
     """
     if one.phase != "stopping" or one.stop is None or _is_requested(state, one, one.attempt + 1):
         return
@@ -59,7 +64,8 @@ def successor(state: State, one: Container, now: int) -> Iterator[Event]:
     asked_at = one.stop.deadline - one.stop.grace_period_seconds * 1000
     again = one.stop.reason in probing.FAILED and state.manifest.spec.restart_policy != "Never"
     same = one.spec_hash == state.container_hashes.get(one.name, "") and one.image_id
-    # The definition's policy may differ from that of the previous attempt; an adopted container has none recorded.
+    # The definition's pull policy may differ from that of the previous attempt; for an adopted container, none is
+    # recorded.
     pulled = same and policy(state.definition(one.name)) == "Always"
     if (
         again

@@ -1,9 +1,9 @@
-"""Back-off of crashing containers, unavailable images and failed mounts. Pure; times are in milliseconds.
+"""Back-off for crashing containers, unavailable images and failed mounts. Pure; times are in milliseconds.
 
 Input: the back-off so far and when the last run finished. Output: the wait, and the next back-off. Next: `plan`, which
 writes both into `pod.RestartScheduled` and `pod.ImageFailed`. Source: client-go's util/flowcontrol/backoff.go and
-pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). There, a back-off key is a pod, a container and its
-definition; here the container holds its back-off and drops it when its definition changes.
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff). In the kubelet, a back-off belongs to a pod, a container and
+its definition; here, the container holds its back-off and drops it when its definition changes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from chronolet.pod.state import BackOff
 INITIAL_SECONDS = 10
 MAXIMUM_SECONDS = 300
 RESYNC_SECONDS = 10
-"""The kubelet pod worker's delay before it retries a failure that has no back-off of its own."""
+"""The kubelet pod worker's delay before it retries a failure that has no back-off."""
 
 CRASH_LOOP_REPORT_MS = 75_000
 IMAGE_REPORT_MS = 12_500
@@ -24,32 +24,36 @@ of up to half of that. These values are the mean (pod_workers.go, completeWork).
 _FIRST_SYNC_MS = 1_000
 
 FAILED_MOUNT = "FailedMount"
-"""The reason of a container start that failed because of the pod's volumes."""
+"""The reason given for a container start that failed because of the pod's volumes."""
 
 _FIRST_MOUNT_MS = 500
 _LONGEST_MOUNT_MS = 122_000
 
 PULL_FAILED = ("ErrImagePull", "RegistryUnavailable")
-"""The image failures that have a back-off. A failure without a pull has none: the pod worker retries in its next sync
-(images/image_manager.go, EnsureImageExists)."""
+"""The image failures that have a back-off. A failure without a pull has no back-off: the pod worker retries in its next
+sync (images/image_manager.go, EnsureImageExists)."""
 
 
 def wait_seconds(back_off: BackOff | None, finished_at: int) -> int:
-    """Seconds from the end of the last run until its restart; 0 if there is no back-off or it has expired."""
+    """Return the seconds from the end of the last run until the restart; 0 without a back-off, or if it has expired."""
     if back_off is None or _expired(back_off, finished_at):
         return 0
     return back_off.seconds
 
 
 def advanced(back_off: BackOff | None, finished_at: int, now: int) -> BackOff:
-    """The back-off after a restart at `now` of a run that finished at `finished_at`: doubled, or reset if expired."""
+    """Return the back-off after a restart at `now` of a run that finished at `finished_at`: doubled, or reset if
+    expired.
+    """
     if back_off is None or _expired(back_off, finished_at):
         return BackOff(seconds=INITIAL_SECONDS, updated_at=now)
     return BackOff(seconds=min(back_off.seconds * 2, MAXIMUM_SECONDS), updated_at=now)
 
 
 def image_wait_seconds(failures: int, reason: str = PULL_FAILED[0]) -> int:
-    """Seconds until an image is retried after `failures` consecutive failures (at least one): 10, 20, ... 300."""
+    """Return the seconds until an image is retried after `failures` consecutive failures (at least one): 10, 20, ...
+    300.
+    """
     if reason not in PULL_FAILED:
         return RESYNC_SECONDS
     doubled = INITIAL_SECONDS << min(failures - 1, 8)
@@ -57,21 +61,21 @@ def image_wait_seconds(failures: int, reason: str = PULL_FAILED[0]) -> int:
 
 
 def image_failed_milliseconds(failures: int) -> int:
-    """How long ErrImagePull is shown before ImagePullBackOff: until the kubelet's next sync. After the first failure
-    that comes soon, because the pod's sandbox has just started.
+    """Return how long ErrImagePull is shown before ImagePullBackOff: until the kubelet's next sync. After a first
+    failure the sync follows quickly, because the pod's sandbox has just started.
     """
     return _FIRST_SYNC_MS if failures <= 1 else IMAGE_REPORT_MS
 
 
 def next_report_at(now: int, until: int, pause_milliseconds: int) -> int:
-    """When a wait that is reported now is reported again; 0 if the wait ends before that."""
+    """Return when a wait that is reported now is reported again; 0 if the wait ends before that."""
     again = now + pause_milliseconds
     return again if again < until else 0
 
 
 def mount_wait_milliseconds(failures: int) -> int:
-    """Milliseconds until the volumes are retried after `failures` consecutive failures (at least one): 500, 1000, ...
-    122000.
+    """Return the milliseconds until the volumes are retried after `failures` consecutive failures (at least one): 500,
+    1000, ... 122000.
 
     Source: pkg/util/goroutinemap/exponentialbackoff.
     """

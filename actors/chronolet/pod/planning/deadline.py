@@ -1,4 +1,4 @@
-"""The deadline of a pod's life (activeDeadlineSeconds). Pure.
+"""A pod's deadline (activeDeadlineSeconds). Pure.
 
 Input: State, now. Output: the deadline, and the kubelet's texts. Next: `plan`, `waits`. Source:
 pkg/kubelet/active_deadline.go.
@@ -13,7 +13,9 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 
 
 def deadline(state: State) -> int:
-    """When the pod's time is over (milliseconds), counted from its acceptance; 0 if it is unlimited or has failed."""
+    """Return when the pod exceeds its deadline (milliseconds), counted from its acceptance; 0 if it has none or has
+    failed.
+    """
     seconds = state.manifest.spec.active_deadline_seconds
     return state.accepted_at + seconds * 1000 if seconds is not None and state.failure is None else 0
 

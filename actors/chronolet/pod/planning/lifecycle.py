@@ -1,13 +1,13 @@
 """A container's postStart and preStop hooks. Pure.
 
 Input: State, a container, now; an effect's result. Output: `pod.HookRequested`, `pod.HookPrepared`, `pod.HookEnded`;
-the effects PrepareHook and RunHook. Next: `plan` and `termination` take a hook's next step, `outstanding` its effect,
+the effects PrepareHook and RunHook. Next: `plan` and `termination` use a hook's next step, `outstanding` its effect,
 `effect_results` the facts from a result. Source: pkg/kubelet/lifecycle/handlers.go, kuberuntime_container.go
 (startContainer, executePreStopHook).
 
 An exec is created first, then recorded by HookPrepared, and only then started: it never starts twice, whichever process
-is killed. A request may be repeated. A sleep needs no effect: the decider waits. A hook ends with its container, and a
-postStart hook also ends with the stop of the container.
+is killed. An HTTP request may be repeated. A sleep needs no effect: the decider waits. A hook ends when its container
+ends, and a postStart hook also ends when the container is to be stopped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _End(NamedTuple):
 
 
 def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHandler | None:
-    """The hook's handler in the current spec, None if it has none."""
+    """Return the hook's handler in the current spec; None if it has none."""
     lifecycle = state.definition(container).lifecycle
     if lifecycle is None:
         return None
@@ -42,7 +42,7 @@ def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHan
 
 
 def steps(state: State, one: Container, now: int) -> Iterator[Event]:
-    """The next event of the current hook: its request, or its end without an effect's result."""
+    """Yield the next event of the current hook: its request, or an end that no effect reports."""
     handler = one.stop.pre_stop if one.stop else one.post_start
     ref = ContainerRef(pod=state.pod, uid=state.uid, container=one.name, attempt=one.attempt, id=one.id)
     if handler is not None:
@@ -53,7 +53,7 @@ def steps(state: State, one: Container, now: int) -> Iterator[Event]:
 
 
 def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
-    """How the hook ends without an effect's result, None if it does not."""
+    """Return how the hook ends without an effect's result; None if it does not end now."""
     deadline = _deadline(one)
     if deadline and now >= deadline:
         return _End("Unfinished")
@@ -68,7 +68,7 @@ def _end(state: State, one: Container, hook: Hook, now: int) -> _End | None:
 
 
 def _deadline(one: Container) -> int:
-    """When the hook is given up: at the end of the grace period for preStop; 0 (never) for postStart."""
+    """Return when to give up the hook: at the end of the grace period for preStop; 0 (never) for postStart."""
     return one.stop.deadline if one.stop else 0
 
 
@@ -78,7 +78,7 @@ class _HookRef(ContainerRef):
 
 
 def effects(state: State, one: Container) -> Iterator[HookEffect]:
-    """The effect of the current hook."""
+    """Yield the effect of the current hook."""
     hook = one.hook
     if hook is None:
         return
@@ -114,8 +114,8 @@ def effects(state: State, one: Container) -> Iterator[HookEffect]:
 
 
 def _port(state: State, one: Container, request: HTTPGetAction) -> int:
-    """The port number: as given, or by the name of one of the container's ports. 80 if none is given; 0 if no port has
-    that name.
+    """Return the request's port number: as given, or that of the container's port with the given name. 80 if no port is
+    given; 0 if no port has that name.
     """
     if request.port is None or request.port == "":
         return _HTTP_PORT
@@ -123,7 +123,7 @@ def _port(state: State, one: Container, request: HTTPGetAction) -> int:
 
 
 def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _now: int) -> Sequence[Event]:
-    """The facts that follow from a worker's result."""
+    """Return the facts that follow from a worker's result."""
     ref = ContainerRef(pod=state.pod, uid=effect.uid, container=effect.container, attempt=effect.attempt, id=effect.id)
     match answer:
         case signals.HookPrepared():
@@ -142,7 +142,7 @@ def answered(state: State, effect: HookEffect, answer: signals.EffectResult, _no
 
 
 def refusal(effect: HookEffect, message: str) -> signals.EffectResult:
-    """The result to record for a worker that raised or timed out: it may have started the exec."""
+    """Return the result to record for a worker that raised an error or timed out: it may have started the exec."""
     to = EffectRef(subject=effect.subject, intent=effect.intent)
     if isinstance(effect, wanted.PrepareHook):
         return signals.HookRefused(message=message, **to)

@@ -1,9 +1,9 @@
 """A pod's next steps, planned from its state and the time. Pure.
 
 Input: State and now (milliseconds). Output: the next events, none if there is nothing to do until a message arrives or
-a wait ends. Next: `decider`, which calls `plan` again with the state after them until it returns none; the decider has
-already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the sandbox and each
-stray by at most one step; requests to devices and qos, and releases, may be added. Source:
+a wait ends. Next: `decider`, which calls `plan` again with the state after these events until it returns none; the
+decider has already sent the requests to the kinds that admit or probe the pod. One batch moves each container, the
+sandbox and each stray by at most one step; requests to devices and qos, and releases, may be added. Source:
 pkg/kubelet/pod_workers.go (SyncPod, SyncTerminatingPod, SyncTerminatedPod), kuberuntime_manager.go (SyncPod).
 """
 
@@ -25,7 +25,7 @@ from chronolet_schemas.envelope import Event
 
 
 def plan(state: State, now: int) -> Sequence[Event]:
-    """The next events, each of which is possible in the given state."""
+    """Return the next events, each of which is possible in the given state."""
     if not state.uid:
         return _successor(state, now)
     if state.termination:
@@ -46,7 +46,7 @@ def _successor(state: State, now: int) -> Sequence[Event]:
 
 def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]:
     """Stop containers first, then the sandbox, then clean up. The sandbox is stopped once all processes have ended,
-    while the runtime still cleans up after them.
+    even while the runtime is still cleaning up after them.
     """
     yield from strays(state, now)
     yield from stops(state, termination.reason, now)
@@ -71,7 +71,7 @@ def _ending(state: State, termination: Termination, now: int) -> Iterator[Event]
 
 
 def _failed(state: State, now: int) -> Iterator[Event]:
-    """The steps of a failed pod: it starts nothing, and its dead containers stay for inspection."""
+    """Yield the steps of a failed pod: it starts nothing, and its dead containers are kept for inspection."""
     yield from stops(state, "PodFailed", now)
     yield from admission.abandoned_starts(state, now)
     if not any(one.busy for one in state.containers):
@@ -104,13 +104,13 @@ def _apply_actions(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 
 def _first_to_start(state: State) -> Sequence[str]:
-    """The containers that start first in a new sandbox, unless they ran before."""
+    """Return the containers that start first in a new sandbox, without those that have run before."""
     init = state.of_kind("init", "sidecar")
     return [one.name for one in (init[:1] or state.of_kind("app")) if one.exit is None]
 
 
 def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
-    """Start containers in the spec's order; one in back-off holds up no other.
+    """Start containers in the spec's order; a container in back-off does not hold up the others.
 
     Ephemeral containers do not wait for others: they exist to inspect a pod that does not start.
     """
@@ -134,15 +134,15 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
 
 
 def _stop_reason(state: State, one: Container) -> pod.StopReason:
-    """The reason that the kubelet would find first: a changed definition, then a failed probe."""
+    """Return the reason that the kubelet would find first: a changed definition, then a failed probe."""
     changed = one.spec_hash != state.container_hashes.get(one.name, "")
     return "SpecChanged" if changed else probing.failed(one) or "SpecChanged"
 
 
 def _outdated(state: State, one: Container) -> bool:
-    """Whether it runs with an old definition.
+    """Whether the container is running with an old definition.
 
-    `actions` does not detect that, because a kubelet gives a changed pod a new life.
+    `actions` does not detect this, because a kubelet treats a changed pod as a new one.
     """
     if one.kind == "init" and one.phase == "running":
         return one.spec_hash != state.container_hashes.get(one.name, "")
@@ -150,14 +150,16 @@ def _outdated(state: State, one: Container) -> bool:
 
 
 def _holds_up(one: Container) -> bool:
-    """Whether containers that start after it wait for it."""
+    """Whether containers that start after this one wait for it."""
     if one.kind == "sidecar" and (one.phase == "stopping" or one.reason == POST_START_ERROR):
         return True  # its next attempt comes first
     return one.in_post_start or (one.phase in ON_ITS_WAY and not one.blocked)
 
 
 def _kill(state: State, actions: Actions, now: int) -> Iterator[Event]:
-    """The sandbox is wrong or no longer needed: stop its containers, then the sandbox, then start the next one."""
+    """Stop or replace a sandbox that is wrong or no longer needed: stop its containers, then the sandbox, then start
+    the next.
+    """
     sandbox = state.sandbox
     if any(one.busy for one in state.containers):
         yield from _stop_all(state, now)
@@ -179,7 +181,7 @@ def _sandbox_start(state: State, attempt: int, now: int) -> Event:
 
 
 def _stop_all(state: State, now: int) -> Iterator[Event]:
-    """Stop all containers. One whose probe failed is stopped for that reason, with the probe's grace period."""
+    """Stop all containers. A container whose probe failed is stopped for that reason, with the probe's grace period."""
     if not sandbox_good(state):
         yield from stops(state, "SandboxGone", now)
         return
@@ -188,7 +190,7 @@ def _stop_all(state: State, now: int) -> Iterator[Event]:
 
 
 def _finished(actions: Actions) -> bool:
-    """Whether the pod is complete: nothing of it should run any more, although its end was not requested."""
+    """Whether the pod is complete: none of its containers should run any more, although its end was not requested."""
     return actions.kill_pod and not actions.create_sandbox
 
 

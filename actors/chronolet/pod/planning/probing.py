@@ -4,8 +4,8 @@ Input: State; `prober.ResultChanged`. Output: `pod.ProbingRequested`, `-Withdraw
 Next: `decider`; `views` and `status` read the results. Source: pkg/kubelet/prober/prober_manager.go (AddPod,
 UpdatePodStatus), prober.go (runProbe).
 
-A probe is requested once its container runs and its postStart hook has ended, and again when the pod's spec changes;
-the prober recognises a repeated request. Plain init containers and ephemeral containers are not probed.
+A probe is requested once its container is running and its postStart hook has ended, and again when the pod's spec
+changes; the prober recognises a repeated request. Plain init containers and ephemeral containers are not probed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chronolet_schemas.podspec import Probe
 
 
 class Flags(NamedTuple):
-    """`started` and `ready` of a container's status."""
+    """The fields `started` and `ready` of a container's status."""
 
     started: bool
     ready: bool
@@ -34,14 +34,14 @@ class Flags(NamedTuple):
 def flags(
     probes: Collection[prober.ProbeName], results: Mapping[prober.ProbeName, prober.ProbeResult], *, runs: bool
 ) -> Flags:
-    """The flags of a container with these probes; a missing result counts as not successful."""
+    """Return the flags of a container with these probes; a missing result counts as not successful."""
     started = runs and ("Startup" not in probes or results.get("Startup") == "success")
     ready = started and ("Readiness" not in probes or results.get("Readiness") == "success")
     return Flags(started=started, ready=ready)
 
 
 def probes_of(definition: Definition) -> dict[prober.ProbeName, Probe]:
-    """The probes that a definition contains, whatever the container's kind."""
+    """Return the probes that a definition contains, whatever the container's kind."""
     every: tuple[tuple[prober.ProbeName, Probe | None], ...] = (
         ("Startup", definition.startup_probe),
         ("Readiness", definition.readiness_probe),
@@ -51,18 +51,18 @@ def probes_of(definition: Definition) -> dict[prober.ProbeName, Probe]:
 
 
 def wanted(state: State, one: Container) -> dict[prober.ProbeName, Probe]:
-    """The probes that a container needs; only app containers and sidecars are probed."""
+    """Return the probes that a container needs; only app containers and sidecars are probed."""
     return probes_of(state.definition(one.name)) if one.kind in ("app", "sidecar") else {}
 
 
 def result(one: Container, probe: prober.ProbeName) -> prober.ProbeResult | None:
-    """The latest result for the current run, None if there is none."""
+    """Return the latest result of a probe for the current run; None if there is none."""
     known = next((each for each in one.probing if each.probe == probe), None)
     return known.result or None if known is not None and _is_of_run(known, one) else None
 
 
 def results(one: Container) -> dict[prober.ProbeName, prober.ProbeResult]:
-    """The latest results for the current run, by probe."""
+    """Return the latest results for the current run, by probe."""
     names: tuple[prober.ProbeName, ...] = get_args(prober.ProbeName)
     return {name: found for name in names if (found := result(one, name)) is not None}
 
@@ -71,7 +71,9 @@ KIND = "prober"
 
 
 def steps(state: State, participants: Collection[str]) -> Sequence[Event]:
-    """Requests and withdrawals of probes for running containers; if no prober is hosted, ProbingSkipped instead."""
+    """Return requests and withdrawals of probes for running containers. If no prober is hosted, the requests are
+    replaced by ProbingSkipped.
+    """
     if state.over:
         return ()
     running = (one for one in state.containers if one.phase == "running" and not one.in_post_start)
@@ -99,8 +101,8 @@ def withdrawals(state: State, names: Collection[str] | None = None) -> Iterator[
 
 
 def result_changed(state: State, message: prober.ResultChanged) -> Iterator[Event]:
-    """The event for a new result, if it is about the current run and differs from the known one. A container that is
-    restarted from outside keeps its id, so results of its previous run may still arrive.
+    """Yield the event for a new result, if it is about the current run and differs from the known one. A container that
+    is restarted from outside keeps its id, so results of its previous run may still arrive.
     """
     one = state.container(message.container) if message.uid == state.uid else None
     if one is None or not _is_of_run(message, one) or one.phase not in ("running", "stopping"):
@@ -112,14 +114,14 @@ def result_changed(state: State, message: prober.ResultChanged) -> Iterator[Even
 
 
 def failed(one: Container) -> pod.StopReason | None:
-    """The reason to stop a container because of its probes, None if there is none."""
+    """Return the reason to stop a container because of its probes; None if there is none."""
     if result(one, "Liveness") == "failure":
         return "LivenessFailed"
     return "StartupFailed" if result(one, "Startup") == "failure" else None
 
 
 def grace_seconds(state: State, one: Container, reason: pod.StopReason) -> int | None:
-    """The grace period that the failed probe itself defines, in seconds; None if it defines none."""
+    """Return the grace period that the failed probe itself defines, in seconds; None if it defines none."""
     probes = wanted(state, one)
     probe = probes.get("Liveness" if reason == "LivenessFailed" else "Startup")
     return probe.termination_grace_period_seconds if probe is not None and reason in FAILED else None
@@ -129,7 +131,7 @@ FAILED: frozenset[pod.StopReason] = frozenset(("LivenessFailed", "StartupFailed"
 
 
 def with_request(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tuple[Probing, ...]:
-    """The probes of a container after a request; a result of the same run stays."""
+    """Return the probes of a container after a request; a result of the same run is kept."""
     before = next((each for each in known if each.probe == event.probe), None)
     same = before is not None and (before.id, before.started_at) == (event.id, event.started_at)
     now = Probing(
@@ -143,7 +145,7 @@ def with_request(known: tuple[Probing, ...], event: pod.ProbingRequested) -> tup
 
 
 def with_skip(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Probing, ...]:
-    """The probes of a container after a skip, which counts as success."""
+    """Return the probes of a container after a skip, which counts as success."""
     now = Probing(
         probe=event.probe,
         id=event.id,
@@ -156,12 +158,12 @@ def with_skip(known: tuple[Probing, ...], event: pod.ProbingSkipped) -> tuple[Pr
 
 
 def without(known: tuple[Probing, ...], probe: prober.ProbeName) -> tuple[Probing, ...]:
-    """The probes of a container except this one."""
+    """Return the probes of a container, without `probe`."""
     return tuple(each for each in known if each.probe != probe)
 
 
 def with_result(known: tuple[Probing, ...], event: pod.ContainerProbed) -> tuple[Probing, ...]:
-    """The probes of a container after a new result."""
+    """Return the probes of a container after a new result."""
     return tuple(replace(each, result=event.result) if each.probe == event.probe else each for each in known)
 
 
@@ -170,7 +172,7 @@ def _is_of_run(each: Probing | prober.ResultChanged, one: Container) -> bool:
 
 
 def _request(state: State, one: Container, probe: prober.ProbeName, definition: Probe) -> Event:
-    from chronolet.rules.probes.periods import period_milliseconds  # noqa: PLC0415 - a reader of results needs none
+    from chronolet.rules.probes.periods import period_milliseconds  # noqa: PLC0415 - not needed to read results
 
     manifest = state.manifest
     period = period_milliseconds(manifest, one.name, probe, definition.period_seconds)
@@ -196,10 +198,10 @@ def _skip(state: State, one: Container, probe: prober.ProbeName) -> Event:
 
 
 def resolved(container: Definition, probe: Probe) -> Probe:
-    """The probe with port names resolved to numbers, as far as the container has such ports, and with its command
-    expanded by the variables to which the spec itself gives a value.
+    """Return the probe with port names resolved to numbers, as far as the container has such ports, and with its
+    command expanded with the variables whose values are in the spec itself.
     """
-    from chronolet.rules.names.ports import port_number  # noqa: PLC0415 - a reader of results needs none
+    from chronolet.rules.names.ports import port_number  # noqa: PLC0415 - not needed to read results
 
     if probe.exec is not None:
         variables = {one.name: one.value for one in container.env}
@@ -214,8 +216,10 @@ def resolved(container: Definition, probe: Probe) -> Probe:
 
 
 def _expanded(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The expanded command; as written if that is too large, because the container never starts (`size_findings`)."""
-    from chronolet.rules.expansion import expand_all  # noqa: PLC0415 - a reader of results needs none
+    """Return the expanded command; unexpanded if it would be too large, because the container then never starts
+    (`size_findings`).
+    """
+    from chronolet.rules.expansion import expand_all  # noqa: PLC0415 - not needed to read results
     from chronolet.rules.validation.expanded_sizes import TooLargeError, check_words, text_bytes  # noqa: PLC0415
 
     try:

@@ -1,6 +1,6 @@
-"""Whether a container should be started or restarted. Pure.
+"""Decides whether a container should be started or restarted. Pure.
 
-Input: the pod's policy and the container's observed state. Output: yes or no. Next: `actions`. Source:
+Input: the pod's policy and the container's observed state. Output: a bool. Next: `actions`. Source:
 pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted).
 """
 
@@ -14,8 +14,8 @@ ObservedState = Literal["never_seen", "created", "unknown", "running", "exited"]
 
 
 def restart_decision(policy: RestartPolicy, seen: ObservedState, exit_code: int = 0) -> bool:
-    """True if a container that does not run should be started now, in a pod that should run. A container that never ran
-    is started under any policy.
+    """Whether a container that is not running should be started now, in a pod that should be running. A container that
+    has never run is started under any policy.
     """
     if seen != "exited" or policy == "Always":
         return True

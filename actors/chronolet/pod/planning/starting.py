@@ -1,4 +1,4 @@
-"""Start and restart of one container. Pure.
+"""Starts and restarts one container. Pure.
 
 Input: State, a container that `actions` wants started, now. Output: the next event of its start. Next: `plan`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_manager.go (SyncPod, doBackOff), kuberuntime_container.go (startContainer),
@@ -26,12 +26,12 @@ from chronolet_schemas.podspec import Container as Definition
 from chronolet_schemas.podspec import pull_policy
 
 IMAGE_KNOWN_MS = 2_000
-"""How long a start relies on the image that its creation found. During a longer stop, another image of that name may
+"""How long a start relies on the image that its creation found. During a longer stop, another image with that name may
 have been built or pulled, which a kubelet would find."""
 
 
 def advance(state: State, one: Container, now: int) -> Iterator[Event]:
-    """The next step of a container towards running, regardless of other containers."""
+    """Yield the next step of a container towards running, regardless of other containers."""
     definition = state.definition(one.name)
     wanted = state.container_hashes.get(one.name, "")
     same_image = one.image == definition.image
@@ -53,7 +53,7 @@ def advance(state: State, one: Container, now: int) -> Iterator[Event]:
 
 
 def _may_try(one: Container, now: int, *, same_image: bool, same_definition: bool) -> bool:
-    """Whether the next attempt may begin with its image; a changed definition skips the wait."""
+    """Whether the container's next attempt may begin, by looking up its image; a changed definition ends the wait."""
     match one.phase:
         case "waiting":
             return True
@@ -68,7 +68,7 @@ def _may_try(one: Container, now: int, *, same_image: bool, same_definition: boo
 
 
 def ensure_image(state: State, one: Container, definition: Definition) -> Event:
-    """The event that begins the next attempt, with the look-up of its image."""
+    """Return the event that begins the next attempt by looking up its image."""
     return pod.ImageEnsureRequested(
         pod=state.pod,
         uid=state.uid,
@@ -80,13 +80,13 @@ def ensure_image(state: State, one: Container, definition: Definition) -> Event:
 
 
 def policy(definition: Definition) -> str:
-    """The image pull policy: Always, IfNotPresent or Never."""
+    """Return the image pull policy: Always, IfNotPresent or Never."""
     return definition.image_pull_policy or pull_policy(definition.image)
 
 
 def _image_found(state: State, one: Container, spec_hash: str, now: int) -> Iterator[Event]:
-    """ImageReady without another look-up, if the creation of this attempt has just found the image. An image of which
-    only the id is known, such as that of an adopted container, is looked up.
+    """Yield ImageReady without another look-up, if the creation of this attempt has just found the image. If only the
+    image's id is known, as for an adopted container, the image is looked up again.
     """
     made = one.ahead
     if made is None or not made.id or made.outdated or one.waited_seconds or one.policy == "Always":
@@ -146,7 +146,7 @@ def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
 
 
 def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
-    """Schedule the restart. The wait counts from the end of the last run; a changed definition resets the back-off."""
+    """Schedule the restart. The wait is counted from the end of the last run; a new definition resets the back-off."""
     back_off = one.back_off if one.spec_hash == spec_hash else None
     finished_at = _finished_at(one, now)
     waited = wait_seconds(back_off, finished_at)
@@ -164,7 +164,7 @@ def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
 
 
 def _finished_at(one: Container, now: int) -> int:
-    """When the last run ended, in the kernel's time.
+    """Return when the last run ended, in the kernel's time.
 
     The kernel's time never goes back, but the runtime's follows the machine's clock: an end in the future, or before
     the restart that began the run, counts as `now`.

@@ -1,11 +1,11 @@
-"""Stops of a pod's containers: their order, grace periods and preStop hooks. Pure.
+"""Stops a pod's containers in order, with grace periods and preStop hooks. Pure.
 
 Input: State, now. Output: `pod.ContainerStopRequested`, `pod.ContainerStopReleased`. Next: `plan`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (killContainer), kuberuntime_termination_order.go.
 
 The stops of all containers of a pod are requested together. A stop that is held sends no signal until its preStop hook
-has ended and its turn has come, or until its grace period is over: sidecars wait for the app containers and then for
-the sidecars that were started after them.
+has ended and its turn has come, or until its grace period has expired: sidecars wait for the app containers and then
+for the sidecars that were started after them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def stop(state: State, one: Container, reason: pod.StopReason, now: int) -> Iter
 
 
 def stop_requested(state: State, one: Container, reason: pod.StopReason, grace: int, deadline: int) -> Event:
-    """The request to stop the current attempt. `grace` is in seconds, `deadline` in milliseconds."""
+    """Return the request to stop the current attempt. `grace` is in seconds, `deadline` in milliseconds."""
     resumed = state.termination is not None and state.termination.resumed
     pre_stop = None if resumed else lifecycle.handler_of(state, one.name, "PreStop")
     return pod.ContainerStopRequested(
@@ -79,7 +79,7 @@ def _held(state: State, one: Container, held: Stop, now: int) -> Iterator[Event]
 
 
 def _its_turn(state: State, one: Container, reason: pod.StopReason) -> bool:
-    """Whether no container that must end before this one is alive."""
+    """Whether none of the containers that must end before this one is alive."""
     if one.kind != "sidecar" or reason in _IN_PLACE:
         return True
     later = state.containers[state.containers.index(one) + 1 :]
@@ -87,13 +87,16 @@ def _its_turn(state: State, one: Container, reason: pod.StopReason) -> bool:
 
 
 def _own_grace(state: State, one: Container, reason: pod.StopReason) -> int:
-    """The grace period of a container that is stopped for this reason, in seconds."""
+    """Return the grace period of a container that is stopped for this reason, in seconds."""
     own = probing.grace_seconds(state, one, reason)
     return state.manifest.spec.termination_grace_period_seconds if own is None else own
 
 
 def _grace(state: State, now: int, own: int) -> tuple[int, int]:
-    """The grace period in seconds of a stop requested now, and its deadline; `own` unless the pod is terminated."""
+    """Return the grace period (seconds) of a stop requested now, and its deadline (milliseconds).
+
+    `own`: the container's grace period, which applies unless the pod is being terminated.
+    """
     if state.termination:
         return state.termination.grace_period_seconds, max(state.termination.deadline, now + _MINIMUM_GRACE_MS)
     grace = max(own, MINIMUM_GRACE_SECONDS)

@@ -12,7 +12,7 @@ from chronolet_schemas import pod
 
 
 def pod_view(state: State) -> PodView:
-    """The pod as the kubelet would find it in the runtime."""
+    """Return the pod as the kubelet would find it in the runtime."""
     seen = ((one.name, container_view(state, one)) for one in state.containers)
     return PodView(
         policy=state.manifest.spec.restart_policy,
@@ -33,8 +33,8 @@ def pod_view(state: State) -> PodView:
 
 
 def container_view(state: State, one: Container) -> ContainerView:
-    """The view of one container. A container that is being started or stopped counts as running until it is known to
-    have ended.
+    """Return the view of one container. A container that is being started or stopped counts as running until it is
+    known to have ended.
     """
     if one.phase == "running":
         return ContainerView(
@@ -61,20 +61,20 @@ def _starts_again(state: State, reason: pod.StopReason) -> bool:
 
 
 def sandbox_good(state: State) -> bool:
-    """Whether the current sandbox runs, matches the spec and is not blocked."""
+    """Whether the current sandbox is running, matches the spec and is not blocked."""
     sandbox = state.sandbox
     return sandbox.phase == "running" and sandbox.spec_hash == state.sandbox_hash and not sandbox.blocked
 
 
 def _sandboxes(state: State) -> tuple[SandboxView, ...]:
     sandbox = state.sandbox
-    # A runtime that gives no address must not cause a new sandbox.
+    # A runtime that reports no address must not cause a new sandbox.
     ip = sandbox.ip or "none"
     match sandbox.phase:
         case "absent":
             return ()
         case "failed":
-            # The next start reuses its number: the newest sandbox that existed is the one before it.
+            # The next start reuses the failed sandbox's number: the newest sandbox that existed is the one before it.
             before = SandboxView(ready=False, attempt=sandbox.attempt - 1, ip=ip)
             return (before,) if sandbox.attempt else ()
         case _:

@@ -18,12 +18,12 @@ _LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
 
 
 def waits(state: State) -> Iterator[int]:
-    """The end of every wait in this state."""
+    """Return the ends of all waits in this state."""
     return (time for time in (*_bounded(state), *_spec_defined(state)) if time)
 
 
 def _bounded(state: State) -> Iterator[int]:
-    """The ends of waits with a known maximum length."""
+    """Return the ends of the waits with a known maximum length."""
     times = [state.sandbox.retry_at, state.cleanup.retry_at if state.cleanup else 0]
     stops = (*(one.stop for one in state.strays), *(one.stop for one in state.containers))
     times += [stop.retry_at for stop in stops if stop]
@@ -36,7 +36,7 @@ def _bounded(state: State) -> Iterator[int]:
 
 
 def _spec_defined(state: State) -> Iterator[int]:
-    """The ends of waits whose length the pod's spec defines."""
+    """Yield the ends of the waits whose length is defined in the pod's spec."""
     yield deadline(state)
     for one in state.containers:
         if one.hook:
@@ -46,7 +46,7 @@ def _spec_defined(state: State) -> Iterator[int]:
 
 
 def _spec_defined_starts(state: State) -> Iterator[int]:
-    """The starts of the waits in `_spec_defined`."""
+    """Yield the times at which the waits of `_spec_defined` began."""
     yield state.accepted_at
     for one in state.containers:
         if one.hook:
@@ -56,7 +56,7 @@ def _spec_defined_starts(state: State) -> Iterator[int]:
 
 
 def clamped(state: State, now: int) -> State:
-    """The state to plan with.
+    """Return the state to plan with.
 
     A wait that is longer than its maximum ends now: the clock has been set back since it began.
     """

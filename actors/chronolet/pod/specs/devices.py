@@ -26,7 +26,7 @@ _ALL = "rwm"
 
 
 class DeviceAdditions(msgspec.Struct, frozen=True, kw_only=True):
-    """Additions to a container beyond its manifest. `labels` record its devices."""
+    """What is added to a container in addition to its manifest, because of its devices. `labels` record the devices."""
 
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Sequence[Mount] = ()
@@ -37,7 +37,10 @@ class DeviceAdditions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def device_additions(effect: wanted.ContainerEffect, knows_cdi: Callable[[], bool], cdi: Cdi) -> DeviceAdditions:
-    """The additions for an effect's devices. `knows_cdi` calls the engine, only when needed. Raises Refusal."""
+    """Return the additions for an effect's devices. `knows_cdi` calls the engine, so it is called only when needed.
+
+    Raises Refusal.
+    """
     answer = effect.devices
     if not effect.device_ids:
         return DeviceAdditions()
@@ -65,13 +68,13 @@ def _edits(cdi: Cdi, names: Sequence[str]) -> Edits:
 
 
 def merged_mounts(own: Sequence[Mount], more: Sequence[Mount]) -> Sequence[Mount]:
-    """The container's own mounts, and those of plugins at other paths."""
+    """Return the container's own mounts, and those of plugins at other paths."""
     taken = {_normalized(mount.target) for mount in own}
     return (*own, *(mount for mount in more if _normalized(mount.target) not in taken))
 
 
 def _mounts(of_plugins: Iterable[PluginMount], of_cdi: Iterable[PluginMount]) -> Iterable[Mount]:
-    """All mounts; of several at the same path, only the first.
+    """Return all mounts; if several have the same path, only the first of them.
 
     The source of a plugin's mount may be missing: plugins create folders in their own container and rely on the
     runtime, which creates an empty folder, as Docker, containerd and CRI-O do for a kubelet. The source of a CDI mount
@@ -83,7 +86,7 @@ def _mounts(of_plugins: Iterable[PluginMount], of_cdi: Iterable[PluginMount]) ->
             source=one.host_path,
             target=one.container_path,
             read_only=one.read_only,
-            # Docker takes a source that is not a path for the name of a volume.
+            # Docker treats a source that is not a path as the name of a volume.
             has_to_be=must_exist or not one.host_path.startswith("/"),
         )
         by_path.setdefault(_normalized(one.container_path), mount)

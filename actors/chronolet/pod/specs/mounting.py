@@ -32,7 +32,7 @@ HOSTS = "/etc/hosts"
 RESOLV_CONF = "/etc/resolv.conf"
 
 _RESOLVED = "/run/systemd/resolve/resolv.conf"
-"""systemd-resolved's file with the upstream addresses behind its loopback address."""
+"""systemd-resolved's file with the addresses of the upstream servers to which its loopback address forwards."""
 _PROPAGATION: Final[Mapping[str | None, Literal["", "rslave", "rshared"]]] = {
     "HostToContainer": "rslave",
     "Bidirectional": "rshared",
@@ -46,7 +46,7 @@ def mounts(
     place: Place,
     env: Mapping[str, str],
 ) -> Sequence[Mount]:
-    """All mounts of a container. Missing volumes are created first.
+    """Return all mounts of a container, after creating its missing volumes.
 
     Raises VolumeRefusal; ConfigRefusal or TooLargeError for a subpath that cannot be used.
     """
@@ -62,7 +62,7 @@ def _volumes(
         yield Mount(
             source=_source(outside, effect, mount, env, index=index, path=paths[mount.name]),
             target=mount.mount_path,
-            # Downward API files are read-only for containers, as in the kubelet.
+            # Downward API files are read-only for containers, as with the kubelet.
             read_only=mount.read_only or mount.name in volumes.files,
             propagation=_PROPAGATION.get(mount.mount_propagation, ""),
         )
@@ -80,7 +80,7 @@ def _source(
     index: int,
     path: str,
 ) -> str:
-    """The path of the volume, or of the subpath that the mount names."""
+    """Return the path of the volume, or of the subpath that the mount selects."""
     sizes = {name: expanded_sizes.text_bytes(value) for name, value in env.items()} if mount.sub_path_expr else {}
     expanded_sizes.check_path(f"volumeMounts[{index}].subPathExpr", mount.sub_path_expr, sizes)
     try:
@@ -104,8 +104,9 @@ def _source(
 
 
 def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
-    """All volumes of a pod, with the contents and limits from its own fields. Raises UnknownReferenceError,
-    TooLargeError.
+    """Return all volumes of a pod, with the contents and limits from the pod's own fields.
+
+    Raises UnknownReferenceError, TooLargeError.
     """
     downward_files.check_files(manifest, place)
     context = manifest.spec.security_context
@@ -123,8 +124,8 @@ def pod_volumes(uid: str, manifest: Pod, place: Place) -> PodVolumes:
 
 
 def _limit(manifest: Pod, volume: EmptyDir) -> int:
-    """The smaller of the volume's limit and the memory limits of all app containers together, in bytes; 0 if neither
-    is set.
+    """Return the smaller of two limits in bytes: the volume's own, and the sum of the app containers' memory limits if
+    each of them has one; 0 if neither limit exists.
     """
     limits = [one.resources.limits.get("memory") for one in manifest.spec.containers]
     total = sum(quantities.memory_bytes(one) for one in limits if one) if all(limits) else 0
@@ -141,13 +142,14 @@ def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: P
 
 
 def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place) -> Iterator[Mount]:
-    """The pod's /etc/hosts, and its resolv.conf if that differs from the node's; neither over the container's own mount
-    at that path.
+    """Yield the pod's /etc/hosts, and its resolv.conf if that differs from the node's. A container's own mount at one
+    of these paths takes precedence.
     """
     own = {mount.mount_path.rstrip("/") for mount in definition.volume_mounts}
     manifest = effect.manifest
     if HOSTS not in own:
-        # Do not write the file early: the pod has no address yet, and a running container may already read it.
+        # Do not write the file before the start: the pod has no address yet, and a running container may already read
+        # it.
         early = isinstance(effect, wanted.CreateContainer)
         content = None if early else hostnames.hosts_file(manifest, place.pod_ip, outside.host.file(HOSTS))
         yield Mount(source=outside.volumes.pod_file(effect.uid, "etc-hosts", content), target=HOSTS)
@@ -157,7 +159,9 @@ def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Contain
 
 
 def _of_node(outside: Outside) -> str:
-    """The node's resolv.conf with addresses that a container can reach; a loopback address would be its own."""
+    """Return the node's resolv.conf with addresses that containers can reach: in a container, a loopback address refers
+    to the container itself.
+    """
     found = outside.host.file(RESOLV_CONF)
     addresses = hostnames.parsed(found).nameservers
     if addresses and all(address.startswith("127.") for address in addresses):

@@ -18,7 +18,7 @@ from chronolet_schemas.podspec import Container, Pod
 
 
 class ConfigRefusal(Exception):  # noqa: N818 - an answer that its caller expects
-    """The container's configuration cannot be applied; the message is one line in the kubelet's words."""
+    """The container's configuration cannot be applied; the message is one line in the kubelet's wording."""
 
 
 class GrantedRights(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,8 @@ class GrantedRights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def granted_rights(pod: Pod, container: Container, host: Host, image: Callable[[], str]) -> GrantedRights:
-    """The container's rights on this host. `image` asks the runtime for the image's user, only when needed.
+    """Return the container's rights on this host. `image`: asks the runtime for the image's user; called only when
+    needed.
 
     Raises ConfigRefusal, and Refusal if a seccomp profile cannot be loaded.
     """
@@ -45,7 +46,9 @@ def granted_rights(pod: Pod, container: Container, host: Host, image: Callable[[
 
 
 def lacking(host: Host) -> str:
-    """An ending for an error text: the capabilities that a privileged container lacks on this host; empty if none."""
+    """Return what to append to an error text: the capabilities that a privileged container lacks on this host; empty if
+    it lacks none.
+    """
     missing = host.missing_capabilities()
     if not missing:
         return ""
@@ -77,8 +80,8 @@ def _options(requested: security.Rights, host: Host) -> Sequence[str]:
 
 
 def _profile(name: str, host: Host) -> str:
-    """The seccomp profile's JSON. Raises Refusal, which becomes a CreateContainerError: under a kubelet the runtime
-    reads the file.
+    """Return the seccomp profile's JSON. Raises Refusal, which becomes a CreateContainerError, because with a kubelet
+    it is the runtime that reads the file.
     """
     try:
         return host.seccomp_profile(name)

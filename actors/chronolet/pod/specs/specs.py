@@ -42,13 +42,13 @@ class SpecInputs(msgspec.Struct, frozen=True, kw_only=True):
     additions: DeviceAdditions = DeviceAdditions()
     holding: Holding = Holding()
     target_id: str = ""
-    """The container whose processes an ephemeral container sees."""
+    """The id of the container whose processes an ephemeral container sees."""
 
 
 def sandbox(
     effect: wanted.StartSandbox, *, node: str, image: str, cause: str, run: str = "", least_oom_score_adj: int = 0
 ) -> SandboxSpec:
-    """The spec of the container that holds the pod's namespaces and host ports. Raises HostnameError."""
+    """Return the spec of the container that holds the pod's namespaces and host ports. Raises HostnameError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
@@ -76,7 +76,7 @@ def sandbox(
 
 
 def container(effect: wanted.ContainerEffect, definition: Container, inputs: SpecInputs) -> ContainerSpec:
-    """The spec of one container. Raises UnknownReferenceError, TooLargeError."""
+    """Return the spec of one container. Raises UnknownReferenceError, TooLargeError."""
     owner = labels.Owner(
         pod=effect.pod,
         uid=effect.uid,
@@ -130,7 +130,7 @@ def container(effect: wanted.ContainerEffect, definition: Container, inputs: Spe
 
 
 def _digest(spec: ContainerSpec) -> str:
-    """A hash of everything that a container is created from, except its request: 16 hexadecimal digits."""
+    """Return a hash of everything from which a container is created, except the request's id: 16 hexadecimal digits."""
     labelled = {name: value for name, value in spec.labels.items() if name != labels.CAUSE}
     plain = msgspec.json.encode(msgspec.structs.replace(spec, labels=labelled), order="sorted")
     return hashlib.sha256(plain).hexdigest()[:16]
@@ -139,10 +139,11 @@ def _digest(spec: ContainerSpec) -> str:
 def environment(
     manifest: Pod, definition: Container, place: downward.Place, more: Mapping[str, str] = MappingProxyType({})
 ) -> Mapping[str, str]:
-    """A container's environment variables. `more`: those of device plugins, which count for the size limits.
+    """Return a container's environment variables. `more`: the variables of device plugins, which count towards the size
+    limits.
 
-    Raises UnknownReferenceError, and TooLargeError before building them if the variables, the command and the arguments
-    exceed the limits.
+    Raises UnknownReferenceError; and TooLargeError, before building the variables, if they, the command and the
+    arguments exceed the limits.
     """
 
     def resolved(source: EnvVarSource) -> str:
@@ -160,7 +161,7 @@ def _processes(effect: wanted.ContainerEffect, target_id: str) -> str:
 
 
 def definition(manifest: Pod, name: str) -> Container | None:
-    """The container of this name, of any kind; None if there is none."""
+    """Return the container with this name, of any kind; None if there is none."""
     return next((one for _, one in definitions(manifest) if one.name == name), None)
 
 
@@ -174,7 +175,7 @@ def _name(owner: labels.Owner) -> str:
 def _ports(manifest: Pod) -> Iterator[PortMapping]:
     for kind, one in definitions(manifest):
         for port in one.ports:
-            # Containers that come and go while others run get no host port.
+            # Init and ephemeral containers, which come and go while others run, get no host port.
             if port.host_port and kind in ("app", "sidecar"):
                 yield PortMapping(
                     host_ip=port.host_ip,
@@ -185,6 +186,6 @@ def _ports(manifest: Pod) -> Iterator[PortMapping]:
 
 
 def _shares(definition: Container) -> int:
-    """CPU shares of the container's request, or of its limit if it has no request."""
+    """Return the CPU shares for the container's request, or for its limit if it has no request."""
     requested = resources.requests(definition).get("cpu") or resources.limits(definition).get("cpu", 0)
     return cgroups.shares(requested)

@@ -12,24 +12,24 @@ from chronolet_schemas.resources import QosClass
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """Base of the API's objects; empty fields are omitted."""
+    """Base class of the API's objects; empty fields are omitted."""
 
 
 class Waiting(Part, frozen=True, kw_only=True):
-    """Why the container does not run."""
+    """The state of a container that is not running: why it waits."""
 
     reason: str
     message: str = ""
 
 
 class Running(Part, frozen=True, kw_only=True):
-    """Since when the container runs."""
+    """The state of a running container: since when it has been running."""
 
     started_at: str = ""
 
 
 class Terminated(Part, frozen=True, kw_only=True):
-    """How the container ended."""
+    """The state of a container that has terminated: how it ended."""
 
     exit_code: int = msgspec.field(default=-1)
     reason: str = ""
@@ -40,7 +40,7 @@ class Terminated(Part, frozen=True, kw_only=True):
 
 
 class ContainerState(Part, frozen=True, kw_only=True):
-    """At most one of the three is set."""
+    """A container's state; at most one of the fields is set."""
 
     waiting: Waiting | None = None
     running: Running | None = None
@@ -62,7 +62,7 @@ class ContainerStatus(Part, frozen=True, kw_only=True):
 
 
 class PodCondition(Part, frozen=True, kw_only=True):
-    """One condition; `status` is the text True or False."""
+    """One condition of the pod; `status` is the string True or False."""
 
     type: str
     status: str

@@ -1,4 +1,4 @@
-"""A pod's conditions, from its containers' flags. Pure.
+"""A pod's conditions, derived from its containers' flags. Pure.
 
 Input: names with flags, the phase, readiness gates. Output: `Condition`. Next: `status`. Source:
 pkg/kubelet/status/generate.go.
@@ -36,7 +36,9 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 def containers_ready(
     containers: Sequence[str], ready: Mapping[str, bool] | None, phase: Phase, sidecars: Sequence[str] = ()
 ) -> Condition:
-    """The condition ContainersReady. `ready`: by container name; None if no status is known."""
+    """Return the condition ContainersReady. `ready`: whether each container is ready, by name; None if no status is
+    known.
+    """
     if ready is None:
         return Condition(status=False, reason="UnknownContainerStatuses")
     names = (*sidecars, *containers)
@@ -52,8 +54,8 @@ def containers_ready(
 
 
 def pod_ready(containers: Condition, gates: Sequence[str], known: Mapping[str, str]) -> Condition:
-    """The condition Ready: the containers are ready, and no readiness gate names a condition that is `known` to be
-    other than True.
+    """Return the condition Ready: true if the containers are ready and no readiness gate names a condition that is
+    `known` to be other than True.
 
     Unlike in a kubelet, a condition without a value does not block, because no controller exists here to set it.
     """
@@ -66,9 +68,9 @@ def pod_ready(containers: Condition, gates: Sequence[str], known: Mapping[str, s
 def initialised(
     done: Mapping[str, bool] | None, names: Sequence[str], phase: Phase, *, app_ran: bool = False
 ) -> Condition:
-    """The condition Initialized. `names`: the init containers; `done`: by name, whether it completed (a sidecar:
-    whether it started). `app_ran`: an app container ran in the current sandbox, which happens only after
-    initialisation; a sidecar's restart does not undo that (HasAnyActiveRegularContainerStarted).
+    """Return the condition Initialized. `names`: the init containers. `done`: by name, whether each of them has
+    completed (a sidecar: whether it has started). `app_ran`: whether an app container ran in the current sandbox, which
+    happens only after initialisation; a sidecar's restart does not undo that (HasAnyActiveRegularContainerStarted).
     """
     if done is None and names:
         return Condition(status=False, reason="UnknownContainerStatuses")

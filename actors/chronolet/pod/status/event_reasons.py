@@ -1,7 +1,7 @@
 """The KubeEvents that follow a pod's own events, with the kubelet's reasons and messages. Pure.
 
-Input: the state before an event, and the event. Output: `kube_events.Recorded`, none for most. Next: `decider` emits
-them after the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
+Input: the state before an event, and the event. Output: `kube_events.Recorded`, none for most events. Next: `decider`
+emits them after the event. Source: pkg/kubelet/events/event.go, kuberuntime_container.go, kuberuntime_manager.go,
 images/image_manager.go.
 """
 
@@ -24,7 +24,7 @@ _NO_FACTS: tuple[kube_events.Recorded, ...] = ()
 
 
 def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded]:
-    """The KubeEvents that the kubelet would record for this event."""
+    """Return the KubeEvents that the kubelet would record for this event."""
     match event:
         case pod.SandboxEvent() | pod.SandboxBlocked() | pod.CleanupFailed():
             return _about_pod(state, event)
@@ -41,12 +41,12 @@ def kube_events_for(state: State, event: Event) -> Sequence[kube_events.Recorded
 
 
 def pulling(state: State, container: str, image: str) -> kube_events.Recorded:
-    """The KubeEvent for a pull that begins."""
+    """Return the KubeEvent for the beginning of a pull."""
     return _recorded(state, "Normal", "Pulling", f'Pulling image "{image}"', container)
 
 
 def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
-    """The KubeEvent for pull Secrets that cannot be read; the pull is attempted without them."""
+    """Return the KubeEvent for pull Secrets that cannot be read; the pull is attempted without them."""
     text = (
         f"Unable to retrieve some image pull secrets ({', '.join(names)}); "
         "attempting to pull the image may not succeed."
@@ -55,7 +55,9 @@ def secrets_lost(state: State, names: Sequence[str]) -> kube_events.Recorded:
 
 
 def _about_secrets(state: State) -> Sequence[kube_events.Recorded]:
-    """Missing Secrets concern the whole pod: of containers that look up images concurrently, only the first reports."""
+    """Return the KubeEvent for missing Secrets. They concern the whole pod: of containers that look up images
+    concurrently, only the first reports them.
+    """
     names = pull_secrets.missing(state)
     if not names or any(one.phase == "pulling" for one in state.containers):
         return _NO_FACTS
@@ -63,7 +65,7 @@ def _about_secrets(state: State) -> Sequence[kube_events.Recorded]:
 
 
 def not_kept(state: State, error: str) -> kube_events.Recorded:
-    """The KubeEvent for a changed spec that could not be written next to the log. The kubelet has no such file."""
+    """Return the KubeEvent for a changed spec that cannot be stored next to the log. The kubelet has no such file."""
     return _recorded(state, "Warning", "FailedKeepSpec", f"the changed spec cannot be stored: {error}")
 
 
@@ -84,7 +86,7 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
 
 
 def unmatched(state: State, reason: str, message: str) -> kube_events.Recorded:
-    """The KubeEvent for a pod that a kubelet would have rejected from this node."""
+    """Return the KubeEvent for a pod that a kubelet would have rejected from this node."""
     return _recorded(state, "Warning", reason, message)
 
 
@@ -106,7 +108,7 @@ def _about_image(
     name, image = event.container, event.image
     match event:
         case pod.ImageReady(pulled=False) if _waits_for_mount(state, name):
-            return _NO_FACTS  # the kubelet looks up no image before it has the volumes
+            return _NO_FACTS  # the kubelet does not look up images before it has the volumes
         case pod.ImageReady():
             return (_recorded(state, "Normal", "Pulled", _pulled(event), name),)
         case pod.ImageBackOffBegan():
@@ -134,7 +136,9 @@ def _image_back_off(state: State, name: str, image: str) -> Sequence[kube_events
 
 
 def _about_wait(state: State, event: pod.RestartScheduled | pod.BackOffContinued) -> Sequence[kube_events.Recorded]:
-    """The kubelet reports a wait in every sync of the pod, so the same KubeEvent is repeated."""
+    """Return the KubeEvents for a restart or image back-off. The kubelet records them on every sync of the pod, so they
+    are repeated.
+    """
     one, name = state.container(event.container), event.container
     if isinstance(event, pod.RestartScheduled) and not event.back_off_seconds:
         return _NO_FACTS
@@ -179,7 +183,9 @@ def _about_container(state: State, event: pod.ContainerEvent) -> Sequence[kube_e
 
 
 def _exit_unknown(event: pod.ContainerExited) -> str:
-    """The kubelet uses this reason and `could not be located` in the container's status only."""
+    """Return the message for an unknown exit. The kubelet uses the reason and `could not be located` only in the
+    status.
+    """
     return (
         f"Container {event.container} could not be located: its real exit status is unknown "
         f"and reported as exit code {event.exit_code}"
@@ -196,7 +202,9 @@ def _start_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kub
 
 
 def _mount_failed(state: State, event: pod.ContainerStartFailed) -> Sequence[kube_events.Recorded]:
-    """The volumes belong to the pod: of the containers that wait for them, only the first reports."""
+    """Return the KubeEvent for unavailable volumes. They belong to the pod: of the containers that wait for them, only
+    the first reports them.
+    """
     first = next(
         (one.name for one in state.containers if event.container == one.name or one.reason == event.reason), ""
     )
@@ -218,7 +226,7 @@ def _container_stop(state: State, event: pod.ContainerEvent) -> Sequence[kube_ev
 
 
 def _hook_ended(state: State, event: pod.HookEnded) -> Sequence[kube_events.Recorded]:
-    """Omits the hook's message: its output may be secret."""
+    """Return the KubeEvent for a hook that failed or has an unknown outcome. Omits its output, which may be secret."""
     if event.outcome == "Failed":
         return (_recorded(state, "Warning", f"Failed{event.hook}Hook", f"{event.hook}Hook failed", event.container),)
     if event.outcome == "Unknown":
@@ -230,7 +238,7 @@ def _hook_ended(state: State, event: pod.HookEnded) -> Sequence[kube_events.Reco
 def _container_started(state: State, event: pod.ContainerStarted) -> Sequence[kube_events.Recorded]:
     before = state.container(event.container)
     started = _recorded(state, "Normal", "Started", "Container started", event.container)
-    # Only a requested start also created the container.
+    # Only a start that was requested has also created the container.
     if before is not None and before.phase == "starting":
         return (_created(state, event.container), started)
     return (started,)

@@ -1,4 +1,4 @@
-"""A pod's phase, from its containers' statuses. Pure.
+"""A pod's phase, derived from its containers' statuses. Pure.
 
 Input: the restart policy and a status for each container. Output: Pending, Running, Succeeded or Failed. Next:
 `status`. Source: pkg/kubelet/kubelet_pods.go (getPhase).
@@ -19,8 +19,8 @@ Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about one container on which the phase depends.
 
-    `state` is `missing` without a status. `exit_code` belongs to a termination, `last_exit_code` to the one before a
-    wait (None: there was none). `started` and `restartable` matter for sidecars.
+    `state` is `missing` if the container has no status. `exit_code` belongs to a termination, `last_exit_code` to the
+    termination before a wait (None if there was none). `started` and `restartable` matter for sidecars.
     """
 
     state: Literal["missing", "waiting", "running", "terminated"]
@@ -31,24 +31,24 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stopped(self) -> bool:
-        """Whether it ran and does not run now."""
+        """Whether the container has run and is not running now."""
         return self.state == "terminated" or (self.state == "waiting" and self.last_exit_code is not None)
 
     @property
     def succeeded(self) -> bool:
-        """Whether it terminated with exit code 0 and does not wait for a restart."""
+        """Whether the container terminated with exit code 0 and does not wait for a restart."""
         return self.state == "terminated" and self.exit_code == 0
 
     @property
     def awaits_first_run(self) -> bool:
-        """Whether it waits for its first run."""
+        """Whether the container waits for its first run."""
         return self.state == "waiting" and self.last_exit_code is None
 
 
 def pod_phase(
     policy: RestartPolicy, init: Sequence[Status], apps: Sequence[Status], *, pod_is_terminal: bool = False
 ) -> Phase:
-    """The phase. `pod_is_terminal`: nothing of the pod runs or will run again."""
+    """Return the phase. `pod_is_terminal`: whether no container of the pod is running or will run again."""
     plain = [one for one in init if not one.restartable]
     sidecars = [one for one in init if one.restartable]
     if policy == "Never" and any(_failed(one) for one in plain):
@@ -82,7 +82,7 @@ def _starting(one: Status) -> bool:
 
 
 def _ended(policy: RestartPolicy, succeeded: bool, *, pod_is_terminal: bool) -> Phase:
-    """The phase if nothing runs and nothing waits for its first run."""
+    """Return the phase if no container is running or waits for its first run."""
     if policy == "Always" and not pod_is_terminal:
         return "Running"
     if succeeded:

@@ -38,7 +38,7 @@ _TERMINATION_MESSAGES_BYTES = 12 * 1024
 
 
 def pod_status(state: State) -> PodStatus:
-    """The status of a pod; for the empty state: Pending, without containers."""
+    """Return the status of a pod; for the empty state: Pending, without containers."""
     init, apps, ephemeral = (
         tuple(_container_status(state, one) for one in group)
         for group in (state.of_kind("init", "sidecar"), state.of_kind("app"), state.of_kind("ephemeral"))
@@ -67,7 +67,10 @@ def pod_status(state: State) -> PodStatus:
 
 
 def _rejected(state: State, failure: Failure) -> PodStatus:
-    """A rejected pod has no container statuses. Source: pkg/kubelet/kubelet.go (rejectPod)."""
+    """Return the status of a rejected pod, which has no container statuses.
+
+    Source: pkg/kubelet/kubelet.go (rejectPod).
+    """
     return PodStatus(
         phase="Failed",
         reason=failure.reason,
@@ -84,13 +87,13 @@ def _addresses(state: State) -> Sequence[str]:
 
 
 def plain_status(state: State) -> dict[str, Any]:
-    """The status as plain data with the API's names, for JSON and YAML."""
+    """Return the status as plain data with the API's names, for JSON and YAML."""
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(pod_status(state)))
     return plain
 
 
 def rfc3339(milliseconds: int) -> str:
-    """A time in milliseconds as RFC 3339 text, empty for 0."""
+    """Format a time in milliseconds as RFC 3339; empty for 0."""
     return moments.rfc3339(milliseconds) if milliseconds else ""
 
 
@@ -109,7 +112,7 @@ def _phase(state: State, init: tuple[ContainerStatus, ...], apps: tuple[Containe
 
 
 def _names(state: State, *kinds: ContainerKind) -> Sequence[str]:
-    """The names of the spec's containers of these kinds, with or without a status."""
+    """Return the names of the spec's containers of these kinds, whether or not they have a status."""
     return [one.name for kind, one in definitions(state.manifest) if kind in kinds]
 
 
@@ -128,7 +131,7 @@ def _conditions(
     state: State, init: tuple[ContainerStatus, ...], apps: tuple[ContainerStatus, ...], phase: Phase
 ) -> tuple[PodCondition, ...]:
     sidecars = _names(state, "sidecar")
-    # Without a spec nothing is known, not even that the pod has no containers.
+    # Without a spec, nothing is known, not even that the pod has no containers.
     flags = {one.name: bool(one.ready) for one in (*init, *apps)} if state.uid else None
     done = {one.name: bool(one.started if one.name in sidecars else one.ready) for one in init} if state.uid else None
     ready = conditions.containers_ready(_names(state, "app"), flags, phase, sidecars)
@@ -147,7 +150,7 @@ def _conditions(
 
 
 def _app_ran(state: State) -> bool:
-    """Whether an app container runs, or ran, in the current sandbox."""
+    """Whether an app container is running, or has run, in the current sandbox."""
     here = state.sandbox.id
     return any(
         one.phase in ("running", "stopping") or (one.exit is not None and here and one.exit.sandbox_id == here)
@@ -182,7 +185,7 @@ def _container_status(state: State, one: Container) -> ContainerStatus:
 
 
 def _image_id(one: Container) -> str:
-    """The imageID in the form that kubelets on Docker used: the name in the registry, else the engine's own id."""
+    """Return the imageID in the form used by kubelets on Docker: the name in the registry, else the engine's own id."""
     if one.image_digest:
         return f"docker-pullable://{one.image_digest}"
     return f"docker://{one.image_id}" if one.image_id else ""
@@ -203,7 +206,7 @@ def _state(state: State, one: Container) -> ContainerState:
 
 
 def _waits_for(state: State, one: Container) -> tuple[str, str]:
-    """The reason and message of a container's wait; both empty if it has no reason of its own."""
+    """Return the reason and message of a container's wait; both are empty if no specific reason is known."""
     blocked = one.blocked or state.sandbox.blocked
     if blocked:
         return "CreateContainerConfigError", blocked
@@ -216,8 +219,8 @@ def _waits_for(state: State, one: Container) -> tuple[str, str]:
 
 
 def _runs_again(state: State, one: Container) -> bool:
-    """Whether it will run again, whatever its exit code: its pod has a new sandbox, or waits for its volumes (the
-    pod's KubeEvents say why).
+    """Whether the container will run again, whatever its exit code: its pod has a new sandbox, or waits for its volumes
+    (the pod's KubeEvents say why).
     """
     sandbox, ran_in = state.sandbox, one.exit.sandbox_id if one.exit else ""
     in_new_sandbox = one.kind == "init" and sandbox.phase == "running" and ran_in != sandbox.id
@@ -233,13 +236,13 @@ def _waiting_message(state: State, one: Container) -> str:
 
 
 def _duration(seconds: int) -> str:
-    """The duration in Go's format: 40s, 1m20s."""
+    """Format a duration as Go does: 40s, 1m20s."""
     minutes, rest = divmod(seconds, 60)
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
 def _terminated(state: State, one: Exit) -> Terminated:
-    """The end of a run. The containers of a pod share the limit on termination messages (pkg/kubelet/status:
+    """Return how a run ended. The containers of a pod share the limit on termination messages (pkg/kubelet/status:
     normalizeStatus).
     """
     room = _TERMINATION_MESSAGES_BYTES // sum(1 for _ in definitions(state.manifest))

@@ -35,19 +35,21 @@ from chronolet_schemas.podspec import Container, EphemeralContainer
 StartReason = Literal["CreateContainerError", "RunContainerError", "CreateContainerConfigError", "FailedMount"]
 
 UNKNOWN_EXIT = 137
-"""The kubelet's exit code for a container whose end was not observed."""
+"""The kubelet's exit code for a container whose exit was not observed."""
 NOT_STARTED_EXIT = 128
 """The kubelet's exit code for a container that was created but could not be started."""
 
 
 class ContainerWorker:
-    """One method per effect; stateless."""
+    """The worker of CreateContainer, StartContainer and StopContainer: one method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def create(self, effect: wanted.CreateContainer, context: EffectContext) -> Signal:
-        """Create a container ahead of its start, without retries: after a failure the start tries again and reports."""
+        """Create a container ahead of its start, without retries: after a failure, the start tries again and reports
+        the error.
+        """
         runtime = self._outside.fenced(context)
         if effect.image and (problem := _another_image(runtime, effect)):
             return _container_refused(effect, "CreateContainerError", problem)
@@ -88,7 +90,7 @@ class ContainerWorker:
     def _spec(
         self, runtime: FencedRuntime, effect: wanted.ContainerEffect, context: EffectContext
     ) -> ContainerSpec | Signal:
-        """The spec for the runtime, or the signal that explains why there is none."""
+        """Return the spec for the runtime, or the signal that explains why there is none."""
         definition = specs.definition(effect.manifest, effect.container)
         if definition is None:
             problem = f"{effect.pod}: the manifest has no container {effect.container!r}"
@@ -105,8 +107,9 @@ class ContainerWorker:
     def _spec_inputs(
         self, runtime: FencedRuntime, effect: wanted.ContainerEffect, definition: Container, context: EffectContext
     ) -> specs.SpecInputs:
-        """The inputs of the spec that are not in the manifest. Raises ConfigRefusal, TooLargeError, VolumeRefusal,
-        Refusal.
+        """Return the inputs of the spec that are not in the manifest.
+
+        Raises ConfigRefusal, TooLargeError, VolumeRefusal, Refusal.
         """
         outside = self._outside
 
@@ -140,7 +143,7 @@ class ContainerWorker:
         spec: ContainerSpec,
         created: ContainerState,
     ) -> Signal:
-        # Before the start: the end of a short-lived container may be reported before this worker continues.
+        # Before the start, because the exit of a short-lived container may be reported before this worker continues.
         self._outside.link_log(effect, created.id, context)
 
         def started(container_id: str) -> None:
@@ -156,7 +159,7 @@ class ContainerWorker:
             )
         except Refusal as refusal:
             if refusal.kind == "not_found" and created.id == effect.made_id:
-                # It was created ahead and has been removed since.
+                # The container was created ahead and has been removed since.
                 return self.start(replace(effect, made_id=""), context)
             if _lost_its_sandbox(runtime, effect):
                 # Nothing of this attempt has run: the same attempt is created again in the next sandbox.
@@ -165,7 +168,8 @@ class ContainerWorker:
             problem = f'failed to start container "{effect.container}": {refusal}'
             problem += rights.lacking(self._outside.host) if spec.privileged else ""
             if refusal.kind in ("unavailable", "timeout"):
-                # It may or may not run. A refusal without an id makes the pod retry this attempt, which finds out.
+                # It may or may not be running. A refusal without an id makes the pod retry this attempt, and the retry
+                # finds out.
                 return _container_refused(effect, "RunContainerError", problem)
             code = _code_of_failed_start(runtime, created.id)
             return _container_refused(effect, "RunContainerError", problem, container_id=created.id, exit_code=code)
@@ -179,7 +183,7 @@ class ContainerWorker:
     def _created_ahead(
         self, runtime: FencedRuntime, effect: wanted.StartContainer, spec: ContainerSpec
     ) -> ContainerState | None:
-        """The container that was created ahead of this start, if it still exists and still matches the spec."""
+        """Return the container that was created ahead of this start, if it still exists and still matches the spec."""
         if not effect.made_id:
             return None
         digest = spec.labels[labels.DIGEST]
@@ -216,7 +220,7 @@ class ContainerWorker:
 
 
 def _another_image(runtime: FencedRuntime, effect: wanted.CreateContainer) -> str:
-    """Why the image's name no longer means the image of the request; empty if it still does."""
+    """Return why the image's name no longer refers to the requested image; empty if it still does."""
     try:
         found = runtime.image(effect.image)
     except Refusal as refusal:
@@ -227,7 +231,9 @@ def _another_image(runtime: FencedRuntime, effect: wanted.CreateContainer) -> st
 
 
 def _target(runtime: FencedRuntime, node: str, effect: wanted.ContainerEffect, definition: Container) -> str:
-    """The id of an ephemeral container's target, empty if it has none. ConfigRefusal if the target does not run."""
+    """Return the id of an ephemeral container's target; empty if it has none. Raises ConfigRefusal if it is not
+    running.
+    """
     name = definition.target_container_name if isinstance(definition, EphemeralContainer) else ""
     if not name:
         return ""
@@ -253,7 +259,7 @@ def _discard(runtime: FencedRuntime, container_id: str) -> None:
 
 
 def _code_of_failed_start(runtime: FencedRuntime, container_id: str) -> int:
-    """The exit code that the runtime recorded (such as 127), else the kubelet's 128."""
+    """Return the exit code that the runtime recorded (such as 127), else the kubelet's 128."""
     try:
         left = runtime.inspect(container_id)
     except Refusal:
@@ -284,7 +290,7 @@ def container_dead(
     container_id: str,
     dead: ContainerState | None,
 ) -> signals.ContainerDead:
-    """The signal for a dead container; `dead` is None if the container no longer exists."""
+    """Return the signal for a dead container; `dead` is None if the container no longer exists."""
     if dead is None:
         return signals.ContainerDead(
             subject=effect.subject,
@@ -307,7 +313,7 @@ def container_dead(
 
 
 def exit_reason(dead: ContainerState) -> str:
-    """The reason for `lastState.terminated.reason`."""
+    """Return the value of `lastState.terminated.reason`."""
     if dead.oom_killed:
         return "OOMKilled"
     return "Error" if dead.exit_code else "Completed"

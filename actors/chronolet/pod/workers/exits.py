@@ -1,4 +1,4 @@
-"""The worker that reads a dead container's termination message and whether it was OOM-killed.
+"""The worker that reads a dead container's termination message and finds out whether the container was OOM-killed.
 
 Input: `wanted.ReadExit`. Output: `signals.ExitRead`. Next: `decider`. Source:
 pkg/kubelet/kuberuntime/kuberuntime_container.go (getTerminationMessage, readLastStringFromContainerLogs).
@@ -33,7 +33,7 @@ class ExitWorker:
         context.fence("volumes.read")
         message = self._from_file(effect)
         by_logs = not message and effect.exit_code != 0 and effect.policy == "FallbackToLogsOnError"
-        # The kernel log also has kills that the runtime missed, and those of removed containers.
+        # The kernel log also contains kills that the runtime missed, and kills in containers that have been removed.
         oom_killed = self._outside.kills.named(effect.id)
         try:
             found = runtime.inspect(effect.id)

@@ -26,13 +26,13 @@ class Unfinished(Exception):  # noqa: N818 - an answer, not an error
 
 
 class HookWorker:
-    """One method per effect; stateless."""
+    """The worker of PrepareHook and RunHook: one method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
 
     def prepare(self, effect: wanted.PrepareHook, context: EffectContext) -> Signal:
-        """Create the exec. An earlier one whose id was never recorded is never started, so a second one is harmless."""
+        """Create the exec. An exec whose id was not recorded is never started, so creating another one is harmless."""
         try:
             made = self._outside.fenced(context).create_exec(effect.id, effect.command)
         except Refusal as refusal:
@@ -41,7 +41,7 @@ class HookWorker:
         return signals.HookPrepared(subject=effect.subject, intent=effect.intent, exec_id=made)
 
     def run(self, effect: wanted.RunHook, context: EffectContext) -> Signal:
-        """Run the hook, or wait for it if it already runs; returns its outcome."""
+        """Run the hook, or wait for it if it is already running; return its outcome."""
         try:
             if effect.http is not None:
                 return self._request(effect, effect.http, context)
@@ -66,8 +66,8 @@ class HookWorker:
             except Refusal as refusal:
                 if refusal.kind == "not_found":
                     return _unknown(effect)
-                # `conflict`: an earlier call has started it after all. An unavailable engine may know the outcome
-                # once it is back. Any other refusal is the outcome.
+                # `conflict`: an earlier call has started it after all. An unavailable engine may know the outcome once
+                # it is available again. Any other refusal is the outcome.
                 if refusal.kind not in (*_AWAY, "conflict"):
                     return _done(effect, _exec_failed(effect, effect.command, str(refusal), ""))
             _seconds_left(effect)
@@ -101,7 +101,7 @@ class HookWorker:
 
 
 def _seconds_left(effect: wanted.RunHook) -> float:
-    """Seconds until the hook's deadline, 0 if it has none. Raises `Unfinished` after it."""
+    """Return the seconds until the hook's deadline; 0 if it has none. Raises `Unfinished` after the deadline."""
     if not effect.deadline:
         return 0.0
     left = (effect.deadline - milliseconds_now()) / 1000
@@ -125,7 +125,7 @@ def _exec_failed(effect: wanted.PrepareHook | wanted.RunHook, command: Sequence[
 
 
 def _pod(effect: wanted.PodEffect) -> str:
-    """The pod as the kubelet formats it in messages: name_namespace(uid)."""
+    """Format the pod as the kubelet does in messages: name_namespace(uid)."""
     namespace, _, name = effect.pod.partition("/")
     return f"{name}_{namespace}({effect.uid})"
 

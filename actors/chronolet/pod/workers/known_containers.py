@@ -16,11 +16,14 @@ from chronolet.ports.runtime.runtime import ContainerState
 T = TypeVar("T")
 
 MOST = 1_000
-"""Capacity; the oldest entries are evicted first. Needed because most containers end without a `take`."""
+"""Maximum number of entries; the oldest are evicted first. A limit is needed because most containers end without a
+`take`."""
 
 
 class MainProcess(NamedTuple):
-    """What a stop needs to know of a running container: pid and command of its first process, and its stop signal."""
+    """What a stop needs to know about a running container: the pid and command of its main process, and its stop
+    signal.
+    """
 
     pid: int
     command: Sequence[str]
@@ -33,7 +36,7 @@ class MainProcess(NamedTuple):
 
 
 class KnownContainers(Generic[T]):
-    """Maps container ids to a fact about each; keeps the newest ones. Thread-safe."""
+    """Maps container ids to one fact about each container; keeps only the newest entries. Thread-safe."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -48,6 +51,6 @@ class KnownContainers(Generic[T]):
                 self._known.popitem(last=False)
 
     def take(self, container_id: str) -> T | None:
-        """Remove and return the fact, or None."""
+        """Remove and return the fact; None if it is unknown."""
         with self._lock:
             return self._known.pop(container_id, None)

@@ -1,5 +1,5 @@
-"""The worker that finds what an interrupted start or creation has left. It creates and starts nothing, and removes
-containers that never ran.
+"""The worker that finds what an interrupted start or creation has left behind. It creates and starts nothing, and
+removes containers that never ran.
 
 Input: `wanted.FindSandbox`, `FindContainer` of a pod that is terminating; `DiscardContainer` of an obsolete creation.
 Output: `signals`. Next: `decider`, which stops the containers that were found. Source: pkg/kubelet/pod_workers.go (a
@@ -19,7 +19,7 @@ from chronolet_schemas.envelope import Signal
 
 
 class FindWorker:
-    """One method per effect; stateless."""
+    """The worker of FindSandbox, FindContainer and DiscardContainer: one method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -37,7 +37,7 @@ class FindWorker:
 
     def discard(self, effect: wanted.DiscardContainer, context: EffectContext) -> Signal:
         """Remove the attempt's container if it never ran. Raises Refusal if the runtime does not answer; the next
-        creation of this attempt then replaces it.
+        creation of this attempt then replaces the container.
         """
         self._started(effect, effect.container, context)
         return _nothing_to_start(effect, wanted.OUTDATED)
@@ -63,7 +63,7 @@ class FindWorker:
     def _ran(
         self, effect: wanted.FindSandbox | wanted.FindContainer, container: str, context: EffectContext
     ) -> ContainerState | None:
-        """The pod's container with the attempt's name, if it was started and still exists."""
+        """Return the pod's container with the attempt's name, if it was started and still exists."""
         found = self._started(effect, container, context)
         return found if found is not None and found.state != "removed" else None
 
@@ -73,8 +73,8 @@ class FindWorker:
         container: str,
         context: EffectContext,
     ) -> ContainerState | None:
-        """The pod's container with the attempt's name, if it was started. One that never ran is removed, by a call that
-        the runtime refuses if an interrupted start takes effect after all.
+        """Return the pod's container with the attempt's name, if it was started. A container that never ran is removed,
+        by a call that the runtime refuses if an interrupted start takes effect after all.
         """
         found = self._found(effect, container, context)
         if found is None or found.state != "created":
@@ -93,7 +93,7 @@ class FindWorker:
         container: str,
         context: EffectContext,
     ) -> ContainerState | None:
-        """The container with the attempt's name, if it belongs to the pod."""
+        """Return the container with the attempt's name, if it belongs to the pod."""
         namespace, _, name = effect.pod.partition("/")
         found = self._outside.fenced(context).inspect(
             names.container_name(

@@ -38,8 +38,8 @@ log = structlog.get_logger("chronolet.pod")
 
 
 class Outside(Struct, frozen=True):
-    """The adapters and settings that all pods of a process share. `builtin` builds an image that no registry has;
-    `run` returns the log's run.
+    """The adapters and settings that all pods of a process share. `builtin` builds an image that is in no registry;
+    `run` returns the id of the log's run.
     """
 
     runtime: Runtime
@@ -61,12 +61,12 @@ class Outside(Struct, frozen=True):
     processes: Processes = field(default_factory=NoProcesses)
     timing: Timing = Timing()
     created: KnownContainers[str] = field(default_factory=KnownContainers)
-    """Digests of containers that were created ahead of their start."""
+    """Digests of the containers that were created ahead of their start, by container id."""
     main_processes: KnownContainers[MainProcess] = field(default_factory=KnownContainers)
-    """Main processes of the containers that were started."""
+    """Main processes of the containers that were started, by container id."""
 
     def fenced(self, context: EffectContext) -> FencedRuntime:
-        """The runtime, fenced for one run of one effect."""
+        """Return the runtime, fenced for one run of one effect."""
         return FencedRuntime(self.runtime, context, self.spans)
 
     def keep(
@@ -102,7 +102,9 @@ class Outside(Struct, frozen=True):
             log.warning("cannot link a container's log", pod=effect.pod, error=str(refusal))
 
     def remove_logs(self, effect: wanted.Cleanup, going: Sequence[ContainerState]) -> None:
-        """Remove the links to the logs of containers that are about to be removed; `container_gc` removes any left."""
+        """Remove the links to the logs of containers that are about to be removed; `container_gc` removes any that
+        remain.
+        """
         try:
             for one in going:
                 container = one.labels.get(labels.CONTAINER_NAME, "")
@@ -114,8 +116,8 @@ class Outside(Struct, frozen=True):
     def hold(self, container_id: str, values: Values) -> None:
         """Write these cgroup values for a running container. A failure is logged; the container runs without them.
 
-        Not fenced: the effect may end at any time, because any notification that the container runs ends it. The write
-        is idempotent, and all writers write the same values.
+        Not fenced: the effect may end at any time, because any notification that the container is running ends it. The
+        write is idempotent, and all writers write the same values.
         """
         if values == Values():
             return
@@ -127,7 +129,9 @@ class Outside(Struct, frozen=True):
             log.warning("cannot set a container's cgroup values", container=container_id, error=str(refusal))
 
     def place(self, effect: wanted.ContainerEffect) -> Place:
-        """The node's facts that a container may see through the downward API, and those that its spec depends on."""
+        """Return the node's facts that a container may see through the downward API, and those that its spec depends
+        on.
+        """
         return Place(
             node=self.node,
             host_ip=self.host.address(),
@@ -140,5 +144,5 @@ class Outside(Struct, frozen=True):
 
 
 def milliseconds_now() -> int:
-    """The wall clock in milliseconds since the epoch, the unit of deadlines."""
+    """Return the wall-clock time in milliseconds since the epoch, the unit of deadlines."""
     return time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""The worker that creates, starts and stops a pod's sandbox, and finally removes everything of the pod.
+"""The worker that creates, starts and stops a pod's sandbox, and finally removes everything that belongs to the pod.
 
 Input: `wanted.StartSandbox`, `KeepSpec`, `StopSandbox`, `Cleanup`. Output: calls to the runtime and to volumes;
 `signals`. Next: `decider`. Source: pkg/kubelet/kuberuntime/kuberuntime_sandbox.go.
@@ -29,7 +29,7 @@ from chronolet_schemas.envelope import Signal
 
 
 class SandboxWorker:
-    """One method per effect; stateless."""
+    """The worker of StartSandbox, KeepSpec, StopSandbox and Cleanup: one method per effect; stateless."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -92,7 +92,7 @@ class SandboxWorker:
         )
 
     def keep_spec(self, effect: wanted.KeepSpec, context: EffectContext) -> Signal:
-        """Store the pod's spec. Raises SpecRefusal if the disk refuses it; the kernel then retries."""
+        """Store the pod's spec. Raises SpecRefusal if it cannot be written; the kernel then retries."""
         self._outside.keep(effect, context)
         return signals.SpecKept(subject=effect.subject, intent=effect.intent)
 
@@ -106,9 +106,11 @@ class SandboxWorker:
 
     def _discard(self, runtime: FencedRuntime, name: str, written: Mapping[str, str]) -> None:
         """Remove our sandbox that failed to start, and its network endpoint. The next start finds what cannot be
-        removed now. `DiscardContainer` removes the containers created for it, as a creation may still be running.
+        removed now. `DiscardContainer` removes the containers created for it, because a creation may still be in
+        progress.
 
-        In the kubelet the next sandbox and its endpoint have a new name; here it is the same attempt again.
+        With a kubelet, the next sandbox and its endpoint have new names; here, the next start is the same attempt, with
+        the same names.
         """
         try:
             left = runtime.inspect(name)
@@ -130,7 +132,8 @@ class SandboxWorker:
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
                 timing=self._outside.timing,
-                # Not through the runtime: its event for this signal has no reader, unlike that for an app's signal.
+                # Not through the runtime: nobody needs the event that it emits for this signal, unlike that for a
+                # signal to an app.
                 signalled=lambda known: self._outside.processes.signal(
                     known.pid, effect.id, known.command, known.stop_signal
                 ),
@@ -144,7 +147,7 @@ class SandboxWorker:
         try:
             left = runtime.list(labels.of_uid(self._outside.node, effect.uid))
             self._outside.remove_logs(effect, left)
-            # Sandboxes last: a container must not outlive the network it joined.
+            # Remove sandboxes last: a container must not outlive the network it joined.
             for one in sorted(left, key=lambda one: one.labels.get(labels.CONTAINER_NAME) == names.SANDBOX):
                 runtime.remove(one.id)
             context.fence("volumes.remove")

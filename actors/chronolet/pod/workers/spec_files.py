@@ -16,8 +16,8 @@ log = structlog.get_logger("chronolet.pod")
 
 
 def record_end_first(specs: Specs, worker: Worker) -> Worker:
-    """Wrap a worker so that it first stores that the pod is ending, if it is. Otherwise a new log, which knows
-    nothing of that, would start the stopped containers again.
+    """Wrap a worker so that it first stores that the pod is ending, if it is. Otherwise a new log, which would not know
+    of the end, would start the stopped containers again.
     """
 
     def run(effect: PodEffect, context: EffectContext) -> Signal | None:
@@ -26,7 +26,8 @@ def record_end_first(specs: Specs, worker: Worker) -> Worker:
             try:
                 specs.end(effect.uid, effect.ending)
             except SpecRefusal as refusal:
-                # A full disk must not keep a pod from ending. The pod returns only if the log is lost before that.
+                # A full disk must not keep a pod from ending. The pod comes back only if the log is lost before the pod
+                # has ended.
                 log.warning("cannot store that a pod is ending", pod=effect.pod, error=str(refusal))
             context.done("spec.end")
         return worker(effect, context)

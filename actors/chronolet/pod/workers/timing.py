@@ -1,6 +1,6 @@
 """How long the workers of a pod wait.
 
-Input: none; production uses the defaults. Output: `Timing`. Next: `outside` hands it to the workers.
+Input: none; production uses the defaults. Output: `Timing`. Next: `outside` passes it to the workers.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from chronolet.pod.planning import termination
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """Durations in seconds."""
+    """How long the workers of a pod wait, in seconds."""
 
     restart_patience_seconds: float = 5.0
-    """How long a start waits for an engine that has become unavailable. One that restarts under live containers is back
-    by then; after that the start fails as unavailable."""
+    """How long a start waits for an engine that has become unavailable. An engine that restarts while its containers
+    keep running is available again by then; otherwise the start fails as unavailable."""
     minimum_grace_seconds: float = termination.MINIMUM_GRACE_SECONDS
     """Minimum time between the stop signal and KILL, even after the deadline."""
     after_kill_seconds: float = 20.0
-    """How long a container may still run after KILL until the stop fails."""
+    """How long a container may keep running after KILL before the stop fails."""

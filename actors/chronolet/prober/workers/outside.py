@@ -26,20 +26,20 @@ class Figures(Protocol):
     """Receiver of the probes' metrics. Thread-safe; must not block."""
 
     def begins(self, probe: RunProbe) -> None:
-        """A probe's worker starts. Called on its host's thread, in order with the host's steps."""
+        """Record that a probe's worker starts. Called on its host's thread, in order with the host's steps."""
 
     def began(self, probe: RunProbe, late_seconds: float) -> None:
-        """A probe has begun, `late_seconds` after its time."""
+        """Record that a probe has begun, `late_seconds` after its scheduled time."""
 
     def probed(self, probe: RunProbe, result: Outcome, seconds: float) -> None:
-        """A probe has ended, after all its attempts, which took `seconds`."""
+        """Record that a probe has ended, after all its attempts, which took `seconds`."""
 
 
 class Outside(Struct, frozen=True):
     """The dependencies that all workers of a process share.
 
-    `unjudged_limit` (milliseconds): how long time-outs that a stall explains stay unjudged. With None every time-out
-    counts and no kill is held back, as in the kubelet.
+    `unjudged_limit` (milliseconds): how long time-outs that a stall explains stay unjudged. If it is None, every
+    time-out counts and no kill is held back, as in the kubelet.
     """
 
     prober: Prober

@@ -42,13 +42,13 @@ GIVEN_UP = "probe cancelled: its container died or the probe is no longer wanted
 
 
 class Tick(NamedTuple):
-    """The next probe is due. `at`: its time, in seconds of the monotonic clock."""
+    """The message that the next probe is due. `at`: its scheduled time, in seconds of the monotonic clock."""
 
     at: float
 
 
 class Found(NamedTuple):
-    """An attempt has ended with `reading`."""
+    """The message that an attempt has ended with `reading`."""
 
     reading: Reading
 
@@ -75,11 +75,12 @@ class ProbeWorker(SharedActor):
         self._attempt: Attempt | None = None
         self._due = 0.0
         self._planned = 0.0
-        """When the next probe begins: at its time, or slightly later together with others (`schedule.shared`)."""
+        """When the next probe begins: at its scheduled time, or slightly later together with others
+        (`schedule.shared`)."""
         self._behind = 0.0
         self._given = self._timeout
         self._attempts = 0
-        """Attempts of the current probe."""
+        """The number of attempts of the current probe."""
         self._attempts_ever = 0
         self._started = 0.0
         self._late_reported = -LATE_SECONDS
@@ -87,7 +88,7 @@ class ProbeWorker(SharedActor):
     # -- pykka -------------------------------------------------------------------------------------------------------
 
     def on_start(self) -> None:
-        """Schedule the first tick by the wall clock; all later ones use only the monotonic clock."""
+        """Schedule the first tick according to the wall clock; all later ones use only the monotonic clock."""
         now, clock = _now(), time.monotonic()
         age = round((clock - self._outside.began) * 1000)
         first = clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000
@@ -250,12 +251,12 @@ class ProbeWorker(SharedActor):
             self._context.send(outcome)
 
     def _short_of(self, reading: Reading) -> tuple[Shortage, ...]:
-        """The machine's shortages, for failures that may stop the container; else empty."""
+        """Return the machine's shortages, for failures that may stop the container; else empty."""
         kills = self._effect.probe != "Readiness" and reading.result == "failure"
         return self._prober.short_of() if kills and self._outside.unjudged_limit is not None else ()
 
     def _write(self, reading: Reading, since: float, outcome: Outcome) -> int:
-        """Add the raw outcome to its stream; returns when the probe began, in milliseconds since the epoch."""
+        """Add the raw outcome to its stream, and return when the probe began, in milliseconds since the epoch."""
         milliseconds = round(since * 1000)
         at = _now() - milliseconds
         late = self._started - self._due
@@ -283,7 +284,7 @@ def _raw(effect: RunProbe, reading: Reading, outcome: Outcome, *, at: int, milli
 
 
 def _clock() -> int:
-    """The monotonic clock, in milliseconds."""
+    """Return the monotonic clock's time in milliseconds."""
     return time.monotonic_ns() // 1_000_000
 
 
@@ -292,7 +293,9 @@ def _now() -> int:
 
 
 def begin(outside: Outside) -> Callable[[RunProbe, EffectContext, Ended], Callable[[], None]]:
-    """The function that the kernel calls to start a probe's worker; it returns the function that stops the worker."""
+    """Return the function that the kernel calls to start a probe's worker; it returns the function that stops the
+    worker.
+    """
 
     def begun(effect: RunProbe, context: EffectContext, ended: Ended) -> Callable[[], None]:
         outside.figures.begins(effect)

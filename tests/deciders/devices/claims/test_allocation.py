@@ -17,7 +17,7 @@ def test_preferred_devices_are_chosen_first() -> None:
         must_include=(),
         size=2,
     )
-    # No other claim chooses devices of the resource meanwhile.
+    # No other claim chooses devices of the resource in the meantime.
     assert scene.asks({GPU: 1}, uid="u2").pending.reason == "in_turn"
     scene.prefers("c", "nonsense", "c")
     assert scene.has() == {GPU: ("c", "a")}
@@ -45,7 +45,7 @@ def test_a_plugin_that_stops_while_it_is_asked_is_waited_for() -> None:
 
 
 def test_a_preference_that_arrives_before_the_first_list_is_asked_for_again() -> None:
-    """As after a restart of the agent, which asks once more before the plugin has sent its first list."""
+    """This happens after a restart of the agent, which asks again before the plugin has sent its first list."""
     scene = Devices().plugged("a").offers_preference().asks({GPU: 1})
     scene.when(signals.RegistryOpened())
     scene.registers(options=devices.PluginOptions(preferred_allocation=True))
@@ -91,7 +91,7 @@ def test_several_resources_get_devices_of_the_same_numa_node() -> None:
 def test_the_plugin_chooses_among_the_devices_of_one_numa_node() -> None:
     scene = Devices(NEAR).registers(options=devices.PluginOptions(preferred_allocation=True))
     scene.lists("a", "b", "c", nodes={"a": 0, "b": 1, "c": 1}).asks({GPU: 1})
-    # Both nodes suit; the first is taken, and has exactly the needed devices.
+    # Both nodes are suitable; the first is taken, and it has exactly the needed number of devices.
     assert scene.has() == {GPU: ("a",)}
     scene.asks({GPU: 1}, uid="u2")
     assert scene.only(devices.PreferenceAsked).near == (1,)

@@ -13,7 +13,7 @@ def test_a_release_overrides_an_allocation_in_progress() -> None:
     assert "claim/u1/app" not in scene.effects
     late = signals.AllocateAnswered(**answer, answers=(devices.Answer(),))  # type: ignore[arg-type]
     assert scene.when(late).events == ()
-    # The late answer does not count for the next question of the same container either.
+    # The late answer is not accepted for the same container's next question either.
     scene.asks({GPU: 1})
     assert scene.when(late).events == ()
     assert scene.allocates().kinds == ["DevicesAllocated"]
@@ -37,7 +37,7 @@ def test_claims_of_pods_that_do_not_exist_are_freed() -> None:
     scene = Devices().plugged("a", "b").asks({GPU: 1}).allocates().asks({GPU: 1}, uid="u2")
     assert isinstance(scene.effects["pods"], wanted.ListPods)
     assert scene.when(signals.PodsListed(as_of=2_000, uids=("u1", "u2"))).events == ()
-    assert scene.when(signals.PodsListed(as_of=1_000, uids=())).events == ()  # they are not older than the reading
+    assert scene.when(signals.PodsListed(as_of=1_000, uids=())).events == ()  # the claims are newer than the listing
     scene.when(signals.PodsListed(as_of=2_000, uids=("u2",)))
     freed = scene.only(devices.DevicesFreed)
     assert (freed.uid, freed.reason, freed.devices) == ("u1", "PodGone", {"app": {GPU: ("a",)}})

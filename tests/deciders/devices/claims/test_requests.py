@@ -1,4 +1,4 @@
-"""Requests for devices: the first, a repeated, a changed one, and those of containers from before the log."""
+"""Requests for devices: first, repeated and changed ones, and those of containers that are older than the log."""
 
 from chronolet.devices import wanted
 from chronolet_schemas import devices
@@ -69,7 +69,7 @@ def test_a_container_from_before_the_log_keeps_its_devices() -> None:
     scene.plugged("a", "b")
     assert scene.allocate.devices == ("b",)
     assert scene.asks({GPU: 2}, uid="u2").pending.reason == "in_turn"
-    # It runs, so an error of the plugin does not refuse it.
+    # The container is running, so an error from the plugin does not refuse its claim.
     scene.refuses("no")
     assert (scene.claim().reason, scene.has()) == ("plugin_away", {GPU: ("b",)})
     scene.at = 11_000

@@ -1,4 +1,4 @@
-"""Which claims wait, which are refused, and which gets a device first."""
+"""Which claims wait, which are refused, and which one gets a device first."""
 
 from chronolet.devices import signals
 from chronolet_schemas import devices
@@ -7,7 +7,7 @@ from tests.deciders.devices.scene import GPU, NIC, STRICT, Devices
 
 def test_two_containers_never_get_the_same_device() -> None:
     scene = Devices(STRICT).plugged("a").asks({GPU: 1}).asks({GPU: 1}, uid="u2")
-    # The devices of the first one may still be returned.
+    # The devices of the first claim may still be returned.
     assert scene.pending.reason == "in_turn"
     scene.allocates()
     refused = scene.only(devices.DevicesRefused)

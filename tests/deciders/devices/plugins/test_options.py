@@ -1,4 +1,4 @@
-"""The optional calls of plugins, and plugins that die when asked for them."""
+"""Which optional calls plugins support, and plugins that die when they are asked about them."""
 
 from typing import Any
 

@@ -28,7 +28,9 @@ def test_a_registration_above_the_limit_is_refused() -> None:
 
 
 def recorded_refusal(scene: Devices, times: int, resource: str = GPU, **fields: Any) -> tuple[int, int] | None:
-    """One more refusal: `times` and `calls` of its event, None if it is not recorded."""
+    """Make one more registration that is refused; return `times` and `calls` of its event, or None if it is not
+    recorded.
+    """
     scene.registers(resource, **({"versions": ("v0",)} | fields), times=times)
     if not scene.events:
         return None
@@ -57,7 +59,7 @@ def test_each_resource_and_reason_is_counted_separately() -> None:
     assert recorded_refusal(scene, 1, versions=("v1beta1",), endpoint="../x") == (1, 1)
     assert recorded_refusal(scene, 1, resource=NIC) == (1, 1)
     assert recorded_refusal(scene, 42) is None
-    # A registration of the resource and a new registration socket reset the counters.
+    # A successful registration of the resource, or a new registration socket, resets the counters.
     assert scene.registers(NIC).kinds == ["PluginRegistered"]
     assert len(scene.registers().now.refused) == 0
     assert recorded_refusal(scene, 1) == (1, 1)

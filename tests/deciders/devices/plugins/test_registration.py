@@ -1,4 +1,4 @@
-"""Plugins register by the socket or are discovered; the newest counts."""
+"""Plugins register through the socket or are discovered; the newest one of a resource counts."""
 
 from chronolet.devices import signals, wanted
 from chronolet.devices.capacity import allocatable, capacity
@@ -66,7 +66,7 @@ def test_a_plugin_discovered_by_its_socket_is_asked_for_its_options() -> None:
     assert f"options/{GPU}" not in scene.effects
     assert scene.when(signals.OptionsAnswered(**ref)).events == ()  # type: ignore[arg-type]
     assert scene.when(signals.OptionsAnswered(subject=asked.subject, intent="options/9")).events == ()
-    # A new registration socket does not concern it; the loss of its own socket does.
+    # A new registration socket does not affect the discovered plugin; the loss of its own socket does.
     scene.when(signals.RegistryOpened())
     assert f"watch/{GPU}" in scene.effects
     assert scene.when(signals.PluginLeft(socket="/else")).events == ()

@@ -27,7 +27,7 @@ def wants(name: str = "app", count: int = 1, **more: Any) -> Container:
 
 
 class Admitted(Life):
-    """A pod on a node that hosts admitting kinds."""
+    """A pod on a node that hosts the kinds in `kinds` for admission."""
 
     def __init__(self, kinds: frozenset[str] = KINDS) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Admitted(Life):
         return self.apply(manifest(wants())).grants(**answer).sandbox_up().start()
 
     def when_sandbox_dies(self) -> Self:
-        """The sandbox has died, and its containers are stopped."""
+        """Let the sandbox die, and its container be stopped."""
         self.when(
             pleg.ContainerDied(
                 pod=POD,
@@ -295,7 +295,7 @@ def test_plugins_get_pre_start_before_a_start() -> None:
     assert life.allows(attempt=7).events == ()
     assert life.allows().kinds == ["PreStartAllowed"]
     assert life.up().kinds == ["ContainerStarted"]
-    # And before the next start.
+    # The same is true before the next start.
     life.dies()
     assert life.image_there().only(pod.PreStartRequested).attempt == 1
 
@@ -316,7 +316,7 @@ def test_a_start_that_plugins_do_not_allow_is_retried() -> None:
     again = life.image_there().only(pod.PreStartRequested)
     assert (again.attempt, again.failures) == (0, 1)
     life.allows()
-    # A start that fails for another reason is announced again as well.
+    # A start that failed for another reason is also announced again.
     life.answer("container/app", signals.ContainerRefused, reason="CreateContainerError", message="no", exit_code=1)
     life.wake()
     assert life.image_there().only(pod.PreStartRequested).failures == 2
@@ -384,7 +384,7 @@ def test_the_log_can_be_read_without_the_settings(kinds: frozenset[str]) -> None
 
 
 def test_a_running_pod_notices_new_participants_by_itself() -> None:
-    """The agent restarted with other settings, and no other message arrives for the pod."""
+    """This happens when the agent has restarted with other settings and no other message arrives for the pod."""
     life = Admitted(frozenset()).apply(manifest()).sandbox_up().start()
     assert life.due is None
     life.decider = decider(frozenset(("qos",)))

@@ -94,7 +94,7 @@ def test_attempts_are_distinguished() -> None:
     app = life.state.container("app")
     assert (app.restarts, app.exit.attempt) == (3, 2)
     assert life.effects == {}
-    # A container that runs as an older attempt is a stray.
+    # A container that is running as an older attempt is a stray.
     assert life.runs("app-0").kinds == ["StrayFound", "ContainerStopRequested"]
 
 
@@ -196,7 +196,7 @@ WITH_ALL = manifest(
 
 
 def part(name: str, state: str = "running", attempt: int = 0, **fields: Any) -> FoundContainer:
-    """A found container of WITH_ALL, with its definition in that pod."""
+    """Return a found container of WITH_ALL, with the hash of its definition in that pod."""
     spec_hash = container_hashes(WITH_ALL)[name]
     return found(name, attempt, state, spec_hash=spec_hash, **fields)
 

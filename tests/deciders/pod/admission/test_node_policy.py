@@ -40,7 +40,7 @@ def test_a_forbidden_kernel_parameter_rejects_the_pod_before_its_sandbox() -> No
     assert of(Policy(allowed_unsafe_sysctls=("kernel.msg*",))).apply(manifest(**UNSAFE)).kinds[-1] == (
         "SandboxStartRequested"
     )
-    # There is no request to other kinds either.
+    # No request is sent to other kinds either.
     assert of(Policy(), "qos").apply(manifest(**UNSAFE)).kinds == ["SpecAccepted", "AdmissionBegan", "PodFailed"]
 
 

@@ -1,4 +1,4 @@
-"""Creation ahead of the start, while the sandbox starts or the previous attempt is being stopped."""
+"""Containers that are created ahead of their start: while the sandbox starts, or the previous attempt is stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SANDBOX = "sandbox-0"
 
 
 def sandbox_created(*containers: podspec.Container, **spec: object) -> Life:
-    """A pod whose sandbox is created and not yet running."""
+    """Return a pod whose sandbox has been created but is not running yet."""
     life = Life().apply(manifest(*containers, **spec))
     return life.answer("sandbox", signals.SandboxMade, id=SANDBOX)
 
@@ -102,7 +102,7 @@ def test_a_container_that_may_not_start_is_not_created() -> None:
 
 
 def discarded(life: Life, name: str = "app") -> Life:
-    """The worker has removed the container created for a sandbox that is gone, or has found none."""
+    """Let the worker remove the container created for a sandbox that is gone, or find that there is none."""
     discard = life.effects[f"create/{name}"]
     assert isinstance(discard, wanted.DiscardContainer), discard
     refused = signals.ContainerRefused
@@ -138,7 +138,7 @@ def test_a_failed_removal_delays_no_sandbox() -> None:
 
 
 def test_a_container_created_for_a_replaced_sandbox_is_removed() -> None:
-    """The agent was killed after it had removed a sandbox that failed to start, and before it reported that."""
+    """This happens if the agent is killed after removing a sandbox that failed to start, before reporting that."""
     life = created().answer("sandbox", signals.SandboxMade, id="sandbox-again")
     assert life.kinds == ["SandboxCreated"]
     assert discarded(life).kinds == ["ContainerCreateFailed", "ContainerCreateRequested"]
@@ -156,7 +156,7 @@ def test_a_container_created_for_a_dead_sandbox_is_removed_before_the_next_sandb
 
 
 def starting(**spec: object) -> Life:
-    """A pod with a container that was created ahead and is being started."""
+    """Return a pod with a container that was created ahead and is being started."""
     return created(**spec).sandbox_up()
 
 
@@ -236,7 +236,7 @@ def test_a_sandbox_that_dies_early_is_replaced_once_the_creation_is_removed() ->
 
 
 def failing(probe: prober.ProbeName = "Liveness", *, restart_policy: podspec.RestartPolicy = "Always") -> Life:
-    """A container whose probe has just failed."""
+    """Return a pod with a container whose probe has just failed."""
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     field = {"Liveness": "liveness_probe", "Startup": "startup_probe"}[probe]
     life = running(container(**{field: checked}), restart_policy=restart_policy)
@@ -293,7 +293,7 @@ def test_the_image_resolved_by_a_creation_is_reported_as_an_image_lookup() -> No
 
 
 def test_a_first_creation_resolves_no_image() -> None:
-    """The image was looked up just before."""
+    """The image has been looked up just before."""
     create = sandbox_created().image_there().effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
     assert create.image == ""
@@ -311,7 +311,7 @@ def test_the_image_is_resolved_again_after_a_long_stop_or_a_clock_set_back(
 
 
 def test_the_image_is_resolved_again_if_the_creation_failed() -> None:
-    """The name may denote another image by now."""
+    """The name may refer to another image by now."""
     life = failing()
     life.answer("create/app", signals.ContainerRefused, reason="CreateContainerError", message="another image")
     assert life.dies(code=137).kinds == ["ContainerExited", "RestartScheduled", "ImageEnsureRequested"]
@@ -353,7 +353,7 @@ def test_an_image_whose_policy_became_always_is_pulled_for_the_next_attempt() ->
 
 
 def test_an_image_known_only_by_id_is_resolved() -> None:
-    """Such as the image of an adopted container."""
+    """An example is the image of an adopted container."""
     life = failing()
     one = life.state.container("app")
     life.state = replace(life.state, containers=(replace(one, policy="", image_digest="", image_size_bytes=0),))
@@ -433,7 +433,9 @@ def test_a_created_attempt_is_removed_at_the_pods_deadline() -> None:
 
 
 def test_a_changed_definition_creates_no_second_container() -> None:
-    """A creation that is in progress, or repeated after a kill, is replaced at the start if its definition differs."""
+    """If the definition changes, the container whose creation is in progress or is repeated after a kill is replaced at
+    the start.
+    """
     life = sandbox_created().image_there()
     before = life.effects["create/app"]
     life.apply(manifest(container(working_dir="/tmp")))
@@ -447,7 +449,7 @@ def test_a_changed_definition_creates_no_second_container() -> None:
 
 
 def test_no_next_attempt_is_created_during_a_long_grace_period() -> None:
-    """The collector would remove it before the container has ended."""
+    """The collector would remove the new container before the old one has ended."""
     checked = podspec.Probe(tcp_socket=podspec.TCPSocketAction(port=80))
     life = fails(running(container(liveness_probe=checked), termination_grace_period_seconds=61))
     assert life.kinds == ["ContainerProbed", "ContainerStopRequested"]

@@ -39,7 +39,7 @@ def prepared(life: Life, name: str = "app", exec_id: str = "exec-1") -> Life:
 
 
 def began(*containers: Container, **spec: Any) -> Life:
-    """The first container has just started."""
+    """Return a pod whose first container has just started."""
     return Life().apply(manifest(*containers, **spec)).sandbox_up().start(containers[0].name)
 
 
@@ -328,7 +328,7 @@ def test_a_changed_sidecar_waits_for_no_other() -> None:
     assert "container/one" in life.effects
 
 
-# -- a pod's time ------------------------------------------------------------------------------------------------------
+# -- pod deadline ------------------------------------------------------------------------------------------------------
 
 
 def test_a_pod_past_its_deadline_fails_permanently() -> None:

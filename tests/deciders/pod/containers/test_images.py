@@ -11,7 +11,7 @@ HELLO = "reg.example/team/hello@sha256:" + "0a" * 32
 
 
 def pulling() -> Life:
-    """A pod whose only image is being pulled."""
+    """Return a pod whose only image is being pulled."""
     return Life().apply(manifest()).sandbox_up().answer("container/app", signals.PullBegan)
 
 
@@ -83,7 +83,7 @@ def test_an_unavailable_registry_has_its_own_reason_and_a_back_off() -> None:
 
 
 def test_an_image_back_off_is_reported_at_each_sync_of_a_kubelet() -> None:
-    """Soon after the first failure; then every 10 to 15 s, of which 12.5 s is the mean."""
+    """It is reported soon after the first failure, then every 10 to 15 s; 12.5 s is the mean."""
     life = pulling()
     waits, tellings = [], []
     for failures in range(1, 5):

@@ -18,7 +18,7 @@ def sidecar(name: str = "proxy", **fields: object) -> podspec.Container:
 
 
 def begun(*init: podspec.Container, **spec: object) -> Life:
-    """A pod with these init containers and `app`, whose sandbox runs."""
+    """Return a pod with these init containers and `app`, whose sandbox is running."""
     return Life().apply(manifest(init_containers=init, **spec)).sandbox_up()
 
 
@@ -27,7 +27,7 @@ def phases(life: Life) -> dict[str, str]:
 
 
 def shown(life: Life) -> str:
-    """READY and STATUS as kubectl prints them."""
+    """Return READY and STATUS as kubectl prints them."""
     plain: Pod = podspec.plain(life.state.manifest)  # type: ignore[assignment]
     summary = summarized({**plain, "status": plain_status(life.state)})  # type: ignore[dict-item]
     return f"{summary.ready}/{summary.total} {summary.status}"
@@ -71,7 +71,7 @@ def test_a_restarted_sidecar_does_not_undo_the_initialisation() -> None:
     assert initialized(life) == "False"
     life.start("proxy").start("app").dies("proxy")
     assert (initialized(life), shown(life)) == ("True", "1/2 Init:CrashLoopBackOff")
-    # The app is dead too, and waits; then the sandbox dies, and initialisation starts again.
+    # The app is also dead, and waits; then the sandbox dies, and initialisation starts over.
     life.dies("app").start("app").dies("app")
     assert initialized(life) == "True"
     life.sandbox_dies(after=1000)

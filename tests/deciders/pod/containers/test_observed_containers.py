@@ -110,7 +110,7 @@ def test_a_start_before_the_known_end_is_a_new_run_if_the_clock_was_set_back() -
 
 
 def test_one_crash_is_one_run_whichever_report_comes_first() -> None:
-    """The effect's result has the start time of an inspect; the notice was written a little later, after the end."""
+    """The effect's result has the start time from an inspect; the notice was written a little later, after the end."""
     life = running().dies().image_there()
     life.answer(
         "container/app",
@@ -194,7 +194,7 @@ def test_the_last_dead_container_started_by_hand_during_the_next_start_is_a_stra
     life.stopped("stray/app-0")
     assert life.kinds == ["ContainerExited"]
     life.start().dies()
-    # A late notice about an attempt that was dead before the next one was requested.
+    # This is a late notice about an attempt that was dead before the next one was requested.
     life.runs("app-0", started_at=life.state.container("app").requested_at - 1).then()
 
 
@@ -211,7 +211,7 @@ def test_a_running_container_of_another_attempt_is_stopped() -> None:
 
 
 def test_a_running_container_of_the_next_attempt_is_left_to_its_start() -> None:
-    """A log that lost its end, or everything, does not know the container."""
+    """A log that has lost its end, or all of its entries, does not know the container."""
     life = Life().apply(manifest()).runs("app-0")
     life.then()
     life.sandbox_up().runs("app-0").then()

@@ -31,7 +31,7 @@ EXEC = Probe(exec=ExecAction(command=("true",)))
 
 
 def result(life: Life, probe: prober.ProbeName, outcome: prober.ProbeResult, name: str = "app", **changes: Any) -> Life:
-    """The prober reports a result of the current container."""
+    """Let the prober report a result for the current container."""
     one = life.state.container(name)
     ref = {"pod": POD, "uid": "u1", "container": name, "attempt": one.attempt}
     fields = ref | {"id": one.id, "started_at": one.started_at}
@@ -39,7 +39,7 @@ def result(life: Life, probe: prober.ProbeName, outcome: prober.ProbeResult, nam
 
 
 def requested(life: Life) -> list[tuple[str, str]]:
-    """The probes that the last decision requested."""
+    """Return the probes that the last decision requested."""
     return [(event.container, event.probe) for event in life.facts if isinstance(event, pod.ProbingRequested)]
 
 

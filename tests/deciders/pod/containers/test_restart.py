@@ -14,7 +14,7 @@ def times_reported(life: Life) -> int:
 
 
 def crash_loop(exits: int) -> Life:
-    """A container that has died `exits` times, and waits."""
+    """Return a pod whose container has died `exits` times and waits for its restart."""
     life = running()
     for _ in range(exits - 1):
         life.dies().waits_out().start()
@@ -22,7 +22,7 @@ def crash_loop(exits: int) -> Life:
 
 
 def test_the_first_restart_is_immediate_and_the_next_ones_wait() -> None:
-    """A waiting restart is reported as often as the kubelet syncs, which is at most every 60 to 90 s."""
+    """A wait for a restart is reported as often as the kubelet syncs: every 60 to 90 s."""
     life = running()
     waits, tellings = [], []
     for attempt in range(8):
@@ -101,7 +101,7 @@ def test_the_back_off_counts_from_the_end_of_the_run() -> None:
 
 @pytest.mark.parametrize("hours", [-3, 3])
 def test_the_back_off_counts_from_now_if_the_runtimes_clock_differs(hours: int) -> None:
-    """The kernel's time never goes back with the machine's clock, so the runtime's can be hours behind."""
+    """The kernel's time does not go back with the machine's clock, so the runtime's time can be hours behind it."""
     life = running().dies().start().dies().wake().start()
     one = life.state.container("app")
     life.when(

@@ -128,7 +128,7 @@ def test_other_image_errors(reason: str, recorded: tuple[str, str]) -> None:
     life.answer("container/app", signals.ImageRefused, reason=reason, message="bad").then_kube_events(
         recorded, ("Failed", f"Error: {reason}")
     )
-    # Only a pull has a back-off: these keep their reason and are retried in each sync.
+    # Only a pull has a back-off: other failures keep their reason and are retried in each sync.
     for _ in range(3):
         began = life.at
         assert life.state.container("app").reason == reason

@@ -29,14 +29,14 @@ Reason = Literal["ErrImagePull", "ErrImageNeverPull", "InvalidImageName", "Regis
 
 _LONGEST_SECONDS = 24 * 3600.0  # a pull may wait in the queue, and is aborted if it stalls
 _SILENCE_SECONDS = 30.0
-"""Time-out of the runtime beyond `patience_seconds`, so that the watch detects a stall first."""
+"""How much longer than `patience_seconds` the runtime's own time-out is, so that the watch detects a stall first."""
 _UNAVAILABLE = tuple(f"unexpected HTTP status: {status}" for status in (502, 503, 504))
 """The engine's messages when the registry or its proxy is temporarily unavailable."""
 
 
 class Pulls(Struct, frozen=True):
-    """How images are pulled. `keyring`: registry credentials. `concurrency`: limit on concurrent pulls, None for none.
-    `patience_seconds`: how long a pull may make no progress, by `clock`.
+    """How images are pulled. `keyring`: registry credentials. `concurrency`: limit on concurrent pulls; None means no
+    limit. `patience_seconds`: how long a pull may make no progress, measured with `clock`.
     """
 
     keyring: Keyring
@@ -46,7 +46,7 @@ class Pulls(Struct, frozen=True):
 
 
 def job(runtime: Runtime, pulls: Pulls, spans: Spans | None = None) -> Job:
-    """The job of EnsureImage. Each image has its own lane, so that a stuck pull delays only the same image."""
+    """Return the job of EnsureImage. Each image has its own lane, so that a stuck pull delays only the same image."""
     return Job(ImageWorker(runtime, pulls, spans).ensure, _LONGEST_SECONDS, lane=lambda effect: f"image {effect.image}")
 
 
@@ -92,7 +92,7 @@ class ImageWorker:
         context.send(signals.PullBegan(subject=effect.subject, intent=effect.intent, lost=lost))
         queued = time.monotonic()
         with self._turns.turn(context, effect.image, self._spans):
-            # Another effect may have pulled it while this one was queued.
+            # Another effect may have pulled the image while this one was queued.
             if effect.policy != "Always" and (present := runtime.image(effect.image)) is not None:
                 return _present(effect, name, present)
             began = time.monotonic()
@@ -109,7 +109,9 @@ class ImageWorker:
     def _pulled(
         self, runtime: FencedRuntime, effect: wanted.EnsureImage, found: Found, context: EffectContext
     ) -> ImageState:
-        """Pull with each credential in turn, or anonymously if there is none. Raises one Refusal with all messages."""
+        """Pull with each credential in turn, or anonymously if there is none. If all fail, raises one Refusal with all
+        messages.
+        """
         refusals: dict[str, Refusal] = {}
         for credential in found.credentials or (None,):
             try:
@@ -158,7 +160,10 @@ class ImageWorker:
 
 
 def fetch(runtime: FencedRuntime, keyring: Keyring, reference: str) -> ImageState:
-    """Pull an image for the node itself, with the node's credentials in turn, then anonymously. Raises Refusal."""
+    """Pull an image for the node itself, with each of the node's credentials in turn, then anonymously.
+
+    Raises Refusal.
+    """
     try:
         name = image_names.parsed(reference)
     except image_names.BadImageName as error:
@@ -184,7 +189,7 @@ def _present(effect: wanted.EnsureImage, name: ImageName, image: ImageState, **p
 
 
 def _digest(name: ImageName, image: ImageState) -> str:
-    """The image's registry digest, preferably in the requested repository; empty if it has none."""
+    """Return the image's registry digest, preferably in the requested repository; empty if it has none."""
     for one in image.digests:
         try:
             if image_names.parsed(one).repository == name.repository:

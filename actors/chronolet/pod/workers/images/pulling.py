@@ -44,7 +44,9 @@ class Turns:
 
     @contextmanager
     def turn(self, context: EffectContext, image: str, spans: Spans) -> Iterator[None]:
-        """Wait in the queue, then hold a slot while the block runs. Raises `LostOwnership` if cancelled meanwhile."""
+        """Wait in the queue, then hold a slot while the block runs. Raises `LostOwnership` if cancelled in the
+        meantime.
+        """
         mine = _Pull(image)
         queue = self._queued(mine)
         try:
@@ -85,13 +87,13 @@ class Turns:
 
 
 class Bytes:
-    """Bytes of an image that are downloaded, and the total of the layers known so far."""
+    """Counts the downloaded bytes of an image, and the total of the layers known so far."""
 
     def __init__(self) -> None:
         self._layers: dict[str, tuple[int, int]] = {}
 
     def take(self, step: PullStep) -> bool:
-        """Apply a progress message; returns whether either number has changed."""
+        """Apply a progress message, and return whether either number has changed."""
         before = (self.done, self.total)
         if step.status == "Downloading" and step.total:
             self._layers[step.layer] = (min(step.done, step.total), step.total)
@@ -148,12 +150,12 @@ class Watch:
             thread.join()
 
     def opened(self, stream: Stream) -> None:
-        """Receive the pull's stream; closing it aborts the pull."""
+        """Store the pull's stream, which is closed to abort the pull."""
         with self._lock:
             self._stream = stream
 
     def step(self, step: PullStep) -> None:
-        """Receive a progress message. It counts as progress if it differs from the previous one."""
+        """Handle a progress message. It counts as progress if it differs from the previous one."""
         status = f"{step.layer}: {step.status}" if step.layer else step.status
         message = f"{status} {step.done}/{step.total}" if step.total else status
         if message != self._last:

@@ -1,4 +1,4 @@
-"""Idempotent creation and start of a container with a deterministic name.
+"""Creates and starts a container with a deterministic name; both are idempotent.
 
 Input: a spec and the function that creates it. Output: the container's state, or `Refusal`. Next: `containers`,
 `sandboxes`. Source: pkg/kubelet/dockershim/helpers.go (recoverFromCreationConflictIfNeeded).
@@ -17,12 +17,12 @@ from chronolet.ports.runtime.runtime import ContainerSpec, ContainerState, Refus
 def find_or_create(
     runtime: FencedRuntime, spec: SandboxSpec | ContainerSpec, make: Callable[[], str]
 ) -> ContainerState:
-    """The container named `spec.name`, in any state; created if it does not exist.
+    """Return the container named `spec.name`, in any state; create it if it does not exist.
 
-    Creation doubles as the existence check, so the usual case is a single call. An existing container of that name is
+    Creation doubles as the existence check, so the usual case is a single call. An existing container with that name is
     ours if its labels name the same pod, uid, container and attempt. If it was created from the same inputs, it is our
     earlier work. If the inputs differ (the answer to an earlier request was lost), it is reused if it was started with
-    the same definition, because an attempt runs only once; one that was never started is replaced.
+    the same definition, because an attempt runs only once; a container that was never started is replaced.
     """
     try:
         return just_created(spec, make())
@@ -49,8 +49,8 @@ def find_or_create(
 
 
 def just_created(spec: SandboxSpec | ContainerSpec, container_id: str) -> ContainerState:
-    """The state of a container that this process created. Another start in the meantime does no harm: starting a
-    running container is a no-op.
+    """Return the state of a container that this process created. It does no harm if something has started it since:
+    starting a running container is a no-op.
     """
     return ContainerState(id=container_id, name=spec.name, labels=spec.labels, state="created")
 
@@ -58,11 +58,11 @@ def just_created(spec: SandboxSpec | ContainerSpec, container_id: str) -> Contai
 def start_once(
     runtime: FencedRuntime, created: ContainerState, started: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
-    """Start the container unless it was started before; returns its state, running or already dead. `started` receives
-    its id as soon as it runs.
+    """Start the container unless it was started before; return its state, running or already dead. `started` is called
+    with its id as soon as it is running.
 
-    A start whose answer was lost may have worked, so the runtime's present state decides. If the runtime does not
-    report it, the Refusal is always `unavailable`, since the container may or may not run.
+    A start whose reply was lost may have succeeded, so the runtime's present state decides. If the runtime does not
+    report it, the Refusal is always `unavailable`, because the container may or may not be running.
     """
     if created.state != "created":
         started(created.id)
@@ -84,7 +84,7 @@ def start_once(
 def start_if_needed(
     runtime: FencedRuntime, container_id: str, started: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
-    """As `start_once`, for a container whose earlier start may have worked."""
+    """Start a container whose earlier start may have succeeded; otherwise do the same as `start_once`."""
     with _unknown_unless_seen():
         found = inspect_existing(runtime, container_id)
     return start_once(runtime, found, started)
@@ -101,7 +101,7 @@ def _unknown_unless_seen() -> Iterator[None]:
 
 
 def inspect_existing(runtime: FencedRuntime, container_id: str) -> ContainerState:
-    """The container's present state. Refusal if it does not exist."""
+    """Return the container's present state. Raises Refusal if it does not exist."""
     found = runtime.inspect(container_id)
     if found is None:
         raise Refusal("not_found", f"container {container_id} vanished while it was being started")
@@ -109,7 +109,7 @@ def inspect_existing(runtime: FencedRuntime, container_id: str) -> ContainerStat
 
 
 def _made_from_the_same(spec: SandboxSpec | ContainerSpec, holder: ContainerState) -> bool:
-    """Whether both were created by the same request or, for containers, from the same inputs."""
+    """Whether `spec` and `holder` come from the same request or, for containers, from the same inputs."""
     digest = spec.labels.get(labels.DIGEST)
     if digest is not None and labels.DIGEST in holder.labels:
         return digest == holder.labels[labels.DIGEST]

@@ -1,9 +1,9 @@
-"""Retries a start that a crash of the runtime interrupted, as soon as the runtime is back.
+"""Retries a start that a crash of the runtime interrupted, as soon as the runtime is available again.
 
 Input: the first attempt, and the retry. Output: the container's state. Next: `sandboxes`, `containers`.
 
 The runtime may have completed the call before it crashed. If the start failed immediately, pleg's report that the
-container runs would arrive before the failure and be ignored; the pod would check again only after its back-off.
+container is running would arrive before the failure and be ignored; the pod would check again only after its back-off.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def retry_after_restart(
     again: Callable[[], ContainerState],
     patience_seconds: float,
 ) -> ContainerState:
-    """The result of `first`; or of `again`, if a runtime that became unavailable is back within `patience_seconds`.
-    Raises Refusal.
+    """Return the result of `first`; or that of `again`, if the runtime became unavailable and is available again within
+    `patience_seconds`. Raises Refusal.
     """
     until = time.monotonic() + patience_seconds
     attempt = first
@@ -40,7 +40,7 @@ def retry_after_restart(
 
 
 def _back(runtime: FencedRuntime, context: EffectContext, until: float) -> bool:
-    """Whether the runtime answers before `until`."""
+    """Wait until the runtime answers; return False if it does not answer before `until`."""
     while time.monotonic() < until and not context.cancelled.wait(_LOOK_SECONDS):
         try:
             runtime.engine()

@@ -20,9 +20,10 @@ from chronolet.kernel.kind import EffectContext, Worker
 from chronolet_schemas.envelope import Signal
 
 LONGEST_SECONDS = 5.0
-"""Maximum wait of a worker, since stops may begin and end continuously."""
+"""Maximum time that a worker waits; needed because stops may begin and end continuously."""
 QUIET_SECONDS = 0.5
-"""Maximum wait after the last stop began or ended, since the remaining stops wait out their grace periods."""
+"""Maximum time that a worker waits after the last stop began or ended: the remaining stops wait out their grace
+periods."""
 MOST_SANDBOXES = 8
 """Limit on concurrent sandbox stops while containers of other pods are being stopped."""
 
@@ -45,9 +46,9 @@ class StopOrder:
         self._clock = clock
         self._changed = threading.Condition()
         self._in_progress: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
-        """Workers by rank and pod, including those that wait."""
+        """The number of workers by rank and pod, including those that wait."""
         self._running = [0, 0, 0]
-        """Workers by rank, without those that wait."""
+        """The number of workers by rank, without those that wait."""
         self._changed_at = clock()
 
     def containers(self, worker: Worker) -> Worker:
@@ -55,13 +56,13 @@ class StopOrder:
         return self._in_order(_CONTAINERS, worker)
 
     def sandboxes(self, worker: Worker) -> Worker:
-        """Wrap a worker that stops a sandbox: at most MOST_SANDBOXES at a time while containers of other pods are being
-        stopped. Containers of its own pod do not count, because their processes have already ended.
+        """Wrap a worker that stops a sandbox: at most MOST_SANDBOXES run at a time while containers of other pods are
+        being stopped. Containers of the sandbox's pod do not count, because their processes have already ended.
         """
         return self._in_order(_SANDBOXES, worker)
 
     def cleanups(self, worker: Worker) -> Worker:
-        """Wrap a worker that removes a pod's remains, after all stops."""
+        """Wrap a worker that removes what remains of a pod; it waits for all stops, for as long as `_wait` allows."""
         return self._in_order(_CLEANUPS, worker)
 
     def _in_order(self, rank: int, worker: Worker) -> Worker:
@@ -81,7 +82,7 @@ class StopOrder:
         return run
 
     def _wait(self, rank: int, pod: str) -> None:
-        """Wait until the worker may run, no stop begins or ends for the quiet period, or the maximum wait is over."""
+        """Wait until the worker may run, no stop begins or ends for the quiet period, or the maximum wait has ended."""
         latest = self._clock() + self._longest_seconds
         while not self._may_run(rank, pod):
             seconds = min(latest, self._changed_at + self._quiet_seconds) - self._clock()

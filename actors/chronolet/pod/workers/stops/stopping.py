@@ -33,11 +33,12 @@ def stop_container(
     watched: Callable[[MainProcess], AbstractContextManager[None]] = lambda _: nullcontext(),
     signalled: Callable[[MainProcess], bool] = lambda _: False,
 ) -> ContainerState | None:
-    """Stop the container; returns its state when dead, None if it does not exist or never ran.
+    """Stop the container; return its state once it is dead, or None if it does not exist or never ran.
 
     `deadline`: milliseconds since the epoch. The wall clock may have jumped since, so no wait is longer than
-    `longest_seconds`; with 0 seconds KILL is sent immediately. A repeated stop sends the signal again, even after the
-    deadline, because a killed process may not have sent it. Raises `Refusal` if the container survives KILL.
+    `longest_seconds`; if that is 0, KILL is sent immediately. A repeated stop sends the signal again, even after the
+    deadline, because an agent process that was killed may not have sent it. Raises `Refusal` if the container survives
+    KILL.
 
     `known`: the main process as recorded at the start; if None, the container is inspected. The stop runs within
     `watched`. `signalled` may send the stop signal itself; if it returns False, the runtime sends it. KILL always goes
