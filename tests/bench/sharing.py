@@ -89,11 +89,11 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
         if why := cgroups.why_not():
             raise RuntimeError(f"this machine's cgroups cannot be used: {why}")
         host = LinuxHost(Path(folder))
-        outside = effects.Outside(sharing, cgroups, FakeRuntime(images=()), host)
+        deps = effects.QosDependencies(sharing, cgroups, FakeRuntime(images=()), host)
         with _tree(cgroups, sharing) as tree:
             means = Means(version=tree.version, driver=DRIVER, lost=())
             state = _state(described(sharing, effects.machine(host, tree), means))
-            return [_computed(state, rounds), *_reconciled(outside, state, kernel, rounds)]
+            return [_computed(state, rounds), *_reconciled(deps, state, kernel, rounds)]
 
 
 @contextmanager
@@ -133,10 +133,10 @@ def _check(wishes: Sequence[object]) -> None:
     assert len(tree.tree) == PODS + 3
 
 
-def _reconciled(outside: effects.Outside, state: State, kernel: _Counted, rounds: int) -> Sequence[Figure]:
+def _reconciled(deps: effects.QosDependencies, state: State, kernel: _Counted, rounds: int) -> Sequence[Figure]:
     tree = outstanding(state)[-1]
     assert isinstance(tree, wanted.KeepTree)
-    keeping, context = effects.TreeKeeper(outside), _Context()
+    keeping, context = effects.TreeKeeper(deps), _Context()
     made = keeping.once(tree, context, whole=True)
     assert not made.failed, made
     written, kernel.writes = kernel.writes, 0

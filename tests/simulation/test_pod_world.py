@@ -88,7 +88,7 @@ class World:
                 one.exec.command: Program(exits=0, stdout=one.exec.command[0].encode()) for one in HOOKS if one.exec
             },
         )
-        outside = effects.Outside(
+        deps = effects.PodDependencies(
             runtime=self.runtime,
             volumes=HostVolumes(root),
             specs=SpecFiles(root),
@@ -101,7 +101,7 @@ class World:
             cdi=NoCdi(),
             cgroups=ContainerGroups(),
         )
-        self.jobs = effects.jobs(outside)
+        self.jobs = effects.jobs(deps)
         self.listing = Relisting(self.runtime, NODE)
 
     def run(self, subject: str, dies_at: int = 0) -> None:

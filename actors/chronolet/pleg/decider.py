@@ -31,7 +31,7 @@ MOST_EVENTS = 1000
 rest; pleg defers it to the next listing."""
 
 _ContainerMessage = signals.ContainerObserved | signals.OomKilled | signals.Relisted | pleg.AdoptContainers
-Message = (
+PlegMessage = (
     _ContainerMessage
     | signals.StreamOpened
     | signals.StreamBroken
@@ -42,13 +42,13 @@ Message = (
 """Every message that pleg handles."""
 
 
-def decide(node: str, policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
+def decide(node: str, policy: Policy, state: State, message: PlegMessage, now: int) -> Sequence[Event]:
     """Return the new facts in a message, each followed by the KubeEvents that the kubelet would record for it."""
     facts = _facts(policy, state, message, now)
     return tuple(one for event in facts for one in (event, *kube_events_for(node, state, event)))
 
 
-def _facts(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
+def _facts(policy: Policy, state: State, message: PlegMessage, now: int) -> Sequence[Event]:
     match message:
         case prober.ProbeUnjudged() | prober.KillAsked() | prober.KillWithdrawn():
             return holding_back.handle(policy, state.probe_kills, message, now)

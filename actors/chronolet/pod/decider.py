@@ -31,7 +31,7 @@ from chronolet.pod.status import event_reasons
 from chronolet_schemas import devices, manifests, pleg, pod, prober, qos
 from chronolet_schemas.envelope import Event
 
-Message = (
+PodMessage = (
     manifests.PodApplied
     | manifests.PodWithdrawn
     | manifests.PullSecretsChanged
@@ -56,7 +56,7 @@ _MAX_ROUNDS = 100
 """Limit on planning rounds for one message; more would mean that the plan loops."""
 
 
-def _facts(state: State, message: Message, now: int) -> Sequence[Event]:
+def _facts(state: State, message: PodMessage, now: int) -> Sequence[Event]:
     match message:
         case manifests.PodApplied() | manifests.PodWithdrawn() | manifests.PullSecretsChanged() | pod.AdoptPod():
             return _request(state, message, now)
@@ -160,7 +160,7 @@ def decider(participants: frozenset[str], policy: Policy = ANY_POD) -> Decider[S
     effect of these settings is recorded in an event, so they are not needed to read the log.
     """
 
-    def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+    def decide(state: State, message: PodMessage, now: int) -> Sequence[Event]:
         return _settled(state, _facts(state, message, now), now, participants, policy)
 
     def due(state: State) -> int | None:

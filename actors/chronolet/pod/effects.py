@@ -17,17 +17,17 @@ from chronolet.kernel.effects.pace import Pace
 from chronolet.kernel.kind import Effect, Job
 from chronolet.pod import signals, wanted
 from chronolet.pod.workers.containers import UNKNOWN_EXIT, ContainerWorker, exit_reason
+from chronolet.pod.workers.dependencies import PodDependencies
 from chronolet.pod.workers.exits import ExitWorker
 from chronolet.pod.workers.hooks import HookWorker
 from chronolet.pod.workers.images import ensure
 from chronolet.pod.workers.lookup import FindWorker
-from chronolet.pod.workers.outside import Outside
 from chronolet.pod.workers.sandboxes import SandboxWorker
 from chronolet.pod.workers.spec_files import record_end_first
 from chronolet.pod.workers.stops.order import StopOrder
 from chronolet_schemas.envelope import Signal
 
-__all__ = ["UNKNOWN_EXIT", "Outside", "exit_reason", "jobs"]
+__all__ = ["UNKNOWN_EXIT", "PodDependencies", "exit_reason", "jobs"]
 
 _START_SECONDS = 300.0
 _STOP_SECONDS = 60.0  # on top of the grace period
@@ -48,14 +48,14 @@ class StartLimits(NamedTuple):
 _DEFAULT_LIMITS = StartLimits()
 
 
-def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mapping[type[Effect], Job]:
+def jobs(deps: PodDependencies, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mapping[type[Effect], Job]:
     """Return the workers of a pod's effects, all one-shot. An effect whose duration the pod controls has a separate
     lane (queue) for each pod, so that no other pod waits for it. Starts have lanes too, so that many of them do not
     starve the engine and running containers: one for sandboxes, one for creating containers, one for starting them. A
     pod that has a sandbox never waits for another pod's sandbox.
     """
-    sandboxes, containers = SandboxWorker(outside), ContainerWorker(outside)
-    hooks, exits, finding = HookWorker(outside), ExitWorker(outside), FindWorker(outside)
+    sandboxes, containers = SandboxWorker(deps), ContainerWorker(deps)
+    hooks, exits, finding = HookWorker(deps), ExitWorker(deps), FindWorker(deps)
     order = StopOrder()
     plain: dict[type[Effect], Job] = {
         wanted.StartSandbox: Job(
@@ -63,7 +63,7 @@ def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mappi
         ),
         wanted.KeepSpec: Job(sandboxes.keep_spec),
         wanted.StopSandbox: Job(order.sandboxes(sandboxes.stop), _stop_seconds, lane=_pods_own("stop")),
-        wanted.EnsureImage: ensure.job(outside.runtime, outside.pulls, outside.spans),
+        wanted.EnsureImage: ensure.job(deps.runtime, deps.pulls, deps.spans),
         wanted.CreateContainer: Job(
             containers.create, _START_SECONDS, _lane("create"), start_limits.creations, _oldest_pod, _created
         ),
@@ -79,7 +79,7 @@ def jobs(outside: Outside, start_limits: StartLimits = _DEFAULT_LIMITS) -> Mappi
         wanted.ReadExit: Job(exits.read, _READ_SECONDS),
         wanted.Cleanup: Job(order.cleanups(sandboxes.cleanup), _REMOVE_SECONDS, _lane("cleanup")),
     }
-    return {effect: replace(job, run=record_end_first(outside.specs, job.run)) for effect, job in plain.items()}
+    return {effect: replace(job, run=record_end_first(deps.specs, job.run)) for effect, job in plain.items()}
 
 
 def _stop_seconds(effect: wanted.StopSandbox | wanted.StopContainer) -> float:

@@ -89,11 +89,11 @@ _Subscribed = (
     | pod.RestartScheduled
     | pleg.ProbeKillReleased
 )
-Message = _Subscribed | signals.ProbeOutcome | signals.ProbeLate | Due
+ProberMessage = _Subscribed | signals.ProbeOutcome | signals.ProbeLate | Due
 """Every message that a probe handles."""
 
 
-def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+def decide(state: State, message: ProberMessage, now: int) -> Sequence[Event]:
     """Return the facts that follow from one message, each followed by its KubeEvents."""
     facts = tuple(_facts(state, message, now))
     if state.asked and not isinstance(message, pleg.ProbeKillReleased) and any(map(_settles, facts)):
@@ -115,7 +115,7 @@ def _settles(event: Event) -> bool:
     )
 
 
-def _facts(state: State, message: Message, now: int) -> Iterable[Event]:  # noqa: PLR0911 - a table
+def _facts(state: State, message: ProberMessage, now: int) -> Iterable[Event]:  # noqa: PLR0911 - a table
     match message:
         case signals.ProbeOutcome():
             return _outcome(state, message, now)

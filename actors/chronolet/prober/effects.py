@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from chronolet.kernel.kind import Effect, EventDriven
 from chronolet.prober import wanted
-from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.prober.workers.probe_worker import begin
 
 
-def jobs(outside: Outside) -> Mapping[type[Effect], EventDriven]:
+def jobs(deps: ProberDependencies) -> Mapping[type[Effect], EventDriven]:
     """Return the job of the prober's standing effect."""
-    return {wanted.RunProbe: EventDriven(begin(outside))}
+    return {wanted.RunProbe: EventDriven(begin(deps))}

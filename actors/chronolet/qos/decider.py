@@ -40,13 +40,13 @@ from chronolet_schemas.resources import PodNeeds
 NODE_PORTS = "NodePorts"
 """The kubelet's reason for a pod whose host port is taken (pkg/scheduler/framework/plugins/nodeports)."""
 
-Message = (
+QosMessage = (
     pod.CgroupRequested | pod.ContainerStarted | pod.CgroupReleased | pod.PodEnded | signals.NodeSeen | signals.TreeKept
 )
 """Every message that qos handles."""
 
 
-def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+def decide(state: State, message: QosMessage, now: int) -> Sequence[Event]:
     """Return the events that follow from one message, including those for waiting pods that can now be admitted."""
     found = _facts(state, message, now)
     if not any(isinstance(event, qos.PodReleased | qos.PodAdmitted | qos.NodeDescribed) for event in found):
@@ -54,7 +54,7 @@ def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     return (*found, *_waiting_admitted(functools.reduce(evolve, found, state), now))
 
 
-def _facts(state: State, message: Message, now: int) -> Sequence[Event]:
+def _facts(state: State, message: QosMessage, now: int) -> Sequence[Event]:
     match message:
         case pod.CgroupRequested():
             return _requested(state, message, now)

@@ -61,7 +61,7 @@ def machine(host: Host, tree: CgroupTree | None = None) -> Amounts:
     )
 
 
-class Outside(Struct, frozen=True):
+class QosDependencies(Struct, frozen=True):
     """Dependencies of the workers."""
 
     sharing: Sharing
@@ -77,61 +77,61 @@ class Outside(Struct, frozen=True):
     timing: Timing = Timing()
 
 
-def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
+def jobs(deps: QosDependencies) -> Mapping[type[Effect], Job]:
     """Return the jobs of qos's standing effects."""
     return {
-        wanted.LookAtNode: Job(NodeInspector(outside).look),
-        wanted.KeepTree: Job(TreeKeeper(outside).keep),
+        wanted.LookAtNode: Job(NodeInspector(deps).look),
+        wanted.KeepTree: Job(TreeKeeper(deps).keep),
     }
 
 
 class NodeInspector:
     """The worker of LookAtNode."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, deps: QosDependencies) -> None:
+        self._deps = deps
 
     def look(self, effect: wanted.LookAtNode, context: EffectContext) -> None:
         """Inspect the machine periodically until cancelled; if the runtime is unreachable, retry with back-off."""
         del effect
-        timing = self._outside.timing
+        timing = self._deps.timing
         pause = timing.retry_seconds
         while not context.cancelled.is_set():
             try:
                 context.fence("docker.info")
-                engine = self._outside.runtime.engine()
+                engine = self._deps.runtime.engine()
                 means = self._means(engine)
             except Refusal as refusal:
                 log.warning("cannot get the container runtime's info; retrying", error=str(refusal))
                 context.cancelled.wait(pause)
                 pause = min(pause * 2, timing.longest_retry_seconds)
                 continue
-            tree = self._outside.cgroups.tree(means.driver)
-            self._outside.on_version(means.version)
-            has = machine(self._outside.host, tree)
-            node = described(self._outside.sharing, has, means, self._outside.system(engine))
+            tree = self._deps.cgroups.tree(means.driver)
+            self._deps.on_version(means.version)
+            has = machine(self._deps.host, tree)
+            node = described(self._deps.sharing, has, means, self._deps.system(engine))
             context.send(signals.NodeSeen(node=node))
             pause = timing.retry_seconds
             context.cancelled.wait(timing.inspect_seconds)
 
     def _means(self, engine: Engine) -> Means:
         """Find out by what means pods' shares are enforced, and what cannot be enforced."""
-        outside = self._outside
-        if not outside.sharing.per_qos:
+        deps = self._deps
+        if not deps.sharing.per_qos:
             return Means(lost=("--cgroups-per-qos is false: pods have no cgroups of their own", *self._lost()))
-        if why := outside.cgroups.why_not():
+        if why := deps.cgroups.why_not():
             return Means(lost=(f"{why}: pods have no cgroups of their own", *self._lost()))
-        driver = outside.sharing.driver or _driver(engine)
-        tree = outside.cgroups.tree(driver)
+        driver = deps.sharing.driver or _driver(engine)
+        tree = deps.cgroups.tree(driver)
         if tree is None:
             problem = "the container runtime makes no cgroups: limits and shares are not enforced"
             return Means(lost=(problem, *self._lost()))
         return Means(version=tree.version, driver=driver, lost=(*tree.lost, *self._lost()))
 
     def _lost(self) -> Iterator[str]:
-        if least_oom_score_adj(self._outside.host.missing_capabilities()) >= 0:
+        if least_oom_score_adj(self._deps.host.missing_capabilities()) >= 0:
             yield "without the capability SYS_RESOURCE no oom_score_adj can be below 0: 0 replaces each negative value"
-        if why := self._outside.kills.why_not():
+        if why := self._deps.kills.why_not():
             yield f"{why}: OOM kills are known only as far as the container runtime notices them"
 
 
@@ -160,8 +160,8 @@ class TreeKeeper:
     has been removed.
     """
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, deps: QosDependencies) -> None:
+        self._deps = deps
         self._kept: dict[Path, Values] = {}
         self._stuck: list[signals.Failed] = []
         """Failures to remove unowned cgroups in the last full pass."""
@@ -173,7 +173,7 @@ class TreeKeeper:
             self._next_look = 0.0
         report = self.once(effect, context, whole=False)
         self._report(effect, report, context)
-        timing = self._outside.timing
+        timing = self._deps.timing
         failed, pause = report.failed, timing.retry_seconds
         while not context.cancelled.is_set():
             period = max(0.0, self._next_look - time.monotonic())
@@ -200,13 +200,13 @@ class TreeKeeper:
     def once(self, effect: wanted.KeepTree, context: EffectContext, *, whole: bool) -> Report:
         """Make one pass over the whole tree, or only over its new cgroups."""
         report = Report()
-        tree = self._outside.cgroups.tree(effect.driver)
+        tree = self._deps.cgroups.tree(effect.driver)
         if tree is None:
-            why = self._outside.cgroups.why_not()
+            why = self._deps.cgroups.why_not()
             report.failed.append(signals.Failed(path=effect.root, error=why))
             return report
         try:
-            tree.claim(effect.root, self._outside.sharing.name)
+            tree.claim(effect.root, self._deps.sharing.name)
         except CgroupRefusal as refusal:
             report.failed.append(signals.Failed(path=effect.root, error=str(refusal)))
             return report
@@ -287,14 +287,14 @@ class TreeKeeper:
         """
         context.fence("docker.list")
         try:
-            found = self._outside.runtime.list(labels.of_uid(self._outside.sharing.name, uid_of(path[-1]) or ""))
+            found = self._deps.runtime.list(labels.of_uid(self._deps.sharing.name, uid_of(path[-1]) or ""))
         except Refusal:
             return True
         return any(one.state == "running" for one in found)
 
     def _remove(self, tree: CgroupTree, path: Path, context: EffectContext) -> None:
         """Kill all processes in the cgroup and remove it."""
-        deadline = time.monotonic() + self._outside.timing.removal_seconds
+        deadline = time.monotonic() + self._deps.timing.removal_seconds
         while True:
             if tree.processes(path):
                 context.fence("cgroup.kill")
@@ -319,7 +319,7 @@ class TreeKeeper:
         try:
             yield
         finally:
-            self._outside.observe(operation, time.monotonic() - began)
+            self._deps.observe(operation, time.monotonic() - began)
 
 
 def _changes(steps: Sequence[Step]) -> tuple[Change, ...]:

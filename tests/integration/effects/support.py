@@ -127,7 +127,7 @@ class World:
     processes: Processes = field(default_factory=HostProcesses)
 
     def __post_init__(self) -> None:
-        outside = effects.Outside(
+        deps = effects.PodDependencies(
             runtime=self.runtime,
             volumes=HostVolumes(self.root),
             specs=SpecFiles(self.root),
@@ -145,7 +145,7 @@ class World:
             processes=self.processes,
             timing=self.timing,
         )
-        self.jobs = effects.jobs(outside)
+        self.jobs = effects.jobs(deps)
 
     def with_timing(self, **seconds: float) -> "World":
         """The same node with new workers, which use these times."""

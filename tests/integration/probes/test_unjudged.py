@@ -13,7 +13,7 @@ from chronolet.adapters.probes import Probing
 from chronolet.ports.pods.probes import Reading
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.prober.workers.probe_worker import ProbeWorker, begin
 from chronolet.rules.probes.judgement import Delay
 from chronolet_schemas.podspec import Probe, TCPSocketAction
@@ -80,7 +80,7 @@ class World:
             anchored=False,
             **fields,
         )
-        end = begin(Outside(prober, self.reported, self.reported, began=0.0, unjudged_limit=limit))(
+        end = begin(ProberDependencies(prober, self.reported, self.reported, began=0.0, unjudged_limit=limit))(
             effect, context, lambda _: None
         )
         self.ends += [end, lambda: wait_until(lambda: not pykka.ActorRegistry.get_by_class(ProbeWorker), "its end")]

@@ -21,7 +21,7 @@ from chronolet.ports.pods.probes import Result
 from chronolet.ports.runtime.runtime import Refusal
 from chronolet.prober.signals import ProbeLate, ProbeOutcome
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.prober.workers.probe_worker import GIVEN_UP, ProbeWorker, begin
 from chronolet_schemas.envelope import Signal
 from chronolet_schemas.podspec import ExecAction, HTTPGetAction, Probe
@@ -105,8 +105,8 @@ class World:
             ip="127.0.0.1",
             **fields,
         )
-        outside = Outside(self.probes.prober, self.reported, self.reported, began=time.monotonic() - 3600)
-        end = begin(outside)(effect, context, self.errors.append)
+        deps = ProberDependencies(self.probes.prober, self.reported, self.reported, began=time.monotonic() - 3600)
+        end = begin(deps)(effect, context, self.errors.append)
 
         def cancel() -> None:
             context.cancelled.set()

@@ -46,7 +46,7 @@ from chronolet.pod.state import SHARDS as POD_SHARDS
 from chronolet.pod.workers.images.ensure import Pulls
 from chronolet.prober import actor as prober
 from chronolet.prober import effects as prober_effects
-from chronolet.prober.workers.outside import Outside as ProbersOutside
+from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.qos import actor as qos
 from chronolet.qos import effects as qos_effects
 from chronolet_schemas.keys import shards_of
@@ -77,14 +77,14 @@ def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: _manifests(parts),
         "pod": lambda: pod.kind(
-            pod_effects.jobs(_pods_outside(parts, run), _start_limits(settings)),
+            pod_effects.jobs(_pod_dependencies(parts, run), _start_limits(settings)),
             settings.participants,
             policy(settings),
         ),
         "pleg": lambda: _pleg(parts, run),
         "prober": lambda: prober.kind(
             prober_effects.jobs(
-                ProbersOutside(
+                ProberDependencies(
                     parts.probing,
                     parts.results,
                     parts.metrics.probes,
@@ -120,9 +120,9 @@ def _start_limits(settings: Settings) -> pod_effects.StartLimits:
     return pod_effects.StartLimits(sandboxes=pace(HEAD_START_SECONDS), creations=pace(), starts=pace())
 
 
-def _pods_outside(parts: Parts, run: Run) -> pod_effects.Outside:
+def _pod_dependencies(parts: Parts, run: Run) -> pod_effects.PodDependencies:
     settings = parts.settings
-    return pod_effects.Outside(
+    return pod_effects.PodDependencies(
         runtime=parts.runtime,
         volumes=HostVolumes(settings.root_dir),
         node=settings.node,

@@ -48,7 +48,7 @@ class Parts(Struct, frozen=True):
     secrets: SecretFiles
     host: LinuxHost
     kills: Kills
-    shares: qos_effects.Outside
+    shares: qos_effects.QosDependencies
     probing: Probing
     results: RedisResults
     disk: DiskReports
@@ -88,12 +88,12 @@ def parts(settings: Settings) -> Parts:
 
 def _shares(
     settings: Settings, metrics: Metrics, runtime: MeasuredRuntime, host: LinuxHost, kills: Kills
-) -> qos_effects.Outside:
+) -> qos_effects.QosDependencies:
     shares, cgroups = sharing(settings), LinuxCgroups(settings.root_dir / "cgroups")
     if "qos" in settings.actors:
         check(shares, host, cgroups)
     machine, version = platform.machine(), agent_version()
-    return qos_effects.Outside(
+    return qos_effects.QosDependencies(
         shares,
         cgroups,
         runtime,

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from chronolet.pod import wanted
 from chronolet.pod.specs.rights import ConfigRefusal
-from chronolet.pod.workers.outside import Outside
+from chronolet.pod.workers.dependencies import PodDependencies
 from chronolet.ports.pods.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
 from chronolet.ports.runtime.runtime import Mount
 from chronolet.rules import downward_files, expansion
@@ -40,7 +40,7 @@ _PROPAGATION: Final[Mapping[str | None, Literal["", "rslave", "rshared"]]] = {
 
 
 def mounts(
-    outside: Outside,
+    deps: PodDependencies,
     effect: wanted.ContainerEffect,
     definition: Container,
     place: Place,
@@ -50,29 +50,29 @@ def mounts(
 
     Raises VolumeRefusal; ConfigRefusal or TooLargeError for a subpath that cannot be used.
     """
-    return (*_volumes(outside, effect, definition, place, env), *_names(outside, effect, definition, place))
+    return (*_volumes(deps, effect, definition, place, env), *_names(deps, effect, definition, place))
 
 
 def _volumes(
-    outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place, env: Mapping[str, str]
+    deps: PodDependencies, effect: wanted.ContainerEffect, definition: Container, place: Place, env: Mapping[str, str]
 ) -> Iterator[Mount]:
     volumes = pod_volumes(effect.uid, effect.manifest, place)
-    paths = outside.volumes.prepare(volumes)
+    paths = deps.volumes.prepare(volumes)
     for index, mount in enumerate(definition.volume_mounts):
         yield Mount(
-            source=_source(outside, effect, mount, env, index=index, path=paths[mount.name]),
+            source=_source(deps, effect, mount, env, index=index, path=paths[mount.name]),
             target=mount.mount_path,
             # Downward API files are read-only for containers, as with the kubelet.
             read_only=mount.read_only or mount.name in volumes.files,
             propagation=_PROPAGATION.get(mount.mount_propagation, ""),
         )
     if definition.termination_message_path:
-        written = outside.volumes.last_words_file(effect.uid, effect.container, effect.attempt)
+        written = deps.volumes.last_words_file(effect.uid, effect.container, effect.attempt)
         yield Mount(source=written, target=definition.termination_message_path)
 
 
 def _source(
-    outside: Outside,
+    deps: PodDependencies,
     effect: wanted.ContainerEffect,
     mount: VolumeMount,
     env: Mapping[str, str],
@@ -94,7 +94,7 @@ def _source(
     if ".." in part.split("/"):
         raise ConfigRefusal(f"unable to provision SubPath `{part}`: must not contain '..'")
     try:
-        return outside.volumes.sub_path(
+        return deps.volumes.sub_path(
             SubPath(uid=effect.uid, volume=mount.name, source=path, container=effect.container, index=index, path=part)
         )
     except VolumeRefusal as refusal:
@@ -141,7 +141,9 @@ def _file(manifest: Pod, volume: DownwardAPIVolume, item: DownwardFile, place: P
     )
 
 
-def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Container, place: Place) -> Iterator[Mount]:
+def _names(
+    deps: PodDependencies, effect: wanted.ContainerEffect, definition: Container, place: Place
+) -> Iterator[Mount]:
     """Yield the pod's /etc/hosts, and its resolv.conf if that differs from the node's. A container's own mount at one
     of these paths takes precedence.
     """
@@ -151,19 +153,19 @@ def _names(outside: Outside, effect: wanted.ContainerEffect, definition: Contain
         # Do not write the file before the start: the pod has no address yet, and a running container may already read
         # it.
         early = isinstance(effect, wanted.CreateContainer)
-        content = None if early else hostnames.hosts_file(manifest, place.pod_ip, outside.host.file(HOSTS))
-        yield Mount(source=outside.volumes.pod_file(effect.uid, "etc-hosts", content), target=HOSTS)
+        content = None if early else hostnames.hosts_file(manifest, place.pod_ip, deps.host.file(HOSTS))
+        yield Mount(source=deps.volumes.pod_file(effect.uid, "etc-hosts", content), target=HOSTS)
     if RESOLV_CONF not in own and hostnames.own_resolver(manifest):
-        content = hostnames.resolv_conf(manifest, _of_node(outside))
-        yield Mount(source=outside.volumes.pod_file(effect.uid, "resolv.conf", content), target=RESOLV_CONF)
+        content = hostnames.resolv_conf(manifest, _of_node(deps))
+        yield Mount(source=deps.volumes.pod_file(effect.uid, "resolv.conf", content), target=RESOLV_CONF)
 
 
-def _of_node(outside: Outside) -> str:
+def _of_node(deps: PodDependencies) -> str:
     """Return the node's resolv.conf with addresses that containers can reach: in a container, a loopback address refers
     to the container itself.
     """
-    found = outside.host.file(RESOLV_CONF)
+    found = deps.host.file(RESOLV_CONF)
     addresses = hostnames.parsed(found).nameservers
     if addresses and all(address.startswith("127.") for address in addresses):
-        return outside.host.file(_RESOLVED) or found
+        return deps.host.file(_RESOLVED) or found
     return found

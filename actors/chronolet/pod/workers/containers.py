@@ -17,8 +17,8 @@ from chronolet.pod.specs import mounting, rights, specs
 from chronolet.pod.specs.devices import device_additions
 from chronolet.pod.specs.rights import ConfigRefusal
 from chronolet.pod.state import STATUS_UNKNOWN
+from chronolet.pod.workers.dependencies import PodDependencies
 from chronolet.pod.workers.known_containers import MainProcess
-from chronolet.pod.workers.outside import Outside
 from chronolet.pod.workers.starts.creation import find_or_create, just_created, start_if_needed, start_once
 from chronolet.pod.workers.starts.runtime_restart import retry_after_restart
 from chronolet.pod.workers.stops.stopping import stop_container
@@ -43,14 +43,14 @@ NOT_STARTED_EXIT = 128
 class ContainerWorker:
     """The worker of CreateContainer, StartContainer and StopContainer: one method per effect; stateless."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, deps: PodDependencies) -> None:
+        self._deps = deps
 
     def create(self, effect: wanted.CreateContainer, context: EffectContext) -> Signal:
         """Create a container ahead of its start, without retries: after a failure, the start tries again and reports
         the error.
         """
-        runtime = self._outside.fenced(context)
+        runtime = self._deps.fenced(context)
         if effect.image and (problem := _another_image(runtime, effect)):
             return _container_refused(effect, "CreateContainerError", problem)
         spec = self._spec(runtime, effect, context)
@@ -62,13 +62,13 @@ class ContainerWorker:
             return _container_refused(effect, "CreateContainerError", str(refusal))
         if created.state != "created":
             return _container_refused(effect, "CreateContainerError", f"container {created.id} is {created.state}")
-        self._outside.created.note(created.id, spec.labels[labels.DIGEST])
+        self._deps.created.note(created.id, spec.labels[labels.DIGEST])
         return signals.ContainerMade(subject=effect.subject, intent=effect.intent, id=created.id)
 
     def start(self, effect: wanted.StartContainer, context: EffectContext) -> Signal:
-        runtime = self._outside.fenced(context)
+        runtime = self._deps.fenced(context)
         try:
-            self._outside.keep(effect, context)
+            self._deps.keep(effect, context)
         except SpecRefusal as refusal:
             return _container_refused(effect, "CreateContainerConfigError", str(refusal))
         spec = self._spec(runtime, effect, context)
@@ -81,7 +81,7 @@ class ContainerWorker:
             )
 
         try:
-            patience = self._outside.timing.restart_patience_seconds
+            patience = self._deps.timing.restart_patience_seconds
             found = retry_after_restart(runtime, context, create, create, patience)
         except Refusal as refusal:
             return _container_refused(effect, "CreateContainerError", str(refusal))
@@ -111,28 +111,28 @@ class ContainerWorker:
 
         Raises ConfigRefusal, TooLargeError, VolumeRefusal, Refusal.
         """
-        outside = self._outside
+        deps = self._deps
 
         def image_user() -> str:
             found = runtime.image(effect.image_id or definition.image)
             return found.user if found is not None else ""
 
-        granted = rights.granted_rights(effect.manifest, definition, outside.host, image_user)
-        place = outside.place(effect)
+        granted = rights.granted_rights(effect.manifest, definition, deps.host, image_user)
+        place = deps.place(effect)
         context.fence("volumes.prepare")
         env = specs.environment(effect.manifest, definition, place)
-        mounts = mounting.mounts(outside, effect, definition, place, env)
+        mounts = mounting.mounts(deps, effect, definition, place, env)
         context.done("volumes.prepare")
         return specs.SpecInputs(
-            node=outside.node,
+            node=deps.node,
             cause=context.cause,
-            run=outside.run(),
+            run=deps.run(),
             place=place,
             mounts=mounts,
             granted=granted,
-            additions=device_additions(effect, lambda: runtime.engine().knows_cdi, outside.cdi),
-            holding=outside.holding,
-            target_id=_target(runtime, outside.node, effect, definition),
+            additions=device_additions(effect, lambda: runtime.engine().knows_cdi, deps.cdi),
+            holding=deps.holding,
+            target_id=_target(runtime, deps.node, effect, definition),
         )
 
     def _run(
@@ -144,10 +144,10 @@ class ContainerWorker:
         created: ContainerState,
     ) -> Signal:
         # Before the start, because the exit of a short-lived container may be reported before this worker continues.
-        self._outside.link_log(effect, created.id, context)
+        self._deps.link_log(effect, created.id, context)
 
         def started(container_id: str) -> None:
-            self._outside.hold(container_id, spec.held)
+            self._deps.hold(container_id, spec.held)
 
         try:
             found = retry_after_restart(
@@ -155,7 +155,7 @@ class ContainerWorker:
                 context,
                 lambda: start_once(runtime, created, started),
                 lambda: start_if_needed(runtime, created.id, started),
-                self._outside.timing.restart_patience_seconds,
+                self._deps.timing.restart_patience_seconds,
             )
         except Refusal as refusal:
             if refusal.kind == "not_found" and created.id == effect.made_id:
@@ -166,7 +166,7 @@ class ContainerWorker:
                 _discard(runtime, created.id)
                 return _container_refused(effect, "CreateContainerError", str(refusal))
             problem = f'failed to start container "{effect.container}": {refusal}'
-            problem += rights.lacking(self._outside.host) if spec.privileged else ""
+            problem += rights.lacking(self._deps.host) if spec.privileged else ""
             if refusal.kind in ("unavailable", "timeout"):
                 # It may or may not be running. A refusal without an id makes the pod retry this attempt, and the retry
                 # finds out.
@@ -175,7 +175,7 @@ class ContainerWorker:
             return _container_refused(effect, "RunContainerError", problem, container_id=created.id, exit_code=code)
         if found.state == "exited":
             return container_dead(effect, found.id, found)
-        self._outside.main_processes.note(found.id, MainProcess.of(found))
+        self._deps.main_processes.note(found.id, MainProcess.of(found))
         return signals.ContainerUp(
             subject=effect.subject, intent=effect.intent, id=found.id, started_at=found.started_at
         )
@@ -187,7 +187,7 @@ class ContainerWorker:
         if not effect.made_id:
             return None
         digest = spec.labels[labels.DIGEST]
-        if self._outside.created.take(effect.made_id) == digest:
+        if self._deps.created.take(effect.made_id) == digest:
             return just_created(spec, effect.made_id)
         found = runtime.inspect(effect.made_id)
         if found is None or found.state not in ("created", "running", "exited"):
@@ -195,23 +195,23 @@ class ContainerWorker:
         return found if found.labels.get(labels.DIGEST) == digest else None
 
     def stop(self, effect: wanted.StopContainer, context: EffectContext) -> Signal:
-        runtime = self._outside.fenced(context)
+        runtime = self._deps.fenced(context)
 
         def process_ended() -> None:
             context.send(signals.ProcessEnded(subject=effect.subject, intent=effect.intent, id=effect.id))
 
         def watched(running: MainProcess) -> AbstractContextManager[None]:
-            return self._outside.processes.watched(running.pid, effect.id, process_ended)
+            return self._deps.processes.watched(running.pid, effect.id, process_ended)
 
         try:
             dead = stop_container(
                 runtime,
                 context,
                 effect.id,
-                known=self._outside.main_processes.take(effect.id),
+                known=self._deps.main_processes.take(effect.id),
                 deadline=effect.deadline,
                 longest_seconds=effect.grace_period_seconds,
-                timing=self._outside.timing,
+                timing=self._deps.timing,
                 watched=watched if effect.with_pod else lambda _: nullcontext(),
             )
         except Refusal as refusal:

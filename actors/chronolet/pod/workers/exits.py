@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
-from chronolet.pod.workers.outside import Outside
+from chronolet.pod.workers.dependencies import PodDependencies
 from chronolet.ports.pods.volumes import VolumeRefusal
 from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.runtime import Refusal
@@ -22,19 +22,19 @@ LOG_LINES = 80
 class ExitWorker:
     """The worker of ReadExit; stateless."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, deps: PodDependencies) -> None:
+        self._deps = deps
 
     def read(self, effect: wanted.ReadExit, context: EffectContext) -> Signal:
         """Read the end of the message file, or the end of the logs if the file is empty, the container failed and the
         policy permits it.
         """
-        runtime = self._outside.fenced(context)
+        runtime = self._deps.fenced(context)
         context.fence("volumes.read")
         message = self._from_file(effect)
         by_logs = not message and effect.exit_code != 0 and effect.policy == "FallbackToLogsOnError"
         # The kernel log also contains kills that the runtime missed, and kills in containers that have been removed.
-        oom_killed = self._outside.kills.named(effect.id)
+        oom_killed = self._deps.kills.named(effect.id)
         try:
             found = runtime.inspect(effect.id)
             oom_killed = oom_killed or (found is not None and found.oom_killed)
@@ -48,7 +48,7 @@ class ExitWorker:
         if not effect.path:
             return ""
         try:
-            written = self._outside.volumes.last_words(effect.uid, effect.container, effect.attempt, MESSAGE_BYTES)
+            written = self._deps.volumes.last_words(effect.uid, effect.container, effect.attempt, MESSAGE_BYTES)
         except VolumeRefusal as refusal:
             return f"Error on reading termination log {refusal}"
         return written.decode(errors="replace")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
-from chronolet.pod.workers.outside import Outside, milliseconds_now
+from chronolet.pod.workers.dependencies import PodDependencies, milliseconds_now
 from chronolet.ports.pods.requests import Request, RequestFailed
 from chronolet.ports.runtime.fenced import FencedRuntime
 from chronolet.ports.runtime.runtime import Refusal
@@ -28,13 +28,13 @@ class Unfinished(Exception):  # noqa: N818 - an answer, not an error
 class HookWorker:
     """The worker of PrepareHook and RunHook: one method per effect; stateless."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, deps: PodDependencies) -> None:
+        self._deps = deps
 
     def prepare(self, effect: wanted.PrepareHook, context: EffectContext) -> Signal:
         """Create the exec. An exec whose id was not recorded is never started, so creating another one is harmless."""
         try:
-            made = self._outside.fenced(context).create_exec(effect.id, effect.command)
+            made = self._deps.fenced(context).create_exec(effect.id, effect.command)
         except Refusal as refusal:
             failure = _exec_failed(effect, effect.command, str(refusal), "")
             return signals.HookRefused(subject=effect.subject, intent=effect.intent, message=failure)
@@ -45,7 +45,7 @@ class HookWorker:
         try:
             if effect.http is not None:
                 return self._request(effect, effect.http, context)
-            return self._exec(self._outside.fenced(context), effect, context)
+            return self._exec(self._deps.fenced(context), effect, context)
         except Unfinished:
             return signals.HookUnfinished(subject=effect.subject, intent=effect.intent)
 
@@ -86,7 +86,7 @@ class HookWorker:
         )
         context.fence("http.hook")
         try:
-            self._outside.requests.get(request, _seconds_left(effect), context.cancelled)
+            self._deps.requests.get(request, _seconds_left(effect), context.cancelled)
         except RequestFailed as failed:
             _seconds_left(effect)
             context.fence("http.hook")

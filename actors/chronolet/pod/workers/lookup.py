@@ -11,7 +11,7 @@ from __future__ import annotations
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
 from chronolet.pod.workers.containers import container_dead
-from chronolet.pod.workers.outside import Outside
+from chronolet.pod.workers.dependencies import PodDependencies
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import ContainerState, Refusal
 from chronolet.rules.names import names
@@ -21,8 +21,8 @@ from chronolet_schemas.envelope import Signal
 class FindWorker:
     """The worker of FindSandbox, FindContainer and DiscardContainer: one method per effect; stateless."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, deps: PodDependencies) -> None:
+        self._deps = deps
 
     def container(self, effect: wanted.FindContainer, context: EffectContext) -> Signal:
         """Find the attempt's container. Raises Refusal if the runtime does not answer, so that the effect fails."""
@@ -80,7 +80,7 @@ class FindWorker:
         if found is None or found.state != "created":
             return found
         try:
-            self._outside.fenced(context).remove_dead(found.id)
+            self._deps.fenced(context).remove_dead(found.id)
         except Refusal as refusal:
             if refusal.kind != "conflict":
                 raise
@@ -95,7 +95,7 @@ class FindWorker:
     ) -> ContainerState | None:
         """Return the container with the attempt's name, if it belongs to the pod."""
         namespace, _, name = effect.pod.partition("/")
-        found = self._outside.fenced(context).inspect(
+        found = self._deps.fenced(context).inspect(
             names.container_name(
                 container=container, pod=name, namespace=namespace, uid=effect.uid, attempt=effect.attempt
             )

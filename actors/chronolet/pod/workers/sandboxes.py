@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from chronolet.kernel.kind import EffectContext
 from chronolet.pod import signals, wanted
 from chronolet.pod.specs import specs
+from chronolet.pod.workers.dependencies import PodDependencies, milliseconds_now
 from chronolet.pod.workers.images import ensure
 from chronolet.pod.workers.known_containers import MainProcess
-from chronolet.pod.workers.outside import Outside, milliseconds_now
 from chronolet.pod.workers.starts.creation import find_or_create, start_once
 from chronolet.pod.workers.starts.runtime_restart import retry_after_restart
 from chronolet.pod.workers.stops.stopping import stop_container
@@ -31,21 +31,21 @@ from chronolet_schemas.envelope import Signal
 class SandboxWorker:
     """The worker of StartSandbox, KeepSpec, StopSandbox and Cleanup: one method per effect; stateless."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
+    def __init__(self, deps: PodDependencies) -> None:
+        self._deps = deps
 
     def start(self, effect: wanted.StartSandbox, context: EffectContext) -> Signal:
-        runtime = self._outside.fenced(context)
-        image = self._outside.pause_image
-        outside = self._outside
+        runtime = self._deps.fenced(context)
+        image = self._deps.pause_image
+        deps = self._deps
         try:
             spec = specs.sandbox(
                 effect,
-                node=outside.node,
+                node=deps.node,
                 image=image,
                 cause=context.cause,
-                run=outside.run(),
-                least_oom_score_adj=least_oom_score_adj(outside.host.missing_capabilities()),
+                run=deps.run(),
+                least_oom_score_adj=least_oom_score_adj(deps.host.missing_capabilities()),
             )
         except HostnameError as error:
             return _refused(effect, str(error))
@@ -60,7 +60,7 @@ class SandboxWorker:
             return runtime.create_sandbox(spec)
 
         try:
-            self._outside.keep(effect, context)
+            self._deps.keep(effect, context)
         except SpecRefusal as refusal:
             return _refused(effect, str(refusal))
 
@@ -72,16 +72,16 @@ class SandboxWorker:
 
         try:
             found = retry_after_restart(
-                runtime, context, create_and_start, create_and_start, outside.timing.restart_patience_seconds
+                runtime, context, create_and_start, create_and_start, deps.timing.restart_patience_seconds
             )
         except Refusal as refusal:
             self._discard(runtime, spec.name, spec.labels)
             return _refused(effect, str(refusal))
         if found.state == "exited":
             return _sandbox_down(effect, found.id, found)
-        outside.main_processes.note(found.id, MainProcess.of(found))
+        deps.main_processes.note(found.id, MainProcess.of(found))
         # On the host network the pod's address is the node's.
-        host_ip = outside.host.address()
+        host_ip = deps.host.address()
         return signals.SandboxUp(
             subject=effect.subject,
             intent=effect.intent,
@@ -93,14 +93,14 @@ class SandboxWorker:
 
     def keep_spec(self, effect: wanted.KeepSpec, context: EffectContext) -> Signal:
         """Store the pod's spec. Raises SpecRefusal if it cannot be written; the kernel then retries."""
-        self._outside.keep(effect, context)
+        self._deps.keep(effect, context)
         return signals.SpecKept(subject=effect.subject, intent=effect.intent)
 
     def _fetch_pause_image(self, runtime: FencedRuntime) -> None:
-        reference = self._outside.pause_image
-        built = self._outside.builtin(reference)
+        reference = self._deps.pause_image
+        built = self._deps.builtin(reference)
         if built is None:
-            ensure.fetch(runtime, self._outside.pulls.keyring, reference)
+            ensure.fetch(runtime, self._deps.pulls.keyring, reference)
         else:
             runtime.import_image(reference, built)
 
@@ -121,20 +121,20 @@ class SandboxWorker:
             return
 
     def stop(self, effect: wanted.StopSandbox, context: EffectContext) -> Signal:
-        runtime = self._outside.fenced(context)
+        runtime = self._deps.fenced(context)
         grace = effect.grace_period_seconds
         try:
             dead = stop_container(
                 runtime,
                 context,
                 effect.id,
-                known=self._outside.main_processes.take(effect.id),
+                known=self._deps.main_processes.take(effect.id),
                 deadline=milliseconds_now() + grace * 1000,
                 longest_seconds=grace,
-                timing=self._outside.timing,
+                timing=self._deps.timing,
                 # Not through the runtime: nobody needs the event that it emits for this signal, unlike that for a
                 # signal to an app.
-                signalled=lambda known: self._outside.processes.signal(
+                signalled=lambda known: self._deps.processes.signal(
                     known.pid, effect.id, known.command, known.stop_signal
                 ),
             )
@@ -143,15 +143,15 @@ class SandboxWorker:
         return _sandbox_down(effect, effect.id, dead)
 
     def cleanup(self, effect: wanted.Cleanup, context: EffectContext) -> Signal:
-        runtime = self._outside.fenced(context)
+        runtime = self._deps.fenced(context)
         try:
-            left = runtime.list(labels.of_uid(self._outside.node, effect.uid))
-            self._outside.remove_logs(effect, left)
+            left = runtime.list(labels.of_uid(self._deps.node, effect.uid))
+            self._deps.remove_logs(effect, left)
             # Remove sandboxes last: a container must not outlive the network it joined.
             for one in sorted(left, key=lambda one: one.labels.get(labels.CONTAINER_NAME) == names.SANDBOX):
                 runtime.remove(one.id)
             context.fence("volumes.remove")
-            self._outside.volumes.remove(effect.uid)
+            self._deps.volumes.remove(effect.uid)
             context.done("volumes.remove")
         except (Refusal, VolumeRefusal) as refusal:
             return signals.CleanupRefused(subject=effect.subject, intent=effect.intent, message=str(refusal))

@@ -1,6 +1,6 @@
 """How long the workers of a pod wait.
 
-Input: none; production uses the defaults. Output: `Timing`. Next: `outside` passes it to the workers.
+Input: none; production uses the defaults. Output: `Timing`. Next: `dependencies` passes it to the workers.
 """
 
 from __future__ import annotations

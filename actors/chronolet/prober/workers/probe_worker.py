@@ -29,7 +29,7 @@ from chronolet.prober.outcomes import Streak, counts_as, should_retry
 from chronolet.prober.patience import Patience
 from chronolet.prober.targets import target
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.rules.probes.judgement import explained_by, stalled
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
 
@@ -56,21 +56,19 @@ class Found(NamedTuple):
 class ProbeWorker(SharedActor):
     """Runs one probe of one container while its effect is outstanding."""
 
-    def __init__(self, effect: RunProbe, context: EffectContext, ended: Ended, outside: Outside) -> None:
-        super().__init__(outside.prober)
+    def __init__(self, effect: RunProbe, context: EffectContext, ended: Ended, deps: ProberDependencies) -> None:
+        super().__init__(deps.prober)
         self._effect = effect
         self._context = context
         self._ended = ended
-        self._outside = outside
-        self._prober: Prober = outside.prober
+        self._deps = deps
+        self._prober: Prober = deps.prober
         self._target: Target | str = target(effect.definition, container_id=effect.id, ip=effect.ip)
         self._who = f"{effect.pod}/{effect.container}/{effect.probe}"
         self._period = effect.period_milliseconds / 1000
         self._timeout = float(effect.definition.timeout_seconds)
         self._streak = Streak(effect.definition)
-        self._patience = Patience(
-            outside.unjudged_limit or 0, count=effect.unjudged, passed=effect.unjudged_milliseconds
-        )
+        self._patience = Patience(deps.unjudged_limit or 0, count=effect.unjudged, passed=effect.unjudged_milliseconds)
         self._timer: Timer | None = None
         self._attempt: Attempt | None = None
         self._due = 0.0
@@ -90,7 +88,7 @@ class ProbeWorker(SharedActor):
     def on_start(self) -> None:
         """Schedule the first tick according to the wall clock; all later ones use only the monotonic clock."""
         now, clock = _now(), time.monotonic()
-        age = round((clock - self._outside.began) * 1000)
+        age = round((clock - self._deps.began) * 1000)
         first = clock + (schedule.begins_at(self._effect, now, process_age=age) - now) / 1000
         self._tick_at(first, schedule.FIRST_SHARED_SECONDS)
 
@@ -185,7 +183,7 @@ class ProbeWorker(SharedActor):
             self._conclude(reading)
 
     def _check_lateness(self, late: float) -> None:
-        self._outside.figures.began(self._effect, late)
+        self._deps.figures.began(self._effect, late)
         if late >= self._period:
             self._report_late(late)
 
@@ -207,7 +205,7 @@ class ProbeWorker(SharedActor):
         reading = replace(reading, delay=delay)
         explained = explained_by(delay, round(self._given * 1000)) if self._may_be_unjudged(reading) else ()
         outcome: Outcome = "unjudged" if explained else reading.result
-        self._outside.figures.probed(self._effect, outcome, since)
+        self._deps.figures.probed(self._effect, outcome, since)
         at = self._write(reading, since, outcome)
         if outcome == "unjudged":
             self._report_unjudged(reading, at, since, explained)
@@ -215,7 +213,7 @@ class ProbeWorker(SharedActor):
             self._report_judged(reading, at, since)
 
     def _may_be_unjudged(self, reading: Reading) -> bool:
-        protects = self._outside.unjudged_limit is not None
+        protects = self._deps.unjudged_limit is not None
         return protects and reading.result == "failure" and reading.timed_out and not self._patience.is_over(_clock())
 
     def _report_unjudged(self, reading: Reading, at: int, since: float, explained: tuple[Shortage, ...]) -> None:
@@ -253,14 +251,14 @@ class ProbeWorker(SharedActor):
     def _short_of(self, reading: Reading) -> tuple[Shortage, ...]:
         """Return the machine's shortages, for failures that may stop the container; else empty."""
         kills = self._effect.probe != "Readiness" and reading.result == "failure"
-        return self._prober.short_of() if kills and self._outside.unjudged_limit is not None else ()
+        return self._prober.short_of() if kills and self._deps.unjudged_limit is not None else ()
 
     def _write(self, reading: Reading, since: float, outcome: Outcome) -> int:
         """Add the raw outcome to its stream, and return when the probe began, in milliseconds since the epoch."""
         milliseconds = round(since * 1000)
         at = _now() - milliseconds
         late = self._started - self._due
-        self._outside.results.add(_raw(self._effect, reading, outcome, at=at, milliseconds=milliseconds, late=late))
+        self._deps.results.add(_raw(self._effect, reading, outcome, at=at, milliseconds=milliseconds, late=late))
         return at
 
 
@@ -292,14 +290,14 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def begin(outside: Outside) -> Callable[[RunProbe, EffectContext, Ended], Callable[[], None]]:
+def begin(deps: ProberDependencies) -> Callable[[RunProbe, EffectContext, Ended], Callable[[], None]]:
     """Return the function that the kernel calls to start a probe's worker; it returns the function that stops the
     worker.
     """
 
     def begun(effect: RunProbe, context: EffectContext, ended: Ended) -> Callable[[], None]:
-        outside.figures.begins(effect)
-        worker = ProbeWorker.start(effect, context, ended, outside)
+        deps.figures.begins(effect)
+        worker = ProbeWorker.start(effect, context, ended, deps)
 
         def end() -> None:
             worker.stop(block=False)

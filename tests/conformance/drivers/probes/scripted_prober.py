@@ -14,7 +14,7 @@ from typing import Any
 from chronolet.ports.pods.probes import Reading, Result
 from chronolet.prober.signals import ProbeOutcome
 from chronolet.prober.wanted import RunProbe
-from chronolet.prober.workers.outside import Outside
+from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.prober.workers.probe_worker import begin
 from chronolet_schemas.podspec import Probe, TCPSocketAction
 from chronolet_schemas.prober import Outcome, RawResult, Shortage
@@ -52,8 +52,10 @@ class ScriptedProber(ScriptedAttempts):
             from_at=0,
             anchored=False,
         )
-        outside = Outside(self, self, self, began=time.monotonic() - _PERIOD, unjudged_limit=self._unjudged_limit)
-        end = begin(outside)(effect, context, _raise)
+        deps = ProberDependencies(
+            self, self, self, began=time.monotonic() - _PERIOD, unjudged_limit=self._unjudged_limit
+        )
+        end = begin(deps)(effect, context, _raise)
         self._run()
         end()
         self._run()

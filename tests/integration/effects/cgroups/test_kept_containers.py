@@ -123,7 +123,7 @@ def test_the_next_agent_completes_writes_interrupted_at_any_point(tmp_path: Path
 
 def test_values_changed_by_hand_are_restored_and_reported(machine: Machine) -> None:
     machine.report_start()
-    keeping = effects.TreeKeeper(machine.files.outside())
+    keeping = effects.TreeKeeper(machine.files.deps())
     machine.files.again(keeping, machine.tree)
     (machine.own / "memory.high").write_text("max")
     report = keeping.once(machine.tree, Context(entity="node", cause=""), whole=True)

@@ -52,8 +52,8 @@ class World:
     def root(self) -> CgroupPath:
         return (*self.above, *ROOT)
 
-    def outside(self, **sharing: Any) -> effects.Outside:
-        return effects.Outside(
+    def deps(self, **sharing: Any) -> effects.QosDependencies:
+        return effects.QosDependencies(
             sharing=Sharing(name=NAME, above=self.above, **sharing),
             cgroups=self.cgroups,
             runtime=self.runtime,
@@ -81,7 +81,7 @@ class World:
 
     def once(self, effect: wanted.KeepTree, context: Context | None = None) -> signals.TreeKept:
         """The report of a new worker after its passes."""
-        return self.again(effects.TreeKeeper(self.outside()), effect, context)
+        return self.again(effects.TreeKeeper(self.deps()), effect, context)
 
     def again(
         self, keeping: effects.TreeKeeper, effect: wanted.KeepTree, context: Context | None = None
@@ -249,7 +249,7 @@ def test_values_changed_by_hand_are_restored_and_reported(world: World) -> None:
 
 
 def test_a_change_is_detected_against_the_values_that_the_worker_set(world: World) -> None:
-    keeping = effects.TreeKeeper(world.outside())
+    keeping = effects.TreeKeeper(world.deps())
     world.again(keeping, world.tree(*PODS))
     world.file("kubepods", "burstable", "pids.max").write_text("7")
     kept = world.again(keeping, world.tree(*PODS[:2], revision=2))
@@ -258,7 +258,7 @@ def test_a_change_is_detected_against_the_values_that_the_worker_set(world: Worl
 
 def test_a_pod_waits_only_for_new_cgroups(world: World) -> None:
     """The rest is checked once a period, and when a pod was removed."""
-    keeping = effects.TreeKeeper(world.outside())
+    keeping = effects.TreeKeeper(world.deps())
     assert world.again(keeping, world.tree(*PODS)) == signals.TreeKept(revision=1, restored=[], removed=[])
     world.file("kubepods", "podu0", "pids.max").write_text("7")
     context = Context(entity="node", cause="")
@@ -339,7 +339,7 @@ def test_the_tree_of_another_node_is_not_touched(world: World) -> None:
     assert tree is not None
     writes = world.kernel.writes
     context = Context(entity="node", cause="")
-    other = effects.Outside(
+    other = effects.QosDependencies(
         sharing=Sharing(name="n2"), cgroups=world.kernel, runtime=world.runtime, host=LinuxHost(world.kernel.folder)
     )
     kept = sent_by(lambda: effects.TreeKeeper(other).keep(world.tree(), context), context)[-1]
@@ -354,7 +354,7 @@ def test_the_tree_of_another_node_is_not_touched(world: World) -> None:
 def inspected(world: World, of_engine: str = "cgroupfs", **sharing: Any) -> Any:
     world.runtime.engine = lambda: Engine(name="d", version="1", api_version="1", cgroup_driver=of_engine)  # type: ignore[method-assign]
     context = Context(entity="node", cause="")
-    looking = effects.NodeInspector(world.outside(**sharing))
+    looking = effects.NodeInspector(world.deps(**sharing))
     effect = wanted.LookAtNode(subject="node", intent="look")
     return sent_by(lambda: looking.look(effect, context), context)[0].node
 
@@ -396,6 +396,6 @@ def test_an_unavailable_engine_is_retried(world: World) -> None:
     world.runtime.engine = engine  # type: ignore[method-assign]
     context = Context(entity="node", cause="")
     effect = wanted.LookAtNode(subject="node", intent="look")
-    outside = structs.replace(world.outside(), timing=effects.Timing(retry_seconds=0.01))
-    assert sent_by(lambda: effects.NodeInspector(outside).look(effect, context), context)[0].node.version
+    deps = structs.replace(world.deps(), timing=effects.Timing(retry_seconds=0.01))
+    assert sent_by(lambda: effects.NodeInspector(deps).look(effect, context), context)[0].node.version
     assert answers == []

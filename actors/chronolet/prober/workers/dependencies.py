@@ -1,6 +1,6 @@
 """The dependencies of the prober's workers: adapters and the receivers of results and metrics.
 
-Input: adapters. Output: `Outside`. Next: `probe_worker`, `effects`.
+Input: adapters. Output: `ProberDependencies`. Next: `probe_worker`, `effects`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Figures(Protocol):
         """Record that a probe has ended, after all its attempts, which took `seconds`."""
 
 
-class Outside(Struct, frozen=True):
+class ProberDependencies(Struct, frozen=True):
     """The dependencies that all workers of a process share.
 
     `unjudged_limit` (milliseconds): how long time-outs that a stall explains stay unjudged. If it is None, every

@@ -1,6 +1,7 @@
 """The dependencies of a pod's workers, and the operations that several workers share.
 
-Input: adapters. Output: `Outside`, which each worker receives. Next: `sandboxes`, `containers`, `hooks`, `exits`.
+Input: adapters. Output: `PodDependencies`, which each worker receives. Next: `sandboxes`, `containers`, `hooks`,
+`exits`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from chronolet.rules.resources.qos_class import least_oom_score_adj
 log = structlog.get_logger("chronolet.pod")
 
 
-class Outside(Struct, frozen=True):
+class PodDependencies(Struct, frozen=True):
     """The adapters and settings that all pods of a process share. `builtin` builds an image that is in no registry;
     `run` returns the id of the log's run.
     """
