@@ -1,6 +1,6 @@
 """`chronolet describe`: prints a page about a pod, a device or the node, with its events.
 
-Input: names. Output: text in kubectl's format. The events at its end cover the pod's whole life under its uid.
+Input: names. Output: text in kubectl's format. The events at the end of a pod's page cover its whole life.
 Next: the `_section` modules, which format the page.
 """
 
@@ -85,7 +85,7 @@ def command(
 
 
 def _describe_devices(settings: Settings, names: Sequence[str]) -> None:
-    """Describe devices by any of their names; a removed device only by its full name, resource and id."""
+    """Describe all devices or those with these names. A removed device needs its full name: resource and id."""
     with session(settings) as node:
         state = devices.state_of(node.state("devices"))
         everything = devices.of(state)
