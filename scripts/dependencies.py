@@ -81,7 +81,7 @@ def locked(folder: Path = REQUIREMENTS) -> dict[str, tuple[Pin, str]]:
 
 
 def licence(metadata: Mapping[str, str], classifiers: Iterable[str]) -> str:
-    """Return the licence that a package states: an SPDX expression, or classifiers, or the first line of free text."""
+    """Return the licence that a package states: an SPDX expression, classifiers, or the first line of free text."""
     if expression := metadata.get("License-Expression"):
         return expression
     classified = [one.rsplit(" :: ", 1)[1] for one in classifiers if one.startswith("License :: ")]

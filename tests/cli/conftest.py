@@ -17,8 +17,8 @@ __all__ = ["patient_stores"]
 
 @pytest.fixture
 def node() -> WrittenNode:
-    """A node with these pods: web (container app crashed twice and is backing off, container side is running),
-    db in namespace data (starting), and gone (has ended).
+    """A node with these pods: web, whose container app is in a crash loop and whose container side is running; db in
+    namespace data, which is starting; and gone, which has ended.
     """
     return histories.web()
 

@@ -1,4 +1,4 @@
-"""`--help` and `--version`: the listed help texts equal those of the subcommands, which are not loaded."""
+"""`--help` shows the subcommands' own help texts; neither `--help` nor `--version` loads the subcommands."""
 
 from __future__ import annotations
 

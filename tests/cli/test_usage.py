@@ -173,7 +173,7 @@ print(json.dumps(found), file=sys.stderr)
 
 
 def test_commands_end_with_status_zero_if_the_reader_has_closed_the_pipe() -> None:
-    """An example is `chronolet get pods | head`, which must neither fail nor print a traceback."""
+    """For example, `chronolet get pods | head` must neither fail nor print a traceback."""
     commands = [
         ["get", "pods"],
         ["get", "pods", "-o", "json"],

@@ -21,7 +21,7 @@ PROGRAM = "chronolet"
 
 
 def shell_lines(text: str, *, console: bool) -> Iterator[str]:
-    """Yield the input lines of a block, with continuation lines joined. In a console session, they follow a prompt."""
+    """Yield the input lines of a block, with continuation lines joined. `console`: only lines after a prompt."""
     document = ""
     """The word that ends the current here-document; empty outside here-documents."""
     for line in text.replace("\\\n", " ").splitlines():

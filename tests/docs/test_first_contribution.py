@@ -31,7 +31,7 @@ def applied(patch: str, root: Path, *options: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the folders that the walkthrough changes, without its changes, in case they were made in this clone."""
+    """A copy of the folders that the walkthrough changes. Its changes are reverted if they were made in this clone."""
     for name in ("actors/chronolet", "schemas/chronolet_schemas", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for patch in PATCHES:

@@ -30,7 +30,7 @@ from scripts.diagrams.tables import NOTHING, Row, found
 from tests.golden.samples import least, sample
 
 UID, CONTAINER, SINK = "uid-value", "container-value", "sink-value"
-"""The values of these fields in the samples."""
+"""The values that the samples have in the fields of these names."""
 KINDS = {
     "pod": "pod",
     "container": "pod",

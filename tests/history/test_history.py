@@ -297,7 +297,7 @@ def test_the_stream_may_be_trimmed_up_to_a_time_without_entries(node: Node) -> N
 
 
 def test_foreign_entries_have_their_own_numbers(node: Node) -> None:
-    """Such entries are written with `redis-cli XADD`, for example: they have no type, and a number out of sequence."""
+    """Foreign entries, such as those written with `redis-cli XADD`, have no type, and a number out of sequence."""
     foreign = []
     for number in range(3):
         node.note("pod/a/b", str(number))

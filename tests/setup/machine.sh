@@ -1,7 +1,7 @@
 # Runs a machine in an emulator: a freshly bootstrapped Debian that boots, runs one script and powers off.
 #
 # Source it from bash, then call `machine_options STEPS "$@"` and `machine PACKAGE...`. The sourcing script defines
-# `usage`, and may define `prepare`, which is called with the system's folder before the disk is made. KERNEL: additional
+# `usage`, and may define `prepare`, which is called with the system's folder before the disk is made. KERNEL: more
 # kernel parameters. SECONDS_TO_LIVE: the time limit of the emulator.
 # Input: the last commit of this repository, copied to /root/chronolet in the emulator; the settings with which this
 # machine reaches package archives (apt sources, pip's settings, certificates). Output: what the script in the emulator

@@ -1,4 +1,4 @@
-"""scripts/lanes.py runs every test once. It reports a failure or a hang, fails, and still runs all other tests."""
+"""scripts/lanes.py runs every test once. If one fails or hangs, it reports that, runs all other tests, and fails."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_proxy_mutes_and_cuts_a_stream(proxied: tuple[DockerRuntime, DockerPro
     runtime, proxy = proxied
     noticed: list[str] = []
     ended = threading.Event()
-    # Dockerd begins its response before it subscribes to events: `since` makes it also send those from in between.
+    # Dockerd begins its response before it subscribes to events; `since` makes it send the events in between as well.
     began = int(time.time() * 1000)
 
     def follow() -> None:

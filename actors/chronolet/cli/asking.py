@@ -1,7 +1,7 @@
 """Sends a command to the node and waits for the resulting events in the log.
 
 Input: a command. Output: the events whose cause is its request id. Leases and shard hashes show whether the
-node is only slow or whether none of its processes hosts the kind. Next: `apply`, `delete` and `gc`.
+node is just slow, or none of its processes hosts the kind. Next: `apply`, `delete` and `gc`.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Engine(NamedTuple):
 
 
 def of_node(node: Session, moment: Moment) -> Engine:
-    """The engine to query. `moment` must hold the state of `pleg`."""
+    """Return the engine to query. `moment` must include the state of `pleg`."""
     state: State = moment.states["pleg"].get(NODE, State())
     named = given_as_flag("docker") or not state.endpoint
     settings = node.settings if named else msgspec.structs.replace(node.settings, docker=state.endpoint)

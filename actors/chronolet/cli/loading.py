@@ -5,8 +5,8 @@ Input: a module's name. Output: the module, for less CPU time than a plain impor
 * Garbage collection is off during the import, and the loaded objects are frozen: the collector skips them afterwards.
 * The `__init__` code of an `on_demand` package runs only when a name is needed that its loaded modules do not provide:
   the agent uses prometheus-client's metrics but none of its servers, and docker's connections but none of its clients.
-* Optional packages are hidden from those that import them if they are installed, for functions that are never called:
-  rich from structlog (coloured tracebacks), character detection from requests, and typing_extensions from msgspec,
+* Optional packages that other packages import if installed, for functions that are never called, are hidden: rich from
+  structlog (coloured tracebacks), character detection from requests, and typing_extensions from msgspec,
   which needs it only on older versions of Python.
 * A command rarely collects garbage: it exits before a collection would free much.
 * The interpreter allocates its frame stack in 16 KiB chunks and frees a chunk as soon as it is empty. A hot loop at a
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _HIDDEN = ("rich",)
 _COMMAND_THRESHOLD = 50_000
-"""Number of new objects after which a command collects garbage; Python's default is 700."""
+"""The number of new objects after which a command collects garbage; Python's default is 700."""
 _STACK_WORDS = 1 << 15
 DEFAULT_THRESHOLDS = gc.get_threshold()
 """Python's thresholds for garbage collection, which the agent restores because it is a long-running process."""

@@ -1,4 +1,4 @@
-"""Creates the external dependencies of commands on demand. Tests supply others.
+"""Creates the external dependencies of commands on demand. Tests replace them.
 
 Input: settings. Output: the node's store, archive, kinds and runtime. Next: `history` and the commands.
 """

@@ -93,7 +93,7 @@ def _reaches(store: Store, archive: ArchiveReader, last: Position, trimmed: Posi
     """
     if last.n == trimmed.n:
         return True
-    if last.n == LARGEST_N:  # a time matched no archived entry: is there an archive at all?
+    if last.n == LARGEST_N:  # no archived entry follows the requested time: check that there is an archive
         return next(archive.entries(START, trimmed), None) is not None
     following = store.read_log(trimmed, 1)
     return bool(following) and not following[0].type  # a foreign entry, whose number is arbitrary

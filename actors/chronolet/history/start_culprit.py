@@ -14,7 +14,7 @@ from chronolet.kernel.observer import Queue
 from chronolet.ports.spans import PULL_TURN, TURN, Span
 
 _PULL = "docker.pull"
-"""The call for a pull, whose duration the note on the pull's step describes better."""
+"""The engine call that pulls an image. The note on the step describes the pull's duration better."""
 
 
 class Culprit(msgspec.Struct, frozen=True):

@@ -50,7 +50,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod's last start: its steps, oldest first. Times are milliseconds since the epoch, 0 for what has not happened.
+    """A pod's last start: its steps, oldest first. Times are milliseconds since the epoch; 0 means not yet.
 
     `since`: when a source requested the pod, the log adopted it, or a restart began. `lacking`: containers that have
     not started yet. `refusal`: why the start is refused; empty if it is not. `ending_at`: when the pod's termination
@@ -109,7 +109,7 @@ def _by_cause(spans: Sequence[Span]) -> Mapping[str, tuple[Span, ...]]:
 
 
 class _Reading:
-    """What the events read so far tell about the pod."""
+    """What is known about the pod from the events read so far."""
 
     def __init__(self, spans: Mapping[str, tuple[Span, ...]]) -> None:
         self._spans = spans

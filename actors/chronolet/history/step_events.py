@@ -62,7 +62,7 @@ def ended(event: Event) -> Sequence[StepEnded]:
 
 
 def note(event: Event) -> StepNote | None:
-    """Return the reason, given by an event, why a step is still open."""
+    """Return the reason that an event gives for a step's still being open."""
     found = _NOTES.get(type(event))
     return found(event) if found else None
 
@@ -89,7 +89,7 @@ def _init_ended(one: pod.ContainerExited) -> StepEnded:
 
 
 def _retry(one: pod.ContainerStartFailed) -> StepBegun | None:
-    """Return the wait before a retry. A container that was created counts as exited: see RestartScheduled instead."""
+    """Return the wait before a retry; None if the container counts as exited, so that RestartScheduled follows."""
     if not one.retry_at:
         return None
     why = f"{one.reason}: {one.message}"

@@ -74,7 +74,7 @@ class Keeping(Struct, frozen=True):
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """Return the heads of the shards that ever had an owner. Other shards will read the archive from its start."""
+        """Return the heads of the shards that ever had an owner. Others would first read the log's archived part."""
         heads = self.store.heads(self.shards)
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 

@@ -15,9 +15,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The keeper's thresholds and delays. Times are in milliseconds."""
 
     chunk_entries: int = 20_000
-    """The number of entries that are worth an archive file. As many stay in the stream, readable with redis-cli."""
+    """The number of entries that makes an archive file worth writing. The same number stays in the stream, where
+    redis-cli can read them.
+    """
     oldest: int = _WEEK
-    """The age of an unarchived entry beyond which even fewer than `chunk_entries` entries are archived."""
+    """The age beyond which unarchived entries are archived even if there are fewer than `chunk_entries`."""
     let_go: int = _WEEK
     """How long a shard without an owner holds back trimming."""
     first_retry: int = 60_000
@@ -25,7 +27,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trim_entries(self) -> int:
-        """The minimum number of entries per trim: each trim costs two events, so many small trims would be wasteful."""
+        """The minimum number of entries per trim.
+
+        Each trim costs two events. Cursors and snapshots advance in small steps, so without a minimum there would be
+        many trims.
+        """
         return max(self.chunk_entries // 4, 1)
 
     def retry_at(self, failures: int, now: int) -> int:

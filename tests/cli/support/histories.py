@@ -81,8 +81,8 @@ def recorded(reason: str, message: str, severity: str = "Normal") -> Recorded:
 
 
 def web() -> WrittenNode:
-    """Return a node with these pods: web (container app crashed twice and is backing off, container side is running),
-    db in namespace data (starting), and gone (has ended).
+    """Return a node with these pods: web, whose container app has crashed twice and is backing off, and whose container
+    side is running; db in namespace data, which is starting; and gone, which has ended.
     """
     node = WrittenNode()
     box: dict[str, Any] = {"pod": "default/web", "uid": UID, "attempt": 0}

@@ -86,9 +86,9 @@ class WrittenNode:
         self.cgroups: Cgroups = LinuxCgroups(Path("/nowhere"), Path("/nowhere"))
         self.download: Callable[[str, int], bytes] = downloaded
         self.results: list[RawResult] = []
-        """Raw probe results, newest first."""
+        """The raw probe results, newest first."""
         self.spans: dict[str, list[Span]] = {}
-        """The recent calls of each process, by its entry in the list of live processes. Others do not respond."""
+        """The recent calls by process (its entry in the list of live processes). A missing process does not respond."""
         started = kernel.LogStarted(run="r", node=NODE, shards={})
         self.store.begin("r", {}, self.record(f"node/{NODE}", started))
 

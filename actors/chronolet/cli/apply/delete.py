@@ -1,8 +1,8 @@
 """`chronolet delete`: withdraws pods and Secrets from the desired state.
 
 Input: names, labels or manifests. Output: `manifests.DeletePods`, and a line for each object. By default the line
-for a pod follows `pod.PodEnded` in the log, when nothing of the pod is left. Deleting a terminating pod again can
-shorten its grace period. Source: kubectl's pkg/cmd/delete.
+for a pod is printed once the log has `pod.PodEnded`, which means that nothing of the pod is left. Deleting a
+terminating pod again can shorten its grace period. Source: kubectl's pkg/cmd/delete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Connects the local terminal to a command in a container.
 
-Input: the streams of a running command. Output: its output on the terminal; it receives keyboard input and the window
-size.
-Next: `exec`. Source: kubectl's pkg/util/term.
+Input: the streams of a running command. Output: the command's output on the terminal. Sends keyboard input and the
+window size to the command. Next: `exec`. Source: kubectl's pkg/util/term.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def _state(title: str, state: Object) -> Iterator[str]:
             yield line(name.capitalize(), detail[name], 6)
     if word == "terminated":
         code = str(detail.get("exitCode", 0))
-        # The API requires an exit code even if the exit was not observed; its 137 then does not prove a kill.
+        # The API requires an exit code even if the exit was not observed; in that case 137 does not prove a kill.
         yield line("Exit Code", f"unknown ({code})" if detail.get("reason") == STATUS_UNKNOWN else code, 6)
     for name, key in (("Started", "startedAt"), ("Finished", "finishedAt")):
         if detail.get(key):

@@ -34,7 +34,7 @@ def stacked(title: str, texts: Sequence[str], column: int = 0) -> Iterator[str]:
 
 
 def listed(title: str, texts: Sequence[str], absent: str = "") -> Iterator[str]:
-    """Yield the title and a line for each text. If there are none, yield the title with `absent`, if that is given."""
+    """Yield the title and a line for each text. Without texts, yield the title with `absent`, or nothing if empty."""
     if texts:
         yield f"    {title}:"
         yield from (f"      {table.plain(text)}" for text in texts)
@@ -49,10 +49,10 @@ def pairs(rows: Sequence[tuple[str, str]]) -> Sequence[str]:
 
 
 def moment(text: str | None) -> str:
-    """Format a time from the API in the local time zone; empty if it is None."""
+    """Format a time from the API in the local time zone; return an empty string for None."""
     return ages.local(pods.milliseconds(text)) if text else ""
 
 
 def truth(value: object) -> str:
-    """Format the truth of a value: `True` or `False`."""
+    """Return `True` or `False` as text, depending on whether the value is truthy."""
     return str(bool(value))

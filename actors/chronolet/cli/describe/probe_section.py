@@ -15,7 +15,7 @@ from chronolet.rules.names.durations import go_duration
 from chronolet_schemas.prober import RawResult
 
 SHOWN = 3
-"""Number of raw results shown per probe."""
+"""The number of raw results shown per probe."""
 MOST_LOOKED_AT = 40_000
 """The number of the node's newest results to search: enough for all that are stored."""
 

@@ -46,7 +46,7 @@ def command() -> None:
 @OUTPUT
 @UNUSED
 def plan(*, settings: Settings, policy: dict[str, Any], output: str | None, unused: bool) -> None:
-    """Show what the next run would remove, and why it keeps the rest. Changes nothing.
+    """Show what the next run would remove, and why it would keep other objects. Changes nothing.
 
     Uses the node agent's settings unless flags override them.
     """

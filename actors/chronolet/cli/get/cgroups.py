@@ -25,7 +25,7 @@ _COLUMNS = (
     ("MEMORY", ("memory.limit_in_bytes", "memory.max")),
     ("PIDS", ("pids.max",)),
 )
-"""Column titles, each with its files in cgroup v1 and v2. A number selects one of several words in the file."""
+"""Column titles, each with its files in cgroup v1 and v2. A number after a file's name selects one word in it."""
 _WIDE = (
     ("PERIOD", ("cpu.cfs_period_us", "cpu.max 2")),
     ("MEMORY MIN", ("memory.min",)),

@@ -38,7 +38,7 @@ FINDERS = {
 }
 """The module in `chronolet.cli.get` for each type. Its function `find` returns the objects that a query selects."""
 _NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
-"""Types without a namespace."""
+"""The types that have no namespace."""
 _TYPES = """\b
 Types: pods, containers, devices, images, actors, events, cgroups, nodes.
 Separate several with commas, such as pods,events."""

@@ -24,7 +24,7 @@ HEAD = ("RESOURCE", "ID", "HEALTH", "NUMA", "POD", "CONTAINER", "SINCE")
 WIDE = ("PLUGIN", "UID")
 NONE = "<none>"
 UNKNOWN, GONE = "Unknown", "Gone"
-"""Health of a device whose plugin has not listed it since the agent started, and of a device that is not listed."""
+"""Unknown: the plugin has sent no list since it registered or the agent started. Gone: the device is not listed."""
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
@@ -89,7 +89,7 @@ def _held(claims: Sequence[Claim], resource: str) -> Object:
 
 
 def health(resource: Resource | None, device: Device | None) -> str:
-    """Health in one word; `Unknown` if the plugin's last report predates the agent's start."""
+    """Return a device's health in one word: as its plugin reported it, or as its plugin's state implies."""
     if resource is None or device is None:
         return GONE
     if resource.phase == "stopped":

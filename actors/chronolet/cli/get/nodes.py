@@ -3,8 +3,8 @@
 Input: the states of `qos`, `pleg` and `devices`, and the live processes. Output: a v1 Node as plain data, its row.
 Next: `get`, `node_section`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
 
-Everything comes from the log, so it is available without an agent; the node is then not ready, for that reason. To add
-a condition, add a function to `_CONDITIONS`.
+Everything comes from the log, so it is available without an agent; in that case the node is not ready, and the reason
+says why. To add a condition, add a function to `_CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NONE = "<none>"
 
 
 class Facts(NamedTuple):
-    """The input of a node's conditions."""
+    """The facts from which a node's conditions are computed."""
 
     qos: Qos
     pleg: Pleg
@@ -130,7 +130,7 @@ def _pressure(name: str) -> Callable[[Facts], Object]:
 
 
 def _kills_held_back(facts: Facts) -> Object:
-    """Return the condition which says whether kills for failed probes are held back on an overloaded machine."""
+    """Return the condition that is true while kills for failed probes are held back on an overloaded machine."""
     kills = facts.pleg.probe_kills
     if not facts.alive:
         return _condition("ProbeKillsHeldBack", "Unknown", "NodeStatusUnknown", "no node agent is running")

@@ -91,7 +91,7 @@ def summarized(pod: Object) -> Summary:
 
 
 def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[list[Object], str]:
-    """Return the started sidecars, and the status word of the first unfinished init container or an empty string."""
+    """Return the started sidecars and the status word of the first unfinished init container, empty if all are done."""
     started = list[Object]()
     for number, one in enumerate(init):
         state = one.get("state", {})

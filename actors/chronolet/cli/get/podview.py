@@ -1,6 +1,6 @@
 """Converts pods to API form.
 
-Input: a `Moment`. Output: v1 Pods with status, as plain data; Failure if a pod is missing. Next: `get`,
+Input: a `Moment`. Output: v1 Pods with status, as plain data; or a Failure if a pod is missing. Next: `get`,
 `describe`, `logs`, `exec`.
 """
 

@@ -53,7 +53,7 @@ _COMMA = r",(?![^()]*\))"
 
 
 def options(function: Options) -> Options:
-    """Add `-l SELECTOR` and `--field-selector SELECTOR` to a command, which receives predicates."""
+    """Add `-l SELECTOR` and `--field-selector SELECTOR` to a command, which receives them as predicates."""
     by_label = click.option(
         "-l", "--selector", callback=labels, metavar="SELECTOR", help="label selector: a=b, a!=b, a in (b,c), a, !a"
     )

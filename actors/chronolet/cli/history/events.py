@@ -96,7 +96,7 @@ def printer(node: Session, output: str | None, *, namespaced: bool, headers: boo
 
 
 def _print_window(source: Source, found: Sequence[Object], namespace: str | None) -> None:
-    """Print the time from which Redis has events. The log also has older ones."""
+    """Print how far back the events in Redis go. The log has older ones as well."""
     if not found:
         click.echo("No events found." if namespace is None else f"No events found in {namespace} namespace.", err=True)
     if source.first is not None and isinstance(source, kube_events.Stream):

@@ -50,7 +50,7 @@ class EventFilter:
     """The kind and name of the involved object; None: all objects."""
     types: tuple[str, ...] = ()
     since: int = 0
-    """Events whose last occurrence is earlier are not selected. In milliseconds since the epoch."""
+    """The earliest last occurrence of a selected event, in milliseconds since the epoch."""
 
     def __call__(self, event: Object) -> bool:
         involved = event["involvedObject"]
@@ -149,7 +149,7 @@ class WholeLog(Source):
 
 
 def elsewhere(node: Session) -> str:
-    """Return a note that says where the agent delivers KubeEvents; empty if it delivers them to Redis or if unknown."""
+    """Return a note that says where the agent delivers KubeEvents; empty if to Redis, or if that is unknown."""
     state: State = node.state("kube_events").states["kube_events"].get(NODE, State())
     if not state.sinks or REDIS in state.sinks:
         return ""

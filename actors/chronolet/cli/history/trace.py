@@ -1,7 +1,7 @@
 """`chronolet trace`: shows how long each part of a pod's last start took.
 
 Input: a pod. Output: one sentence that names the main delay, then a line for each step, wait and call. The steps
-come from the log; the durations of engine calls come from the running agent, which keeps its most recent spans.
+come from the log; the durations of engine calls come from the running agent, which retains its most recent spans.
 """
 
 from __future__ import annotations

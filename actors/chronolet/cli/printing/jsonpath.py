@@ -1,8 +1,8 @@
-"""JSONPath templates in kubectl's dialect: `{.items[*].metadata.name}`, `{range .items[*]}{.status.podIP} {end}`.
+"""Parses and applies JSONPath templates in kubectl's dialect.
 
-Input: a template, then plain data. Output: text. A missing key yields nothing; an index out of range is an
-error. Filters, unions and `..` are rejected with an error that names them. Next: `get`, `wait`. Source: client-go's
-util/jsonpath.
+Input: a template such as `{.items[*].metadata.name}` or `{range .items[*]}{.status.podIP} {end}`, then plain data.
+Output: text. A missing key yields nothing; an index out of range is an error. Filters, unions and `..` are rejected
+with an error that names them. Next: `get`, `wait`. Source: client-go's util/jsonpath.
 """
 
 from __future__ import annotations

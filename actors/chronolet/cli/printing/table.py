@@ -34,7 +34,7 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]], *, headers: bool = 
 
 
 class Growing:
-    """A table that grows: a column becomes wider when a cell needs it. The header precedes the first row."""
+    """A table that grows: a column widens when a cell needs more space. The header precedes the first row."""
 
     def __init__(self, head: Sequence[str]) -> None:
         self._ahead = [list(head)] if head else []

@@ -47,7 +47,10 @@ def _condition(name: str, value: str) -> Test:
 
 
 def _jsonpath(text: str) -> Test:
-    """Build a test: whether the path yields exactly one result, equal to the value; any result if value is omitted."""
+    """Build the test whether the path yields exactly one result, which equals the value.
+
+    If there is no value, any result passes.
+    """
     found = _PATH.fullmatch(text)
     if found is None or not found["path"]:
         raise AwaitedError(f"found {text!r}, expected TEMPLATE or TEMPLATE=VALUE")
