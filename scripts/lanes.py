@@ -28,7 +28,7 @@ from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parents[1]
 EXCLUDED = ("tests/deciders", "tests/rules")
-"""Not units: the check `branches` of scripts/test runs these tests and measures their coverage."""
+"""Folders that are not units, because the check `branches` of scripts/test runs their tests."""
 BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
 """In and below these folders, each file is a unit; elsewhere, each folder is a unit."""
 BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")

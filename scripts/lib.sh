@@ -141,7 +141,7 @@ ensure_venv() {
     fi
     if ! grep -qxsF "$want" "$stamp"; then
         say "Python: installing chronolet${extras:+ with $extras} into .venv"
-        # Only locked dependencies: for a requirement with an extra, pip would look up the newest release and reject it.
+        # --no-deps: for a requirement with an extra, pip would look up the newest release and reject it.
         quietly "$VENV/bin/pip" install --disable-pip-version-check --no-deps --require-hashes "${files[@]/#/--requirement=$ROOT/requirements/}"
         # pip cannot check the hash of a folder, so the project is installed separately, with the build backend locked
         # above.
@@ -179,7 +179,7 @@ from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
 DockerRuntime(os.environ.get("DOCKER_HOST") or DEFAULT_HOST).engine()'
 }
 
-# On a kernel with AppArmor, Docker cannot start any container without the parser.
+# If the kernel uses AppArmor, Docker cannot start any container without apparmor_parser.
 apparmor_parser_is_missing() {
     [[ $(cat /sys/module/apparmor/parameters/enabled 2>/dev/null) == Y ]] && ! command -v apparmor_parser >/dev/null
 }

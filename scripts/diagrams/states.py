@@ -23,7 +23,7 @@ _PADDING = 8
 
 @dataclass(frozen=True)
 class Edge:
-    """All events that lead from one layer to another."""
+    """An edge of the diagram: all events that lead from one layer to another."""
 
     source: int
     target: int

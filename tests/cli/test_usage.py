@@ -1,4 +1,4 @@
-"""Usage errors exit with status 2, expected failures with status 1. Both print one line and no traceback."""
+"""A usage error gives exit status 2, an expected failure status 1. Both print one line and no traceback."""
 
 import json
 import os

@@ -165,7 +165,7 @@ class Timing(NamedTuple):
     """Time limits of commands."""
 
     patience_seconds: float = 5.0
-    """How long a command that sends something tries to open the log, because the agent may still be starting."""
+    """How long a command that sends something keeps trying to open the log, because the agent may be starting."""
     ownerless_seconds: float = 5.0
     """How long a shard may have no live owner before a command that waits for it fails."""
     completion_seconds: float = 1.0

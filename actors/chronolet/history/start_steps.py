@@ -265,7 +265,7 @@ class _Reading:
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
-        """Name the pull for which this pull waited longest; this pull itself is not in `pulls` yet."""
+        """Return words that name the pull for which this one waited longest. This one is not in `pulls` yet."""
         began = at - event.milliseconds
         queued = began - event.waited_milliseconds
         before = [

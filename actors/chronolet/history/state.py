@@ -73,7 +73,7 @@ class Moment(Struct, frozen=True):
     """The position of the last entry read; START for an empty log."""
     states: Mapping[str, Mapping[str, Any]]
     unreadable: tuple[Position, ...] = ()
-    """Entries of these kinds that this release cannot decode; they are omitted, as the hosts omit them."""
+    """Entries of these kinds that this release cannot decode; they are omitted, just as the hosts omit them."""
 
 
 class _KindStates:

@@ -1,4 +1,4 @@
-"""Effect workers of the keeper: measure the log, write archive files, trim.
+"""Effect workers of the keeper, which measure the log, write archive files and trim the log.
 
 Input: effects of `wanted`. Output: signals. The workers change only the node's log and archive folder. They check the
 keeper's fencing token before each change, so a keeper that has lost its shard changes nothing. Next: `decider`.
@@ -74,7 +74,7 @@ class Keeping(Struct, frozen=True):
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """Return the heads of the shards that ever had an owner. Others would first read the log's archived part."""
+        """Return the heads of the shards that ever had an owner. Other shards first read the archive."""
         heads = self.store.heads(self.shards)
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 

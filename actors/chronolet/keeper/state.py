@@ -31,4 +31,4 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     let_go: tuple[str, ...] = ()
     """The shards that no longer hold back trimming."""
     ballast_gone: bool = False
-    """Whether the disk reserve was released and not restored."""
+    """Whether the disk reserve is currently released."""

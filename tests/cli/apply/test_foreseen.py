@@ -1,4 +1,4 @@
-"""`apply` predicts the node's admission of pods: kernel parameters, host ports, node labels."""
+"""`apply` predicts whether the node will admit a pod: kernel parameters, host ports, node labels."""
 
 from __future__ import annotations
 

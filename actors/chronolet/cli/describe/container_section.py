@@ -61,7 +61,7 @@ def _port(port: Object, which: str) -> str:
 
 
 def _state(title: str, state: Object) -> Iterator[str]:
-    """Yield a state such as `State: Running`, and its details, indented."""
+    """Yield a line such as `State: Running`, followed by indented lines with details."""
     word, detail = next(iter((state or {"waiting": {}}).items()))
     yield line(title, word.capitalize(), 4)
     for name in ("reason", "message"):

@@ -110,7 +110,7 @@ def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[li
 
 
 def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
-    """Return the pod's status word: the reason of its first waiting or terminated container, else `word`."""
+    """Return the status word: the reason of the first container that is waiting or has terminated, else `word`."""
     running = False
     for one in reversed(containers):
         state = one.get("state", {})
