@@ -1,4 +1,4 @@
-"""Draws the diagrams of docs/diagrams: `python -m scripts.diagrams`.
+"""Draws the diagrams in docs/diagrams: `python -m scripts.diagrams`.
 
 Input: the transition tables in docstrings of actors/chronolet, and docs/diagrams/*.txt (sequences). Output: one SVG for
 each. tests/docs/test_diagrams.py draws them again and compares the results.

@@ -139,7 +139,7 @@ def _side(edges: Sequence[Edge]) -> Side:
 
 
 def _ordered(at: int, edges: Sequence[Edge], lanes: Mapping[Edge, int]) -> Sequence[Edge]:
-    """Order the edges at one layer: edges to higher layers by lane outwards, then edges to lower layers inwards."""
+    """Order one layer's edges: those to layers above, from the inner lane outwards, then those below, inwards."""
     up = [edge for edge in edges if min(edge.source, edge.target) < at]
     down = [edge for edge in edges if edge not in up]
     return (*sorted(up, key=lanes.__getitem__), *sorted(down, key=lanes.__getitem__, reverse=True))

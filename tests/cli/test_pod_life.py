@@ -47,7 +47,7 @@ spec:
 
 
 class Machine:
-    """An agent in a separate process, and the command line."""
+    """An agent in a separate process, and the commands that control it."""
 
     def __init__(self, docker: PrivateDocker, redis: PrivateRedis, folder: Path) -> None:
         self.docker = docker

@@ -62,7 +62,7 @@ def given_as_flag(name: str) -> bool:
 
 
 def global_options(function: Function) -> Function:
-    """Accept the flags that all commands share before the subcommand as well."""
+    """Let the flags that all commands share precede the subcommand as well."""
 
     @functools.wraps(function)
     def run(namespace: str | None = None, **flags: Any) -> Any:

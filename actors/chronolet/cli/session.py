@@ -62,7 +62,7 @@ class Session:
 def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
     """Open the node's log. Raises a one-line Failure if there is none.
 
-    `patient`: retry for `Timing.patience_seconds`, because the agent may be starting. For commands that send something.
+    `patient`, for commands that send something: retry for `Timing.patience_seconds`, as the agent may be starting.
     """
     services = services_of_command()
     with progress("waiting for the node agent's Redis"):

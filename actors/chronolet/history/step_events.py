@@ -19,7 +19,7 @@ _MEGABYTE = 1_000_000
 
 
 class StepBegun(msgspec.Struct, frozen=True):
-    """A step begins: its key among the open steps, its name, and the reason for the step."""
+    """The beginning of a step: its key among the open steps, its name, and the reason for it."""
 
     key: str
     text: str
@@ -27,7 +27,7 @@ class StepBegun(msgspec.Struct, frozen=True):
 
 
 class StepEnded(msgspec.Struct, frozen=True):
-    """The step with this key ends."""
+    """The end of the step with this key."""
 
     key: str
     text: str = ""
@@ -35,7 +35,7 @@ class StepEnded(msgspec.Struct, frozen=True):
 
 
 class StepNote(msgspec.Struct, frozen=True):
-    """The step with this key is still open, for this reason."""
+    """The reason why the step with this key is still open."""
 
     key: str
     text: str
@@ -62,7 +62,7 @@ def ended(event: Event) -> Sequence[StepEnded]:
 
 
 def note(event: Event) -> StepNote | None:
-    """Return the reason that an event gives for a step's still being open."""
+    """Return the reason why a step is still open; None if the event gives no reason."""
     found = _NOTES.get(type(event))
     return found(event) if found else None
 

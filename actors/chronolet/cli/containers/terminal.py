@@ -35,7 +35,7 @@ def stdin_is_terminal() -> bool:
 
 
 def copy_input(attached: Attachment) -> None:
-    """Forward standard input to the command in a separate thread, and close the command's input when it ends."""
+    """Forward standard input to the command in a separate thread, and close the command's input at the end."""
     # Bypasses sys.stdin: a thread blocked in its buffer would prevent the interpreter from exiting.
     number = sys.stdin.fileno()
 

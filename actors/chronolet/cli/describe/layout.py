@@ -34,7 +34,7 @@ def stacked(title: str, texts: Sequence[str], column: int = 0) -> Iterator[str]:
 
 
 def listed(title: str, texts: Sequence[str], absent: str = "") -> Iterator[str]:
-    """Yield the title and a line for each text. Without texts, yield the title with `absent`, or nothing if empty."""
+    """Yield the title and a line for each text. Without texts, yield the title with `absent`, unless that is empty."""
     if texts:
         yield f"    {title}:"
         yield from (f"      {table.plain(text)}" for text in texts)

@@ -1,7 +1,7 @@
 """Makes the collectors run now and reports the result.
 
-Input: a node. Output: a line for each object whose removal, or failed removal, appears in the log; exit status 1 if a
-run or a removal failed. If a run is already in progress, the new one starts after it.
+Input: a node. Output: a line for each object that was removed or could not be removed, according to the log; exit
+status 1 if a run or a removal failed. If a run is already in progress, the new one starts after it.
 """
 
 from __future__ import annotations

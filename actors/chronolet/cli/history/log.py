@@ -1,7 +1,7 @@
 """`chronolet log`: prints the node's event log, decoded.
 
 Input: a filter. Output: a line for each entry, as text or JSON. Entries that this release cannot decode appear as
-plain data, or as bytes.
+plain data, or as hexadecimal text.
 """
 
 from __future__ import annotations

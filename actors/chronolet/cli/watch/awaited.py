@@ -1,4 +1,4 @@
-"""Parses and tests the value of `wait --for`: a condition or a JSONPath.
+"""Parses the value of `wait --for`, a condition or a JSONPath, and tests whether Pods meet it.
 
 Input: the value of `--for`, then Pods in API form. Output: whether a Pod meets the condition. Next: `wait`.
 Source: kubectl's pkg/cmd/wait.
