@@ -39,7 +39,7 @@ that `pyproject.toml` names. The licence is what the package itself states.
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a lock file. `marker`: empty if there is none; `hashes`: each as `sha256:...`."""
+    """One package of a lock file. `marker` is empty if there is none. `hashes` have the form `sha256:...`."""
 
     name: str
     version: str
@@ -70,7 +70,7 @@ def _asker(via: str) -> str:
 
 
 def locked(folder: Path = REQUIREMENTS) -> dict[str, tuple[Pin, str]]:
-    """The locked packages by name, each with its use."""
+    """Return the locked packages by name, each with its use."""
     found: dict[str, tuple[Pin, str]] = {}
     for name, use in USES.items():
         for pin in pins((folder / f"{name}.txt").read_text()):
@@ -81,7 +81,7 @@ def locked(folder: Path = REQUIREMENTS) -> dict[str, tuple[Pin, str]]:
 
 
 def licence(metadata: Mapping[str, str], classifiers: Iterable[str]) -> str:
-    """The licence a package states: an SPDX expression, else a classifier, else the first line of its free text."""
+    """Return the licence that a package states: an SPDX expression, classifiers, or the first line of free text."""
     if expression := metadata.get("License-Expression"):
         return expression
     classified = [one.rsplit(" :: ", 1)[1] for one in classifiers if one.startswith("License :: ")]
@@ -91,7 +91,7 @@ def licence(metadata: Mapping[str, str], classifiers: Iterable[str]) -> str:
 
 
 def licences(folder: Path) -> dict[str, str]:
-    """The licences of the packages installed in this folder, by normalized name."""
+    """Return the licences of the packages installed in this folder, by normalized name."""
     found = {}
     for one in importlib.metadata.distributions(path=[str(folder)]):
         headers = one.metadata
@@ -106,7 +106,7 @@ def normal(name: str) -> str:
 
 
 def page(by_name: Mapping[str, tuple[Pin, str]], stated: Mapping[str, str]) -> str:
-    """The content of docs/dependencies.md."""
+    """Return the content of docs/dependencies.md."""
     rows = [
         f"| {name} | {pin.version} | {stated[name]} | {use} | {', '.join(pin.via) or ROOT_PACKAGE} |\n"
         for name, (pin, use) in by_name.items()

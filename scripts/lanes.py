@@ -2,11 +2,11 @@
 
 Input: a folder of tests. Output, on standard output: a line for each unit (a folder or file of tests), the whole output
 of each failed unit, a line per minute with the current tests, and at the end the slowest tests. Exit status 1 if any
-unit failed, was stopped at its limit or was not run. Checks, which are separate commands, are the first units.
+unit failed, was stopped at its time limit or was not run. Checks, which are separate commands, are the first units.
 
-Each lane takes the next unit when it has finished one, the longest units first, so that the lanes end together. A unit
-is a separate pytest process, with its own Docker Engine if it needs one. At its limit it gets SIGINT, so that it can
-stop its servers, and SIGKILL a minute later.
+When a lane has finished a unit, it starts the next one. The longest units come first, so that the lanes end at about
+the same time. A unit is a separate pytest process, with a separate Docker Engine if it needs one. At its time limit it
+gets SIGINT, so that it can stop its servers, and SIGKILL a minute later.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from xml.etree import ElementTree as ET
 
 ROOT = Path(__file__).resolve().parents[1]
 EXCLUDED = ("tests/deciders", "tests/rules")
-"""Not units: the check `branches` of scripts/test runs these tests and measures their coverage."""
+"""Folders that are not units, because the check `branches` of scripts/test runs their tests."""
 BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
-"""In and below these folders, each file is a unit; elsewhere, each folder is one."""
+"""In and below these folders, each file is a unit; elsewhere, each folder is a unit."""
 BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")
-"""Exceptions below the folders of BY_FILE: each of these is one unit."""
+"""Exceptions below the folders in BY_FILE: each of these folders is one unit."""
 LONGEST_FIRST = (
     "tests/corpus/extra",
     "tests/corpus",
@@ -67,7 +67,7 @@ LONGEST_FIRST = (
     "tests/integration/effects/pod/test_volumes.py",
     "tests/kernel/storage",
 )
-"""The order in which units start. Units of less than 40 seconds are not listed and follow in alphabetical order."""
+"""The first units, in the order in which they start. Units that take less than 40 seconds follow alphabetically."""
 MINUTE = 60.0
 GRACE_SECONDS = 60.0
 SLOWEST = 20
@@ -93,7 +93,7 @@ class Running:
 
 
 def units(root: Path) -> list[str]:
-    """All units by path below `root`, the longest first."""
+    """Return all units as paths relative to `root`, the longest first."""
     found: set[str] = set()
     for path in sorted((root / "tests").rglob("test_*.py")):
         folder = str(path.parent.relative_to(root))
@@ -109,13 +109,13 @@ def _is_in(folder: str, parents: Sequence[str]) -> bool:
 
 
 def arguments(root: Path, name: str) -> list[str]:
-    """A unit's arguments for pytest: for a folder, only its own files, since its subfolders are separate units."""
+    """Return a unit's arguments for pytest: for a folder, only the files in it, since subfolders are separate units."""
     path = root / name
     return [name] if path.is_file() else [str(unit.relative_to(root)) for unit in sorted(path.glob("test_*.py"))]
 
 
 class Lanes:
-    """Runs units, several at a time."""
+    """Runs several units at a time."""
 
     def __init__(self, options: argparse.Namespace, scratch: Path) -> None:
         self._options = options
@@ -145,7 +145,7 @@ class Lanes:
             self._fail(name, "not run: the time for all tests is over")
 
     def stop(self) -> None:
-        """Interrupt all running units, and wait until they have ended."""
+        """Interrupt all running units and wait until they have ended."""
         self._end = 0.0
         while self._running:
             time.sleep(0.2)
@@ -217,7 +217,7 @@ class Lanes:
 
 
 def cases(report: Path) -> Iterator[tuple[float, str, str]]:
-    """Seconds, name and outcome of each test in a JUnit report; none if the report does not exist."""
+    """Yield the seconds, name and outcome of each test in a JUnit report; nothing if the report cannot be read."""
     try:
         tree = ET.parse(report)
     except (OSError, ET.ParseError):

@@ -1,14 +1,14 @@
 # Shared by run, test and images: installs what a machine needs before chronolet can run on it.
 #
-# Source it from bash. Each ensure_* function is idempotent: it checks first, adds only what is missing and reports in
-# one line what it does. Debian and Ubuntu are supported; elsewhere it names what to install.
+# Source it from bash. Each ensure_* function is idempotent: it first checks what is missing, adds only that, and prints
+# one line about what it does. Debian and Ubuntu are supported; on other systems it names what to install.
 # shellcheck shell=bash
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 VENV=$ROOT/.venv
-unset PYTHONPATH # it would make another tree's modules shadow this one's
-unset PYTHONDONTWRITEBYTECODE # without compiled modules each start of the agent compiles 450 files: 0.4 s of CPU
-PATH=$PATH:/usr/sbin:/sbin # Debian's dockerd and iptables are there, which a user's PATH omits
+unset PYTHONPATH # otherwise modules from another source tree could shadow this tree's modules
+unset PYTHONDONTWRITEBYTECODE # without compiled modules, each start of the agent compiles 450 files: 0.4 s of CPU
+PATH=$PATH:/usr/sbin:/sbin # Debian's dockerd and iptables are in these folders, which a user's PATH lacks
 
 if [[ $(id -u) == 0 ]]; then
     STATE=${CHRONOLET_ROOT_DIR:-/var/lib/chronolet}
@@ -38,7 +38,7 @@ quietly() {
     fi
 }
 
-# sudo may ask for a password only on a terminal, where somebody can type it.
+# sudo may ask for a password only on a terminal, where a user can type it.
 can_be_root() {
     [[ $(id -u) == 0 ]] && return
     command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }
@@ -73,8 +73,8 @@ install_packages() {
     ((status == 0)) || die "could not install $*"
 }
 
-# The agent starts its own redis-server, the tests their own registry. The services that the packages would start have
-# no users, so they stay off: Debian consults /usr/sbin/policy-rc.d before it starts a service.
+# The agent starts a redis-server and the tests start a registry, so the services that the packages would start are
+# useless and stay off: Debian runs /usr/sbin/policy-rc.d to decide whether to start a service.
 POLICY=/usr/sbin/policy-rc.d
 POLICY_IS_OURS=
 
@@ -101,7 +101,7 @@ release_redis() {
 
 # ---- Python ----------------------------------------------------------------------------------------------------------
 
-# Prints the newest Python that pyproject.toml names, else any other suitable one, else nothing.
+# find_python: prints the first of these Pythons that is new enough; nothing if there is none.
 find_python() {
     local candidate
     for candidate in "${PYTHON:-python3}" python3.13 python3.12 python3.11 python3.14; do
@@ -118,12 +118,12 @@ missing_python_packages() {
     if [[ -z $python ]]; then
         echo python3 python3-venv
     elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
-        # Debian names the package after the version where it is not the default one.
+        # For a Python that is not the default one, Debian's package is named after the version.
         if [[ $python == */python3 ]]; then echo python3-venv; else echo "$(basename "$python")-venv"; fi
     fi
 }
 
-# ensure_venv [EXTRA...]: .venv with the locked packages and the project in editable form; again only when something
+# ensure_venv [EXTRA...]: makes .venv with the locked packages and the project in editable form, unless nothing has
 # changed. Versions and hashes come from requirements/*.txt (see scripts/lock), packages from the index that pip uses.
 ensure_venv() {
     local python extras stamp want
@@ -135,7 +135,7 @@ ensure_venv() {
     extras=$(IFS=,; echo "$*")
     stamp=$VENV/.installed-${extras:-plain}
     want=$(wanted_by "${files[@]}")
-    # A venv contains its own path and its interpreter's: it breaks when it is moved or Python is upgraded.
+    # A venv stores its path and that of its interpreter, so it breaks when it is moved or Python is upgraded.
     if [[ $(cat "$VENV/.made-for" 2>/dev/null) != "$ROOT" ]] || ! "$VENV/bin/python" -c 'import pip' 2>/dev/null; then
         say "Python: making .venv with $("$python" --version)"
         quietly "$python" -m venv --clear "$VENV"
@@ -143,7 +143,7 @@ ensure_venv() {
     fi
     if ! grep -qxsF "$want" "$stamp"; then
         say "Python: installing chronolet${extras:+ with $extras} into .venv"
-        # Only locked dependencies: for a requirement with an extra, pip would look up the newest release and reject it.
+        # --no-deps: for a requirement with an extra, pip would look up the newest release and reject it.
         quietly "$VENV/bin/pip" install --disable-pip-version-check --no-deps --require-hashes "${files[@]/#/--requirement=$ROOT/requirements/}"
         # pip cannot check the hash of a folder, so the project is installed separately, with the build backend locked
         # above.
@@ -161,7 +161,7 @@ wanted_by() {
 
 # ---- Redis -----------------------------------------------------------------------------------------------------------
 
-# Whether a server on PATH supports functions (Redis 7.0 or newer, any Valkey).
+# redis_will_do: succeeds if a server on PATH supports functions (Redis 7.0 or newer, any Valkey).
 redis_will_do() {
     local version
     command -v valkey-server >/dev/null && return
@@ -181,12 +181,12 @@ from chronolet.adapters.docker_runtime.runtime import DEFAULT_HOST
 DockerRuntime(os.environ.get("DOCKER_HOST") or DEFAULT_HOST).engine()'
 }
 
-# On a kernel with AppArmor, Docker cannot start any container without the parser.
+# If the kernel uses AppArmor, Docker cannot start any container without apparmor_parser.
 apparmor_parser_is_missing() {
     [[ $(cat /sys/module/apparmor/parameters/enabled 2>/dev/null) == Y ]] && ! command -v apparmor_parser >/dev/null
 }
 
-# ensure_docker: makes sure that an engine answers, starting dockerd itself if necessary. Needs the venv.
+# ensure_docker: makes sure that an engine answers; starts dockerd if necessary. Needs the venv.
 ensure_docker() {
     if docker_answers 2>/dev/null; then
         say "Docker: answers at ${DOCKER_HOST:-its usual socket}"
@@ -209,7 +209,7 @@ ensure_docker() {
 start_dockerd() {
     mkdir -p "$STATE"
     say "Docker: no service manager here, so dockerd is started by hand; its log: $STATE/dockerd.log"
-    # setsid: it must outlive this script and its terminal, like a service.
+    # setsid: dockerd must outlive this script and its terminal, like a service.
     as_root setsid --fork dockerd </dev/null >>"$STATE/dockerd.log" 2>&1
 }
 

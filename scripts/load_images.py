@@ -1,7 +1,7 @@
 """Imports the local images into Docker; called by `scripts/images` and `scripts/run` with the venv's Python.
 
-Input: the Docker host (default: DOCKER_HOST). Output: one line for each image. Existing images are kept unless --force
-is given, because an import always creates a new image and leaves the old one without a name.
+Input: the Docker host (default: DOCKER_HOST). Output: one line for each image. An existing image is not imported again
+unless --force is given, because an import always creates a new image and leaves the old one without a name.
 """
 
 import argparse

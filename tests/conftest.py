@@ -1,7 +1,7 @@
 """Fixtures and markers for all tests.
 
-Input: pytest's options. Output: a private Docker Engine for the whole run, a private redis-server for one test, and the
-markers `docker`, `redis` (added to tests that use those fixtures) and `long` (deselected unless --long).
+Input: pytest's options. Output: a private Docker Engine for the whole run, a private redis-server for each test, and
+the markers `docker`, `redis` (added to tests that use those fixtures) and `long` (deselected unless --long).
 """
 
 import signal
@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.docker.engine import PrivateDocker, private_docker
 from tests.support.redis.server import PrivateRedis, private_redis
 
-# A slow machine takes long to draw examples and to run them: neither may fail a test.
+# A slow machine needs a long time to draw and run examples, which must not fail a test.
 settings.register_profile(
     "patient",
     parent=settings.get_profile(settings.get_current_profile_name()),
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Programs that tests interrupt must receive SIGINT, even if the shell ignores it for the test run (`... &`)."""
+    """Make sure that programs of tests can receive SIGINT, even if the shell ignores it for the test run (`... &`)."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(marker)
     if config.getoption("--long"):
         return
-    # Deselected, not skipped: a skip in the summary means that this machine lacks something.
+    # Deselected instead of skipped: a skip in the summary means that this machine lacks something.
     left_out = [item for item in items if item.get_closest_marker("long")]
     items[:] = [item for item in items if item not in left_out]
     if left_out:
@@ -62,6 +62,6 @@ def docker_engine() -> Iterator[PrivateDocker]:
 
 @pytest.fixture
 def redis_server() -> Iterator[PrivateRedis]:
-    """An empty redis-server on a unix socket, `appendfsync always`."""
+    """An empty redis-server on a unix socket, with `appendfsync always`."""
     with private_redis() as server:
         yield server

@@ -1,7 +1,7 @@
-"""Draws the diagrams of docs/diagrams: `python -m scripts.diagrams`.
+"""Draws the diagrams in docs/diagrams: `python -m scripts.diagrams`.
 
 Input: the transition tables in docstrings of actors/chronolet, and docs/diagrams/*.txt (sequences). Output: one SVG for
-each. tests/docs/test_diagrams.py draws them again and compares.
+each. tests/docs/test_diagrams.py draws them again and compares the results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FOLDER = ROOT / "docs" / "diagrams"
 
 
 def drawings(root: Path = ROOT) -> dict[str, str]:
-    """The text of every SVG, by its file name."""
+    """Return the text of every SVG, by file name."""
     found = {f"{one.subject}.svg": states.draw(one) for one in tables.found(root / "actors" / "chronolet")}
     for path in sorted((root / "docs" / "diagrams").glob("*.txt")):
         found[f"{path.stem}.svg"] = sequences.draw(sequences.parse(path.read_text()))

@@ -9,8 +9,8 @@ Input: text. Output: an SVG. One statement per line:
     Host -> Host: text            internal work
     note Host: text               a note; `note Host, Store` spans both
 
-Participants are classes, and a text that begins like a call names a method of the receiver: tests compare them with the
-code.
+Participants are classes, and a text that begins like a call names a method of the receiver. Tests compare both with
+the code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPACE = 40
 _ROW = 34
 _PADDING = 10
 _LOOP = 26
-"""Width of an arrow to the participant itself."""
+"""The width of an arrow from a participant to itself."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ class Arrow:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """Source and target."""
+        """The source and the target."""
         return self.source, self.target
 
 
 @dataclass(frozen=True)
 class Note:
-    """A remark on the lifeline of one participant, or across those from `first` to `last`."""
+    """A remark on the lifeline of one participant, or across the lifelines from `first` to `last`."""
 
     first: str
     last: str
@@ -55,7 +55,7 @@ class Note:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The outer participants."""
+        """The first and the last participant."""
         return self.first, self.last
 
 
@@ -91,7 +91,7 @@ def _statement(line: str) -> Statement:
 
 
 def draw(sequence: Diagram) -> str:
-    """The SVG of a sequence."""
+    """Return the SVG of a sequence."""
     places = _places(sequence)
     top = svg.LINE + 2 * _PADDING
     bottom = top + _ROW * (len(sequence.statements) + 1)
@@ -109,7 +109,7 @@ def draw(sequence: Diagram) -> str:
 
 
 def _places(sequence: Diagram) -> dict[str, float]:
-    """The centre of each participant, far enough from its left neighbour for every text between the two."""
+    """Return the centre of each participant, far enough from its left neighbour for every text between the two."""
     number = {name: at for at, name in enumerate(sequence.participants)}
     places: dict[str, float] = {}
     for at, name in enumerate(sequence.participants):

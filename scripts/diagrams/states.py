@@ -1,9 +1,9 @@
 """Draws state diagrams from transition tables, in one column.
 
-Input: a Table. Output: an SVG. One phase is one layer, in the order of the table. Events that keep a phase are listed
-in its box. An edge to the next layer goes straight down, to a later one along the right side, to an earlier one along
-the left side. Every edge has its own row at both of its boxes, and every label is next to its source, so nothing
-overlaps, however large the table is.
+Input: a Table. Output: an SVG. Each phase is one layer, in the order of the table. Events that do not change the phase
+are listed in its box. An edge to the next layer goes straight down, an edge to a later layer along the right side, and
+an edge to an earlier layer along the left side. Every edge has a separate row at both of its boxes, and every label is
+next to its source, so nothing overlaps, however large the table is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PADDING = 8
 
 @dataclass(frozen=True)
 class Edge:
-    """All events that lead from one layer to another."""
+    """An edge of the diagram: all events that lead from one layer to another."""
 
     source: int
     target: int
@@ -31,18 +31,18 @@ class Edge:
 
     @property
     def straight(self) -> bool:
-        """Whether it leads to the next layer."""
+        """Whether the edge leads to the next layer."""
         return self.target == self.source + 1
 
     @property
     def span(self) -> int:
-        """The number of layers that it spans."""
+        """The number of layers that the edge spans."""
         return abs(self.target - self.source)
 
 
 @dataclass
 class Side:
-    """The edges along one side: the lane of each, and their rows at each layer, from top to bottom."""
+    """The edges along one side: the lane of each edge, and the edges at each layer, one per row from top to bottom."""
 
     edges: Sequence[Edge]
     lanes: dict[Edge, int] = field(default_factory=dict)
@@ -50,12 +50,12 @@ class Side:
 
     @property
     def label_width(self) -> float:
-        """The width of its longest label."""
+        """The width of the longest label."""
         return max((svg.width_of(event) for edge in self.edges for event in edge.events), default=0.0)
 
     @property
     def width(self) -> float:
-        """The space that the side takes."""
+        """The width of the whole side."""
         if not self.edges:
             return 0.0
         return self.label_width + 2 * _PADDING + _LANE * (max(self.lanes.values()) + 1)
@@ -72,7 +72,7 @@ class Layer:
 
 
 def draw(table: Table) -> str:
-    """The SVG of a table."""
+    """Return the SVG of a table."""
     layers, edges = _layers(table)
     left, right = _sides(edges)
     down = {edge.source: edge for edge in edges if edge.straight}
@@ -90,7 +90,7 @@ def draw(table: Table) -> str:
 
 
 def sides_of(table: Table) -> tuple[Side, Side]:
-    """The edges along the left side and along the right one."""
+    """Return the edges along the left side, and those along the right side."""
     return _sides(_layers(table)[1])
 
 
@@ -139,7 +139,7 @@ def _side(edges: Sequence[Edge]) -> Side:
 
 
 def _ordered(at: int, edges: Sequence[Edge], lanes: Mapping[Edge, int]) -> Sequence[Edge]:
-    """Order the edges at one layer: those to higher layers from the inner lane outwards, then the others inwards."""
+    """Order one layer's edges: those to layers above, from the inner lane outwards, then those below, inwards."""
     up = [edge for edge in edges if min(edge.source, edge.target) < at]
     down = [edge for edge in edges if edge not in up]
     return (*sorted(up, key=lanes.__getitem__), *sorted(down, key=lanes.__getitem__, reverse=True))
@@ -156,7 +156,7 @@ def _box_width(layers: Sequence[Layer], down: Mapping[int, Edge]) -> float:
 
 
 def _place(layers: Sequence[Layer], down: Mapping[int, Edge], sides: Sequence[Side]) -> float:
-    """Set top and height of each layer; returns the total height."""
+    """Set the top and the height of each layer, and return the total height."""
     top = float(_PADDING)
     for at, layer in enumerate(layers):
         content = svg.LINE * (1 + len(layer.inside)) + _PADDING
@@ -167,7 +167,7 @@ def _place(layers: Sequence[Layer], down: Mapping[int, Edge], sides: Sequence[Si
 
 
 def _row(edge: Edge, at: int, side: Side, layers: Sequence[Layer]) -> float:
-    """The vertical position at which the edge leaves or reaches the box of layer `at`."""
+    """Return the vertical position at which the edge leaves or reaches the box of layer `at`."""
     y = layers[at].top + _PADDING / 2
     for other in side.rows[at]:
         y += _row_height(other, at)
@@ -197,7 +197,7 @@ def _straight(edge: Edge, layers: Sequence[Layer], middle: float) -> list[str]:
 
 
 def _along_side(edge: Edge, side: Side, layers: Sequence[Layer], border: float, direction: int) -> list[str]:
-    """Draw an edge along a side; `direction` is 1 for the right one, -1 for the left one."""
+    """Draw an edge along a side; `direction` is 1 for the right side, -1 for the left side."""
     lane = border + direction * (side.label_width + 2 * _PADDING + _LANE * side.lanes[edge])
     start, end = _row(edge, edge.source, side, layers), _row(edge, edge.target, side, layers)
     labels = [

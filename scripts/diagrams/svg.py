@@ -1,6 +1,6 @@
 """Builds SVG elements in one fixed style. Input: numbers and text. Output: lines of SVG, the same on every machine.
 
-All text is in one monospaced font, so that its width follows from its length. Next: `states` and `sequences`.
+All text is in one monospaced font, so its width follows from its length. Next: `states` and `sequences`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from html import escape
 
 CHARACTER = 7.3
-"""Width of a character, in pixels, for the font sizes below."""
+"""The width of a character in pixels, for the font size below."""
 LINE = 16
-"""Height of a line of text."""
+"""The height of a line of text in pixels."""
 _HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"
  width="{width}" height="{height}" role="img">
 <title>{title}</title>
@@ -38,29 +38,29 @@ text {{ font: 12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace;
 
 
 def page(title: str, width: float, height: float, elements: Iterable[str]) -> str:
-    """A complete SVG file."""
+    """Return a complete SVG file."""
     head = _HEAD.format(title=escape(title), width=math.ceil(width), height=math.ceil(height))
     return "\n".join((head, *elements, "</svg>", ""))
 
 
 def width_of(text: str) -> float:
-    """The width of a text in pixels."""
+    """Return the width of a text in pixels."""
     return len(text) * CHARACTER
 
 
 def label(x: float, y: float, text: str, *, kind: str = "", anchor: str = "start") -> str:
-    """A line of text whose baseline is at `y`."""
+    """Return a line of text whose baseline is at `y`."""
     styled = f' class="{kind}"' if kind else ""
     return f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'
 
 
 def box(x: float, y: float, width: float, height: float, *, kind: str = "box") -> str:
-    """A rectangle with rounded corners."""
+    """Return a rectangle with rounded corners."""
     return f'<rect class="{kind}" x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}" rx="6"/>'
 
 
 def path(points: Iterable[tuple[float, float]], *, kind: str = "line", tip: bool = True) -> str:
-    """A line through the points, with an arrowhead at its end."""
+    """Return a line through the points, with an arrowhead at its end if `tip` is set."""
     route = " L".join(f"{_n(x)},{_n(y)}" for x, y in points)
     marker = ' marker-end="url(#tip-back)"' if kind == "back" else ' marker-end="url(#tip)"'
     return f'<path class="{kind}" d="M{route}"{marker if tip else ""}/>'

@@ -12,8 +12,8 @@ indented block whose cells are two spaces apart. It has one of two headers:
     any       a power cut          WentOut -> off      (a note)
     on        an hour has passed   Flickered
 
-The first form names its subject; `-` means that the subject does not exist. The second form, in the module `lifecycle`
-of a folder, describes what the folder is named after. A row without an arrow keeps the phase.
+The first form names its subject; `-` means that the subject does not exist. The second form is used in modules called
+`lifecycle`; its subject is given by the folder's name. A row without an arrow does not change the phase.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Table:
 
 
 def found(folder: Path) -> list[Table]:
-    """The tables of all modules below a folder, by subject. Raises ValueError if a subject has two."""
+    """Return the tables of all modules below a folder, sorted by subject. Raises ValueError if a subject has two."""
     by_subject: dict[str, tuple[Path, Table]] = {}
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text()
@@ -70,7 +70,7 @@ def found(folder: Path) -> list[Table]:
 
 
 def tables_of(docstring: str, path: Path) -> Iterator[Table]:
-    """The tables of a module's docstring that have a subject."""
+    """Yield the tables in a module's docstring that have a subject."""
     for head in _HEAD.finditer(docstring):
         block = docstring[head.end() + 1 :].split("\n\n", 1)[0]
         lines = [line for line in block.splitlines() if line.strip()]
@@ -106,7 +106,7 @@ def _phase(name: str) -> str:
 
 
 def _without_any(table: Table) -> Table:
-    """The table with each row for `any` replaced by a row for each phase."""
+    """Return the table with each row for `any` replaced by a row for each phase."""
     rows = (
         replace(row, source=phase, target=phase if row.target == ANY else row.target)
         for row in table.rows

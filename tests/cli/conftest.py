@@ -17,13 +17,15 @@ __all__ = ["patient_stores"]
 
 @pytest.fixture
 def node() -> WrittenNode:
-    """web: app crashed twice and is backing off, side runs; db, in namespace data, is starting; gone has ended."""
+    """A node with these pods: web, whose container app is in a crash loop and whose container side is running; db in
+    namespace data, which is starting; and gone, which has ended.
+    """
     return histories.web()
 
 
 @pytest.fixture
 def agent(node: WrittenNode) -> Iterator[Callable[[Behaviour], Agent]]:
-    """Starts an agent with the given behaviour. All of them are stopped after the test."""
+    """A function that starts an agent with a given behaviour. All agents are stopped after the test."""
     agents = []
 
     def start(behaviour: Behaviour) -> Agent:

@@ -1,4 +1,4 @@
-"""`apply`: the command in the mailbox and its answer in the log; refusals, and nodes whose agent is missing or ends."""
+"""`apply`: the command in the mailbox, its answer in the log, refusals, and an agent that is missing or has exited."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ DB = WEB.replace("web", "db")
 
 
 def pods_of(command: Command) -> list[str]:
-    """The names of the pods in an `apply`."""
+    """Return the names of the pods in an `apply` command."""
     assert isinstance(command, manifests.ApplyPods)
     return [one.metadata.name for one in command.pods]
 

@@ -1,4 +1,4 @@
-"""The Docker Engine that `logs`, `exec` and `gc plan` query, and the error if another one has the container."""
+"""The Docker Engine that `logs`, `exec` and `gc plan` query, and the error if it lacks the container."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ LOGS, EXEC = ("logs", "web", "side"), ("exec", "web", "-c", "side", "--", "ls")
 
 
 class Engines:
-    """Two engines without containers. Records which of them was queried."""
+    """Two engines without containers; records which of them is queried."""
 
     def __init__(self, node: WrittenNode) -> None:
         self.queried: list[str] = []

@@ -1,4 +1,4 @@
-"""`--help` and `--version`: the same text as the subcommands' own, without loading them."""
+"""`--help` shows the subcommands' own help texts; neither `--help` nor `--version` loads the subcommands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ print(*sorted(sys.modules), file=sys.stderr)
 
 
 def loaded_by(*words: str) -> set[str]:
-    """The modules that a command loads in a process of its own."""
+    """Run a command in a separate process and return the modules that it loads."""
     ended = subprocess.run(
         [sys.executable, "-c", LOADED, *words], capture_output=True, text=True, timeout=HANG_SECONDS, check=True
     )

@@ -1,4 +1,4 @@
-"""Modules that the agent loads at its start and on demand; each test runs a separate process."""
+"""The modules that the agent loads at its start or on demand. The tests check this in separate processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ main = loaded("chronolet.node.main", _ON_DEMAND, _HIDDEN)
 
 
 def output_of(code: str) -> str:
-    """The output of Python code that runs after the agent's modules are loaded."""
+    """Run Python code in a process that has loaded the agent's modules, and return its output."""
     ended = subprocess.run(
         [sys.executable, "-c", LOADED + code], capture_output=True, text=True, timeout=HANG_SECONDS, check=True
     )

@@ -1,4 +1,4 @@
-"""Resource arguments: types and names in both forms."""
+"""Resource arguments: types and names as separate words, or as `TYPE/NAME`."""
 
 import click
 import pytest

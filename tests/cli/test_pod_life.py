@@ -1,7 +1,7 @@
-"""A pod's life on a real Docker, controlled by the command line only.
+"""A pod's life on a real Docker, controlled only from the command line.
 
-Commands that change or follow something run as separate processes. Commands that only read run in this one, so that
-polling does not take CPU time from the agent.
+Commands that change or follow something run as separate processes. Commands that only read run in the test's process,
+so that polling takes little CPU time from the agent.
 """
 
 import json
@@ -25,7 +25,7 @@ from chronolet.cli.main import main
 from chronolet.cli.services import Services, Timing
 main(services=Services(timing=Timing(ownerless_seconds={HANG_SECONDS})))
 """
-"""The command line, which does not report a stalled agent as gone."""
+"""A program that runs the command line with a longer time limit, so that a stalled agent is not reported as gone."""
 
 MANIFEST = """\
 apiVersion: v1
@@ -47,7 +47,7 @@ spec:
 
 
 class Machine:
-    """An agent in a separate process, and the command line."""
+    """An agent in a separate process, and the commands that control it."""
 
     def __init__(self, docker: PrivateDocker, redis: PrivateRedis, folder: Path) -> None:
         self.docker = docker
@@ -70,7 +70,7 @@ class Machine:
         return subprocess.Popen([sys.executable, *words], env=self.environment, text=True, **streams)
 
     def run(self, *arguments: str, status: int = 0) -> str:
-        """Run a command in a process, which must end with this status; its output, with the errors if it fails."""
+        """Run a command in a process, which must exit with `status`. Return its output, and its errors if it fails."""
         process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         out, err = process.communicate(timeout=HANG_SECONDS)
         assert process.returncode == status, f"{arguments}: {out}{err}{self.log()}"
@@ -78,7 +78,7 @@ class Machine:
         return out + err if status else out
 
     def read(self, *arguments: str, status: int = 0) -> str:
-        """Like `run`, in this process."""
+        """Like `run`, but run the command in this process."""
         result = run(Services(), *self.flags, *arguments)
         assert result.status == status, f"{arguments}: {result}{self.log()}"
         return result.output + result.errors if status else result.output
@@ -88,13 +88,13 @@ class Machine:
         return found
 
     def ready(self) -> bool:
-        """Whether the pod exists and both its containers are ready."""
+        """Return whether the pod exists and both of its containers are ready."""
         pods = json.loads(self.read("get", "pods", "-o", "json"))["items"]
         statuses = [one for pod in pods for one in pod["status"].get("containerStatuses", [])]
         return [one["ready"] for one in statuses] == [True, True]
 
     def page(self) -> bytes:
-        """The page that the pod serves; empty while it does not respond."""
+        """Return the page that the pod serves; empty while the pod does not respond."""
         address = self.pod()["status"]["podIP"]
         try:
             return self.docker.namespace.http(80, host=address, timeout=HANG_SECONDS).body
@@ -134,7 +134,7 @@ def test_the_command_line_controls_a_pods_life(machine: Machine, tmp_path: Path)
     assert row[:4] == ["web", "2/2", "Running", "0"]
     wait_until(lambda: len(machine.read("logs", "web", "-c", "app").splitlines()) == 2, "both lines")
     process = machine.start("logs", "web", "-c", "app", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    # Both streams, in any order: Docker reads two pipes.
+    # Both streams, in any order, because Docker reads two pipes.
     output, errors = process.communicate(timeout=HANG_SECONDS)
     assert (sorted(output.splitlines()), errors) == (["beware", "ready"], "")
     wait_until(lambda: machine.page() == b"written\n", "the page")
@@ -142,7 +142,7 @@ def test_the_command_line_controls_a_pods_life(machine: Machine, tmp_path: Path)
     followed = tmp_path / "followed"
     with followed.open("w") as file_of_follower:
         follower = machine.start("logs", "web", "-c", "app", "-f", stdout=file_of_follower, stderr=subprocess.PIPE)
-    # Wait until it follows this container and not its successor.
+    # Wait until the command follows this container, so that it does not follow the successor instead.
     wait_until(lambda: len(followed.read_text().splitlines()) == 2, "the follower's output")
     status = machine.pod()["status"]["containerStatuses"][0]
     before = status["containerID"].removeprefix("docker://")

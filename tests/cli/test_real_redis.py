@@ -1,6 +1,6 @@
-"""The command line on a real redis-server: the log in Redis and in archive files is one history.
+"""Commands on a real redis-server: the log in Redis and in archive files is one history.
 
-Commands run in this process, except followers, interrupted commands and tests of imports.
+Commands run in the test's process, except for followers, interrupted commands and tests of imports.
 """
 
 import json

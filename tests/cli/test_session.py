@@ -31,7 +31,7 @@ def test_a_change_of_a_node_without_a_log_is_an_error_after_a_wait() -> None:
 
 
 class RecordingStore(MemoryStore):
-    """Records the shards whose snapshots are read."""
+    """A store that records the shards whose snapshots are read."""
 
     def __init__(self, node: WrittenNode, shards: set[Shard]) -> None:
         super().__init__(node.server)

@@ -1,4 +1,4 @@
-"""Usage errors end with status 2, expected failures with status 1; both print one line and no traceback."""
+"""A usage error gives exit status 2, an expected failure status 1. Both print one line and no traceback."""
 
 import json
 import os
@@ -173,7 +173,7 @@ print(json.dumps(found), file=sys.stderr)
 
 
 def test_commands_end_with_status_zero_if_the_reader_has_closed_the_pipe() -> None:
-    """As in `chronolet get pods | head`: no traceback and no failure."""
+    """For example, `chronolet get pods | head` must neither fail nor print a traceback."""
     commands = [
         ["get", "pods"],
         ["get", "pods", "-o", "json"],

@@ -1,6 +1,6 @@
 """Checks `chronolet` command lines against the command tree, without running anything.
 
-Input: shell text. Output: the command lines in it, and the error of each that its command's own parser refuses. Next:
+Input: shell text. Output: the command lines in it, and an error for each one that its command's parser rejects. Next:
 `test_blocks`.
 """
 
@@ -21,9 +21,9 @@ PROGRAM = "chronolet"
 
 
 def shell_lines(text: str, *, console: bool) -> Iterator[str]:
-    """The input lines of a block with continuation lines joined; in a console session those after a prompt."""
+    """Yield the input lines of a block, with continuation lines joined. `console`: only lines after a prompt."""
     document = ""
-    """The word that ends the here-document, while in one."""
+    """The word that ends the current here-document; empty outside here-documents."""
     for line in text.replace("\\\n", " ").splitlines():
         if document:
             document = "" if line == document else document
@@ -37,12 +37,12 @@ def shell_lines(text: str, *, console: bool) -> Iterator[str]:
 
 
 def here_documents(text: str) -> Iterator[tuple[str, str]]:
-    """Each here-document of a block, after the command that reads it."""
+    """Return for each here-document of a block the command that reads it, and its text."""
     return ((found[1].strip(), found[3]) for found in _WHOLE_HERE_DOCUMENT.finditer(text))
 
 
 def command_lines(line: str) -> Iterator[Sequence[str]]:
-    """The arguments of each call of `chronolet` in a line of shell."""
+    """Yield the arguments of each call of `chronolet` in a shell line."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: list[str] = []
@@ -65,7 +65,7 @@ def _without_redirections(words: Sequence[str]) -> Sequence[str]:
 
 
 def error_of(arguments: Sequence[str]) -> str:
-    """Why the command line would be refused; empty if it would not."""
+    """Return why the command line would be rejected; empty if it is valid."""
     try:
         _parse(cli, PROGRAM, arguments, None)
     except click.UsageError as error:

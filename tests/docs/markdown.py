@@ -1,4 +1,4 @@
-"""The repository's Markdown pages, parsed.
+"""Parses the repository's Markdown pages.
 
 Input: the files. Output: links, anchors, code spans and fenced blocks of each page. Next: `test_links`, `test_blocks`.
 """
@@ -19,7 +19,7 @@ FOLDERS = ("actors", "docs", "examples", "schemas", "scripts", "tests")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced code block. `line` is the number of its first line."""
+    """A fenced code block. `line` is the number of the first line inside it."""
 
     language: str
     text: str
@@ -27,32 +27,32 @@ class Block:
 
 
 class Page:
-    """One Markdown file."""
+    """A parsed Markdown file."""
 
     def __init__(self, path: Path, text: str | None = None) -> None:
         self.path = path
         self._tokens = MarkdownIt("commonmark").enable("table").parse(path.read_text() if text is None else text)
 
     def links(self) -> Iterator[str]:
-        """Targets of links and images."""
+        """Yield the targets of links and images."""
         for token in self._inline():
             for name in ("href", "src"):
                 if name in token.attrs:
                     yield str(token.attrs[name])
 
     def spans(self) -> Iterator[str]:
-        """Texts of code spans."""
+        """Return the texts of the code spans."""
         return (token.content for token in self._inline() if token.type == "code_inline")
 
     def blocks(self) -> Iterator[Block]:
-        """The fenced code blocks."""
+        """Yield the fenced code blocks."""
         for token in self._tokens:
             if token.type == "fence":
                 assert token.map is not None
                 yield Block(token.info.strip(), token.content, token.map[0] + 2)
 
     def anchors(self) -> set[str]:
-        """The fragments under which headings are reached, as GitHub makes them."""
+        """Return the URL fragments that lead to the headings, as GitHub generates them."""
         found: set[str] = set()
         for opening, text in zip(self._tokens, self._tokens[1:], strict=False):
             if opening.type == "heading_open":
@@ -70,12 +70,12 @@ class Page:
 
 
 def slug_of(heading: Token) -> str:
-    """The fragment of a heading: its text in lower case without punctuation, with hyphens for spaces."""
+    """Return the URL fragment of a heading: its text in lower case, without punctuation, with hyphens for spaces."""
     text = "".join(child.content for child in heading.children or ())
     return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
 
 
 def pages() -> list[Path]:
-    """Every Markdown file of the repository."""
+    """Return every Markdown file in the repository."""
     below = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))
     return sorted((*ROOT.glob("*.md"), *below))

@@ -1,4 +1,4 @@
-"""Every fenced block of the repository's Markdown is what its language says, down to the command lines."""
+"""Every fenced block in the repository's Markdown is valid in the language it names, including its command lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "toml": tomllib.loads,
 }
 SHELLS = {"sh": False, "bash": False, "console": True}
-"""Languages with command lines; whether only lines after a prompt are commands."""
+"""The languages with command lines; the value says whether only lines after a prompt are commands."""
 LANGUAGES = {*PARSERS, *SHELLS, "text", "diff"}
 BLOCKS = [(path, block) for path in pages() for block in Page(path).blocks()]
 
@@ -33,7 +33,7 @@ def name_of(value: object) -> str:
 
 
 def errors(block: Block) -> list[str]:
-    """The command lines of a block that `chronolet` refuses, each with the reason."""
+    """Return the command lines of a block that `chronolet` would reject, each with the reason."""
     lines = shell_lines(block.text, console=SHELLS[block.language])
     calls = ((line, arguments) for line in lines for arguments in command_lines(line))
     return [f"{line}: {reason}" for line, arguments in calls if (reason := error_of(arguments))]
@@ -57,7 +57,7 @@ def test_commands_are_accepted(path: Path, block: Block) -> None:
 
 @pytest.mark.parametrize("path", pages(), ids=name_of)
 def test_a_list_begins_after_an_empty_line(path: Path) -> None:
-    """GitHub needs none, the site's Markdown does."""
+    """GitHub does not require the empty line, but the site's Markdown does."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
     assert re.findall(r"^(?![*#]|\d+\.|  |\n).+\n[*-] .*", text, re.MULTILINE) == []
 

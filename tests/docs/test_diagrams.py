@@ -1,4 +1,4 @@
-"""The committed diagrams are those that the code's transition tables give, and the tables name what the code has."""
+"""The committed diagrams match the transition tables in docstrings, and the tables match the code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scripts.diagrams.__main__ import FOLDER, ROOT, drawings
 from tests.golden.samples import all_classes
 
 SUBJECTS = ("pod", "container", "sandbox", "claim", "probe", "shard", "sink")
-"""Subjects whose phases docs/architecture.md shows."""
+"""The subjects whose phases docs/architecture.md shows."""
 EVENTS = ("step", "takeover")
 TABLES = {table.subject: table for table in tables.found(ROOT / "actors" / "chronolet")}
 PHASES: Mapping[str, object] = {"container": ContainerPhase, "sandbox": SandboxPhase, "claim": ClaimPhase}
@@ -28,7 +28,10 @@ SEQUENCES = {path.stem: sequences.parse(path.read_text()) for path in FOLDER.glo
 
 
 def classes_below(folder: Path) -> Mapping[str, str]:
-    """The body of each class in a folder's modules, by name; of classes of one name, all bodies."""
+    """Return the body of each class in a folder's modules, by class name.
+
+    If several classes share a name, their bodies are concatenated.
+    """
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*.py")):
         parts = re.split(r"^class (\w+)", path.read_text(), flags=re.MULTILINE)
@@ -38,7 +41,7 @@ def classes_below(folder: Path) -> Mapping[str, str]:
 
 
 def has_member(body: str, name: str) -> bool:
-    """Whether a class defines a method or a field of this name."""
+    """Return whether a class defines a method or a field with this name."""
     return re.search(rf"^    (def )?{name}[(:]", body, re.MULTILINE) is not None
 
 

@@ -1,4 +1,4 @@
-"""The walk through a first contribution in CONTRIBUTING still fits the code: its files parse and its patches apply."""
+"""The walkthrough of a first contribution in CONTRIBUTING.md fits the code: its patches apply and its test passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def applied(patch: str, root: Path, *options: str) -> subprocess.CompletedProces
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The folders that the walk changes, as before the walk: it may have been followed in this clone."""
+    """A copy of the folders that the walkthrough changes. Its changes are reverted if they were made in this clone."""
     for name in ("actors/chronolet", "schemas/chronolet_schemas", "docs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for patch in PATCHES:

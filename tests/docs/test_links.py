@@ -1,4 +1,4 @@
-"""Every relative link, anchor and file name in the repository's Markdown leads somewhere."""
+"""Every relative link, anchor and file name in the repository's Markdown refers to something that exists."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.docs.markdown import ROOT, Page, pages
 PAGES = pages()
 PACKAGES = (ROOT / "actors" / "chronolet", ROOT / "schemas" / "chronolet_schemas")
 BASES = (ROOT, *PACKAGES, *(path for path in PACKAGES[0].iterdir() if path.is_dir()))
-"""Where the names of files begin: in the repository, in a package, or in the folder of an actor."""
+"""The folders to which file names are relative: the repository, a package, or the folder of an actor."""
 FILE_NAME = re.compile(
     r"^(?:(?:actors|docs|examples|requirements|schemas|scripts|tests)/[\w./-]+|[\w./-]+/\w+\.(?:py|lua))$"
 )
 HISTORICAL = ("docs/adr/", "CHANGELOG.md")
-"""Pages that state what was: a file that they name may have moved since."""
+"""Pages that describe the past: files that they name may have moved since."""
 
 
 def broken(page: Page) -> Iterator[str]:
-    """Relative links of a page whose file or anchor does not exist."""
+    """Yield the relative links on a page whose file or anchor does not exist."""
     for link in page.links():
         if re.match(r"[a-z]+:", link):
             continue
@@ -36,7 +36,7 @@ def broken(page: Page) -> Iterator[str]:
 
 
 def missing(page: Page) -> Iterator[str]:
-    """File names in code spans that exist neither in the repository nor below one of its packages."""
+    """Yield the file names in code spans that do not exist in any folder of `BASES`."""
     for span in page.spans():
         if FILE_NAME.match(span) and not any((base / span).exists() for base in BASES):
             yield span

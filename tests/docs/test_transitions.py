@@ -1,6 +1,6 @@
-"""Every row of a transition table is what `evolve` does with the event: a state of the first phase leads to the last.
+"""Every row of a transition table describes what `evolve` does: the event leads from the row's first phase to its last.
 
-The events are the samples of the golden files, with the fields that decide where the row leads.
+The events are the samples in the golden files, with other values in the fields that determine the next phase.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from scripts.diagrams.tables import NOTHING, Row, found
 from tests.golden.samples import least, sample
 
 UID, CONTAINER, SINK = "uid-value", "container-value", "sink-value"
-"""What samples have in these fields."""
+"""The values that the samples have in the fields of these names."""
 KINDS = {
     "pod": "pod",
     "container": "pod",
@@ -44,10 +44,10 @@ TABLES = {table.subject: table for table in found(ROOT / "actors" / "chronolet")
 
 @dataclass(frozen=True)
 class Subject:
-    """How to get from a row to a state, and back to a phase."""
+    """Functions that make states of a subject in a phase, apply an event, and return the resulting phase."""
 
     states: Callable[[str], Iterator[Any]]
-    """States in a phase; NOTHING is a phase too."""
+    """Yields states in a phase; NOTHING counts as a phase."""
     after: Callable[[Any, Event], Any]
     phase: Callable[[Any], str]
 
@@ -93,7 +93,7 @@ BEFORE: Mapping[str, tuple[type[Event], ...]] = {
     "allocating": (devices.DevicesChosen,),
     "granted": (devices.DevicesChosen, devices.DevicesAllocated),
 }
-"""Events that bring a claim into a phase."""
+"""The events that bring a claim into each phase."""
 
 
 def claim_states(phase: str) -> Iterator[Devices]:
@@ -112,7 +112,7 @@ def claim_phase(state: Devices) -> str:
 
 # -- probes ------------------------------------------------------------------------------------------------------
 def probe_states(phase: str) -> Iterator[ProbeState]:
-    """Of a liveness probe and of a startup probe."""
+    """Yield the state of a liveness probe and the state of a startup probe."""
     if phase == NOTHING:
         yield ProbeState()
         return
@@ -166,7 +166,7 @@ ROWS = [(subject, row) for subject in SUBJECTS for row in TABLES[subject].rows]
 
 
 def events(subject: str, row: Row, state: Any) -> Iterator[Event]:
-    """The event of a row as the subject may meet it."""
+    """Yield variants of a row's event that the subject may encounter in this state."""
     cls = registry.class_of(f"{KINDS[subject]}.{row.event}")
     assert cls is not None
     assert issubclass(cls, Event)

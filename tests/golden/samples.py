@@ -1,7 +1,7 @@
-"""A full and a minimal instance of every registered type, derived from its fields; always the same.
+"""Builds a full and a minimal instance of every registered type from its fields; the result is always the same.
 
-Input: a message class. Output: instances in which no field has its default. Next: `write.py` keeps their bytes as
-golden files.
+Input: a message class. Output: an instance in which no field has its default value, or one with only the required
+fields. Next: `write.py`, which stores their bytes as golden files.
 """
 
 import importlib
@@ -18,20 +18,20 @@ M = TypeVar("M")
 
 
 def all_classes() -> tuple[type[Any], ...]:
-    """Every registered class of every schema module."""
+    """Return every registered class in every schema module."""
     for module in pkgutil.iter_modules(chronolet_schemas.__path__):
         importlib.import_module(f"chronolet_schemas.{module.name}")
-    published = chronolet_schemas.__name__ + "."  # tests register types of their own
+    published = chronolet_schemas.__name__ + "."  # excludes types that tests register
     return tuple(cls for cls in registry.all_classes() if cls.__module__.startswith(published))
 
 
 def sample(cls: type[M]) -> M:
-    """An instance with all fields, none of which has its default."""
+    """Return an instance in which no field has its default value."""
     return _struct(cls, ())
 
 
 def least(cls: type[M]) -> M:
-    """An instance with the fields that have no default."""
+    """Return an instance with only the required fields."""
     fields = _fields(cls)
     return cls(**{field.name: _value(field.type, field.name, None, ()) for field in fields if field.required})
 
@@ -43,7 +43,7 @@ def _fields(cls: type[Any]) -> tuple[inspect.Field, ...]:
 
 
 def _struct(cls: type[M], outer: tuple[type[Any], ...]) -> M:
-    """`outer`: the classes that contain this one; a type within itself is omitted."""
+    """Return an instance. `outer`: the classes that contain this one; a class is not nested within itself."""
     values = {}
     for field in _fields(cls):
         default = None if field.default is msgspec.NODEFAULT else field.default
@@ -52,7 +52,7 @@ def _struct(cls: type[M], outer: tuple[type[Any], ...]) -> M:
 
 
 def _value(kind: inspect.Type, name: str, default: object, outer: tuple[type[Any], ...]) -> Any:  # noqa: PLR0911 - a table
-    """A value of this type that differs from `default`."""
+    """Return a value of this type that differs from `default`."""
     match kind:
         case inspect.Metadata(type=inner):
             return _value(inner, name, default, outer)
@@ -89,12 +89,12 @@ def _scalar(kind: inspect.Type, name: str, default: object) -> Any:
 
 
 def _new(kind: inspect.Type, outer: tuple[type[Any], ...]) -> bool:
-    """Whether this is not a class within itself."""
+    """Return whether the type is not one of the classes in `outer`."""
     inner = kind.type if isinstance(kind, inspect.Metadata) else kind
     return not isinstance(inner, inspect.StructType) or inner.cls not in outer
 
 
 def _chosen(types: tuple[inspect.Type, ...], outer: tuple[type[Any], ...]) -> inspect.Type:
-    """The first usable alternative, or None's type."""
+    """Return the first alternative that is neither None nor in `outer`; the type of None if there is none."""
     usable = [one for one in types if not isinstance(one, inspect.NoneType) and _new(one, outer)]
     return usable[0] if usable else inspect.NoneType()

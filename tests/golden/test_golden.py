@@ -1,4 +1,4 @@
-"""Published types never change: bytes that a release has written are read and written identically by all later ones."""
+"""Published types never change: all later releases read and write the bytes of an earlier release identically."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def test_every_type_has_a_golden_file(cls: type[Any]) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("form", ["full", "least"])
 def test_golden_bytes_are_read_and_written_again(path: Any, form: str) -> None:
-    """A deleted or changed type fails: make it the next version, with an upcaster. A new field with a default may pass.
+    """Fail for a deleted or changed type: a change needs a new version with an upcaster. A new optional field may pass.
 
     Files of older versions are read through their upcasters.
     """
@@ -63,7 +63,7 @@ def test_every_field_is_in_a_golden_file_or_has_a_default() -> None:
 
 @pytest.mark.parametrize("cls", CLASSES, ids=registry.type_of)
 def test_full_samples_are_full(cls: type[Any]) -> None:
-    """No field of the type itself is omitted because it has its default."""
+    """No field of the type is omitted because it has its default value."""
     assert len(plain(sample(cls))) == len(cls.__struct_fields__)
 
 

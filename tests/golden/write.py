@@ -21,7 +21,7 @@ def path_of(cls: type[Any]) -> Path:
 
 
 def golden(cls: type[Any]) -> dict[str, Any]:
-    """The content of a golden file: a full and a minimal message, as bytes and as readable data."""
+    """Return the content of a golden file: a full and a minimal message, both as bytes and as readable data."""
     messages = {"full": sample(cls), "least": least(cls)}
     return {"type": registry.type_of(cls)} | {
         name: {"data": plain(message), "bytes": codec.encode(message).hex()} for name, message in messages.items()

@@ -1,4 +1,4 @@
-"""A recorded history of a bug: the log that led to it, one message, and the decision that is right.
+"""Reads the recorded history of a bug: the log that led to it, one message, and the right decision.
 
 Input: a JSON file `<kind>/<name>.json`. Output: `History`, with messages as the product's classes. Next:
 `test_histories`. The format is described in README.md.
@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import Command, Event, Message
 
 FOLDER: Final = Path(__file__).parent
 T: Final = 1_700_000_000_000
-"""The time, in milliseconds, that the times of a history are relative to."""
+"""The time to which the times in a history are relative, in milliseconds since the epoch."""
 
 _TIME: Final = re.compile(r"T([+-]\d+)")
 _POSITION: Final = re.compile(r"(T[+-]\d+)(-\d+)")
@@ -36,7 +36,7 @@ class RecordedMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ExpectedEffect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An outstanding effect: its class, subject and intent."""
+    """An effect that must be outstanding: its class, subject and intent."""
 
     effect: str
     subject: str
@@ -44,8 +44,9 @@ class ExpectedEffect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file. `fixed_in`: commits; `wrong`: what happened before the fix; `right`: the rule that holds since.
-    `events` are all events of the decision, KubeEvents included; `effects` are those outstanding after it.
+    """One history. `fixed_in`: commits; `wrong`: what happened before the fix; `right`: the rule that now holds.
+
+    `events`: all events of the right decision, KubeEvents included. `effects`: all outstanding effects after it.
     """
 
     fixed_in: tuple[str, ...]
@@ -60,7 +61,7 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises msgspec.DecodeError for a file of another form."""
+        """Read a file. Raises msgspec.DecodeError if the file has another format."""
         return msgspec.structs.replace(msgspec.json.decode(path.read_bytes(), type=cls), kind=path.parent.name)
 
     @property
@@ -70,18 +71,18 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return decider
 
     def events_of(self, recorded: Sequence[RecordedMessage]) -> tuple[Event, ...]:
-        """The events, read from their wire format, upcasters included."""
+        """Return the events, decoded from their wire format and through upcasters."""
         return tuple(codec.decode(one.type, _packed(one), Event) for one in recorded)
 
     @property
     def now(self) -> int:
-        """When the message is decided."""
+        """The time at which the message is decided, in milliseconds since the epoch."""
         now: int = absolute(self.at)
         return now
 
     @property
     def decided(self) -> Message:
-        """The message."""
+        """The message to decide."""
         recorded = self.message
         if "@" in recorded.type:
             cls = registry.class_of(codec.split_type(recorded.type)[0])
@@ -91,24 +92,24 @@ class History(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         kernel: dict[str, Any] = {"Due": Due, "EffectFailed": EffectFailed}
         signals = importlib.import_module(f"chronolet.{self.kind}.signals")
         signal = kernel.get(recorded.type) or getattr(signals, recorded.type.removeprefix("signals."))
-        # A field that the signal does not have (any more) would be ignored.
+        # `convert` would ignore a field that the signal does not have or no longer has.
         assert not recorded.fields.keys() - set(signal.__struct_fields__), recorded
         message: Message = msgspec.convert(absolute(recorded.fields), signal)
         return message
 
 
 def expected(effects: Iterable[ExpectedEffect]) -> tuple[ExpectedEffect, ...]:
-    """Expected effects with each relative time in an intent made absolute."""
+    """Return the expected effects with each relative time in an intent made absolute."""
     return tuple(msgspec.structs.replace(one, intent=_TIME.sub(_absolute_time, one.intent)) for one in effects)
 
 
 def shown(effects: Iterable[Effect]) -> tuple[ExpectedEffect, ...]:
-    """Effects in the form of a file."""
+    """Return effects in the form that a history file uses."""
     return tuple(ExpectedEffect(type(one).__name__, one.subject, one.intent) for one in effects)
 
 
 def absolute(value: Any) -> Any:
-    """The value with each relative time (`T+1500`, `T-10`) and position (`T+1500-7`) made absolute."""
+    """Return the value with each relative time (`T+1500`, `T-10`) and position (`T+1500-7`) made absolute."""
     if isinstance(value, dict):
         return {key: absolute(one) for key, one in value.items()}
     if isinstance(value, list):

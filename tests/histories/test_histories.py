@@ -1,4 +1,4 @@
-"""Each recorded history ends with the right decision: the histories of bugs found so far."""
+"""Each recorded history of a bug ends with the right decision."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""History: entries of archive and stream as one sequence, states folded with or without snapshots, last entries."""
+"""Reading the history: archive and stream as one sequence, states with and without snapshots, the last entries."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 
 class Messages(msgspec.Struct, frozen=True, kw_only=True):
-    """The messages of an entity's events, in order."""
+    """A state: the messages of an entity's events, in order."""
 
     texts: tuple[str, ...] = ()
 
@@ -37,7 +37,7 @@ def kind(name: str = "pod", shards: int = 4, *, format_: int = 1, at_start: tupl
 
 
 class ListedArchive:
-    """An archive in memory."""
+    """An archive that is a list in memory."""
 
     def __init__(self, listed: Sequence[Entry] = ()) -> None:
         self.listed = list(listed)
@@ -47,7 +47,7 @@ class ListedArchive:
 
 
 class Node:
-    """A log written by hand."""
+    """A node with a hand-written log."""
 
     def __init__(self) -> None:
         self.now = 1_000_000
@@ -68,7 +68,7 @@ class Node:
             )
 
     def trim(self, upto: Position) -> None:
-        """Archive, then trim, like the keeper."""
+        """Archive the entries up to this position, then trim them, as the keeper does."""
         with self.server.changed:
             gone = [entry for entry in self.server.log if entry.position <= upto]
             self.archive.listed += gone
@@ -223,7 +223,7 @@ def test_any_snapshots_and_any_trimming_give_the_states_of_the_whole_log(
 
 @given(steps=STEPS, data=st.data())
 def test_repeated_reads_give_the_states_of_a_new_read(steps: list[tuple[str, str]], data: st.DataObject) -> None:
-    """Concurrent with trimming, a log that loses its end, and a new log."""
+    """Between the reads, the log may grow, be trimmed, lose its end, or be replaced by a new log."""
     node = Node()
     latest = Latest(node.store, node.archive, [kind()])
     for number, (key, what) in enumerate(steps):
@@ -297,7 +297,7 @@ def test_the_stream_may_be_trimmed_up_to_a_time_without_entries(node: Node) -> N
 
 
 def test_foreign_entries_have_their_own_numbers(node: Node) -> None:
-    """Written as by `redis-cli XADD`: without a type, and with a number out of sequence."""
+    """Foreign entries, such as those written with `redis-cli XADD`, have no type, and a number out of sequence."""
     foreign = []
     for number in range(3):
         node.note("pod/a/b", str(number))

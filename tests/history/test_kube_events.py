@@ -1,4 +1,4 @@
-"""KubeEvents of an object, from the log and as readers see them; other entries are omitted."""
+"""KubeEvents about an object, as recorded in the log and as readers see them, without other entries."""
 
 from chronolet.history.kube_events import about, recorded
 from chronolet.kube_events.view import View, correlated

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for arbitrary Pods, built from the types: a new field of the schema needs no change here."""
+"""Hypothesis strategies for arbitrary Pods, derived from the types: a new field in the schema needs no change here."""
 
 from collections.abc import Callable
 from functools import cache
@@ -26,7 +26,7 @@ LOOSE = st.dictionaries(
 
 
 def plain_pods() -> st.SearchStrategy[dict[str, Any]]:
-    """Pods as maps; any field may be absent."""
+    """Return a strategy for Pods as maps, in which any field may be absent."""
     return _values(inspect.type_info(Pod))
 
 

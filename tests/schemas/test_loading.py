@@ -1,4 +1,4 @@
-"""Schema modules are loaded when a type of their kind is looked up."""
+"""A schema module is loaded only when a type of its kind is looked up."""
 
 from __future__ import annotations
 

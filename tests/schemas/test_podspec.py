@@ -1,4 +1,4 @@
-"""The Pod types: encoding keeps all values, defaults are those of Kubernetes, and a digest identifies the content."""
+"""The Pod types: encoding preserves all values, defaults match Kubernetes, and a digest identifies the content."""
 
 import math
 from typing import Any
@@ -63,7 +63,7 @@ def test_a_pod_survives_msgpack_and_another_library(drawn: Pod) -> None:
 @DRAWN
 @given(pods())
 def test_encoded_pods_hold_only_values_that_redis_can_decode(drawn: Pod) -> None:
-    """No bytes, no extension types, no integer beyond 2^53, no NaN."""
+    """The values include no bytes, extension types, integers beyond 2^53, or NaN."""
     refused = []
 
     def look(value: Any) -> None:

@@ -99,5 +99,5 @@ def test_generated_code_matches_the_proto_files(tmp_path: Path) -> None:
 
 
 def _without_version(text: str) -> list[str]:
-    """The generated code without the generator's version, which may differ."""
+    """Return the lines of generated code that do not depend on the generator's version."""
     return [line for line in text.splitlines() if "AddSerializedFile" in line or line.startswith("class ")]

@@ -1,5 +1,6 @@
-"""What only cgroup v2 with systemd has; test_qos.py covers what both versions have. cgroup2_machine_steps runs this
-file in a machine of its own; its name is not a test's, since it would fail elsewhere.
+"""QoS features that exist only on cgroup v2 with systemd; test_qos.py tests those that both cgroup versions have.
+
+cgroup2_machine_steps runs this file on a separate machine. It is not named test_*.py, because it would fail elsewhere.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def qos_node(docker_engine: PrivateDocker) -> Iterator[QosNode]:
             yield QosNode(node)
         finally:
             node.close()
-            pages.write_text("0")  # they take memory from other nodes
+            pages.write_text("0")  # reserved huge pages would reduce the memory for other nodes
 
 
 def number(cgroup: str, file: str, beneath: str = "") -> int:
-    """A number of the file; -1 for no limit."""
+    """Return the number in a file of a cgroup; -1 if it is `max`, which means no limit."""
     text = (folder(cgroup) / beneath / file).read_text().strip()
     return -1 if text == "max" else int(text)
 
@@ -84,7 +85,7 @@ def test_memory_is_protected_and_throttled_by_requests(qos_node: QosNode) -> Non
     limits = [(requested, 0, -1), (0, requested, slowed), (0, 0, rest)]
     assert list(map(memory, cgroups)) == expected_values
     wait_until(lambda: of_containers(qos_node, *names) == limits, "limits of containers right after their start")
-    # systemd writes its own values again when it reloads its units: they must be the same.
+    # When systemd reloads its units, it writes the values that it knows: they must be the same.
     subprocess.run(["systemctl", "daemon-reload"], check=True)
     assert list(map(memory, cgroups)) == expected_values
     assert of_containers(qos_node, *names) == limits
@@ -139,7 +140,7 @@ def oom_score_adj(container: dict[str, Any]) -> int:
 
 
 def slices_of_pods() -> list[str]:
-    """The units of this test's pods that systemd still has."""
+    """Return the units of this test's pods that systemd still has."""
     listed = subprocess.run(
         ["systemctl", "list-units", "--plain", "--no-legend", "--type=slice", "*-two-kubepods-*pod*"],
         capture_output=True,
@@ -171,7 +172,7 @@ def test_huge_pages_are_limited_by_request(qos_node: QosNode) -> None:
 
 
 def test_kills_at_any_time_leave_the_right_tree(qos_node: QosNode) -> None:
-    """kill -9 while pods are added, and while they are removed."""
+    """The agent is killed with kill -9 while pods are added and while they are removed."""
     draw = random.Random(7)
     names = [f"k{count}" for count in range(3)]
     for _ in range(2):
@@ -190,7 +191,7 @@ def test_kills_at_any_time_leave_the_right_tree(qos_node: QosNode) -> None:
 
 
 def kill_soon(qos_node: QosNode, draw: random.Random) -> None:
-    """Kill the agent after a few more events, and restart it."""
+    """Kill the agent after up to 24 more events, and restart it."""
     seen = len(qos_node.node.journal.lines) + draw.randrange(25)
     qos_node.node.journal.wait_for(f"{seen} events", lambda: len(qos_node.node.journal.lines) >= seen)
     qos_node.node.kill9()

@@ -1,6 +1,7 @@
-"""The clock of a machine steps three hours ahead and back, under an agent, its engine and its Redis.
-cgroup2_machine_steps runs this file in a machine of its own; its name is not a test's, since no other machine's clock
-may be set.
+"""A machine's clock jumps three hours ahead and back while an agent, its engine and its Redis are running.
+
+cgroup2_machine_steps runs this file on a separate machine. It is not named test_*.py, because it must not set the clock
+of any other machine.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from tests.support.docker.engine import PrivateDocker
 from tests.support.redis.server import private_redis
 
 PERIOD = 5
-"""In seconds; long, since the processor is emulated."""
+"""The period of probes in seconds; long, because the processor is emulated."""
 
 
 @pytest.fixture
 def node(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """A node whose agent is not started yet."""
+    """A node whose agent has not been started yet."""
     with private_redis() as server:
         node = Node(docker_engine, server.url, "clock", server.folder / "agent")
         try:

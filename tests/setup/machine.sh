@@ -1,23 +1,24 @@
-# A machine of its own in an emulator: a freshly bootstrapped Debian that boots, runs one script and ends.
+# Runs a machine in an emulator: a freshly bootstrapped Debian that boots, runs one script and powers off.
 #
-# Source it from bash, then: `machine_options "$@"`, `machine PACKAGE...`. The script that sources it defines `usage`, and
-# may define `prepare`, which is called with the system's folder before its disk is made; KERNEL holds further kernel
-# parameters, SECONDS_TO_LIVE is the time limit of the emulator.
-# In: this repository's last commit, in /root/chronolet there; the settings with which this machine reaches its package
-# archives (apt sources, pip's settings, certificates). Output: what the script inside printed; status 0 if it succeeded.
-# Needs root, about 4 GB of disk and minutes: the processor is emulated, so every Python loop takes 14 times as long.
+# Source it from bash, then call `machine_options STEPS "$@"` and `machine PACKAGE...`. The sourcing script defines
+# `usage`, and may define `prepare`, which is called with the system's folder before the disk is made. KERNEL: more
+# kernel parameters. SECONDS_TO_LIVE: the time limit of the emulator.
+# Input: the last commit of this repository, copied to /root/chronolet in the emulator; the settings with which this
+# machine reaches package archives (apt sources, pip's settings, certificates). Output: what the script in the emulator
+# prints; status 0 if it succeeds. Needs root, about 4 GB of disk space, and several minutes: the processor is emulated,
+# so every Python loop takes 14 times as long.
 # shellcheck shell=bash
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 
-# The packages of a small cloud image; no Docker, no Redis, no static busybox, no python3-venv.
+# The packages of a small cloud image, without Docker, Redis, a static busybox or python3-venv.
 SMALL=systemd-sysv,linux-image-cloud-amd64,initramfs-tools,udev,kmod,dbus,iproute2,procps,python3,ca-certificates,curl
 KERNEL=
 SECONDS_TO_LIVE=3600
 work=
 
-# machine_options DEFAULT_STEPS ARGUMENT...: [--work FOLDER] [STEPS]
+# machine_options DEFAULT_STEPS ARGUMENT...: parses the arguments [--work FOLDER] [STEPS].
 machine_options() {
     steps=$1
     shift
@@ -46,7 +47,7 @@ machine_options() {
     root=$work/root
 }
 
-# machine PACKAGE...: bootstrap with these packages as well, boot, run the steps, end.
+# machine PACKAGE...: bootstraps a system that also has these packages, boots it, and runs the steps.
 machine() {
     install_tools
     bootstrap "$@"
@@ -65,7 +66,7 @@ install_tools() {
     ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
 }
 
-# The system of an earlier run is used if it has the same packages.
+# Reuses the system of an earlier run if that has the same packages.
 bootstrap() {
     local packages sources=/etc/apt/sources.list.d/debian.sources
     packages=$(IFS=,; echo "$SMALL${*:+,$*}")
@@ -79,7 +80,7 @@ bootstrap() {
     echo "$packages" >"$work/bootstrapped"
 }
 
-# With the network settings of this machine, so that apt and pip work inside.
+# Copies the network settings of this machine, so that apt and pip work in the emulator.
 copy_network_settings() {
     cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
     cp -a /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2>/dev/null || true

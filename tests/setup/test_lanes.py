@@ -1,6 +1,4 @@
-"""scripts/lanes.py runs every test once; a failure or a hang is named and fails the run, and the other tests
-are run.
-"""
+"""scripts/lanes.py runs every test once. If one fails or hangs, it reports that, runs all other tests, and fails."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ def lanes_script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass looks its module up there
+    sys.modules[spec.name] = module  # dataclasses look up the module of a class here
     spec.loader.exec_module(module)
     return module
 

@@ -28,7 +28,7 @@ def dependencies_script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclass looks its module up there
+    sys.modules[spec.name] = module  # dataclasses look up the module of a class here
     spec.loader.exec_module(module)
     return module
 
@@ -41,7 +41,7 @@ def pins(name: str) -> dict[str, Any]:
 
 
 def named_pythons() -> list[str]:
-    """The supported Python versions, `3.11` and so on."""
+    """Return the supported Python versions, such as `3.11`."""
     prefix = "Programming Language :: Python :: "
     return [one.removeprefix(prefix) for one in PROJECT["classifiers"] if one.startswith(prefix)]
 
@@ -65,7 +65,7 @@ def test_dependencies_of_pyproject_are_locked_within_their_bounds(file: str, wan
         pin = locked.get(canonicalize_name(requirement.name))
         assert pin is not None, f"{requirement}: not in requirements/{file}.txt; run scripts/lock"
         assert requirement.specifier.contains(pin.version), f"{requirement}: locked as {pin.version}; run scripts/lock"
-    # Nothing is locked on behalf of the project that it no longer depends on.
+    # No package is locked as a direct dependency that is no longer one.
     requested = {canonicalize_name(Requirement(one).name) for one in wanted}
     assert {name for name, pin in locked.items() if SCRIPT.ROOT_PACKAGE in pin.via} <= requested
 
@@ -101,13 +101,13 @@ def test_every_named_python_gets_the_direct_dependencies() -> None:
 
 
 def test_no_wheel_is_missing_for_a_named_python() -> None:
-    """A compiled package has a wheel for each Python, and its source."""
+    """A compiled package has at least one wheel for each Python version, and its source archive."""
     for name in ("hiredis", "immutables", "msgspec", "pyyaml", "grpcio"):
         assert len(pins("runtime")[name].hashes) > len(named_pythons())
 
 
 def test_the_lock_files_contain_all_dependencies_of_their_packages() -> None:
-    """All dependencies of the locked packages are locked, too."""
+    """All dependencies of the locked packages are locked as well."""
     command = [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
@@ -129,7 +129,7 @@ def test_the_page_states_the_licences_of_installed_packages() -> None:
         try:
             found = distribution(name)
         except PackageNotFoundError:
-            continue  # an extra, or for another Python
+            continue  # part of an extra, or for another Python version
         if found.version != pin.version:
             continue  # an environment made by other means
         headers = found.metadata

@@ -1,4 +1,4 @@
-"""The scripts report what they do, check before they change anything, and change nothing the second time."""
+"""The scripts report what they do, make only changes that are necessary, and change nothing when they run again."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ from tests.support.scratch import hang_limit
 ROOT = Path(__file__).resolve().parents[2]
 LIB = ROOT / "scripts" / "lib.sh"
 
-# A build backend of an empty package, so that pip installs a project without an index.
+# A build backend for an empty package, so that pip can install a project without an index.
 BACKEND = """
 import zipfile
 def build_editable(folder, config_settings=None, metadata_directory=None):
@@ -94,7 +94,7 @@ def test_run_names_a_missing_folder() -> None:
 
 
 def create_project(folder: Path) -> Path:
-    """A project without dependencies for scripts/lib.sh; an existing venv stays."""
+    """Write a project without dependencies for scripts/lib.sh. An existing venv is kept."""
     (folder / "scripts").mkdir(exist_ok=True)
     (folder / "scripts" / "lib.sh").write_bytes(LIB.read_bytes())
     (folder / "pyproject.toml").write_text(PYPROJECT)
@@ -113,7 +113,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def folder_with_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a venv into which nothing was installed; creating the venv takes five seconds of CPU."""
+    """A project with an empty venv, shared because making a venv takes five seconds of CPU time."""
     folder = tmp_path_factory.mktemp("made") / "project"
     folder.mkdir()
     create_project(folder)
@@ -176,7 +176,7 @@ def test_a_failed_installation_shows_pips_output_and_is_retried(venv_project: Pa
 
 
 def wheel_in(index: Path, name: str, version: str, *headers: str) -> Path:
-    """A wheel that contains only metadata, in a folder that pip uses as an index."""
+    """Write a wheel that contains only metadata to a folder that pip uses as an index, and return its path."""
     index.mkdir(exist_ok=True)
     wheel = index / f"{name}-{version}-py3-none-any.whl"
     metadata = ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *headers, "")
@@ -195,7 +195,7 @@ def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_pa
 
     def install(digest: str) -> subprocess.CompletedProcess[str]:
         (venv_project / "requirements" / "runtime.txt").write_text(f"thing==1 --hash=sha256:{digest}\n")
-        # The user chooses the index: scripts/lib.sh and the lock files name none.
+        # The index is the user's choice: scripts/lib.sh and the lock files name none.
         environment = {"PYTHON": sys.executable, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheel.parent)}
         return bash("source scripts/lib.sh; ensure_venv", cwd=venv_project, **environment)
 
@@ -207,7 +207,7 @@ def test_a_package_with_another_hash_is_not_installed(venv_project: Path, tmp_pa
 
 
 def test_versions_published_after_the_lock_are_not_installed(venv_project: Path, tmp_path: Path) -> None:
-    """Also if a locked package depends on another one with an extra, which pip resolves itself."""
+    """This also holds if a locked package requires another one with an extra, which pip would resolve by itself."""
     index = tmp_path / "index"
     wheels = [
         wheel_in(index, "whole", "1", "Requires-Dist: part[more]>=1"),
@@ -272,8 +272,8 @@ def test_an_existing_policy_is_not_changed(tmp_path: Path) -> None:
 
 # -- Docker ------------------------------------------------------------------------------------------------------------
 
-# An isolated machine for dockerd: no service manager, no network, an empty /run and /var/lib/docker. The end of its
-# first process ends all others, dockerd among them.
+# An isolated machine for dockerd: no service manager, no network, an empty /run and /var/lib/docker. When its first
+# process exits, all other processes are killed, including dockerd.
 ISOLATION = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 ISOLATED_SETUP = """
     mount --make-rprivate /
@@ -285,7 +285,7 @@ ISOLATED_SETUP = """
 
 
 def users_venv(folder: Path) -> Path:
-    """A venv as `scripts/run` makes it: packages for tests cannot be imported."""
+    """Make a venv like the one that `scripts/run` makes, in which packages for tests cannot be imported."""
     for name in ("docker", "redis", "requests"):
         (folder / "lacking" / name).mkdir(parents=True)
         (folder / "lacking" / name / "__init__.py").write_text(f'raise ModuleNotFoundError("{name}: not installed")')

@@ -1,4 +1,4 @@
-"""The tests' own servers keep their promises: a fixture that only seems to lose data would prove nothing."""
+"""The servers that tests start behave as promised: a fixture that only seemed to lose data would prove nothing."""
 
 import threading
 import time
@@ -110,7 +110,7 @@ def test_a_proxy_mutes_and_cuts_a_stream(proxied: tuple[DockerRuntime, DockerPro
     runtime, proxy = proxied
     noticed: list[str] = []
     ended = threading.Event()
-    # Dockerd begins its response before it subscribes: events in between are only sent on request, by `since`.
+    # Dockerd begins its response before it subscribes to events; `since` makes it send the events in between as well.
     began = int(time.time() * 1000)
 
     def follow() -> None:
@@ -156,13 +156,13 @@ def test_always_keeps_every_acknowledged_write(redis_server: PrivateRedis) -> No
 
 
 def test_everysec_on_a_slow_disk_loses_an_acknowledged_tail() -> None:
-    # If two seconds passed before the kill, the server no longer waited and has logged that: such an attempt shows
-    # nothing.
+    # If two seconds pass before the kill, the server stops waiting for its disk and logs that. Such an attempt proves
+    # nothing and is repeated.
     wait_until(_loses_an_acknowledged_tail, "a server that is killed in time", 60)
 
 
 def _loses_an_acknowledged_tail() -> bool:
-    """Whether the server was killed while it still waited for its disk; then the tail must be lost."""
+    """Return whether the server was killed while it was still waiting for its disk; then the tail must be lost."""
     with private_redis(appendfsync="everysec", slow_fsync=True) as server:
         client = server.client()
         server.slow_down(3_600_000)

@@ -1,8 +1,8 @@
 """Simulates one node: the deciders of pod and pleg and their workers, on the in-memory runtime with a simulated clock.
 
-Whatever dies, is refused or is killed half-way, in any order: no two attempts of a container run concurrently, no
-hook's command begins twice, ordered steps keep their order (`watch`), an undisturbed pod eventually runs, and a
-withdrawn one leaves nothing behind.
+Containers die, calls are refused and workers are killed, in any order. Nevertheless, no two attempts of a container run
+concurrently, no hook's command begins twice, ordered steps keep their order (`watch`), an undisturbed pod eventually
+runs, and a withdrawn pod leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ REFUSED = ("create_exec", "inspect_exec", "create_sandbox", "create_container", 
 
 
 class Killed(BaseException):
-    """The worker's process ends here."""
+    """Raised where the worker's process is killed."""
 
 
 class Context:
-    """An effect's context whose worker is killed at the `dies_at`-th point, counted from 1."""
+    """The context of an effect whose worker is killed at the `dies_at`-th point, counted from 1; 0: never."""
 
     entity = "default/web"
     cause = "1-1"
@@ -75,7 +75,7 @@ class Context:
 
 
 class World:
-    """One node with one pod."""
+    """A node with one pod."""
 
     def __init__(self, root: Path) -> None:
         self.pod = Watched()
@@ -105,7 +105,7 @@ class World:
         self.listing = Relisting(self.runtime, NODE)
 
     def run(self, subject: str, dies_at: int = 0) -> None:
-        """Run one effect. A killed worker returns nothing and is started again later."""
+        """Run one effect. If its worker is killed, the effect has no result and runs again later."""
         effect = self.pod.effects[subject]
         context = Context(dies_at)
         try:
@@ -121,7 +121,7 @@ class World:
             self.pod.when(answer)
 
     def relist(self) -> None:
-        """Relist, and send the resulting events to the pod."""
+        """Relist the containers, and send the resulting events to the pod."""
         try:
             listed = self.listing.relisted()
         except Refusal:
@@ -131,7 +131,7 @@ class World:
                 self.pod.when(event)
 
     def settle(self) -> None:
-        """Run all effects and timers until nothing happens any more."""
+        """Run all effects and timers until nothing changes any more."""
         self.runtime.come_up()
         for _ in range(200):
             self.pod.at += 1
@@ -152,14 +152,14 @@ class World:
         return [(one.uid, one.container) for one in owners if one is not None]
 
     def hooks(self) -> Counter[tuple[str, bytes]]:
-        """The number of commands begun for each hook of each container."""
+        """Return the number of commands begun for each hook of each container."""
         for key, one in self.runtime.execs.all.items():
             if one.started:
                 self.begun[key] = (one.container_id, one.program.stdout)
         return Counter(self.begun.values())
 
     def vanish(self, container_id: str) -> None:
-        """Remove a container by force, as a user may."""
+        """Remove a container by force, as a user might."""
         with suppress(Refusal):
             self.runtime.remove(container_id)
 

@@ -1,4 +1,4 @@
-"""`python -m chronolet.cli`."""
+"""Entry point of `python -m chronolet.cli`."""
 
 from chronolet.cli.loading import main
 

@@ -1,7 +1,7 @@
 """Sends a command to the node and waits for the resulting events in the log.
 
-Input: a command. Output: the events whose cause is its request id. Leases and shard hashes distinguish a slow node
-from one where no process hosts the kind. Next: `apply`, `delete` and `gc`.
+Input: a command. Output: the events whose cause is its request id. Leases and shard hashes show whether the
+node is just slow, or none of its processes hosts the kind. Next: `apply`, `delete` and `gc`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from chronolet_schemas.keys import Shard
 
 MANIFESTS = Shard("manifests")
 NOT_FOUND = "not found"
-"""Suffix of a refusal's reason when the pod or Secret does not exist."""
+"""The suffix of a refusal's reason if the pod or Secret does not exist."""
 _LOOK_MILLISECONDS = 250
 _PAGE = 1_000
 
 
 class Ownerless(Failure):
-    """No live process has owned the shard for `Timing.ownerless_seconds`."""
+    """Raised if no live process has owned the shard for `Timing.ownerless_seconds`."""
 
 
 class Reply(NamedTuple):
@@ -38,14 +38,14 @@ class Reply(NamedTuple):
 
 
 def new_request() -> str:
-    """A unique request id."""
+    """Return a unique request id."""
     return f"cli-{uuid.uuid4().hex}"
 
 
 def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Reply]:
-    """Send a command and wait for its events.
+    """Send a command, wait for its events and return them.
 
-    Failure if the shard has no owner, the mailbox is full, or the node could not process the command.
+    Raises Failure if the shard has no owner, the mailbox is full, or the node could not process the command.
     """
     store = session.store
     wait_for_owner(session, shard)
@@ -56,13 +56,13 @@ def ask(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Re
 
 
 class Queued(NamedTuple):
-    """The command stays in the mailbox because no live process owns the shard."""
+    """The result if the command stays in the mailbox because no live process owns the shard."""
 
     request: str
 
 
 def ask_or_queue(session: Session, command: Command, shard: Shard = MANIFESTS) -> list[Reply] | Queued:
-    """Like `ask`, but leaves the command queued if no agent runs or the agent stops before responding."""
+    """Like `ask`, but leave the command queued if no agent is running or the agent stops before it responds."""
     if not owner_alive(session.store, shard):
         _send(session.store, command, shard)
         return Queued(command.request)
@@ -80,7 +80,7 @@ def _send(store: Store, command: Command, shard: Shard) -> None:
 
 
 def refusal(pod: str, reason: str) -> str:
-    """The error line for a refused pod; prefixed with the pod unless the reason names it."""
+    """Return the error line for a refused pod: the reason, prefixed with the pod unless the reason names it."""
     if reason.endswith(NOT_FOUND):
         return not_found("pods", pod.partition("/")[2])
     return reason if pod in reason else f"pod {pod}: {reason}"
@@ -92,7 +92,7 @@ def follow(
     idle: Callable[[], None] = lambda: None,
     look_milliseconds: int = _LOOK_MILLISECONDS,
 ) -> Iterator[Entry]:
-    """Follow the log after this position, endlessly. Calls `idle` when `look_milliseconds` pass without an entry."""
+    """Yield the log entries after a position, endlessly. Call `idle` whenever `look_milliseconds` pass without any."""
     while True:
         arrived = store.wait(after, {}, _PAGE, look_milliseconds).log
         if not arrived:
@@ -130,13 +130,13 @@ def _read(entry: Entry) -> Reply:
 
 
 def owner_alive(store: Store, shard: Shard = MANIFESTS) -> bool:
-    """Whether a live process owns the shard."""
+    """Return whether a live process owns the shard."""
     token = store.heads((shard,))[shard].token
     return bool(token) and owner_of(token) in store.alive()
 
 
 def wait_for_owner(session: Session, shard: Shard = MANIFESTS) -> None:
-    """Wait until a live process owns the shard. Failure if none does within `Timing.ownerless_seconds`."""
+    """Wait until a live process owns the shard. Raises Ownerless if none does for `Timing.ownerless_seconds`."""
     store = session.store
     watch = Watch(session, "nothing was sent; start the agent with `chronolet run`", shard)
     with progress("waiting for the node agent"):
@@ -146,8 +146,9 @@ def wait_for_owner(session: Session, shard: Shard = MANIFESTS) -> None:
 
 
 class Watch:
-    """Raises `Ownerless` once the shard has had no live owner for `Timing.ownerless_seconds`. `otherwise` completes the
-    message.
+    """Raises Ownerless once the shard has had no live owner for `Timing.ownerless_seconds`.
+
+    `otherwise`: the last part of the error message, which tells what to do or what will happen to the command.
     """
 
     def __init__(self, session: Session, otherwise: str, shard: Shard = MANIFESTS) -> None:

@@ -1,6 +1,6 @@
-"""Selects the Docker Engine that a command queries: the node agent's, as recorded in the log.
+"""Selects the Docker Engine that a command queries: by default the node agent's, which the log records.
 
-Input: a session, the state of `pleg`. Output: settings with the engine's address; a Failure that explains why the
+Input: a session, the state of `pleg`. Output: settings with the engine's address; or a Failure that explains why the
 engine lacks a container. Precedence: the `--docker` flag, the log, the environment. Next: `logs`, `exec`, `gc`.
 """
 
@@ -21,15 +21,15 @@ from chronolet.ports.runtime.runtime import Runtime
 
 
 class Engine(NamedTuple):
-    """The engine to query, and the one recorded in the log (`endpoint` and `engine_id` are empty if none is)."""
+    """The engine to query, and `endpoint` and `engine_id` of the engine recorded in the log (empty if none is)."""
 
     settings: Settings
-    """`docker` is the address to query."""
+    """The command's settings; `docker` is the address of the engine to query."""
     endpoint: str
     engine_id: str
 
     def missing(self, runtime: Runtime, container_id: str, pod: str, more: str = "") -> Failure:
-        """Explain a container missing from this engine: removed, or on another engine. Raises Refusal."""
+        """Return a Failure that explains why the engine lacks the container. Raises Refusal if it cannot be queried."""
         about, address = f"container {container_id[:12]} of pod {pod}", self.settings.docker
         found = runtime.engine().id
         if not self.engine_id or not found:
@@ -49,7 +49,7 @@ class Engine(NamedTuple):
 
 
 def of_node(node: Session, moment: Moment) -> Engine:
-    """The engine to query. `moment` must hold the state of `pleg`."""
+    """Return the engine to query. `moment` must include the state of `pleg`."""
     state: State = moment.states["pleg"].get(NODE, State())
     named = given_as_flag("docker") or not state.endpoint
     settings = node.settings if named else msgspec.structs.replace(node.settings, docker=state.endpoint)

@@ -1,4 +1,4 @@
-"""Expected failures of commands, and their wording.
+"""Defines the expected failures of commands, and their wording.
 
 Input: error text. Output: `Failure`, which `main` prints as `error: ...` and turns into an exit status.
 """
@@ -19,11 +19,11 @@ class Failure(Exception):  # noqa: N818 - an expected outcome, not a bug
 
 
 def worded(line: str) -> str:
-    """A line of a Failure as printed: whitespace collapsed, with `error: ` unless it has kubectl's prefix."""
+    """Format a Failure's line for printing: collapse whitespace; prepend `error: ` unless it has kubectl's prefix."""
     text = " ".join(line.split())
     return text if text.startswith(FROM_SERVER) else f"error: {text}"
 
 
 def not_found(type_: str, name: str) -> str:
-    """The line that kubectl prints for a missing object. `type_` is plural, such as pods."""
+    """Return the line that kubectl prints for a missing object. `type_` is in the plural, such as `pods`."""
     return f'{FROM_SERVER}(NotFound): {type_} "{name}" not found'

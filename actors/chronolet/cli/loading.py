@@ -5,10 +5,10 @@ Input: a module's name. Output: the module, for less CPU time than a plain impor
 * Garbage collection is off during the import, and the loaded objects are frozen: the collector skips them afterwards.
 * The `__init__` code of an `on_demand` package runs only when a name is needed that its loaded modules do not provide:
   the agent uses prometheus-client's metrics but none of its servers, and docker's connections but none of its clients.
-* Optional packages are hidden from those that import them if they are installed, for functions that are never called:
-  rich from structlog (coloured tracebacks), character detection from requests, and typing_extensions from msgspec,
-  which needs it only for older versions of Python.
-* A command rarely collects garbage: it ends before a collection would free much.
+* Optional packages that other packages import if installed, for functions that are never called, are hidden: rich from
+  structlog (coloured tracebacks), character detection from requests, and typing_extensions from msgspec,
+  which needs it only on older versions of Python.
+* A command rarely collects garbage: it exits before a collection would free much.
 * The interpreter allocates its frame stack in 16 KiB chunks and frees a chunk as soon as it is empty. A hot loop at a
   chunk boundary (compiling a long regular expression) would allocate and free one per call, so everything runs in one
   large chunk.
@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 _HIDDEN = ("rich",)
 _COMMAND_THRESHOLD = 50_000
-"""Number of new objects after which a command collects garbage; Python's default is 700."""
+"""The number of new objects after which a command collects garbage; Python's default is 700."""
 _STACK_WORDS = 1 << 15
 DEFAULT_THRESHOLDS = gc.get_threshold()
-"""For the agent, a long-running process."""
+"""Python's thresholds for garbage collection, which the agent restores because it is a long-running process."""
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def loaded(name: str, on_demand: Sequence[str] = (), hidden: Sequence[str] = _HIDDEN) -> Any:
-    """Import a module. `on_demand` packages defer their `__init__` code; their submodules can be imported singly.
+    """Import a module. Packages in `on_demand` run their `__init__` code only when a name from it is needed.
     Packages in `hidden` cannot be imported.
     """
     for package in on_demand:
@@ -60,7 +60,7 @@ def loaded(name: str, on_demand: Sequence[str] = (), hidden: Sequence[str] = _HI
 
 
 def with_room(call: Callable[[], T]) -> T:
-    """Run the call with a stack chunk large enough for all frames below it, and return its result."""
+    """Run the call in a stack chunk that is large enough for all nested frames, and return its result."""
     assert isinstance(call, FunctionType)  # noqa: S101 - only a function has a code object
     code = call.__code__.replace(co_stacksize=_STACK_WORDS)
     roomy: Callable[[], T] = FunctionType(code, call.__globals__, call.__name__, call.__defaults__, call.__closure__)
@@ -81,16 +81,16 @@ def _main() -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    """End the process without freeing its objects one by one, which takes a command 5 ms of CPU."""
+    """End the process without freeing its objects one by one, which would take 5 ms of CPU time."""
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # a command that succeeded has flushed its output before
+        with suppress(OSError):  # a command that succeeded has already flushed its output
             stream.flush()
     os._exit(status)
 
 
 @contextmanager
 def _hidden(names: Sequence[str]) -> Iterator[None]:
-    """Make imports of these packages fail, as if they were not installed."""
+    """Make imports of these packages fail during the block, as if the packages were not installed."""
     hidden = [name for name in names if name not in sys.modules]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
@@ -110,10 +110,10 @@ def _defer(name: str) -> None:
 
 
 class _LazyNames:
-    """`__getattr__` of a deferred package: imports a submodule, or runs the `__init__` code and looks there.
+    """The `__getattr__` of a deferred package: imports a submodule, or runs the `__init__` code and returns its name.
 
-    Only for packages whose submodules do not need such a name during their own import. Otherwise the importing thread
-    and the thread that runs the `__init__` code would deadlock.
+    Suitable only if no submodule needs a name from the `__init__` code while it is being imported. Otherwise the
+    importing thread and the thread that runs the `__init__` code would deadlock.
     """
 
     def __init__(self, package: ModuleType, spec: ModuleSpec) -> None:

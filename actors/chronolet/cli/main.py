@@ -49,13 +49,13 @@ COMMANDS = {
     "check": Listed("check", "Check Docker, Redis, permissions, cgroups and disk space."),
     "completion": Listed("completion.completion", "Print the completion script for a shell."),
 }
-"""The subcommands in the order of `--help`, which prints these texts because loading all modules takes too long."""
+"""The subcommands in the order of `--help`, which prints these help texts because loading all modules is too slow."""
 
 
 def _expected_status(error: Exception) -> int | None:
-    """Exit status of an expected failure, whose text can be shown to the user; None for a bug.
+    """Return the exit status for an expected failure, whose text is meant for the user; None for a bug.
 
-    Imports the lower layers' exceptions only after a failure.
+    The lower layers' exceptions are imported only after a failure.
     """
     if isinstance(error, click.ClickException):
         return error.exit_code
@@ -71,7 +71,7 @@ def _expected_status(error: Exception) -> int | None:
 
 
 class ReaderGone(Exception):  # noqa: N818 - not an error: `chronolet log | head` stops reading
-    """The reader of standard output or standard error has closed the pipe."""
+    """Raised when the reader of standard output or standard error has closed the pipe."""
 
 
 @contextmanager
@@ -83,15 +83,15 @@ def _reader_gone() -> Iterator[None]:
 
 
 class LazyGroup(click.Group):
-    """Command group that imports a subcommand's module on first use."""
+    """A command group that imports a subcommand's module on first use."""
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Like click's, but raises `ReaderGone` on a closed pipe, for which click would exit with status 1."""
+        """Like click's method, but raises ReaderGone on a closed pipe, for which click would exit with status 1."""
         with _reader_gone():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Like click's, but raises `ReaderGone` on a closed pipe."""
+        """Like click's method, but raises ReaderGone on a closed pipe."""
         with _reader_gone():
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -108,14 +108,14 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Like click's, but without importing the subcommands."""
+        """Like click's method, but does not import the subcommands."""
         limit = formatter.width - 6 - max(map(len, COMMANDS))
         with formatter.section("Commands"):
             formatter.write_dl([(name, short_help(one.help, limit)) for name, one in COMMANDS.items()])
 
 
 def short_help(text: str, limit: int) -> str:
-    """The text, shortened to this length as click shortens it."""
+    """Shorten a help text to this length, as click does."""
     return click.Command(None, help=text).get_short_help_str(limit)
 
 
@@ -137,17 +137,17 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None, services: Services | None = None) -> None:
-    """Run one command line and exit. Tests pass their own `services`; None: the real ones."""
+    """Run one command line and exit. `services`: None for the real ones; tests pass fakes."""
     sys.exit(status_of(sys.argv[1:] if arguments is None else arguments, services))
 
 
 def status_of(arguments: Sequence[str], services: Services | None) -> int:
-    """Run one command line and return its exit status. Prints expected failures; anything else is a bug and raises."""
+    """Run one command line and return its exit status. Print expected failures; any other exception is a bug."""
     try:
         result = cli.main(args=list(arguments), prog_name="chronolet", standalone_mode=False, obj=services)
         sys.stdout.flush()
     except (ReaderGone, BrokenPipeError):
-        # Keeps Python from failing on its final flush of the closed pipe.
+        # Prevents an error when Python flushes the closed pipe at exit.
         for stream in (sys.stdout, sys.stderr):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return 0

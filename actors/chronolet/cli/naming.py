@@ -23,7 +23,7 @@ TYPES = {
 
 
 def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The single type, in the plural, and its names without duplicates."""
+    """Return the single type, in the plural, and its names without duplicates."""
     found = asked_types(words, allowed)
     if len(found) > 1:
         raise click.UsageError(f"found {' '.join(words)!r}, expected a single type: {' or '.join(allowed)}.")
@@ -31,7 +31,7 @@ def types_and_names(words: Sequence[str], allowed: Sequence[str]) -> tuple[str, 
 
 
 def asked_types(words: Sequence[str], allowed: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each type once, in the plural, with its names (empty: all): `pods,events`, `pod/web event/x`."""
+    """Return each type once, in the plural, with its names (empty: all). Parses `pods,events` and `pod/web event/x`."""
     named: dict[str, tuple[str, ...]] = {}
     if "/" in words[0]:
         for word in words:
@@ -57,7 +57,7 @@ def _has_slash(type_: str, names: Sequence[str]) -> bool:
 
 
 def pod_name(word: str) -> str:
-    """The pod's name, given as `web` or `pod/web`."""
+    """Return the name of a pod given as `web` or `pod/web`."""
     return _name(word, "pods") if "/" in word else word
 
 

@@ -1,4 +1,4 @@
-"""Flags shared by commands: the common ones, and others from the settings table.
+"""Adds flags to commands: those that all commands share, and others from the settings table.
 
 Input: flags before or after the subcommand, the environment. Output: `Settings` as the argument `settings`.
 Next: every command module. The settings are loaded only when a command needs them.
@@ -33,7 +33,7 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, list(self._plain(args)))
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # makes the error point to this command's help
+            error.ctx = error.ctx or ctx  # makes the error message refer to this command's help
             raise
 
     def _plain(self, words: list[str]) -> Iterator[str]:
@@ -57,12 +57,12 @@ DEFAULT_NAMESPACE = "default"
 
 
 def given_as_flag(name: str) -> bool:
-    """Whether the current command got this setting as a flag rather than from the environment."""
+    """Return whether the current command got this setting from a flag rather than from the environment."""
     return name in click.get_current_context().meta.get(_FLAGGED, ())
 
 
 def global_options(function: Function) -> Function:
-    """Accept the flags common to all commands before the subcommand as well."""
+    """Let the flags that all commands share precede the subcommand as well."""
 
     @functools.wraps(function)
     def run(namespace: str | None = None, **flags: Any) -> Any:
@@ -74,7 +74,7 @@ def global_options(function: Function) -> Function:
 
 
 def with_settings(*names: str) -> Callable[[Function], Function]:
-    """Add flags for these settings to the common ones, and pass the command the resolved `settings`."""
+    """Add the flags that all commands share and the flags for `names`. The command receives the resolved `settings`."""
     wanted = (*(one.name for one in EVERYWHERE), *names)
 
     def wrap(function: Function) -> Function:
@@ -92,7 +92,7 @@ def with_settings(*names: str) -> Callable[[Function], Function]:
 
 
 def _resolved(flags: Mapping[str, Any], config: Path | None, names: Collection[str]) -> Settings:
-    """The settings. Prints warnings about the configuration file."""
+    """Resolve the settings. Print warnings about the configuration file."""
     common = loaded("chronolet.node.settings.common", hidden=("typing_extensions",))  # `--help` needs no settings
     if config is None and all(map(common.is_common, names)):
         settings: Settings = common.resolve_common(flags, os.environ, names)
@@ -106,7 +106,7 @@ def _resolved(flags: Mapping[str, Any], config: Path | None, names: Collection[s
 
 
 def policy_options(*names: str) -> Callable[[Function], Function]:
-    """Add flags for these settings; `policy` holds the parsed values of the flags that were given."""
+    """Add flags for these settings. The command receives the parsed values of the given flags as `policy`."""
     from chronolet.node.settings.table import setting  # noqa: PLC0415 - few commands have such flags
 
     settings = [setting(name) for name in names]
@@ -126,13 +126,13 @@ def policy_options(*names: str) -> Callable[[Function], Function]:
 
 
 def config_option(function: Function) -> Function:
-    """`--config FILE`: a KubeletConfiguration."""
+    """Add `--config FILE` to a command, for a KubeletConfiguration."""
     kind = click.Path(dir_okay=False, path_type=Path)
     return click.option("--config", type=kind, metavar="FILE", help="KubeletConfiguration (YAML)")(function)
 
 
 def namespace_option(function: Function) -> Function:
-    """`-n NAMESPACE`, before or after the subcommand; `default` if it is not given."""
+    """Add `-n NAMESPACE`, which may precede or follow the subcommand. Without it, the namespace is `default`."""
 
     def resolved(context: click.Context, _: click.Parameter, value: str | None) -> str:
         return value or context.meta.get(_NAMESPACE) or DEFAULT_NAMESPACE

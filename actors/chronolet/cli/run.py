@@ -1,4 +1,4 @@
-"""`chronolet run`: hosts actors in this process until it is signalled to stop.
+"""`chronolet run`: hosts actors in this process until it receives a signal to stop.
 
 Input: settings. Output: nothing. Next: `node.main`.
 """
@@ -16,9 +16,9 @@ from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.table import SETTINGS
 
 _ON_DEMAND = ("prometheus_client", "yaml", "docker", "docker.transport", "requests")
-"""Packages that the agent uses only in part, or not before its first actions."""
+"""Packages of which the agent uses only a part, or which it does not use before its first actions."""
 _HIDDEN = ("rich", "charset_normalizer", "chardet", "urllib3.contrib.socks")
-"""Packages that structlog and requests import if they are installed, for functions that the agent never calls."""
+"""Packages that structlog and requests import if installed, for functions that the agent never calls."""
 _MORE = tuple(one.name for one in SETTINGS if one not in EVERYWHERE)
 
 

@@ -1,4 +1,4 @@
-"""External dependencies of commands, created on demand. Tests supply their own.
+"""Creates the external dependencies of commands on demand. Tests replace them.
 
 Input: settings. Output: the node's store, archive, kinds and runtime. Next: `history` and the commands.
 """
@@ -32,16 +32,16 @@ if TYPE_CHECKING:  # each command loads only what it uses
     from chronolet_schemas.prober import RawResult
 
 ANSWER_SECONDS = 10.0
-"""Time-out for the start of Docker's response. A followed stream may then stay silent indefinitely."""
+"""How long Docker may take to begin its response. Afterwards, a followed stream may stay silent indefinitely."""
 
 
 def wall_clock() -> int:
-    """The current time in milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def redis_store(settings: Settings) -> Store:
-    """The node's log in Redis. SettingsError if the URL is invalid."""
+    """Return the node's log in Redis. Raises SettingsError if the URL is invalid."""
     from chronolet.kernel.storage.redis.store import RedisStore  # noqa: PLC0415 - `--help` needs no Redis client
 
     try:
@@ -51,12 +51,12 @@ def redis_store(settings: Settings) -> Store:
 
 
 def archive_files(settings: Settings, store: Store) -> ArchiveReader:
-    """The archived parts of the node's log."""
+    """Return a reader of the archived part of the node's log."""
     return _Archive(settings, store)
 
 
 class _Archive:
-    """Loads the reader of archive files when it is needed: most commands never read an archive."""
+    """Loads the reader of archive files only when it is needed: most commands never read an archive."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings = settings
@@ -70,51 +70,51 @@ class _Archive:
 
 
 def docker_runtime(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Runtime:
-    """The node's Docker Engine."""
+    """Return the node's Docker Engine."""
     from chronolet.adapters.docker_runtime import DockerRuntime  # noqa: PLC0415 - docker is slow to import
 
     return DockerRuntime(settings.docker, timeout_seconds=timeout_seconds)
 
 
 def kept_events(settings: Settings) -> Kept:
-    """The KubeEvents stored in the node's Redis."""
+    """Return a reader of the KubeEvents in the node's Redis."""
     from chronolet.adapters.kube_sinks.stream import StreamReader  # noqa: PLC0415 - most commands need none
 
     return StreamReader(settings.redis_url, settings.node)
 
 
 def docker_images(settings: Settings, *, timeout_seconds: float = ANSWER_SECONDS) -> Images:
-    """The images of the node's Docker Engine."""
+    """Return the images of the node's Docker Engine."""
     from chronolet.adapters.docker_runtime.images import DockerImages  # noqa: PLC0415 - docker is slow to import
 
     return DockerImages(settings.docker, timeout_seconds=timeout_seconds)
 
 
 def pod_logs(folder: Path) -> PodLogs:
-    """The pod logs below this folder."""
+    """Return the pod logs below this folder."""
     from chronolet.adapters.state_folder.pod_logs import PodLogFolders  # noqa: PLC0415 - one command needs it
 
     return PodLogFolders(folder)
 
 
 def kept_secrets(settings: Settings) -> Secrets:
-    """The contents of the node's Secrets, from its state folder."""
+    """Return the node's Secrets, whose contents are in its state folder."""
     from chronolet.adapters.state_folder.secrets import SecretFiles  # noqa: PLC0415 - most commands need none
 
     return SecretFiles(settings.root_dir, settings.node)
 
 
 def probe_results(settings: Settings) -> Iterator[RawResult]:
-    """The node's raw probe results, newest first."""
+    """Yield the node's raw probe results, newest first."""
     from chronolet.adapters.probes.results.reader import kept_results  # noqa: PLC0415 - only `describe` shows them
 
     yield from kept_results(settings.redis_url, settings.node)
 
 
 def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
-    """The most recent calls for a pod, fetched from a running process of the node; None if it does not respond.
+    """Fetch the most recent calls for a pod from a running process of the node; None if it does not respond.
 
-    `process` is its entry in the list of live processes.
+    `process` is the entry of the process in the list of live processes.
     """
     from chronolet.adapters.http.recent_spans import asked as fetched  # noqa: PLC0415 - one command needs it
 
@@ -122,19 +122,22 @@ def recent_spans(process: str, pod: str) -> Sequence[Span] | None:
 
 
 def linux_cgroups(settings: Settings) -> Cgroups:
-    """The cgroups of this machine."""
+    """Return the cgroups of this machine."""
     from chronolet.adapters.cgroups import LinuxCgroups  # noqa: PLC0415 - most commands need none
 
     return LinuxCgroups(settings.root_dir / "cgroups")
 
 
 def readable_kinds(names: Sequence[str]) -> tuple[ReadableKind, ...]:
-    """These kinds, to read their states. Of pods, which most commands read, only the states are loaded."""
+    """Return these kinds for reading their states.
+
+    Most commands read the states of pods. For these, only the code that folds states is imported.
+    """
     return tuple(_pods() if name == "pod" else _actor(name) for name in names)
 
 
 def pure_kinds(names: Sequence[str]) -> tuple[Kind[Any], ...]:
-    """These kinds with their deciders but without effects."""
+    """Return these kinds with their deciders but without effects."""
     return tuple(map(_actor, names))
 
 
@@ -152,7 +155,7 @@ def _actor(name: str) -> Kind[Any]:
 
 
 def downloaded(url: str, most: int) -> bytes:
-    """The first `most` bytes of a URL. Failure if it cannot be downloaded."""
+    """Return the first `most` bytes of a URL's content. Raises Failure if it cannot be downloaded."""
     from chronolet.cli.apply.downloads import download  # noqa: PLC0415 - an HTTP client is slow to load
 
     return download(url, most)
@@ -162,11 +165,11 @@ class Timing(NamedTuple):
     """Time limits of commands."""
 
     patience_seconds: float = 5.0
-    """How long a command that sends something retries to open the log: the agent may be starting."""
+    """How long a command that sends something keeps trying to open the log, because the agent may be starting."""
     ownerless_seconds: float = 5.0
     """How long a shard may have no live owner before a command that waits for it fails."""
     completion_seconds: float = 1.0
-    """Longest wait after the tab key."""
+    """The longest time that a shell completion may take."""
 
 
 class Services(NamedTuple):
@@ -190,5 +193,5 @@ class Services(NamedTuple):
 
 
 def services_of_command() -> Services:
-    """The services of the current command."""
+    """Return the services of the current command."""
     return click.get_current_context().find_object(Services) or Services()

@@ -1,4 +1,4 @@
-"""One command's view of one node: its store, archive and states.
+"""Gives a command access to a node: its store, archive and states.
 
 Input: settings and services. Output: states and log entries, with errors as `Failure`. Next: the commands.
 """
@@ -37,14 +37,14 @@ class Session:
         self.store = store
         self.archive = archive
         self.unreadable: set[Position] = set()
-        """Undecodable entries that the requested states omit. Reported once, when the command ends."""
+        """Undecodable entries that are missing from the requested states. Reported once, when the command ends."""
 
     def now(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the current time in milliseconds since the epoch."""
         return self.services.now()
 
     def state(self, *kinds: str, pods: Collection[str] = ()) -> Moment:
-        """The current states of these kinds. `pods`: of the kind `pod` only these, by namespace/name; empty: all."""
+        """Return the current states of these kinds. `pods`: read only these, by namespace/name; empty: all pods."""
         from chronolet.history.state import state_at  # noqa: PLC0415 - `log` reads no states
 
         with progress("reading the node's log"):
@@ -54,15 +54,15 @@ class Session:
         return moment
 
     def entries(self, after: Position = START) -> Iterator[Entry]:
-        """The log after this position, up to its current end."""
+        """Yield the log's entries after this position, up to its current end."""
         return entries(self.store, self.archive, after)
 
 
 @contextmanager
 def session(settings: Settings, *, patient: bool = False) -> Iterator[Session]:
-    """Open the node's log; a one-line Failure if there is none.
+    """Open the node's log. Raises a one-line Failure if there is none.
 
-    `patient`, for commands that send something, retries for `Timing.patience_seconds`: the agent may be starting.
+    `patient`, for commands that send something: retry for `Timing.patience_seconds`, as the agent may be starting.
     """
     services = services_of_command()
     with progress("waiting for the node agent's Redis"):
@@ -107,7 +107,7 @@ def _opened(settings: Settings, services: Services, patience: float) -> Store:
 
 
 def _opened_now(settings: Settings, services: Services) -> Store:
-    """Open a store whose server responds and holds a log of the node."""
+    """Open the store. Raises Failure if it has no log of the node."""
     _expect_socket(settings)
     store = services.store(settings)
     try:
@@ -127,7 +127,7 @@ def _expect_log(settings: Settings, store: Store) -> None:
 
 
 def _expect_socket(settings: Settings) -> None:
-    """Fail early for a node that never ran here, as opposed to one whose Redis is down."""
+    """Raise Failure if Redis's socket does not exist, which means that no agent of the node has run here."""
     if not settings.redis and not settings.redis_socket.exists():
         raise Failure(
             f"no node agent's Redis at {settings.redis_socket}: start one with `chronolet run`, "

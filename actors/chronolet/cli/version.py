@@ -1,4 +1,4 @@
-"""The installed version of chronolet.
+"""Determines the installed version of chronolet.
 
 Input: the packages on the module search path. Output: the version. Next: `chronolet --version`.
 """
@@ -18,14 +18,14 @@ def show_version() -> None:
     try:
         print(f"chronolet {installed_version()}", flush=True)  # noqa: T201
     except BrokenPipeError:
-        # Keeps Python from failing on its final flush of the closed pipe.
+        # Prevents an error when Python flushes the closed pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def installed_version() -> str:
-    """The version in the name of the package's metadata folder; without such a folder, that in the metadata.
+    """Return the version from the name of the package's metadata folder, or else from the metadata.
 
-    Loading a reader of metadata takes longer than the rest of `--version`.
+    Importing a reader of metadata takes longer than everything else that `--version` does.
     """
     for folder in sys.path:
         try:

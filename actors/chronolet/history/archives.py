@@ -1,4 +1,4 @@
-"""The archive of the log's current run.
+"""Reads the archive of the log's current run.
 
 Input: the state folder, the node, its store. Output: an `ArchiveReader`, and the archive to write to. Next: `entries`.
 """
@@ -15,7 +15,7 @@ from chronolet_schemas.envelope import START, Entry, Position
 
 
 class NodeArchive:
-    """Archive files below the state folder, by run."""
+    """The archives below the state folder, one for each run."""
 
     def __init__(self, state_folder: Path, node: str, store: Store) -> None:
         self._state_folder = state_folder
@@ -23,7 +23,7 @@ class NodeArchive:
         self._store = store
 
     def current(self) -> Archive:
-        """The archive of the log's current run."""
+        """Return the archive of the log's current run."""
         return Archive(self._state_folder, self._node, self._store.run())
 
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""The complete log of the node, read from stream and archive as one.
+"""Reads the complete log of the node from the stream and the archive.
 
 Input: a store, and a reader of archive files. Output: entries in order of position, without gaps or duplicates. Next:
 `state`, `kube_events` and the CLI's `log`.
@@ -16,11 +16,11 @@ from chronolet_schemas.envelope import START, Entry, Position
 
 PAGE = 2_000
 LARGEST_N = 2**53
-"""Greater than the number of any entry."""
+"""A number that is greater than that of any entry."""
 
 
 class ArchiveReader(Protocol):
-    """Archived entries of the log's run."""
+    """Reads the archived entries of the log's run."""
 
     def entries(self, after: Position, upto: Position) -> Iterator[Entry]:
         """Yield the entries after `after`, up to and including `upto`, oldest first."""
@@ -37,7 +37,7 @@ class NoArchive:
 def entries(
     store: Store, archive: ArchiveReader, after: Position = START, upto: Position | None = None
 ) -> Iterator[Entry]:
-    """Yield the entries after `after`, up to and including `upto`, or up to the newest one when reading reaches it."""
+    """Yield the entries after `after`, up to and including `upto`, or up to the newest one at the time of reading."""
     at, whole = after, False
     while not whole:
         trimmed = store.archived()[1]
@@ -52,14 +52,14 @@ def entries(
         whole = True
         for entry in store.scan(at, upto):
             if entry.position.n != at.n + 1 and store.archived()[1] > at:
-                whole = False  # trimmed meanwhile; the missing entries are in the archive now
+                whole = False  # entries were trimmed during the scan; they are in the archive now
                 break
             yield entry
             at = entry.position
 
 
 def concerns_pod(entry: Entry, pod: str) -> bool:
-    """Whether an entry is about the pod `namespace/name`: the pod's own, or another actor's that names it."""
+    """Return whether an entry is about the pod `namespace/name`: it belongs to the pod, or names the pod."""
     if entry.entity == f"pod/{pod}":
         return True
     if pod.encode() not in entry.data:
@@ -87,13 +87,13 @@ def _archived(archive: ArchiveReader, after: Position, upto: Position) -> Genera
 
 
 def _reaches(store: Store, archive: ArchiveReader, last: Position, trimmed: Position) -> bool:
-    """Whether the archived part, which ended with `last`, reaches the trim position.
+    """Return whether the archived part, which ended with `last`, reaches the trim position.
 
     `trimmed` has the number of the last trimmed entry, but possibly a later time.
     """
     if last.n == trimmed.n:
         return True
-    if last.n == LARGEST_N:  # a time matched no archived entry: is there an archive at all?
+    if last.n == LARGEST_N:  # no archived entry follows the requested time: check that there is an archive
         return next(archive.entries(START, trimmed), None) is not None
     following = store.read_log(trimmed, 1)
     return bool(following) and not following[0].type  # a foreign entry, whose number is arbitrary
@@ -107,14 +107,14 @@ def _missing(after: Position, upto: Position) -> HistoryMissing:
 
 
 def before(milliseconds: int) -> Position:
-    """A position after which every entry is from `milliseconds` or later."""
+    """Return a position after which every entry is from `milliseconds` or later."""
     return Position(milliseconds - 1, LARGEST_N) if milliseconds > 0 else START
 
 
 def position_before_last(store: Store, count: int) -> Position:
-    """A position after which the stream has `count` entries, or all if it has fewer.
+    """Return a position after which the stream has `count` entries, or all entries if it has fewer.
 
-    The stream cannot be counted from its end, but `n` has no gaps: bisect by time for the first requested entry.
+    The stream cannot be counted from its end, but `n` has no gaps, so the first requested entry is found by bisection.
     """
     last = store.last()
     wanted = last.n - count
@@ -133,7 +133,7 @@ def position_before_last(store: Store, count: int) -> Position:
 
 
 def _within(store: Store, milliseconds: int, wanted: int) -> Position:
-    """The position with the number `wanted`, searched from the given millisecond on."""
+    """Return the position whose number is `wanted`, searching from the given millisecond on."""
     at = before(milliseconds)
     while page := store.read_log(at, PAGE):
         for entry in page:

@@ -1,6 +1,6 @@
-"""KubeEvents as recorded in the log, before correlation.
+"""Reads KubeEvents as recorded in the log, before correlation.
 
-Input: log entries. Output: `Recorded` with positions. Next: the caller, which correlates them for a reader.
+Input: log entries. Output: `Recorded` events with their positions. Next: the caller, which correlates them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def recorded(log: Iterable[Entry], wanted: Callable[[Recorded], bool]) -> Iterat
 
 
 def about(object_kind: str, namespace: str, name: str, uid: str = "") -> Callable[[Recorded], bool]:
-    """Build a predicate: whether an event is about this object; a given `uid` must match, if the event has one."""
+    """Build a predicate that tests whether an event is about this object. If both have a uid, the uids must match."""
 
     def wanted(event: Recorded) -> bool:
         same = (event.object_kind, event.namespace, event.name) == (object_kind, namespace, name)

@@ -1,6 +1,6 @@
-"""The most delayed probe of a pod, and the reason. Pure.
+"""Finds the most delayed probe of a pod, and the reason for the delay. Pure.
 
-Input: raw results of the node's probes, the delays recorded in the log. Output: one sentence, empty if no probe was
+Input: raw results of the node's probes, the delays recorded in the log. Output: a `Culprit`, or None if no probe was
 late. Next: `start_trace`.
 """
 
@@ -13,16 +13,16 @@ from chronolet.history.start_culprit import Culprit, seconds
 from chronolet_schemas.prober import ProbeDelayed, RawResult
 
 LATE_MILLISECONDS = 1000.0
-"""A delay of at least this is reported."""
+"""The shortest delay that is reported."""
 STALL_SHARE = 0.5
-"""A stall of the agent is named as the reason if it makes up at least this share of the delay."""
+"""A stall of the agent is given as the reason if it makes up at least this share of the delay."""
 
 ROUNDED_MILLISECONDS = 1.0
-"""Delays in the log are rounded to whole milliseconds, and so may exceed those of raw results by less than this."""
+"""Delays in the log are rounded to whole milliseconds, so they may exceed those of raw results by less than this."""
 
 
 class _Attempt(NamedTuple):
-    """One probe attempt: whose, when, how long, how late. Times in milliseconds."""
+    """One probe attempt: the pod and the probe, and when, how long and how late it ran. Times are in milliseconds."""
 
     uid: str
     name: str
@@ -35,7 +35,10 @@ class _Attempt(NamedTuple):
 def latest(
     name: str, uid: str, since: int, results: Iterable[RawResult], delays: Sequence[ProbeDelayed]
 ) -> Culprit | None:
-    """The most delayed probe of the pod `name` (namespace/name) with this uid since `since`; None if none was late."""
+    """Find the most delayed probe since `since` of the pod `name` (namespace/name) with this uid.
+
+    Return None if no probe was late.
+    """
     attempts = [_attempt(one) for one in results]
     late = [one for one in attempts if one.uid == uid and one.at >= since and one.late >= LATE_MILLISECONDS]
     worst = max(late, key=lambda one: one.late, default=None)

@@ -1,4 +1,4 @@
-"""One sentence about a pod's start: which step took longest and why, or why the start is stuck. Pure.
+"""Describes a pod's start in one sentence: which step took longest and why, or why the start is stuck. Pure.
 
 Input: `Start`, the current time. Output: the sentence. Next: `start_trace`.
 """
@@ -14,18 +14,18 @@ from chronolet.kernel.observer import Queue
 from chronolet.ports.spans import PULL_TURN, TURN, Span
 
 _PULL = "docker.pull"
-"""The call whose duration the pull's own note describes better."""
+"""The engine call that pulls an image. The note on the step describes the pull's duration better."""
 
 
 class Culprit(msgspec.Struct, frozen=True):
-    """A sentence about what delays a start, and the milliseconds spent on that."""
+    """A sentence about what delays a start, and the milliseconds that it has cost."""
 
     text: str
     milliseconds: float
 
 
 def culprit(name: str, start: Start, now: int) -> Culprit:
-    """What took longest in the start of the pod `name` (namespace/name), or what blocks it."""
+    """Return what took longest in the start of the pod `name` (namespace/name), or what blocks the start."""
     if start.next_at and not start.gone_at:
         waited = now - start.next_at
         return Culprit(f"{name} has waited {seconds(waited)} for its predecessor to end", waited)
@@ -38,7 +38,7 @@ def culprit(name: str, start: Start, now: int) -> Culprit:
 
 
 def _stuck(start: Start) -> str:
-    """Why the start is stuck; empty if it progresses, has finished, or the pod is ending."""
+    """Return why the start is stuck; empty if it is making progress, has finished, or the pod is ending."""
     if start.ending_at or start.refusal:
         return "" if start.ending_at else start.refusal
     if not start.lacking or any(not one.ended for one in start.steps):
@@ -58,7 +58,7 @@ def _without_steps(name: str, start: Start, now: int) -> Culprit:
 
 
 def _slowest(name: str, start: Start, now: int) -> Culprit:
-    """`default/web took 12.400 s to start, 11.800 s of it (95 %) getting image ...: pulled in 11.7 s`."""
+    """Return what took longest: `default/web took 12.400 s to start, 11.800 s of it (95 %) getting image ...`."""
     whole = whole_milliseconds(start, now)
     groups: dict[str, list[Step]] = {}
     for one in (*start.steps, *_idle(start)):
@@ -77,7 +77,7 @@ def _slowest(name: str, start: Start, now: int) -> Culprit:
 
 
 def _idle(start: Start) -> Sequence[Step]:
-    """The time in which an unfinished start has made no progress, as a step."""
+    """Return a step for the time since an unfinished start last made progress, if no other step is open."""
     if start.over or any(not one.ended for one in start.steps):
         return ()
     since = max(one.ended for one in start.steps)
@@ -85,14 +85,14 @@ def _idle(start: Start) -> Sequence[Step]:
 
 
 def whole_milliseconds(start: Start, now: int) -> int:
-    """From the beginning of the first step to the end of the last one, or to now; at least 1."""
+    """Return the time from the beginning of the first step to the end of the last step, or to now; at least 1."""
     began = min(one.began for one in start.steps)
     ended = max(one.ended for one in start.steps) if start.over else now
     return max(ended - began, 1)
 
 
 def _what(steps: Sequence[Step], now: int) -> tuple[str, float, str]:
-    """What took most of the time of these steps with the same name, how long, and why."""
+    """Return what took most of the time of these steps, which have the same name; how long it took; and why."""
     name, took = steps[0].name, float(sum(one.milliseconds(now) for one in steps))
     spans = [span for one in steps for span in one.spans]
     turns = [span for span in spans if span.what in (TURN, PULL_TURN)]
@@ -105,7 +105,7 @@ def _what(steps: Sequence[Step], now: int) -> tuple[str, float, str]:
 
 
 def _queue_words(turn: Span | None) -> str:
-    """`1 of at most 1 start was running (default/first), and 2 more came before it`."""
+    """Describe a wait in a queue: `1 of at most 1 start was running (default/first), and 2 more came before it`."""
     if turn is None:
         return ""
     if turn.queue is None:
@@ -124,7 +124,7 @@ def _queue(queue: Queue, what: str) -> str:
 
 
 def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
-    """The engine call that took more than half of the time, if any."""
+    """Describe the engine call that took more than half of the time; empty if there is none."""
     longest = max(spans, key=lambda one: one.took(now), default=None)
     if longest is None or longest.took(now) <= took / 2 or (longest.over and longest.what == _PULL):
         return ""
@@ -139,10 +139,10 @@ def _longest_call(spans: Sequence[Span], took: float, now: int) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """`95 %`."""
+    """Format a share: `95 %`."""
     return f"{min(round(100 * part / whole), 100)} %"
 
 
 def seconds(milliseconds: float) -> str:
-    """`12.400 s`."""
+    """Format milliseconds as seconds: `12.400 s`."""
     return f"{milliseconds / 1000:.3f} s"

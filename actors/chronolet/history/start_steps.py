@@ -1,7 +1,7 @@
-"""The steps of a pod's last start, from the log. Pure.
+"""Derives the steps of a pod's last start from the log. Pure.
 
-Input: the node's log, spans. Output: `Start`. Next: `start_culprit` finds what took longest, `start_trace` assembles
-the trace.
+Input: the node's log, spans. Output: `Start`. Next: `start_culprit`, which finds what took longest; `start_trace`,
+which assembles the trace.
 
 A step begins with the event that requests it and ends with the event that reports its outcome. Steps may overlap: a
 container is created while its sandbox starts. A start begins when the pod is accepted, when the restart of a container
@@ -30,10 +30,10 @@ _OF_ALL_PODS = {registry.type_of(one) for one in (pod.ImageReady, manifests.PodA
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a start. Times in milliseconds since the epoch; `ended` is 0 while the step is open.
+    """One step of a start. Times are milliseconds since the epoch; `ended` is 0 while the step is open.
 
-    `note` says how it ended, or why it is still open; `failed`: it had no result. `waited`: milliseconds for which a
-    pull was queued.
+    `note`: how the step ended, or why it is still open. `failed`: it did not succeed. `waited`: the milliseconds for
+    which a pull was queued.
     """
 
     name: str
@@ -45,17 +45,17 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
 
     def milliseconds(self, now: int) -> int:
-        """Its duration so far."""
+        """Return the duration of the step, up to `now` if it is still open."""
         return max((self.ended or now) - self.began, 0)
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod's last start: its steps, oldest first. Times in milliseconds since the epoch, 0 if it has not happened.
+    """A pod's last start: its steps, oldest first. Times are milliseconds since the epoch; 0 means not yet.
 
-    `since` is when a source requested the pod, the log adopted it, or a restart began. `lacking`: containers that have
-    not started yet. `refusal`: why the start is refused, empty if it is not. `ending_at`: when the pod's end was
-    requested; `gone_at`: when nothing of it was left; `next_at`: since when a pod of the same name has waited for that.
-    `delays` are those of its probes.
+    `since`: when a source requested the pod, the log adopted it, or a restart began. `lacking`: containers that have
+    not started yet. `refusal`: why the start is refused; empty if it is not. `ending_at`: when the pod's termination
+    was requested. `gone_at`: when nothing of the pod was left. `next_at`: when a pod of the same name began to wait for
+    `gone_at`. `delays`: the delays of the pod's probes.
     """
 
     uid: str = ""
@@ -72,21 +72,20 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def over(self) -> bool:
-        """Whether all containers have started and no step is open, or the start was refused, or the pod is ending."""
+        """Whether no step is open and all containers have started, or the start was refused, or the pod is ending."""
         going_on = any(not one.ended for one in self.steps)
         return bool(self.refusal or self.ending_at) or not (going_on or self.lacking)
 
 
 def concerns_start(entry: Entry, name: str) -> bool:
-    """Whether `last_start` of the pod `name` (namespace/name) needs this entry."""
+    """Return whether `last_start` needs this entry for the pod `name` (namespace/name)."""
     return entry.entity == f"pod/{name}" or entry.entity.startswith(f"prober/{name}/") or entry.type in _OF_ALL_PODS
 
 
 def last_start(name: str, events: Iterable[tuple[Position, str, Event]], spans: Sequence[Span]) -> Start | None:
-    """The last start of the pod `name` (namespace/name), from events with their positions and entities; None if the log
-    has none.
+    """Return the last start of the pod `name` (namespace/name); None if there is none.
 
-    Events of other pods matter because their pulls delay others.
+    `events`: with their positions and entities; they include other pods' events, whose pulls may delay this pod.
     """
     reading = _Reading(_by_cause(spans))
     own, probes = f"pod/{name}", f"prober/{name}/"
@@ -110,14 +109,14 @@ def _by_cause(spans: Sequence[Span]) -> Mapping[str, tuple[Span, ...]]:
 
 
 class _Reading:
-    """What is known of the pod so far."""
+    """What is known about the pod from the events read so far."""
 
     def __init__(self, spans: Mapping[str, tuple[Span, ...]]) -> None:
         self._spans = spans
         self.uid = ""
         self.delays: list[prober.ProbeDelayed] = []
         self.pulls: list[tuple[int, pod.ImageReady]] = []
-        """Pulls of all pods, with their end times."""
+        """The pulls of all pods, with the times at which they ended."""
         self._gone_at = 0
         self._begin("", 0)
 
@@ -138,7 +137,7 @@ class _Reading:
         )
 
     def want(self, position: Position, event: manifests.PodApplied | manifests.PodWithdrawn) -> None:
-        """Process a source's request for the pod, or its withdrawal, which counts only before the pod is accepted."""
+        """Process a source's request for the pod, or its withdrawal, which matters only before the pod is accepted."""
         at = position.milliseconds
         if isinstance(event, manifests.PodApplied):
             if not self.uid or self._gone_at:
@@ -243,7 +242,7 @@ class _Reading:
                 pass
 
     def _stop(self, containers: Iterable[str], at: int) -> None:
-        """Note that these containers stop and will be started again."""
+        """Record that these containers stop and will be started again."""
         if not self._open:
             self._forget(at)
         self._stopped.update(containers)
@@ -266,7 +265,7 @@ class _Reading:
         self._done.append(ended)
 
     def _behind(self, event: pod.ImageReady, at: int) -> str:
-        """Name the pull that this one waited for longest; its own is not in the list yet."""
+        """Return words that name the pull for which this one waited longest. This one is not in `pulls` yet."""
         began = at - event.milliseconds
         queued = began - event.waited_milliseconds
         before = [

@@ -1,6 +1,7 @@
-"""Where the time of a pod's last start went: steps from the log, waits and engine calls from recent spans. Pure.
+"""Traces a pod's last start: steps from the log, waits and engine calls from recent spans. Pure.
 
-Input: the node's events, spans, results of its probes, the current time. Output: `Trace`. Next: `cli.trace` prints it.
+Input: the node's events, spans, results of its probes, the current time. Output: `Trace`. Next: `cli.history.trace`,
+which prints it.
 
 The culprit is what took longest: a step of the start, or the delay of a probe after it. If both are significant, both
 are named.
@@ -26,7 +27,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """The last start of a pod.
 
     `culprit` is one sentence. `ended` is 0 while the start is in progress; `milliseconds` is its duration so far.
-    `gone_at` is when the pod was gone, 0 if it is not. `adopted`: it already ran when the log began.
+    `gone_at` is when the pod was gone, 0 if it still exists. `adopted`: the pod was already running when the log began.
     """
 
     pod: str
@@ -67,7 +68,10 @@ def trace(
 
 
 def _sentence(name: str, start: Start, began: int, results: Iterable[RawResult], now: int, *, hosted: bool) -> str:
-    """Combine the start's culprit and a late probe: the start first, unless it is finished and the delay is longer."""
+    """Combine the sentences about the start and about a late probe.
+
+    If the start has finished and the probe's delay is longer, return only the sentence about the probe.
+    """
     found = culprit(name, start, now)
     late = latest(name, start.uid, began, results, start.delays) if start.probed else None
     if not start.over and not hosted:

@@ -1,8 +1,8 @@
-"""The states of actors at a position, folded in the reader's own process without involving any actor.
+"""Reads the states of actors at a position of the log. The reader's process folds them, without involving any actor.
 
 Input: a store, an archive, kinds, a position. Output: `Moment`. A snapshot is used if it has the kind's format and is
-not newer than the position; otherwise the history is folded from its beginning. Next: `cli`; the page /pods, which is
-requested repeatedly (`Latest`).
+not newer than the position; otherwise the history is folded from its beginning. Next: `cli`; the page /pods, which uses
+`Latest` because it is requested repeatedly.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from chronolet_schemas.envelope import START, Entry, Event, Position
 from chronolet_schemas.keys import Shard, shard_for, shards_of
 
 Keys = Mapping[str, Collection[str]]
-"""Keys of the requested entities by kind. If a kind is missing, all of its entities are requested."""
+"""The keys of the requested entities, by kind. If a kind is missing, all of its entities are requested."""
 
 
 class ReadableKind(Protocol):
-    """The part of a `Kind` that suffices to read its states."""
+    """The part of a `Kind` that is needed to read its states."""
 
     @property
     def name(self) -> str:
-        """See `Kind`; this applies to the other properties too."""
+        """See `Kind`, which also documents the other properties."""
 
     @property
     def shards(self) -> int: ...
@@ -56,7 +56,7 @@ class Fold(NamedTuple):
 
 
 class StatesOnly(NamedTuple):
-    """A `ReadableKind` without an actor: it loads neither decisions nor workers."""
+    """A `ReadableKind` without an actor: neither deciders nor workers are imported for it."""
 
     name: str
     shards: int
@@ -70,14 +70,14 @@ class Moment(Struct, frozen=True):
     """The state of every entity of the requested kinds: `states[kind][key]`."""
 
     position: Position
-    """Position of the last entry read; START for an empty log."""
+    """The position of the last entry read; START for an empty log."""
     states: Mapping[str, Mapping[str, Any]]
     unreadable: tuple[Position, ...] = ()
-    """Entries of these kinds that this release cannot decode; they are omitted, as the hosts omit them."""
+    """Entries of these kinds that this release cannot decode; they are omitted, just as the hosts omit them."""
 
 
 class _KindStates:
-    """Folds the states of one kind. `keys`: only these entities."""
+    """Folds the states of one kind. `keys`: fold only these entities."""
 
     def __init__(self, kind: ReadableKind, keys: Collection[str] | None = None) -> None:
         self.kind = kind
@@ -90,7 +90,7 @@ class _KindStates:
         return shard_for(self.kind.name, self.kind.shards, key)
 
     def restore(self, store: Store, latest: Position | None) -> None:
-        """Start each shard from its snapshot, if that is usable."""
+        """Start each shard from its snapshot if the snapshot is usable."""
         for shard, snapshot in store.read_snapshots(list(self.begins)).items():
             if snapshot.format != self.kind.format or (latest and snapshot.position > latest):
                 continue
@@ -126,7 +126,7 @@ def state_at(
     *,
     keys: Keys | None = None,
 ) -> Moment:
-    """The states at `position`, or now. `keys`: the entities to read; reads only the snapshots of their shards."""
+    """Return the states at `position`, or the current ones. `keys`: read only these entities and their snapshots."""
     try:
         return _folded(store, archive, kinds, position, keys or {})
     except HistoryMissing:
@@ -143,7 +143,7 @@ def _folded(
 
 
 class Folding:
-    """Folds states along the log. `at` is the last position read, or that of the oldest snapshot."""
+    """Folds states along the log. `at` is the last position read, or at first the position of the oldest snapshot."""
 
     def __init__(
         self, store: Store, kinds: Sequence[ReadableKind], latest: Position | None = None, keys: Keys | None = None
@@ -168,12 +168,12 @@ class Folding:
                 self._unreadable.append(entry.position)
 
     def moment(self) -> Moment:
-        """The states so far. The next `read` continues with the same states."""
+        """Return the states so far. The next `read` continues with the same states."""
         return Moment(self.at, {name: fold.states for name, fold in self._folds.items()}, tuple(self._unreadable))
 
 
 class Latest:
-    """The current states, for repeated requests: each one reads only new log entries.
+    """Returns the current states on repeated requests, each of which reads only new log entries.
 
     Not thread-safe; a moment is valid until the next one is requested.
     """
@@ -186,7 +186,7 @@ class Latest:
         self._folding: Folding | None = None
 
     def moment(self) -> Moment:
-        """The current states. Raises as `state_at` does."""
+        """Return the current states. Raises the same exceptions as `state_at`."""
         run = self._store.run()
         folding, self._folding = self._folding, None  # a failed read must not be continued
         if folding is None or run != self._run or not self._continues(folding.at):
@@ -200,6 +200,6 @@ class Latest:
         return folding.moment()
 
     def _continues(self, at: Position) -> bool:
-        """Whether the log continues right after `at` and has not lost its tail."""
+        """Return whether the log continues right after `at` and has not lost its tail."""
         following = self._store.read_log(at, 1)
         return following[0].position.n == at.n + 1 if following else self._store.last() == at

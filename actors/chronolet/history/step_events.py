@@ -1,6 +1,6 @@
-"""Which events begin a step of a pod's start, end it, or say why it is still open: three tables. Pure.
+"""Tables of the events that begin a step of a pod's start, end it, or explain why it is still open. Pure.
 
-Input: events of a pod. Output: the key of a step, and its text for people. Next: `start_steps`, which assembles steps.
+Input: events of a pod. Output: the key of a step, and its text for users. Next: `start_steps`, which assembles steps.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
 RESTARTS = frozenset({"SpecChanged", "SandboxGone", "FailedPostStartHook", "LivenessFailed", "StartupFailed"})
-"""Reasons for which a container is stopped to be started again."""
+"""The reasons for which a container is stopped in order to be started again."""
 _MEGABYTE = 1_000_000
 
 
 class StepBegun(msgspec.Struct, frozen=True):
-    """A step begins: its key among the open steps, its name, and the reason for it."""
+    """The beginning of a step: its key among the open steps, its name, and the reason for it."""
 
     key: str
     text: str
@@ -27,7 +27,7 @@ class StepBegun(msgspec.Struct, frozen=True):
 
 
 class StepEnded(msgspec.Struct, frozen=True):
-    """The step with this key ends."""
+    """The end of the step with this key."""
 
     key: str
     text: str = ""
@@ -35,14 +35,14 @@ class StepEnded(msgspec.Struct, frozen=True):
 
 
 class StepNote(msgspec.Struct, frozen=True):
-    """The step with this key is still open, for this reason."""
+    """The reason why the step with this key is still open."""
 
     key: str
     text: str
 
 
 def begun(event: Event, inits: Collection[str] = ()) -> StepBegun | None:
-    """The step that an event begins; `inits` are the init containers, whose end the pod waits for."""
+    """Return the step that an event begins. `inits`: the init containers, for whose exit the pod waits."""
     if isinstance(event, pod.ContainerStarted):
         return (
             StepBegun(f"run/{event.container}", f"running init container {event.container}")
@@ -54,7 +54,7 @@ def begun(event: Event, inits: Collection[str] = ()) -> StepBegun | None:
 
 
 def ended(event: Event) -> Sequence[StepEnded]:
-    """The steps that an event ends."""
+    """Return the steps that an event ends."""
     if isinstance(event, pod.ContainerExited):
         return StepEnded(f"stop/{event.container}"), _init_ended(event)
     found = _ENDS.get(type(event))
@@ -62,13 +62,13 @@ def ended(event: Event) -> Sequence[StepEnded]:
 
 
 def note(event: Event) -> StepNote | None:
-    """Why a step is still open."""
+    """Return the reason why a step is still open; None if the event gives no reason."""
     found = _NOTES.get(type(event))
     return found(event) if found else None
 
 
 def exit_words(one: pod.ContainerExited) -> str:
-    """`its last run ended after 2.0 s with exit code 3 (Error)`."""
+    """Describe an exit: `its last run ended after 2.0 s with exit code 3 (Error)`."""
     ran = max(one.finished_at - one.started_at, 0) / 1000
     return f"its last run ended after {ran:.1f} s with exit code {one.exit_code} ({one.reason})"
 
@@ -89,7 +89,7 @@ def _init_ended(one: pod.ContainerExited) -> StepEnded:
 
 
 def _retry(one: pod.ContainerStartFailed) -> StepBegun | None:
-    """The wait before a retry. A created container that counts as exited is restarted instead: see RestartScheduled."""
+    """Return the wait before a retry; None if the container counts as exited, so that RestartScheduled follows."""
     if not one.retry_at:
         return None
     why = f"{one.reason}: {one.message}"
@@ -142,7 +142,7 @@ _ENDS: Mapping[type[Event], Callable[[Any], StepEnded]] = {
     pod.ImageReady: _image,
     pod.ImageFailed: lambda one: StepEnded(f"image/{one.container}", f"{one.reason}: {one.message}", failed=True),
     pod.ContainerCreated: lambda one: StepEnded(f"create/{one.container}"),
-    # The start step reports the obstacle.
+    # The step that starts the container reports the error.
     pod.ContainerCreateFailed: lambda one: StepEnded(f"create/{one.container}", f"failed: {one.message}"),
     pod.ContainerStarted: lambda one: StepEnded(f"start/{one.container}"),
     pod.ContainerStartFailed: lambda one: StepEnded(

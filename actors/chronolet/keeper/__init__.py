@@ -1,1 +1,1 @@
-"""The keeper: archives the log, trims it, and records events of the disk reserve. One entity: the node."""
+"""The keeper archives the log, trims it, and records events about the disk reserve. Its only entity is the node."""

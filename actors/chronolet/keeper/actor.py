@@ -1,6 +1,6 @@
-"""The keeper actor kind.
+"""Defines the actor kind `keeper`.
 
-Input: the workers, or none where only events are folded; the policy. Output: `Kind`. Next: `node`.
+Input: the workers, or None if only events are folded; the policy. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ARCHIVE_SECONDS = 600.0
 
 
 def kind(keeping: Keeping | None = None, policy: Policy | None = None) -> Kind[State]:
-    """Build the Kind; without `keeping` it only folds events."""
+    """Build the Kind. Without `keeping`, it can only fold events."""
     return Kind(
         name="keeper",
         shards=1,

@@ -1,4 +1,4 @@
-"""The keeper's decisions: archive the log, trim what an older archive file holds, retry a failed job later.
+"""The keeper's decisions: archive the log, trim entries that an older archive file contains, retry a failed job later.
 
 Input: measurements and results of `effects`, `kernel.LogLost`. Output: keeper events, kernel events about the disk
 reserve, a KubeEvent about a lost log. Next: `effects`, through `outstanding`.
@@ -43,7 +43,7 @@ def decide(policy: Policy, state: State, message: Any, now: int) -> Sequence[Eve
 
 
 def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
-    """The events for shards that stop or resume holding back trimming."""
+    """Return the events for shards that stop holding back trimming, or hold it back again."""
     gone = [
         keeper.ShardLetGo(shard=shard, unowned_since=since)
         for shard, since in sorted(measured.unowned.items())
@@ -56,7 +56,7 @@ def _shards(policy: Policy, state: State, measured: signals.LogMeasured, now: in
 def _job(policy: Policy, state: State, measured: signals.LogMeasured, now: int) -> Sequence[Event]:
     if _intent(state) or now < state.retry_at:
         return ()
-    # Trim before archiving: a busy node always has more to archive, while trimming stops at the last file but one.
+    # Trim before archiving: a busy node always has more to archive, whereas trimming stops at the last file but one.
     upto = _trim_end(state, measured)
     if upto.n - _position(state.trimmed).n >= policy.trim_entries:
         return (keeper.TrimRequested(upto=str(upto)),)
@@ -78,7 +78,7 @@ def _position(text: str) -> Position:
 
 
 def _log_lost(lost: kernel.LogLost) -> Event:
-    """Record a KubeEvent for those who watch the node's KubeEvents; the kernel's own event precedes it in the log."""
+    """Return a KubeEvent for users who watch the node's KubeEvents; the kernel's event is already in the log."""
     what = "The whole log was lost" if lost.found == str(START) else f"The log lost its end after {lost.found}"
     return kube_events.Recorded(
         object_kind="Node",
@@ -160,7 +160,7 @@ def _intent(state: State) -> str:
 
 
 def decider(policy: Policy) -> Decider[State]:
-    """The keeper's decider with this policy."""
+    """Return the keeper's decider with this policy."""
     return Decider(
         initial=State(),
         decide=functools.partial(decide, policy),

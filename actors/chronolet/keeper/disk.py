@@ -1,7 +1,7 @@
-"""State of the disk reserve, passed from the disk guard's thread to the keeper's worker.
+"""Passes the state of the disk reserve from the disk guard's thread to the keeper's worker.
 
-Input: the guard's latest report. Output: the same report, on every call of every caller, so that a keeper that takes
-over or restarts receives it too; the decider ignores what the log already has. Next: `effects`.
+Input: the guard's latest report. Output: the same report for every caller, so that a keeper that takes over or
+restarts also receives it; the decider ignores reports that the log already contains. Next: `effects`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class DiskReports:
         self._report: Report | None = None
 
     def publish(self, report: Report) -> None:
-        """Publish a report; it replaces the one before."""
+        """Publish a report, which replaces the previous one."""
         with self._changed:
             self._number += 1
             self._report = report
             self._changed.notify_all()
 
     def latest(self, after: int, timeout_seconds: float) -> tuple[int, Report | None]:
-        """Return the latest report and its number; wait while its number is `after`, and return None on time-out."""
+        """Return the latest report and its number. Wait while the number is `after`; after a time-out, return None."""
         with self._changed:
             if self._number == after:
                 self._changed.wait(timeout_seconds)

@@ -1,7 +1,7 @@
-"""Effect workers of the keeper: measure the log, write archive files, trim.
+"""Effect workers of the keeper, which measure the log, write archive files and trim the log.
 
-Input: effects of `wanted`. Output: signals. The workers touch only the node's own log and archive folder. Each call
-carries the keeper's fencing token, so a keeper that lost its shard changes nothing. Next: `decider`.
+Input: effects of `wanted`. Output: signals. The workers change only the node's log and archive folder. They check the
+keeper's fencing token before each change, so a keeper that has lost its shard changes nothing. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ log = structlog.get_logger("chronolet.keeper")
 
 
 class Keeping(Struct, frozen=True):
-    """The workers, with their dependencies."""
+    """The keeper's workers, with their dependencies."""
 
     store: Store
     archive: Callable[[], Archive]
-    """The archive of the log's current run."""
+    """Returns the archive of the log's current run."""
     shards: Sequence[Shard]
-    """All shards of the node, hosted here or not."""
+    """All shards of the node, whether or not this process hosts them."""
     now: Callable[[], int]
-    """Milliseconds since the epoch."""
+    """Returns the current time in milliseconds since the epoch."""
     disk: DiskReports
     announce: Callable[[], None] = lambda: None
-    """Publishes, with each measurement, that this node is alive."""
+    """Publishes that this node is alive; called after each measurement."""
     measure_seconds: float = MEASURE_SECONDS
 
     def measure(self, _effect: wanted.MeasureLog, context: EffectContext) -> None:
-        """Measure immediately, then every minute."""
+        """Measure the log immediately, and then every `measure_seconds`."""
         while not context.cancelled.is_set():
             try:
                 context.send(self._measured())
@@ -74,7 +74,7 @@ class Keeping(Struct, frozen=True):
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """Heads of the shards that ever had an owner. Any other shard reads the log from its start, in the archive."""
+        """Return the heads of the shards that ever had an owner. Other shards first read the archive."""
         heads = self.store.heads(self.shards)
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 
@@ -83,7 +83,7 @@ class Keeping(Struct, frozen=True):
         return min(head.log_cursor, snapshot.position) if snapshot else START
 
     def write(self, effect: wanted.WriteArchive, context: EffectContext) -> Signal:
-        """Write one archive file. Idempotent: a repeat rewrites the file of the first attempt."""
+        """Write one archive file. Idempotent: a repetition rewrites the file of the first attempt."""
         context.fence("archive.write")
         after, upto = Position.parse(effect.after), Position.parse(effect.upto)
         try:
@@ -107,7 +107,7 @@ class Keeping(Struct, frozen=True):
         )
 
     def trim(self, effect: wanted.TrimLog, context: EffectContext) -> Signal:
-        """Trim the stream, but only after the archive has returned the same entries unchanged."""
+        """Trim the stream, but only after reading the same entries unchanged from the archive."""
         context.fence("log.trim")
         upto = Position.parse(effect.upto)
         try:
@@ -136,7 +136,7 @@ class Keeping(Struct, frozen=True):
                 )
 
     def _holding(self, let_go: Sequence[str]) -> list[Shard]:
-        """Shards that hold back trimming: all that ever had an owner, except those let go and still unowned."""
+        """Return the shards that hold back trimming: all that ever had an owner, except unowned ones in `let_go`."""
         heads = self._registered()
         away = {
             shard

@@ -1,4 +1,4 @@
-"""When the log is archived and trimmed, and when a shard stops holding back trimming. Pure. Next: `decider`."""
+"""Rules for when to archive and trim the log, and when a shard stops holding back trimming. Pure. Next: `decider`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _WEEK = 7 * 24 * 3600 * 1000
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Thresholds and delays of the keeper. Times in milliseconds."""
+    """The keeper's thresholds and delays. Times are in milliseconds."""
 
     chunk_entries: int = 20_000
-    """Entries that make an archive file worth writing. As many stay in the stream, readable with redis-cli."""
+    """The number of entries that makes an archive file worth writing. The same number stays in the stream, where
+    redis-cli can read them.
+    """
     oldest: int = _WEEK
-    """Maximum age of unarchived entries: beyond it, fewer than `chunk_entries` are archived too."""
+    """The age beyond which unarchived entries are archived even if there are fewer than `chunk_entries`."""
     let_go: int = _WEEK
     """How long a shard without an owner holds back trimming."""
     first_retry: int = 60_000
@@ -25,24 +27,28 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def trim_entries(self) -> int:
-        """Minimum entries per trim. Each trim costs two events, and cursors and snapshots advance in small steps."""
+        """The minimum number of entries per trim.
+
+        Each trim costs two events. Cursors and snapshots advance in small steps, so without a minimum there would be
+        many trims.
+        """
         return max(self.chunk_entries // 4, 1)
 
     def retry_at(self, failures: int, now: int) -> int:
-        """When to retry a job after this many consecutive failures, the current one included."""
+        """Return when to retry a job after this many consecutive failures, including the current one."""
         pause = self.first_retry << min(failures - 1, 16)
         return now + min(pause, self.longest_retry)
 
     def is_worth_archiving(self, *, last: Position, archived: Position, begun_at: int, now: int) -> bool:
-        """Whether enough entries, or old enough ones, follow `archived`. `begun_at`: when the log began."""
+        """Return whether enough entries, or old enough ones, follow `archived`. `begun_at`: when the log began."""
         waiting = last.n - archived.n
         oldest_at = archived.milliseconds or begun_at
         return waiting >= self.chunk_entries or (waiting > 0 and now - oldest_at > self.oldest)
 
 
 def trim_limit(goal: Position, needed: Iterable[Position]) -> Position:
-    """How far the log may be trimmed: up to `goal`, but not past what a shard still needs.
+    """Return the position up to which the log may be trimmed: `goal`, or an earlier one that a shard requires.
 
-    `needed`: per shard, the position up to which it needs nothing. Without any, nothing is trimmed.
+    `needed`: for each shard, the position up to which it no longer needs the log. If empty, nothing is trimmed.
     """
     return min(goal, min(needed, default=START))

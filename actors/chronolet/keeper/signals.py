@@ -1,4 +1,4 @@
-"""Results of the keeper's effects. Positions as text."""
+"""Results of the keeper's effects. Positions are text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class LogMeasured(Signal, frozen=True, kw_only=True):
     begun_at: int
     """When the oldest entry in the stream was written, in milliseconds."""
     needed: dict[str, str]
-    """For each shard that ever had an owner: the position before which neither cursor nor snapshot needs the log."""
+    """For each shard that ever had an owner: the position up to which neither cursor nor snapshot needs the log."""
     unowned: dict[str, int]
-    """Shards without a living owner, and since when (milliseconds)."""
+    """The shards without a live owner, and since when each has had none (milliseconds)."""
 
 
 class ArchiveDone(Signal, frozen=True, kw_only=True):
-    """The archive file is complete and on disk, and recorded on the server."""
+    """The archive file is complete, on disk, and recorded on the server."""
 
     subject: str
     intent: str
@@ -32,7 +32,7 @@ class ArchiveDone(Signal, frozen=True, kw_only=True):
 
 
 class TrimDone(Signal, frozen=True, kw_only=True):
-    """The stream was trimmed. Redis trims whole nodes of a stream, so `upto` may be slightly before the request."""
+    """The stream was trimmed. Redis trims whole nodes of a stream, so `upto` may precede the requested position."""
 
     subject: str
     intent: str
@@ -56,6 +56,6 @@ class ReserveReleased(Signal, frozen=True, kw_only=True):
 
 
 class ReserveRestored(Signal, frozen=True, kw_only=True):
-    """The file of the disk reserve exists in full size again."""
+    """The file of the disk reserve has its full size again."""
 
     size_bytes: int

@@ -6,11 +6,11 @@ from chronolet.kernel.decider import Effect
 
 
 class MeasureLog(Effect, frozen=True, kw_only=True):
-    """Standing: measure the log's size, cursors and snapshots periodically; sends LogMeasured."""
+    """Standing: periodically measure the log's extent and how far each shard needs it; sends LogMeasured."""
 
 
 class GuardDisk(Effect, frozen=True, kw_only=True):
-    """Standing: forward what the disk guard of the agent's own Redis did; sends ReserveReleased, ReserveRestored."""
+    """Standing: forward reports of the disk guard of the agent's Redis; sends ReserveReleased, ReserveRestored."""
 
 
 class WriteArchive(Effect, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""`delete`: the selected pods, their grace period, and the wait for their end."""
+"""`delete`: which pods it selects, their grace period, and the wait until they have ended."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def test_delete_waits_until_all_pods_have_ended(node: WrittenNode, agent: Callab
         return [withdrawn("web"), withdrawn("db")]
 
     def end() -> None:
-        # An earlier pod of the same name ends, then one of the two pods: neither completes the wait.
+        # An earlier pod of the same name ends, then one of the two pods. Neither completes the wait.
         node.write("pod/default/web", pod.PodEnded(pod="default/web", uid="an earlier pod"))
         node.write("pod/default/web", pod.PodEnded(pod="default/web", uid="uid-web"))
         assert command.is_alive()

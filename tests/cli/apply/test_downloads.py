@@ -1,4 +1,4 @@
-"""`apply` and `delete` of URLs and folders: limits of a download, files that `-R` includes, and the refusal of `-k`."""
+"""`apply` and `delete` with URLs and folders: limits of a download, files that `-R` includes, and refusal of `-k`."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ DRY = ("apply", "--dry-run", "-o", "name")
 
 
 class Server(BaseHTTPRequestHandler):
-    """A server with a manifest, a manifest that is too large, redirects, and a path that does not respond."""
+    """A server with a manifest, a manifest that is too large, redirects, and a path that never responds."""
 
     waiting = threading.Event()
 

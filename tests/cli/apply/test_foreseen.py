@@ -1,4 +1,4 @@
-"""`apply` predicts the node's admission: kernel parameters, host ports, node labels."""
+"""`apply` predicts whether the node will admit a pod: kernel parameters, host ports, node labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HTTP = HostPort(port=80)
 
 
 def written(**of_node: Any) -> WrittenNode:
-    """A node on which default/web holds port 80 of every address."""
+    """Return a node on which default/web holds port 80 on every address."""
     one = WrittenNode()
     one.write("qos/node", qos.NodeDescribed(node=node(name="node-1", labels={"disk": "hdd"}, **of_node)))
     one.write("qos/node", qos.PodAdmitted(pod="default/web", uid="u1", needs=need(host_ports=(HTTP,))))

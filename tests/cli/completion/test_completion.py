@@ -19,12 +19,12 @@ from chronolet.cli.main import main
 from chronolet.cli.services import Services, Timing
 main(services=Services(timing=Timing(completion_seconds={HANG_SECONDS})))
 """
-"""The command line with a longer time limit, for a slow machine."""
+"""A program that runs the command line with a longer time limit for completions, for slow machines."""
 
 
 @pytest.fixture
 def bin_folder(tmp_path: Path) -> Path:
-    """A folder with a `chronolet` in it, for PATH."""
+    """A folder for PATH that contains a program `chronolet`."""
     script = tmp_path / "bin" / "chronolet"
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{PATIENT}" "$@"\n')
@@ -33,7 +33,7 @@ def bin_folder(tmp_path: Path) -> Path:
 
 
 def offered(folder: Path, *lines: str, **environment: str) -> list[list[str]]:
-    """The words that bash offers at the end of each line. One bash, which sources the script once, as at a prompt."""
+    """Return the words that bash offers at the end of each line. A single bash process sources the script once."""
     steps = ["source <(chronolet completion bash)"]
     for line in lines:
         words, _, last = line.rpartition(" ")
@@ -86,7 +86,7 @@ def test_bash_completes_the_names_of_pods(bin_folder: Path, redis_server: Privat
         "chronolet exec -it pod/web --container a": ["app"],
     }
     flag = f"chronolet --hostname-override node-1 get pods --redis {redis_server.url} d"
-    # A read of a stalled Redis yields no names, so each line is repeated until its words are complete.
+    # If Redis stalls, no names are offered. Therefore each line is repeated until its words are complete.
     left = dict(expected)
 
     def all_offered() -> bool:

@@ -1,4 +1,4 @@
-"""`exec`: container, input, output, exit status; the terminal is tested in tests/e2e/commands/test_terminal.py."""
+"""`exec`: container, input, output, exit status. tests/e2e/commands/test_terminal.py tests its use of a terminal."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ IMAGE = "busybox:1"
 
 @pytest.fixture
 def node() -> WrittenNode:
-    """web: app and side run, also in the fake Docker."""
+    """A node whose pod web has the running containers app and side, both in the log and in the fake Docker."""
     node = WrittenNode()
     runtime = node.runtime = FakeRuntime(programs=PROGRAMS, images=[IMAGE])
     box = runtime.create_sandbox(SandboxSpec(name="box", labels={}, image=IMAGE, hostname="web"))
@@ -82,7 +82,7 @@ def test_exec_in_a_container_that_is_not_running_fails(node: WrittenNode) -> Non
     node.write("pod/default/db", accepted("db"))
     result = node.run("exec", "db", "--", "ls")
     assert result == ("", 'error: container "app" in pod "db" is not running: ContainerCreating\n', 1)
-    # The container ends before the log records it.
+    # The container exits, but the log does not record it yet.
     node.runtime.end(next(one.id for one in node.runtime.list({}) if one.name == "app"))
     late = node.run("exec", "web", "-q", "--", "ls")
     assert (late.status, "is not running" in late.errors) == (1, True)

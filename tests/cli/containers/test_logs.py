@@ -17,7 +17,7 @@ from tests.cli.support.written_node import NOON, WrittenNode
 
 
 class Docker:
-    """Records the requests for logs, and returns the same output to each."""
+    """Records the requests for logs, and returns the same output for each request."""
 
     def __init__(self, node: WrittenNode, output: Sequence[tuple[str, bytes]]) -> None:
         self.requests: list[tuple[str, dict[str, object]]] = []
@@ -147,7 +147,7 @@ def test_a_container_without_a_run_is_reported_in_the_kubelets_words(state: dict
 
 
 def test_logs_of_a_docker_that_does_not_respond_are_one_error_line(node: WrittenNode, tmp_path: Path) -> None:
-    """A stopped Docker: its socket accepts connections, but nothing responds."""
+    """Docker's process is stopped: its socket accepts connections, but nothing responds."""
     assert ANSWER_SECONDS == 10
     node.docker = partial(docker_runtime, timeout_seconds=0.2)
     with socket.socket(socket.AF_UNIX) as silent:

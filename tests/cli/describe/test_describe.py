@@ -1,4 +1,4 @@
-"""`describe` of pods: golden pages of a hand-written history."""
+"""`describe` of pods: golden pages for a hand-written history."""
 
 from typing import Any
 

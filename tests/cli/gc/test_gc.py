@@ -1,4 +1,4 @@
-"""`gc plan`, `gc run --dry-run` and `get images`: read from the log and Docker, without an agent or a change."""
+"""`gc plan`, `gc run --dry-run` and `get images`, which read the log and Docker, need no agent and change nothing."""
 
 from __future__ import annotations
 

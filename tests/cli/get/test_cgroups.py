@@ -25,7 +25,7 @@ def kernel(tmp_path: Path) -> KernelOfFiles:
 
 @pytest.fixture
 def shared(kernel: KernelOfFiles) -> WrittenNode:
-    """A node with three pods whose cgroups have the desired values."""
+    """A node with three pods, whose cgroups have the desired values."""
     return written(kernel)
 
 

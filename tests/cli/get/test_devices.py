@@ -1,4 +1,4 @@
-"""`get devices`, `describe device` and `checkpoint`: golden outputs of a history that the decider wrote."""
+"""`get devices`, `describe device` and `checkpoint`: golden outputs for a history that the decider wrote."""
 
 import json
 from base64 import b64encode
@@ -77,7 +77,7 @@ class DeviceNode(WrittenNode):
 
 @pytest.fixture
 def device_node() -> DeviceNode:
-    """web, which has ended, held a and b. Now db holds a, b is unhealthy, c is free."""
+    """A node with devices a, b and c. Pod web held a and b and has ended. Now db holds a, b is unhealthy, c is free."""
     node = DeviceNode()
     node.process(signals.RegistryOpened())
     node.register()

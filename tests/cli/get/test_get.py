@@ -1,4 +1,4 @@
-"""`get`: golden outputs of a hand-written history."""
+"""`get`: golden outputs for a hand-written history."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`get nodes` and `describe node`: the local node from its log, with and without an agent."""
+"""`get nodes` and `describe node`: the local node as its log describes it, with and without an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""READY, STATUS and RESTARTS of a pod, in kubectl's words."""
+"""READY, STATUS and RESTARTS of a pod, with kubectl's wording."""
 
 from typing import Any
 

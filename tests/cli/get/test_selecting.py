@@ -73,7 +73,7 @@ def test_an_invalid_field_selector_is_a_usage_error(text: str) -> None:
 
 @pytest.fixture
 def node() -> WrittenNode:
-    """Pods one, two and three, accepted in that order. two and three have labels."""
+    """A node with the pods one, two and three, accepted in that order. The pods two and three have labels."""
     node = WrittenNode()
     for name, labels in (("one", {}), ("two", {"b": "2", "a": "1"}), ("three", {"a": "1"})):
         begun = accepted(name, priority=len(name))

@@ -14,7 +14,7 @@ BACK_OFF = "Back-off restarting failed container app"
 
 @pytest.fixture
 def kept(node: WrittenNode) -> WrittenNode:
-    """web has started twice and is backing off; the node has started; namespace data has a Warning."""
+    """A node with KubeEvents: web has started twice and is backing off; the node has started; db has a Warning."""
     node.write("pleg/node", Recorded(object_kind="Node", name=NODE, severity="Normal", reason="Starting", message="up"))
     other = Recorded(
         object_kind="Pod", namespace="data", name="db", severity="Warning", reason="Failed", message="a\x1b[2Jb"

@@ -1,4 +1,4 @@
-"""The agent's recent spans: which ones it keeps, and how the command line reads their page."""
+"""The agent's recent spans: which spans it retains, and how the command line reads the page that lists them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_newest_spans_and_those_in_progress_are_kept() -> None:
 
 @pytest.fixture
 def served() -> Iterator[tuple[str, list[bytes]]]:
-    """An HTTP server that returns one body to each request: its address, and a list that holds the body."""
+    """The address of an HTTP server that returns the same body to every request, and a list that holds the body."""
     bodies = [b""]
 
     class Page(BaseHTTPRequestHandler):

@@ -1,6 +1,6 @@
-"""`chronolet trace`: a line for each step, wait and call, and notes about limitations.
+"""`chronolet trace`: a line for each step, wait and call, and notes on what the trace lacks.
 
-tests/history/culprits tests the first line, which names the main delay.
+The first line, which names the main delay, is tested in tests/history/culprits.
 """
 
 from __future__ import annotations

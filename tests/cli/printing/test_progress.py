@@ -1,4 +1,4 @@
-"""The progress line: only on a terminal, only after a second, and erased at the end."""
+"""The progress line is drawn only on a terminal and only after a second, and is erased at the end."""
 
 import os
 import pty
@@ -15,7 +15,7 @@ def flushed():
     flush()
     drawn.set()
 sys.stderr.flush = flushed
-# A clock that stands still, so that the line does not depend on the speed of this machine.
+# The clock never advances, so that the line does not depend on the speed of this machine.
 with progress("waiting for pod web", quiet_seconds={quiet}, clock=lambda: 0.0) as line:
     {wait}
     line.text = "waiting for pod api"

@@ -1,6 +1,6 @@
 """A scripted agent: owns `manifests` and answers each command with the events that a test specifies.
 
-Input: a node with a hand-written log, a behaviour. Output: for each command in the mailbox, that behaviour's events.
+Input: a node with a hand-written log, a behaviour. Output: the behaviour's events for each command in the mailbox.
 """
 
 import threading
@@ -13,7 +13,7 @@ from chronolet_schemas.envelope import Command, Event, Mail
 from tests.cli.support.written_node import WrittenNode
 
 Behaviour = Callable[[Command], Sequence[Event]]
-"""The events that answer a command."""
+"""Returns the events that answer a command."""
 
 
 class Agent:

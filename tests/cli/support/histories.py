@@ -1,4 +1,4 @@
-"""Hand-written histories behind the golden outputs of the commands.
+"""Hand-written histories, from which commands produce the golden outputs.
 
 Input: none. Output: events of pods, and a node with pods in various phases.
 """
@@ -81,7 +81,9 @@ def recorded(reason: str, message: str, severity: str = "Normal") -> Recorded:
 
 
 def web() -> WrittenNode:
-    """web: app crashed twice and is backing off, side runs; db, in namespace data, is starting; gone has ended."""
+    """Return a node with these pods: web, whose container app has crashed twice and is backing off, and whose container
+    side is running; db in namespace data, which is starting; and gone, which has ended.
+    """
     node = WrittenNode()
     box: dict[str, Any] = {"pod": "default/web", "uid": UID, "attempt": 0}
     node.write(

@@ -1,6 +1,6 @@
-"""A log in a real Redis: events, archive files, snapshots and trimming, as the agent would write them.
+"""Writes a log in a real Redis, with archive files, snapshots and trimming, as the agent would.
 
-Input: names of pods. Output: the log, and the command line run against it. Next: test_real_redis, test_watch and
+Input: names of pods. Output: the log, and the results of commands run on it. Next: test_real_redis, test_watch and
 test_completion.
 """
 
@@ -23,11 +23,11 @@ from tests.support.redis.server import PrivateRedis
 NODE = "node-1"
 POD = kind()
 FILLING = 300
-"""Number of entries that `fill` writes."""
+"""The number of entries that `fill` writes."""
 
 
 class LogOwner:
-    """Owns the keeper's shard and every shard of `pod`, and writes events of pods."""
+    """A process that owns the keeper's shard and every shard of `pod`, and writes events of pods."""
 
     def __init__(self, server: PrivateRedis, root: Path) -> None:
         self.url = server.url
@@ -65,7 +65,7 @@ class LogOwner:
         return answer.at
 
     def fill(self) -> Position:
-        """Write `FILLING` kernel events, enough for trimming to remove some; the position of the last one."""
+        """Write `FILLING` kernel events, enough for trimming to remove some; return the position of the last one."""
         shard = Shard("pod", 0)
         jumped = self.record(f"shard/{shard}", kernel.ClockJumped(by_milliseconds=1))
         return self.write(shard, *[jumped] * FILLING)
@@ -85,7 +85,7 @@ class LogOwner:
         return self.write(shard_for("pod", POD.shards, key), self.record(f"pod/{key}", event))
 
     def archive_and_trim(self, upto: Position) -> None:
-        """Archive and trim the log up to this position, with snapshots of all shards, as the keeper does."""
+        """Store snapshots of all shards, then archive and trim the log up to this position as the keeper does."""
         states: dict[Shard, dict[str, EntityImage[object]]] = {shard: {} for shard in shards_of("pod", POD.shards)}
         entries = self.store.read_log(START, 10_000, upto)
         for entry in entries:
@@ -109,7 +109,7 @@ class LogOwner:
         return ["--redis", self.url, "--hostname-override", NODE, "--root-dir", str(self.root)]
 
     def command(self, *arguments: str) -> list[str]:
-        """The argument list of a process that runs the command."""
+        """Return the argument list of a process that runs the command."""
         return [sys.executable, "-m", "chronolet.cli", *self.flags, *arguments]
 
     def run(self, *arguments: str) -> Result:

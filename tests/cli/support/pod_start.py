@@ -1,6 +1,6 @@
 """Writes a pod's start into a log step by step, and runs `chronolet trace` on it.
 
-Input: the duration of each step. Output: the command's lines. Next: test_trace, tests/history/culprits.
+Input: the duration of each step. Output: the lines that the command prints. Next: test_trace, tests/history/culprits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IMAGE = "busybox:1"
 
 
 class Started:
-    """The start of default/web. Its agent returns one span that belongs to no entry, so that the list is not empty."""
+    """The start of default/web. The agent returns a span that belongs to no entry, so that its list is not empty."""
 
     def __init__(self, **spec: Any) -> None:
         self.node = WrittenNode()
@@ -47,7 +47,7 @@ class Started:
         self.called(cause, what, self.node.now - NOON, milliseconds, queue=Queue(**queue))
 
     def waits(self, cause: Position, what: str = TURN, **queue: Any) -> None:
-        """Add a span for a wait that begins now and does not end."""
+        """Add a span for a wait that begins now and is still in progress."""
         self.called(cause, what, self.node.now - NOON, 0.0, over=False, queue=Queue(**queue) if queue else None)
 
     def sandbox(self, milliseconds: int = 200) -> Position:
@@ -78,13 +78,13 @@ class Started:
         return asked
 
     def whole(self) -> None:
-        """A complete start without delays."""
+        """Write a complete start without delays."""
         self.sandbox()
         self.image()
         self.container()
 
     def probing(self) -> None:
-        """Request probes of app."""
+        """Write an event that requests the liveness probe of app."""
         requested = pod.ProbingRequested(
             **FIRST,
             id="c",
@@ -111,7 +111,7 @@ class Started:
         return self.node.run("trace", "pod/web", *options)
 
     def traced(self, *options: str) -> list[str]:
-        """The output lines of `chronolet trace`, which must succeed without errors."""
+        """Return the output lines of `chronolet trace`, which must succeed without errors."""
         result = self.run(*options)
         assert (result.status, result.errors) == (0, ""), result.errors
         return result.output.splitlines()
@@ -120,7 +120,7 @@ class Started:
 def result(
     *, at: int, late: float = 0.0, stalled: float = 0.0, took: float = 3.0, uid: str = UID, name: str = "default/web"
 ) -> RawResult:
-    """The raw result of a probe that began at this time, in milliseconds."""
+    """Return the raw result of a probe that began at the time `at`. All times are in milliseconds."""
     return RawResult(
         pod=name,
         uid=uid,

@@ -1,4 +1,4 @@
-"""A node with a hand-written log, and the command line run against it in this process.
+"""A node with a hand-written log, on which tests run commands in the test's process.
 
 Input: events, command lines. Output: each command's output, errors and exit status. The log is in an in-memory store
 whose clock the test sets.
@@ -36,9 +36,9 @@ from chronolet_schemas.prober import RawResult
 
 NODE = "node-1"
 NOON = 1_800_000_000_000
-"""2027-01-15T08:00:00Z, in milliseconds."""
+"""The initial time of a node, 2027-01-15T08:00:00Z, in milliseconds since the epoch."""
 SHORT = Timing(patience_seconds=0.3, ownerless_seconds=0.3)
-"""For commands that find no log or no agent."""
+"""Short time limits, for commands that find no log or no agent."""
 
 
 class Result(NamedTuple):
@@ -50,7 +50,7 @@ class Result(NamedTuple):
 
 
 class KeptEvents:
-    """The stream of KubeEvents. A blocking read at its end raises KeyboardInterrupt."""
+    """The stream of KubeEvents, in memory. A blocking read at the end of the stream raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Position, dict[str, Any]]] = []
@@ -76,19 +76,19 @@ class WrittenNode:
         self.server = MemoryServer(lambda: self.now)
         self.store = MemoryStore(self.server)
         self.open_store: Callable[[], Store] = lambda: MemoryStore(self.server)
-        """Opens the store of each command."""
+        """Opens the store for each command."""
         self.runtime = FakeRuntime()
         self.images = FakeImages()
         self.docker: Callable[[Settings], Runtime] | None = None
-        """Replaces the fake Docker."""
+        """Connects to Docker; None to use the fake `runtime`."""
         self.archive: ArchiveReader = NoArchive()
         self.kept = KeptEvents()
         self.cgroups: Cgroups = LinuxCgroups(Path("/nowhere"), Path("/nowhere"))
         self.download: Callable[[str, int], bytes] = downloaded
         self.results: list[RawResult] = []
-        """Raw probe results, newest first."""
+        """The raw probe results, newest first."""
         self.spans: dict[str, list[Span]] = {}
-        """Recent calls of each process, by its entry in the list of live processes. A missing one does not respond."""
+        """The recent calls by process (its entry in the list of live processes). A missing process does not respond."""
         started = kernel.LogStarted(run="r", node=NODE, shards={})
         self.store.begin("r", {}, self.record(f"node/{NODE}", started))
 
@@ -106,14 +106,14 @@ class WrittenNode:
         return at
 
     def run(self, *arguments: str, stdin: bytes = b"") -> Result:
-        """Run `chronolet ARGUMENTS`."""
+        """Run `chronolet ARGUMENTS...` in this process."""
         return run(self.services(), *self.named, *arguments, stdin=stdin)
 
     named = ("--redis", "unix:///none", "--hostname-override", NODE)
-    """Flags that select this node."""
+    """The flags that select this node."""
 
     def services(self) -> Services:
-        """The commands' external dependencies."""
+        """Return the external dependencies of the commands."""
         return Services(
             store=lambda _: self.open_store(),
             runtime=self.docker or (lambda _: self.runtime),
@@ -164,12 +164,12 @@ def _streams(stdin: bytes) -> Iterator[tuple[io.BytesIO, io.BytesIO]]:
 
 
 def manifest(name: str = "web", namespace: str = "default", **spec: Any) -> podspec.Pod:
-    """A defaulted Pod, as `apply` sends it."""
+    """Return a Pod with defaults filled in, as `apply` sends it."""
     containers: list[Mapping[str, Any]] = spec.pop("containers", [{"name": "app", "image": "busybox:1"}])
     plain = {"metadata": {"name": name, "namespace": namespace}, "spec": {"containers": containers, **spec}}
     return podspec.defaulted(podspec.from_plain(plain), namespace)
 
 
 def columns(text: str) -> list[list[str]]:
-    """The cells of a printed table."""
+    """Return the cells of a printed table."""
     return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in text.splitlines()]

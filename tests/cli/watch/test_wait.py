@@ -1,4 +1,4 @@
-"""`wait`: conditions, and a log that the test writes while the command follows it."""
+"""`wait`: its conditions, and how it follows a log to which the test writes."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -103,13 +103,13 @@ def test_invalid_arguments_are_usage_errors(node: WrittenNode, words: list[str])
 
 
 class Follower:
-    """Runs `wait` in a separate thread and records the waits of its store."""
+    """Runs `wait` in a separate thread and records each wait for new log entries."""
 
     def __init__(self, node: WrittenNode) -> None:
         self.node = node
         self.waits = 0
         self.blocks: list[int] = []
-        """The block time of each wait of the command, in milliseconds."""
+        """The longest time that each wait for entries may block, in milliseconds."""
         self.pool = ThreadPoolExecutor(1)
 
     def start(self, *arguments: str) -> Future[Result]:
@@ -121,7 +121,7 @@ class Follower:
             ) -> Inputs:
                 follower.waits += 1
                 follower.blocks.append(block_milliseconds)
-                # Blocks until an entry arrives, so that a slow test causes no further wait.
+                # Block until an entry arrives, so that a slow test causes no additional wait.
                 return super().wait(log_after, mail_after, count, int(HANG_SECONDS * 1000))
 
         services = Services(store=lambda _: RecordingStore(self.node.server), archive=lambda *_: self.node.archive)

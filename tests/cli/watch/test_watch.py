@@ -1,4 +1,4 @@
-"""`get pods --watch`, as a process on a real Redis: the table, then each change, until an interrupt."""
+"""`get pods --watch`, as a separate process on a real Redis, prints the table, then each change, until interrupted."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def end(owner: LogOwner, name: str) -> None:
 
 @contextmanager
 def watching(owner: LogOwner, *arguments: str) -> Iterator[Iterator[str]]:
-    """The output lines of the command, which must end quietly, without further output, when it is interrupted."""
+    """Yield the output lines of the command, then interrupt it. It must exit without further output."""
     process = subprocess.Popen(
         owner.command("get", "pods", *arguments),
         stdout=subprocess.PIPE,
@@ -100,7 +100,7 @@ def test_each_pod_is_a_yaml_document(owner: LogOwner) -> None:
         while not (line := next(lines)).startswith("status:"):
             read.append(line)
         assert yaml.safe_load("".join(read))["metadata"]["name"] == "b"
-        # Skip the rest of b.
+        # Skip the remaining lines about b.
         while not next(lines).startswith("  startTime:"):
             pass
 

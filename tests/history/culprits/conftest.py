@@ -1,4 +1,4 @@
-"""A pod's start, of which the tests of this folder record the steps."""
+"""Fixture: a pod's start, whose steps the tests in this folder record."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The first line of `chronolet trace`, which names what was slow, and why."""
+"""Gets the first line of `chronolet trace`, which names what was slow, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pulls as the cause of a slow start."""
+"""Image pulls as the cause of a slow start."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_pull_that_mostly_waited_by_the_log_alone(start: Started) -> None:
     start.node.spans[PROCESS] = []
     start.sandbox()
     start.asks_image()
-    other_pull(start, ended_after=150, took=100)  # ended before
+    other_pull(start, ended_after=150, took=100)  # ended before the pod's pull was requested
     other_pull(start, ended_after=9_204, took=20_000)
     ready: dict[str, Any] = {"image": IMAGE, "image_id": "i", "pulled": True}
     start.after(200, pod.ImageReady(**FIRST, **ready, milliseconds=200, waited_milliseconds=9_000))

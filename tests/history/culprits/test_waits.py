@@ -1,4 +1,4 @@
-"""Devices, ports, init containers and former pods as the cause of a slow start; pods that do not start."""
+"""Devices, ports, init containers and earlier pods as the cause of a slow start; pods that do not start."""
 
 from __future__ import annotations
 

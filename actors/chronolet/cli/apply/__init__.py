@@ -1,1 +1,1 @@
-"""`apply` and `delete`."""
+"""The commands `apply` and `delete`."""

@@ -1,8 +1,8 @@
 """`chronolet apply -f`: sets the desired pods and Secrets from manifests.
 
 Input: files. Output: `manifests.ApplyPods`, and a line for each pod and Secret once the node has responded, or
-immediately with `--wait=false` if no agent runs. `--dry-run` sends nothing: it reads the manifests and compares them
-with the node's log if that is reachable.
+immediately with `--wait=false` if no agent is running. `--dry-run` sends nothing: it reads the manifests and compares
+them with the node's log if that is reachable.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def command(
 
 
 def report_findings(found: Read, *, strict: bool) -> None:
-    """Print a warning on stderr for each field that is not honoured; with `--strict`, raise a Failure instead."""
+    """Print a warning on stderr for each field that is not honoured; with `--strict`, raise Failure instead."""
     lines = [_line(file, finding) for file, finding in found.findings]
     if strict and lines:
         raise Failure(*lines)
@@ -114,7 +114,7 @@ def report_findings(found: Read, *, strict: bool) -> None:
 
 
 def report_foreseen(found: Sequence[foreseen.Foreseen], *, strict: bool) -> None:
-    """Print a warning for each expected outcome of the node's admission; with `--strict`, raise a Failure instead."""
+    """Print a warning for each predicted rejection, wait or label mismatch; with `--strict`, raise Failure instead."""
     if strict and found:
         raise Failure(*(str(one) for one in found))
     for one in found:
@@ -127,7 +127,7 @@ def _rejected(found: Sequence[foreseen.Foreseen]) -> list[str]:
 
 
 def _unrunnable(found: Read) -> list[str]:
-    """A line for each pod that can be applied but cannot start."""
+    """Return a line for each pod that can be applied but cannot start."""
     blocking = (finding for _, finding in found.findings if finding.severity == podspec.BLOCKING)
     stuck = dict.fromkeys(finding.pod for finding in blocking if finding.pod)
     why = "cannot start because of the fields named above (dry run; --allow-unrunnable accepts it)"
@@ -175,9 +175,9 @@ def _dry_run(
     *,
     strict: bool,
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Predict the result of an apply from the node's log: a word per pod, a word per Secret, and refusals.
+    """Predict from the node's log what an apply would do: return a word per pod, a word per Secret, and refusals.
 
-    Without a log it only states that the manifests are valid. `expected` receives the predicted admission outcomes.
+    Without a log, report only that the manifests are valid. Append the predicted admission outcomes to `expected`.
     """
     try:
         with session(settings) as node:

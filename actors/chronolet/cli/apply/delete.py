@@ -1,8 +1,8 @@
 """`chronolet delete`: withdraws pods and Secrets from the desired state.
 
 Input: names, labels or manifests. Output: `manifests.DeletePods`, and a line for each object. By default the line
-for a pod follows `pod.PodEnded` in the log, when nothing of the pod is left. Deleting a terminating pod again can
-shorten its grace period. Source: kubectl's pkg/cmd/delete.
+for a pod is printed once the log has `pod.PodEnded`, which means that nothing of the pod is left. Deleting a
+terminating pod again can shorten its grace period. Source: kubectl's pkg/cmd/delete.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Targets:
     namespace: str
     names: Sequence[str]
     type: str = "pods"
-    """Type of the names: `pods` or `secrets`."""
+    """The type of the named objects: `pods` or `secrets`."""
     files: manifest_files.Files
     selector: selecting.Predicate | None
     field_selector: selecting.Predicate | None
     everything: bool
-    """All pods in the namespace."""
+    """Whether to delete all pods in the namespace."""
     all_namespaces: bool
 
     @property
@@ -135,7 +135,7 @@ def _targets(**which: object) -> Targets:
 
 
 def _grace(given: int | None, *, now: bool, force: bool) -> int | None:
-    """The grace period in seconds; None for each pod's own."""
+    """Return the grace period in seconds, or None to use the grace period in each pod's spec."""
     seconds = None if given is None or given < 0 else given
     if now:
         if seconds is not None:
@@ -145,7 +145,7 @@ def _grace(given: int | None, *, now: bool, force: bool) -> int | None:
         raise click.UsageError("--force and --grace-period greater than 0 cannot be specified together.")
     if force:
         return 0
-    # As in kubectl, zero alone does not kill immediately; that takes --force.
+    # As in kubectl, zero alone does not kill immediately; that requires --force.
     return 1 if seconds == 0 else seconds
 
 
@@ -156,7 +156,7 @@ def _seconds(timeout: str | None) -> float | None:
 
 
 def _keys(node: Session, targets: Targets, moment: Moment) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys of the targeted pods, and those of the targeted Secrets."""
+    """Return the keys of the targeted pods, and the keys of the targeted Secrets."""
     if targets.files:
         read_ = manifest_files.read(targets.files, targets.namespace, download=node.services.download)
         return tuple(one.key for _, one in read_.pods), tuple(one.key for _, one in read_.secrets)
@@ -166,7 +166,7 @@ def _keys(node: Session, targets: Targets, moment: Moment) -> tuple[tuple[str, .
 
 
 def _named(targets: Targets) -> tuple[str, ...]:
-    """The keys of the objects that are named; empty with a selector or files."""
+    """Return the keys of the objects given by name; empty if a selector or files are given instead."""
     if targets.selected or targets.files:
         return ()
     return tuple(f"{targets.namespace}/{name}" for name in targets.names)
@@ -195,7 +195,7 @@ def _delete(keys: Sequence[str], of_secrets: Sequence[str], grace: int | None, m
 
 
 def _show_queued(delete: manifests.DeletePods, moment: Moment, output: str | None) -> None:
-    """Print a line for each object. A pod missing from the log may yet come from an `apply` queued earlier."""
+    """Print a line for each object. A pod that is not in the log may be created by an `apply` queued earlier."""
     queued = "deletion queued: no node agent is running; it will be deleted when one starts"
     states = moment.states["pod"]
     unknown = {key for key in delete.pods if key not in states or not states[key].uid}
@@ -207,7 +207,7 @@ def _show_queued(delete: manifests.DeletePods, moment: Moment, output: str | Non
 
 
 def _sorted(replies: Sequence[Reply], *, ignore_not_found: bool) -> tuple[dict[str, set[str]], list[str]]:
-    """The uids of withdrawn pods by key, and a line for each refusal."""
+    """Return the uids of the withdrawn pods by key, and a line for each refusal."""
     withdrawn: dict[str, set[str]] = {}
     refused: list[str] = []
     for _, event in replies:
@@ -219,13 +219,13 @@ def _sorted(replies: Sequence[Reply], *, ignore_not_found: bool) -> tuple[dict[s
 
 
 class _OverdueError(Exception):
-    """The deadline has passed."""
+    """Raised when the deadline has passed."""
 
 
 def _wait(node: Session, withdrawn: dict[str, set[str]], after: Position, seconds: float | None) -> dict[str, set[str]]:
     """Wait until all pods have ended or `seconds` have passed; return those that have not ended.
 
-    `after` precedes the request, because a pod may have ended since.
+    `after`: a position before the request, because a pod may have ended since the request.
     """
     left = {key: set(uids) for key, uids in withdrawn.items()}
     deadline = None if seconds is None else time.monotonic() + seconds
@@ -251,7 +251,10 @@ def _check(deadline: float | None) -> None:
 
 
 def _remove_ended(left: dict[str, set[str]], entry: Entry) -> None:
-    """Remove a pod that this entry ends, or a successor that will never start: a delete may cover both."""
+    """Remove from `left` a pod that this entry records as ended, or a successor that will never start.
+
+    A delete may cover a pod and its successor.
+    """
     if entry.type not in _END_TYPES or entry.entity.removeprefix("pod/") not in left:
         return
     event = codec.decode(entry.type, entry.data, Event)

@@ -1,4 +1,4 @@
-"""Compares two objects and lists their differences by path.
+"""Compares two versions of an object and lists the differences by path.
 
 Input: plain data, before and after. Output: lines such as `spec.containers[0].image: "a:1" -> "a:2"`. Next: `apply
 --dry-run`.
@@ -14,7 +14,7 @@ _ABSENT = object()
 
 
 def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """A line for each value that was changed, added or removed."""
+    """Yield a line for each value that was changed, added or removed."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *(key for key in after if key not in before)]:
             below = f"{path}.{key}" if path else str(key)

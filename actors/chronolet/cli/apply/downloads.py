@@ -1,7 +1,7 @@
 """Downloads a manifest from an http(s) URL, with limits on size, redirects and time.
 
-Input: a URL. Output: bytes, up to the given limit; a Failure that names the URL without its password. Proxies come
-from the environment, as with curl. Next: `manifests`. Source: kubectl's pkg resource (URLVisitor).
+Input: a URL. Output: its content up to a size limit, or a Failure that names the URL without its password. Proxies
+are taken from the environment, as with curl. Next: `manifests`. Source: kubectl's pkg resource (URLVisitor).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from chronolet.cli.errors import Failure
 
 SCHEMES = ("http://", "https://")
 SILENCE_SECONDS = 10.0
-"""Longest time without a byte from the server."""
+"""The longest time to wait for the next byte from the server."""
 WHOLE_SECONDS = 60.0
-"""Longest duration of the whole download."""
+"""The longest time that the whole download may take."""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
@@ -35,18 +35,21 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def is_url(name: str) -> bool:
-    """Whether a file's name is an http(s) URL."""
+    """Return whether a file's name is an http(s) URL."""
     return name.lower().startswith(SCHEMES)
 
 
 def shown(url: str) -> str:
-    """The URL without user and password."""
+    """Return the URL without the user and the password."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def download(url: str, most: int, *, silence_seconds: float = SILENCE_SECONDS, seconds: float = WHOLE_SECONDS) -> bytes:
-    """The first `most` bytes of the resource. Failure after `silence_seconds` without data or `seconds` in all."""
+    """Return the first `most` bytes of the resource.
+
+    Raises Failure after `silence_seconds` without data, or after `seconds` in total.
+    """
     found: list[bytes | Exception] = []
 
     def fetch() -> None:
@@ -68,7 +71,7 @@ def download(url: str, most: int, *, silence_seconds: float = SILENCE_SECONDS, s
 
 def _fetched(url: str, most: int, silence_seconds: float) -> bytes:
     opener = urllib.request.OpenerDirector()
-    # No default handlers: they also open file and ftp URLs, to which a server could redirect.
+    # Without the default handlers, which also open file and ftp URLs: a server could redirect to these.
     for handler in (
         urllib.request.ProxyHandler(),
         urllib.request.HTTPHandler(),

@@ -1,6 +1,6 @@
 """Predicts the node's admission of pods before they are applied.
 
-Input: the state of `qos`, pods. Output: a line for each pod that will be rejected, will wait, or runs although the
+Input: the state of `qos`, pods. Output: a line for each pod that will be rejected, will wait, or will run although the
 node's labels do not match. Next: `apply`. The node decides again when the pod starts, possibly differently.
 """
 
@@ -21,7 +21,7 @@ from chronolet_schemas.resources import HostPort
 
 
 class Foreseen(NamedTuple):
-    """The expected outcome for one pod. `rejected`: the pod cannot run without a change."""
+    """The predicted outcome for one pod. `rejected`: whether the node would reject the pod."""
 
     pod: str
     message: str
@@ -32,7 +32,10 @@ class Foreseen(NamedTuple):
 
 
 def of(node: Session, pods: Sequence[Pod]) -> Sequence[Foreseen]:
-    """Predict from the node's log. Empty if the log is incomplete, which does not prevent an apply."""
+    """Predict the admission of `pods` from the node's log.
+
+    Return an empty sequence if the log is incomplete, which does not prevent an apply.
+    """
     try:
         state = node.state("qos").states["qos"].get("node", State())
     except HistoryMissing:
@@ -41,7 +44,7 @@ def of(node: Session, pods: Sequence[Pod]) -> Sequence[Foreseen]:
 
 
 def foreseen(state: State, pods: Sequence[Pod]) -> Iterator[Foreseen]:
-    """Predict in the order of the pods: an earlier pod gets its host ports before a later one."""
+    """Predict the admission of `pods` in the given order: an earlier pod gets its host ports before a later one."""
     policy = policy_of(state.node) if state.node is not None else Policy()
     waits = state.node is None or state.node.wait_for_host_ports
     names = {one.key for one in pods}

@@ -1,7 +1,8 @@
 """Reads all manifests given to a command before the command acts on any of them.
 
-Input: files, folders, URLs, `-` for standard input. Output: defaulted and valid pods, Secrets, and findings about
-them; a Failure with one line per error, naming file, path, found and expected. Next: `apply`, `delete`.
+Input: files, folders, URLs, `-` for standard input. Output: valid pods with defaults filled in, Secrets, and findings
+about them; or a Failure whose lines each name a file, a path, what was found and what was expected. Next: `apply`,
+`delete`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ class Files(NamedTuple):
 
 
 def options(function: Function) -> Function:
-    """Add `-f FILE`, `-R` and `-k FOLDER`, passed on as the argument `files`. `-k` is a usage error with a remedy."""
+    """Add `-f FILE`, `-R` and `-k FOLDER` to a command, which receives their values as the argument `files`.
+
+    Using `-k` is an error whose message names an alternative.
+    """
 
     @functools.wraps(function)
     def run(files: tuple[str, ...], recursive: bool, kustomize: str | None, **arguments: Any) -> Any:
@@ -82,10 +86,10 @@ _OPTIONS = (
 
 
 def read(files: Files, namespace: str, node: str = "", *, download: Download) -> Read:
-    """All manifests of these files. `namespace`: for objects without one. `node`: the node name that a pod may specify.
-    `download`: returns the first bytes of a URL.
+    """Read all manifests in these files. Raises Failure if a manifest is invalid, or if a pod or Secret occurs twice.
 
-    Failure if a manifest is invalid, or if a pod or Secret occurs twice.
+    `namespace`: for objects that specify none. `node`: the node name that a pod may specify without a finding.
+    `download`: returns the first bytes of a URL.
     """
     from chronolet.adapters import manifest_files  # noqa: PLC0415 - YAML is slow to load
 
@@ -113,7 +117,7 @@ def _is_node(path: str) -> bool:
 
 
 def _wanted(pod: Pod) -> Pod:
-    """The pod without the fields that a node fills in, as `get -o yaml` prints them: they are not desired state."""
+    """Return the pod without the fields that a node fills in and `get -o yaml` prints: they are not desired state."""
     metadata = msgspec.structs.replace(
         pod.metadata,
         uid="",
@@ -144,7 +148,10 @@ def _files(given: Files) -> list[str]:
 
 
 def _inside(folder: Path, *, recursive: bool) -> Iterator[Path]:
-    """Files of the folder. Recursion skips hidden folders and links to folders, which may form a cycle."""
+    """Yield the folder's entries, or if `recursive` all files below the folder.
+
+    The recursion skips hidden folders, and links to folders because they may form a cycle.
+    """
     if not recursive:
         yield from folder.iterdir()
         return
@@ -158,7 +165,7 @@ def _is_manifest(path: Path) -> bool:
 
 
 def _bytes(file: str, most: int, download: Download) -> bytes:
-    """The file's first `most` bytes: enough to detect that it is too large."""
+    """Return the file's first `most` bytes: enough to detect that the file is too large."""
     if downloads.is_url(file):
         return download(file, most)
     try:

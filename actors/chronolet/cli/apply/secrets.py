@@ -1,4 +1,4 @@
-"""Secrets in `apply` and `delete`: contents go to the node's state folder, only digests to the node.
+"""Handles Secrets for `apply` and `delete`: writes them to the node's state folder and sends the node only digests.
 
 Input: Secrets from manifests, the node's replies. Output: files, `manifests.KeptSecret`, a line for each Secret.
 Contents are never printed. Next: `apply`, `delete`.
@@ -20,7 +20,7 @@ from chronolet_schemas import manifests
 
 
 def store(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tuple[manifests.KeptSecret, ...]:
-    """Store the Secrets in the state folder. Failure with the reason if that is refused."""
+    """Store the Secrets in the state folder. Raises Failure with the reason if a Secret is refused."""
     if secrets and wait:
         # An agent that starts a new log treats the Secrets in the folder as already applied.
         wait_for_owner(node)
@@ -34,7 +34,7 @@ def store(node: Session, secrets: Sequence[Secret], *, wait: bool = True) -> tup
 
 
 def outcome(replies: Sequence[Reply]) -> tuple[dict[str, str], list[str]]:
-    """The result per Secret, by namespace/name, and a line for each refusal."""
+    """Return the result for each Secret, by namespace/name, and a line for each refusal."""
     done: dict[str, str] = {}
     refused: list[str] = []
     for _, event in replies:
@@ -54,7 +54,7 @@ def outcome(replies: Sequence[Reply]) -> tuple[dict[str, str], list[str]]:
 
 
 def dry_run(node: Session, secrets: Sequence[Secret]) -> tuple[dict[str, str], list[str]]:
-    """The result that an apply would have per Secret, and a line for each refusal."""
+    """Return the result that an apply would have for each Secret, and a line for each refusal."""
     state: State = node.state("manifests").states["manifests"].get("node", State())
     files = node.services.secrets(node.settings)
     words: dict[str, str] = {}
@@ -70,6 +70,6 @@ def dry_run(node: Session, secrets: Sequence[Secret]) -> tuple[dict[str, str], l
 
 
 def show(words: Mapping[str, str], output: str | None) -> None:
-    """Print a line for each Secret, in the given order; nothing if the output format is JSON or YAML."""
+    """Print a line for each Secret, in the given order; print nothing if the output format is JSON or YAML."""
     for key, word in words.items() if output in (None, "name") else ():
         click.echo(f"secret/{key.partition('/')[2]}" + ("" if output == "name" else f" {word}"))

@@ -1,1 +1,1 @@
-"""Shell completion."""
+"""Completions for shells, and the command `completion`."""

@@ -1,4 +1,4 @@
-"""Shell completions: types, and names of pods and containers in the node's log.
+"""Completes types, and the names of pods and containers in the node's log, for a shell.
 
 Input: click's context of an unfinished command line. Output: words; none if the log cannot be read within
 `Timing.completion_seconds`. Prints nothing, because the shell's prompt is on the terminal. Next: click, which passes
@@ -19,7 +19,7 @@ from chronolet.cli.naming import TYPES
 from chronolet.cli.options import DEFAULT_NAMESPACE
 from chronolet.common_flags import EVERYWHERE
 
-if TYPE_CHECKING:  # commands load this module only to name their completions
+if TYPE_CHECKING:  # most runs of a command load this module but complete nothing
     from chronolet.cli.services import Services
     from chronolet.node.settings.settings import Settings
     from chronolet.pod.state import State
@@ -28,7 +28,7 @@ _TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroup
 
 
 def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Names of pods, as `web` or `pod/web`, except those already on the command line."""
+    """Return the names of pods, as `web` or `pod/web`, except those already on the command line."""
     kind, slash, _rest = incomplete.partition("/")
     if slash and TYPES.get(kind) != "pods":
         return []
@@ -37,7 +37,7 @@ def pods(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
 
 
 def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """First a type (all of them for `get`, else only pods), then names of pods."""
+    """Complete the first word to a type (`get` has many, other commands only `pod`), and later words to pods."""
     given = ctx.params.get("words") or ctx.params.get("names") or ()
     if given:
         return pods(ctx, parameter, incomplete) if TYPES.get(given[0].partition("/")[0]) == "pods" else []
@@ -51,7 +51,7 @@ def types_then_pods(ctx: click.Context, parameter: click.Parameter, incomplete: 
 
 
 def containers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Names of the containers of the pod on the command line."""
+    """Return the names of the containers of the pod that is on the command line."""
     # click stops parsing at a flag without its value and leaves the arguments before it in `ctx.args`.
     pod = str(ctx.params.get("name") or next(iter(ctx.args), "")).rpartition("/")[2]
     states = _states(ctx)
@@ -75,7 +75,7 @@ def _pods(ctx: click.Context) -> list[str]:
 
 
 def _states(ctx: click.Context) -> list[tuple[str, State]]:
-    """Names and states of the namespace's pods; none if the log cannot be read in time."""
+    """Return the names and states of the namespace's pods; none if the log cannot be read in time."""
     found: list[tuple[str, State]] = []
     from chronolet.cli.services import Services  # noqa: PLC0415 - see above
 
@@ -105,9 +105,10 @@ def _read(ctx: click.Context, services: Services) -> list[tuple[str, State]]:
 
 
 def _namespace(ctx: click.Context) -> str:
-    """The namespace from the flag after the subcommand, else from the one before it.
+    """Return the namespace from the flag after the subcommand, or else from the flag before it.
 
-    The callback replaces a missing flag by `default`, so that value after the subcommand counts as missing.
+    The option's callback replaces a missing flag with `default`. Therefore `default` after the subcommand counts as
+    missing.
     """
     after: str | None = ctx.params.get("namespace")
     before: str | None = ctx.find_root().params.get("namespace")
@@ -115,7 +116,7 @@ def _namespace(ctx: click.Context) -> str:
 
 
 def _settings(ctx: click.Context) -> Settings:
-    """Settings from the flags typed so far, before and after the subcommand."""
+    """Return the settings from the flags typed so far, before and after the subcommand."""
     from chronolet.node.settings.common import resolve_common  # noqa: PLC0415 - see above
 
     before, names = ctx.find_root().params, [one.name for one in EVERYWHERE]

@@ -1,1 +1,1 @@
-"""`logs` and `exec`."""
+"""The commands `logs` and `exec`."""

@@ -37,7 +37,7 @@ The exit status is the command's; 1 if the command could not be run.
 
 
 class _ExecCommand(Command):
-    """Passes everything after `--` to the container's command, including flags."""
+    """A click command that leaves everything after `--`, including flags, to the command in the container."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own, dash, rest = _split(args)
@@ -100,7 +100,7 @@ def command(
 
 
 def _running(pod: Object, name: str | None, *, quiet: bool) -> str:
-    """The runtime's id of the container; a Failure if it is not running."""
+    """Return the runtime's id of the container. Raises Failure if the container is not running."""
     phase = pod.get("status", {}).get("phase")
     if phase in ("Succeeded", "Failed"):
         raise Failure(f"cannot exec into a container in a completed pod; current phase is {phase}")
@@ -113,7 +113,7 @@ def _running(pod: Object, name: str | None, *, quiet: bool) -> str:
 
 
 def _has_tty(stdin: bool, tty: bool) -> bool:
-    """Whether to allocate a TTY: requires -i, -t and a terminal on stdin."""
+    """Return whether to allocate a TTY, which requires -i, -t and a terminal on stdin."""
     if not (stdin and tty):
         return False
     if not terminal.stdin_is_terminal():
@@ -140,7 +140,7 @@ def _run(runtime: Runtime, container_id: str, words: Sequence[str], *, stdin: bo
 
 
 def _status(runtime: Runtime, exec_id: str) -> int:
-    """Wait for the command's exit status: it may close its output long before it exits."""
+    """Wait for the command's exit status and return it: the command may close its output long before it exits."""
     pause = _FIRST_PAUSE
     while True:
         state = runtime.inspect_exec(exec_id)

@@ -1,6 +1,6 @@
-"""Selects the run of a container whose output to print.
+"""Selects the run of a container whose output is to be printed.
 
-Input: a pod's container. Output: the runtime's id of the run, or a Failure in the kubelet's words. Next: `logs`.
+Input: a pod's container. Output: the runtime's id of the run, or a Failure with the kubelet's wording. Next: `logs`.
 Source: pkg/kubelet (validateContainerLogStatus).
 """
 
@@ -21,7 +21,7 @@ _UNPULLED = {
 
 
 def run_of(part: Part, pod: str, *, previous: bool) -> str:
-    """The container id of the current run; of the previous one if `previous` is set or there is no current run."""
+    """Return the container id of the current run, or of the previous run if `previous` is set or no run is current."""
     about = f'container "{part.name}" in pod "{pod}"'
     if not part.status:
         raise Failure(f"{about} is not available")

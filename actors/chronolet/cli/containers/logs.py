@@ -1,8 +1,8 @@
 """`chronolet logs`: prints the output of containers.
 
-Input: a pod, a container. Output: its output. The container's id comes from the node's log (`logged` selects the
-run), the output from the node's Docker Engine (`engines` selects it, `output` writes it). Source:
-kubectl's pkg/cmd/logs.
+Input: a pod, a container. Output: what the container wrote. The container's id comes from the node's log (`logged`
+selects the run), the output from the node's Docker Engine (`engines` selects the engine, `output` writes the output).
+Source: kubectl's pkg/cmd/logs.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ Object = dict[str, Any]
 
 
 _SELECTED_TAIL = 10
-"""Default for `--tail` per container with a selector, as in kubectl."""
+"""The default of `--tail` for each container that a selector finds, as in kubectl."""
 
 
 class Source(NamedTuple):
-    """A container whose output to print."""
+    """A container whose output is to be printed."""
 
     pod: str
     part: Part
 
 
 class Link(NamedTuple):
-    """The runtime to query, and how its engine was chosen."""
+    """The runtime to query, and its engine, which explains a missing container."""
 
     runtime: Runtime
     engine: Engine
@@ -62,7 +62,7 @@ class LogOptions:
     previous: bool
     tail: int | None
     since: int | None
-    """Milliseconds since the epoch."""
+    """Print only output from this time on, in milliseconds since the epoch."""
     timestamps: bool
     limit_bytes: int | None
     prefix: bool
@@ -188,7 +188,7 @@ def _since(node: Session, since: str | None, since_time: str | None) -> int | No
 
 
 def _print(link: Link, found: Sequence[Source], options: LogOptions) -> None:
-    """Print the containers one after another, or together with `follow`."""
+    """Print the output of one container after another, or of all concurrently if `options.follow` is set."""
     outputs = [partial(_output, link, one.pod, one.part, options) for one in found]
     if options.follow and len(outputs) > 1:
         for error in output.write_together(outputs):

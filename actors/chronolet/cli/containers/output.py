@@ -1,7 +1,7 @@
 """Writes the output of containers: limited, prefixed or merged.
 
-Input: chunks of bytes. Output: the same on standard output. Both of a container's streams go there, as in kubectl.
-Next: `logs`.
+Input: chunks of bytes. Output: the bytes on standard output, whichever stream the container wrote them to, as in
+kubectl. Next: `logs`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Pieces = Iterable[bytes]
 
 
 def limited(pieces: Pieces, limit: int) -> Iterator[bytes]:
-    """The first `limit` bytes."""
+    """Yield the first `limit` bytes."""
     left = limit
     for piece in pieces:
         yield piece[:left]
@@ -25,13 +25,13 @@ def limited(pieces: Pieces, limit: int) -> Iterator[bytes]:
 
 
 def prefixed(pieces: Pieces, prefix: bytes) -> Iterator[bytes]:
-    """Each line with the prefix, as soon as it is complete."""
+    """Yield each line with the prefix, as soon as the line is complete."""
     for line in _lines(pieces):
         yield prefix + line
 
 
 def _lines(pieces: Pieces) -> Iterator[bytes]:
-    """Split into lines that keep their newline; the last may have none."""
+    """Yield the lines, each with its newline; the last line may have none."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
@@ -48,7 +48,7 @@ def write(pieces: Pieces) -> None:
 
 
 def write_together(sources: Sequence[Callable[[], Pieces]]) -> Iterator[Exception]:
-    """Write the lines of all sources as they arrive; each source read by its own thread. Yields the sources' errors."""
+    """Write the lines of all sources as they arrive, with one thread reading each source. Yield the sources' errors."""
     lines: queue.SimpleQueue[bytes | Exception | None] = queue.SimpleQueue()
 
     def read(source: Callable[[], Pieces]) -> None:

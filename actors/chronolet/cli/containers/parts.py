@@ -1,4 +1,4 @@
-"""The containers of a pod, of every kind, and its default container.
+"""Lists a pod's containers of every kind, and selects its default container.
 
 Input: a Pod in API form. Output: each container's definition and status. Next: `logs`, `exec`, `describe`,
 `containers`. Source: kubectl's pkg/cmd/util/podcmd.
@@ -26,7 +26,7 @@ _REMARKS: dict[Kind, str] = {"init": " (init)", "ephemeral": " (ephem)", "app": 
 
 
 class Part(NamedTuple):
-    """One container: its spec and its status (empty before the first action on it)."""
+    """One container of a pod. `status` is empty until the agent first acts on the container."""
 
     name: str
     kind: Kind
@@ -35,7 +35,7 @@ class Part(NamedTuple):
 
 
 def parts(pod: Object) -> list[Part]:
-    """All containers in start order."""
+    """Return all containers in start order."""
     return [part for kind, definitions, statuses in _LISTS for part in _parts(pod, kind, definitions, statuses)]
 
 
@@ -46,7 +46,7 @@ def _parts(pod: Object, kind: Kind, definitions: str, statuses: str) -> Iterator
 
 
 def chosen(pod: Object, name: str | None, *, quiet: bool = False) -> Part:
-    """The container of this name, or the default one without a name; a Failure if there is none."""
+    """Return the container called `name`, or the default one if `name` is None. Raises Failure if there is none."""
     found = parts(pod)
     if name is None:
         return _default(pod, found, quiet=quiet)
@@ -57,7 +57,10 @@ def chosen(pod: Object, name: str | None, *, quiet: bool = False) -> Part:
 
 
 def _default(pod: Object, found: Sequence[Part], *, quiet: bool) -> Part:
-    """The container named by the annotation, else the first app container; prints the choice if there are others."""
+    """Return the container named by the annotation, or else the first app container.
+
+    If the pod has several containers, print that the first app container was chosen.
+    """
     apps = [part for part in found if part.kind == "app"]
     if not apps:
         raise Failure(f"pod {pod['metadata']['name']} does not have any containers")
@@ -74,6 +77,6 @@ def _default(pod: Object, found: Sequence[Part], *, quiet: bool) -> Part:
 
 
 def _names(found: Sequence[Part]) -> str:
-    """All names, app containers first, in kubectl's order."""
+    """Return all names in kubectl's order, which begins with the app containers."""
     order = {"app": 0, "ephemeral": 1, "init": 2}
     return ", ".join(part.name + _REMARKS[part.kind] for part in sorted(found, key=lambda part: order[part.kind]))

@@ -1,7 +1,7 @@
 """Connects the local terminal to a command in a container.
 
-Input: the streams of a running command. Output: its output; to the command, keyboard input and the window size.
-Next: `exec`. Source: kubectl's pkg/util/term.
+Input: the streams of a running command. Output: the command's output on the terminal. Sends keyboard input and the
+window size to the command. Next: `exec`. Source: kubectl's pkg/util/term.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _PAUSE_SECONDS = 0.02
 
 
 def stdin_is_terminal() -> bool:
-    """Whether standard input is a terminal."""
+    """Return whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def copy_input(attached: Attachment) -> None:
-    """Forward standard input and its end to the command, in a separate thread."""
+    """Forward standard input to the command in a separate thread, and close the command's input at the end."""
     # Bypasses sys.stdin: a thread blocked in its buffer would prevent the interpreter from exiting.
     number = sys.stdin.fileno()
 
@@ -57,7 +57,10 @@ def copy_output(attached: Attachment) -> None:
 
 @contextmanager
 def raw() -> Iterator[None]:
-    """Raw mode: every key goes to the command, including Ctrl-C. Restores the terminal, even after a signal."""
+    """Put the terminal in raw mode, so that every key, including Ctrl-C, is sent to the command.
+
+    Restore the terminal on exit, even after a signal.
+    """
     number = sys.stdin.fileno()
     before = termios.tcgetattr(number)
     endings = {name: signal.signal(name, _end) for name in (signal.SIGTERM, signal.SIGHUP)}
@@ -95,7 +98,7 @@ def forward_size(resize: Resize) -> Iterator[None]:
 
 
 def _resize(resize: Resize) -> None:
-    """Send the window size. Gives up if the command has ended or does not start within two seconds."""
+    """Send the window size. Give up if the command has ended or does not start within two seconds."""
     for _ in range(_ATTEMPTS):
         size = _size()
         if size is None:

@@ -1,1 +1,1 @@
-"""`describe`: one module per section of the page."""
+"""The command `describe`: one module per section of the page."""

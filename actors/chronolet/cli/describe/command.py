@@ -1,6 +1,6 @@
 """`chronolet describe`: prints a page about a pod, a device or the node, with its events.
 
-Input: names. Output: text in kubectl's format. The events at its end cover the pod's whole life under its uid.
+Input: names. Output: text in kubectl's format. The events at the end of a pod's page cover its whole life.
 Next: the `_section` modules, which format the page.
 """
 
@@ -29,7 +29,7 @@ from chronolet_schemas.kube_events import Post, Recorded
 
 _EVENTS_MS = 24 * 3_600_000
 _SLACK = 1_000
-"""Tolerated clock skew between the agent and the log's server, in milliseconds."""
+"""The tolerated clock skew between the agent and the log's server, in milliseconds."""
 
 
 @click.command(cls=Command)
@@ -85,7 +85,7 @@ def command(
 
 
 def _describe_devices(settings: Settings, names: Sequence[str]) -> None:
-    """Describe devices by any of their names; a removed device only by its full name, resource and id."""
+    """Describe all devices or those with these names. A removed device must be named in full: resource and id."""
     with session(settings) as node:
         state = devices.state_of(node.state("devices"))
         everything = devices.of(state)

@@ -1,4 +1,4 @@
-"""The container section of `describe pod`.
+"""Formats the container section of `describe pod`.
 
 Input: the spec and status of one container, and lines about its probes. Output: lines in kubectl's format. Next:
 `pod_section`. Source: kubectl's pkg/describe (describeContainers, DescribeProbe). Unlike kubectl, it also shows hooks.
@@ -21,7 +21,7 @@ _HOOKS = (("Post Start", "postStart"), ("Pre Stop", "preStop"))
 
 
 def described(part: Part, pod: Object, probes: Probes) -> Iterator[str]:
-    """The lines of one container."""
+    """Yield the lines that describe one container."""
     container, status = part.definition, part.status
     yield f"  {part.name}:"
     yield line("Container ID", status.get("containerID", ""), 4)
@@ -61,7 +61,7 @@ def _port(port: Object, which: str) -> str:
 
 
 def _state(title: str, state: Object) -> Iterator[str]:
-    """`State: Running` and its details, indented."""
+    """Yield a line such as `State: Running`, followed by indented lines with details."""
     word, detail = next(iter((state or {"waiting": {}}).items()))
     yield line(title, word.capitalize(), 4)
     for name in ("reason", "message"):
@@ -69,7 +69,7 @@ def _state(title: str, state: Object) -> Iterator[str]:
             yield line(name.capitalize(), detail[name], 6)
     if word == "terminated":
         code = str(detail.get("exitCode", 0))
-        # The API requires an exit code even if the exit was not observed; the 137 there does not prove a kill.
+        # The API requires an exit code even if the exit was not observed; in that case 137 does not prove a kill.
         yield line("Exit Code", f"unknown ({code})" if detail.get("reason") == STATUS_UNKNOWN else code, 6)
     for name, key in (("Started", "startedAt"), ("Finished", "finishedAt")):
         if detail.get(key):
@@ -96,7 +96,7 @@ def _probe(probe: Object) -> str:
 
 
 def _action(handler: Object) -> str:
-    """The action of a handler: a command, a request, a connection or a sleep."""
+    """Format the action of a handler: a command, a request, a connection or a sleep."""
     if "exec" in handler:
         return f"exec [{' '.join(handler['exec'].get('command', []))}]"
     if "httpGet" in handler:
@@ -143,7 +143,7 @@ def _value(variable: Object, pod: Object) -> str:
 
 
 def _field(pod: Object, path: str) -> str:
-    """The current value of the pod's field; empty if unset or not a string."""
+    """Return the current value of the pod's field; empty if the field is unset or not a string."""
     section, _, name = path.partition(".")
     found = pod.get(section, {})
     value = found.get(name, "") if isinstance(found, dict) else ""

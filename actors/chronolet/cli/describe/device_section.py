@@ -1,7 +1,7 @@
-"""The page of `describe device`: a device and its history since the start of the log.
+"""Formats the page of `describe device`: a device and its history since the start of the log.
 
-Input: a device from `get.devices`, the node's log. Output: lines in kubectl's format. The history compares the
-states of `devices` after each entry, folded as the actor folds them. Next: `describe`.
+Input: a device from `get.devices`, the node's log. Output: lines in kubectl's format. The history results from
+comparing the state of `devices` before and after each entry, folded as the actor folds it. Next: `describe`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _View(NamedTuple):
 
 
 def resources(state: State, now: int) -> Iterator[str]:
-    """A table of the node's resources and their devices."""
+    """Yield a table of the node's device resources."""
     there, may, held = capacity.capacity(state), capacity.node_allocatable(state), capacity.allocated(state)
     rows = []
     for name in sorted({*there, *may}):
@@ -54,7 +54,7 @@ def resources(state: State, now: int) -> Iterator[str]:
 
 
 def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]:
-    """The lines of the page."""
+    """Yield the lines of the page."""
     yield line("Name", device["id"])
     yield line("Resource", device["resource"])
     yield line("Health", device["health"])
@@ -73,7 +73,7 @@ def described(device: Object, past: Iterable[Moment], now: int) -> Iterator[str]
 
 
 def history(log: Iterable[Entry], resource: str, device: str) -> Iterator[Moment]:
-    """All changes of the device, oldest first."""
+    """Yield all changes of the device, oldest first."""
     state, before = DECIDER.initial, _View(_UNLISTED, ())
     for entry in log:
         if entry.entity != _ENTITY:

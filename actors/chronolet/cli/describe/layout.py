@@ -1,4 +1,4 @@
-"""Layout of `describe` pages: titles with values next to or below them.
+"""Lays out the pages of `describe`: titles with values next to them or below them.
 
 Input: titles and values. Output: lines in kubectl's format, with control characters in text from pods escaped.
 Next: the `_section` modules.
@@ -15,7 +15,7 @@ COLUMN, INNER_COLUMN = 18, 20
 
 
 def line(title: str, text: str, indent: int = 0, column: int = 0) -> str:
-    """`Title:   text`, with the text at `column`, or by default at the column that suits the indent."""
+    """Format `Title:   text` with the text at `column`; 0 selects the usual column for the indent."""
     begin = " " * indent + (f"{title}:" if title else "")
     width = column or (INNER_COLUMN if indent else COLUMN)
     padded = begin.ljust(width) if len(begin) < width else f"{begin}  "
@@ -23,18 +23,18 @@ def line(title: str, text: str, indent: int = 0, column: int = 0) -> str:
 
 
 def mapping(title: str, values: Mapping[str, str], mark: str, column: int = 0) -> Iterator[str]:
-    """One `name<mark>value` per line, the first next to the title."""
+    """Yield a line for each `name<mark>value`, the first one next to the title."""
     yield from stacked(title, [f"{name}{mark}{value}" for name, value in sorted(values.items())], column)
 
 
 def stacked(title: str, texts: Sequence[str], column: int = 0) -> Iterator[str]:
-    """One text per line, the first next to the title."""
+    """Yield a line for each text, the first one next to the title."""
     for index, text in enumerate(texts or ["<none>"]):
         yield line("" if index else title, text, column=column)
 
 
 def listed(title: str, texts: Sequence[str], absent: str = "") -> Iterator[str]:
-    """The title and a line for each item; nothing, or `absent`, if there are none."""
+    """Yield the title and a line for each text. Without texts, yield the title with `absent`, unless that is empty."""
     if texts:
         yield f"    {title}:"
         yield from (f"      {table.plain(text)}" for text in texts)
@@ -43,16 +43,16 @@ def listed(title: str, texts: Sequence[str], absent: str = "") -> Iterator[str]:
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """`name:  value` lines with aligned values."""
+    """Return `name:  value` lines with aligned values."""
     width = max((len(name) for name, _ in rows), default=0) + 3
     return [f"{name}:".ljust(width) + value for name, value in rows]
 
 
 def moment(text: str | None) -> str:
-    """An API time in the local time zone; empty if None."""
+    """Format a time from the API in the local time zone; return an empty string for None."""
     return ages.local(pods.milliseconds(text)) if text else ""
 
 
 def truth(value: object) -> str:
-    """`True` or `False`."""
+    """Return `True` or `False` as text, depending on whether the value is truthy."""
     return str(bool(value))

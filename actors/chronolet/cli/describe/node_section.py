@@ -1,4 +1,4 @@
-"""The page of `describe node`.
+"""Formats the page of `describe node`.
 
 Input: a Node in API form, the states of its pods, its events. Output: lines in kubectl's format.
 Next: `describe`. Source: kubectl's pkg/describe (describeNode).
@@ -37,7 +37,7 @@ _SUMS = ("Resource", "Requests", "Limits")
 
 
 def described(node: Object, states: Iterable[State], posts: Sequence[Post], now: int) -> Iterator[str]:
-    """The lines of the page."""
+    """Yield the lines of the page."""
     metadata, status = node["metadata"], node["status"]
     yield line("Name", metadata["name"], column=_COLUMN)
     yield line("Roles", "<none>", column=_COLUMN)
@@ -97,7 +97,7 @@ def _room(allocatable: Mapping[str, str]) -> Mapping[str, int]:
 
 
 def _share(name: str, amount: int, room: Mapping[str, int]) -> str:
-    """An amount and its share of allocatable: `500m (25%)`."""
+    """Format an amount and its share of the allocatable amount: `500m (25%)`."""
     text = cores(amount) if name == "cpu" else _bytes(amount) if name == "memory" else str(amount)
     whole = room.get(name, 0)
     return f"{text} ({amount * 100 // whole}%)" if whole else text

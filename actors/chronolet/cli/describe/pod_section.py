@@ -1,7 +1,7 @@
-"""The page of `describe pod`.
+"""Formats the page of `describe pod`.
 
 Input: a Pod in API form, its events, and lines about its probes. Output: lines in kubectl's format. Next:
-`container_section` and `volume_section` format its longest parts. Source: kubectl's pkg/describe (describePod).
+`container_section` and `volume_section`, which format its longest parts. Source: kubectl's pkg/describe (describePod).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GROUPS: tuple[tuple[parts.Kind, str], ...] = (
 
 
 def described(pod: Object, posts: Sequence[Post], now: int, probes: Probes = NO_PROBES) -> Iterator[str]:
-    """The lines of the page."""
+    """Yield the lines of the page."""
     spec, status = pod["spec"], pod.get("status", {})
     yield from _head(pod["metadata"], spec, status, now)
     known = parts.parts(pod)
@@ -73,7 +73,7 @@ def _head(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
 
 
 def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[str]:
-    """Phase or termination, and the settings that govern the pod's lifetime."""
+    """Yield the phase or the termination, and the settings that govern the pod's lifetime."""
     if metadata.get("deletionTimestamp"):
         # The API's timestamp is the deadline: time of the request plus grace period.
         grace = metadata.get("deletionGracePeriodSeconds", 0)
@@ -89,7 +89,7 @@ def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
 
 
 def conditions(found: Sequence[Object]) -> Iterator[str]:
-    """The table of conditions, with reasons and messages if there are any."""
+    """Yield the table of conditions, with their reasons and messages if they have any."""
     if not found:
         return
     head, rows = ["Type", "Status"], [[one["type"], one["status"]] for one in found]
@@ -101,7 +101,7 @@ def conditions(found: Sequence[Object]) -> Iterator[str]:
 
 
 def _toleration(one: Object) -> str:
-    """`key=value:Effect op=Exists for 300s`. Source: printTolerationsInColumn."""
+    """Format a toleration as `key=value:Effect op=Exists for 300s`. Source: printTolerationsInColumn."""
     text = one.get("key", "")
     if one.get("value"):
         text += f"={one['value']}"
@@ -114,7 +114,7 @@ def _toleration(one: Object) -> str:
 
 
 def events(posts: Sequence[Post], now: int) -> Iterator[str]:
-    """The table of events at the end of a page."""
+    """Yield the table of events that ends a page."""
     if not posts:
         yield line("Events", "<none>", column=_TAIL_COLUMN)
         return

@@ -1,4 +1,4 @@
-"""Probe state in `describe pod`: the current result and the latest raw results.
+"""Formats the state of probes in `describe pod`: the current result and the latest raw results.
 
 Input: the prober's states, raw results (newest first), now. Output: lines for each probe. Next:
 `container_section`. kubectl has no counterpart.
@@ -15,19 +15,19 @@ from chronolet.rules.names.durations import go_duration
 from chronolet_schemas.prober import RawResult
 
 SHOWN = 3
-"""Number of raw results shown per probe."""
+"""The number of raw results shown per probe."""
 MOST_LOOKED_AT = 40_000
-"""How many of the node's newest results are searched: enough for all that are kept."""
+"""The number of the node's newest results to search: enough for all that are stored."""
 
 Probes = Mapping[tuple[str, str], Sequence[str]]
-"""Lines by container and probe."""
+"""The lines about each probe, by container and kind of probe."""
 NO_PROBES: Probes = {}
 
 _HEAD = ("Age", "Outcome", "Code", "Took", "Output")
 
 
 def described(states: Iterable[State], results: Iterable[RawResult], now: int) -> Probes:
-    """The lines of one pod's probes."""
+    """Return the lines about one pod's probes."""
     known = {(one.container, one.probe): one for one in states}
     last: dict[tuple[str, str], list[RawResult]] = {key: [] for key in known}
     uids = {one.uid for one in known.values()}
@@ -53,7 +53,7 @@ def _lines(state: State, results: Sequence[RawResult], now: int) -> Iterator[str
 
 
 def _result(state: State) -> str:
-    """`failure (3 of 3 in a row)`."""
+    """Format a probe's result and its streak, such as `failure (last 3 of 3 failures in a row)`."""
     word = state.result or "none"
     if not state.running:
         return f"{word} (not probed: the container is not running or is stopping)"

@@ -1,4 +1,4 @@
-"""The volume section of `describe pod`.
+"""Formats the volume section of `describe pod`.
 
 Input: the volumes of a Pod. Output: lines in kubectl's format. Next: `pod_section`. Source: kubectl's pkg/describe
 (describeVolumes).
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 def described(volumes: Sequence[Object]) -> Iterator[str]:
-    """The lines of all volumes, or `<none>`."""
+    """Yield the lines of all volumes, or `<none>` if there are none."""
     if not volumes:
         yield line("Volumes", "<none>")
         return
@@ -85,7 +85,7 @@ def _claim(detail: Object) -> Iterator[str]:
 
 
 def _anything(detail: Object) -> Iterator[str]:
-    """A volume source that is not honoured, as written in the manifest."""
+    """Yield the fields of a volume source that is not honoured, as written in the manifest."""
     for name, value in detail.items():
         yield line(_titled(name), str(value), 4)
 

@@ -1,1 +1,1 @@
-"""`gc plan` and `gc run`."""
+"""The commands `gc plan` and `gc run`."""

@@ -1,8 +1,8 @@
 """`chronolet gc`: plans or runs the collection of dead containers and unused images.
 
-Input: a node, optionally another policy. Output: for every object the action and the rule behind it, or the result
-of a run. Next: `plan` queries Docker with read-only calls and decides as the collectors do; `run` makes the collectors
-run and follows the log.
+Input: a node, and for a plan optionally another policy. Output: the action for every object and the rule behind it, or
+the result of a run. Next: `plan`, which queries Docker with read-only calls and decides as the collectors do; `run`,
+which makes the collectors run and follows the log.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def command() -> None:
 @OUTPUT
 @UNUSED
 def plan(*, settings: Settings, policy: dict[str, Any], output: str | None, unused: bool) -> None:
-    """Show what the next run would remove, and why it keeps the rest. Changes nothing.
+    """Show what the next run would remove, and why it would keep other objects. Changes nothing.
 
     Uses the node agent's settings unless flags override them.
     """
@@ -76,5 +76,5 @@ def _show(settings: Settings, policy: dict[str, Any], output: str | None, *, unu
 
 
 def _part(name: str) -> Any:
-    """Import a module on demand: the plan loads the collectors' rules."""
+    """Import a module of this package on demand, because importing the collectors' rules takes time."""
     return importlib.import_module(f"chronolet.cli.gc.{name}")

@@ -1,7 +1,7 @@
 """Predicts the next run of the collectors.
 
-Input: the collectors' state from the log, and Docker's current objects, read with read-only calls. Output: a
-verdict on every object, by the collectors' own rules.
+Input: the collectors' state from the log, and Docker's current objects, queried with read-only calls. Output: a
+verdict on every object, according to the same rules that the collectors apply.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def show(
 ) -> None:
     """Print the plan of a run that would start now. Values in `given` override the agent's settings.
 
-    `left_alone`: plan a run for leftovers of a lost log, which does not cover images.
+    `left_alone`: plan a run that removes only dead containers of a lost log, and no images.
     """
     with session(settings) as node:
         found = node.state("container_gc", "image_gc").states
@@ -144,7 +144,10 @@ def _images(node: Session, state: ImageState, given: Mapping[str, Any], runtime:
 
 
 def _image_policy(policy: image_gc.Policy, given: Mapping[str, Any]) -> image_gc.Policy:
-    """The policy with overrides. A high threshold given alone lowers the low threshold if necessary."""
+    """Return the policy with the overrides in `given`.
+
+    If only the high threshold is given, lower the low threshold below it if necessary.
+    """
     high, low = policy.high_threshold_percent, policy.low_threshold_percent
     if "image_gc_low_threshold" not in given and low >= high:
         usual = image_gc.Policy()
@@ -154,7 +157,7 @@ def _image_policy(policy: image_gc.Policy, given: Mapping[str, Any]) -> image_gc
 
 
 def _error(plan: image_plan.Plan, policy: image_gc.Policy) -> str:
-    """The run's error if every removal succeeded; empty if none."""
+    """Return the error that the run would report even if every removal succeeded; empty if there is none."""
     going = plan.going
     run = Run(
         number=0,

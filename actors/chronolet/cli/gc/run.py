@@ -1,7 +1,7 @@
 """Makes the collectors run now and reports the result.
 
-Input: a node. Output: from the log, a line for each object that was removed or could not be; exit status 1 if a
-run or a removal failed. If a run is already in progress, the new one starts after it.
+Input: a node. Output: a line for each object that was removed or could not be removed, according to the log; exit
+status 1 if a run or a removal failed. If a run is already in progress, the new one starts after it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _Dealt = image_gc.ImageEvent | container_gc.VictimEvent
 
 
 def run(settings: Settings, output: str | None, *, unused: bool, left_alone: bool = False) -> int:
-    """Run both collectors in turn and return the exit status. `left_alone`: only leftovers of a lost log, no images."""
+    """Run the image collector, then the container collector, and return the exit status.
+
+    `left_alone`: remove only dead containers of a lost log, and no images.
+    """
     with session(settings) as node:
         found: dict[str, Any] = {}
         if not left_alone:
@@ -43,7 +46,7 @@ def run(settings: Settings, output: str | None, *, unused: bool, left_alone: boo
 
 
 def _collected(node: Session, kind: str, command: Command, *, quiet: bool) -> dict[str, Any]:
-    """Request one run, wait for its end and return it as plain data."""
+    """Request one run, wait until it finishes and return its result as plain data."""
     accepted = ask(node, command, Shard(kind))[0].entry.position
     dealt: list[_Dealt] = []
     for event in _events(node, kind, accepted):
@@ -82,7 +85,7 @@ def _plain(finished: _Finished, dealt: Sequence[_Dealt]) -> dict[str, Any]:
 
 
 def camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with camelCase names, as in kubectl's JSON: `usagePercent`. Values are unchanged."""
+    """Return the fields under camelCase names, as in kubectl's JSON: `usagePercent`. Values are unchanged."""
     return {re.sub("_([a-z])", lambda found: found[1].upper(), name): value for name, value in fields.items()}
 
 

@@ -1,1 +1,1 @@
-"""`get`: a table per resource type, with selectors and sorting."""
+"""The command `get`: a table for each resource type, with selectors and sorting."""

@@ -1,4 +1,4 @@
-"""Actors: owner, progress and contents of each shard.
+"""Lists actors for `get actors`: owner, progress and contents of each shard.
 
 Input: a node's shard hashes, leases, snapshots and states. Output: shards as plain data, and rows. Next: `get`.
 """
@@ -26,7 +26,7 @@ _PAGE = 10_001
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     everything = of(node)
     chosen = [one for one in everything if not query.names or one["name"] in query.names or one["kind"] in query.names]
     known = {one[field] for one in chosen for field in ("name", "kind")}
@@ -41,7 +41,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def of(node: Session) -> list[Object]:
-    """All shards, in the order of the kinds."""
+    """Return all shards, in the order of the kinds."""
     kinds = node.services.actors(ALL_ACTORS)
     states = node.state(*ALL_ACTORS).states
     shards = [shard for kind in kinds for shard in shards_of(kind.name, kind.shards)]
@@ -59,7 +59,7 @@ def of(node: Session) -> list[Object]:
 
 
 def _lags(node: Session, kinds: Sequence[Kind[Any]], heads: Mapping[Shard, Head]) -> dict[Shard, int]:
-    """Entries that each shard has not consumed yet, counting only those it subscribes to."""
+    """Return for each shard the number of log entries to which it subscribes but which it has not consumed yet."""
     router = Router({kind.name: kind for kind in kinds}, {kind.name: kind.shards for kind in kinds})
     lags = dict.fromkeys(heads, 0)
     for entry in node.store.scan(min(head.log_cursor for head in heads.values())):
@@ -86,7 +86,7 @@ def _shard(node: Session, shard: Shard, head: Head, alive: Mapping[str, str]) ->
 
 
 def row(one: Object, now: int) -> list[str]:
-    """The cells of one shard."""
+    """Return the cells of one shard."""
     owner = one["owner"] or "<none>"
     return [
         one["name"],

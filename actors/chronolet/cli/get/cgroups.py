@@ -1,7 +1,7 @@
-"""Cgroups: desired and actual values.
+"""Lists cgroups for `get cgroups`: their desired and actual values.
 
 Input: the state of `qos`, the machine's cgroups. Output: cgroups as plain data, and rows. Next: `get`. Desired
-values come from the log, actual ones from the kernel of the machine on which the command runs.
+values come from the log, actual values from the kernel of the machine on which the command runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COLUMNS = (
     ("MEMORY", ("memory.limit_in_bytes", "memory.max")),
     ("PIDS", ("pids.max",)),
 )
-"""Column titles, with their files in cgroup v1 and v2. A number selects one word of a file that holds several."""
+"""Column titles, each with its files in cgroup v1 and v2. A number after a file's name selects one word in it."""
 _WIDE = (
     ("PERIOD", ("cpu.cfs_period_us", "cpu.max 2")),
     ("MEMORY MIN", ("memory.min",)),
@@ -36,7 +36,7 @@ _UNLIMITED = 1 << 60
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     everything = of(node)
     chosen = [one for one in everything if not query.names or query.names_one_of(one["name"], one["pod"], one["uid"])]
     known = {one[field] for one in chosen for field in ("name", "pod", "uid")}
@@ -52,7 +52,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def of(node: Session) -> list[Object]:
-    """The whole tree, parents before children; empty if the node manages no cgroups."""
+    """Return all cgroups of the tree, parents before children; an empty list if the node manages no cgroups."""
     state: State = node.state("qos").states["qos"].get("node", State())
     known = state.node
     tree = node.services.cgroups(node.settings).tree(known.driver) if known is not None else None
@@ -61,7 +61,7 @@ def of(node: Session) -> list[Object]:
 
 
 def _cgroup(state: State, cgroup: Cgroup, tree: CgroupTree | None) -> Object | None:
-    """One cgroup as plain data; None for that of a container that has ended."""
+    """Return one cgroup as plain data; None for a container's cgroup that no longer exists."""
     uid = uid_of(cgroup.path[-2] if cgroup.is_containers else cgroup.path[-1])
     share = state.shares.get(uid) if uid else None
     found = tree.actual(cgroup) if tree is not None else {}
@@ -78,12 +78,12 @@ def _cgroup(state: State, cgroup: Cgroup, tree: CgroupTree | None) -> Object | N
 
 
 def head(*, wide: bool) -> list[str]:
-    """The column names."""
+    """Return the column names."""
     return ["NAME", "POD", *(title for title, _ in _columns(wide=wide))]
 
 
 def row(one: Object, *, wide: bool) -> list[str]:
-    """The cells of one cgroup, its name indented by depth."""
+    """Return the cells of one cgroup, with its name indented according to its depth."""
     depth = one["name"].count("/")
     name = "  " * depth + (one["container"] or one["name"].rpartition("/")[2])
     return [name, one["pod"] or "", *(_cell(one["values"], files) for _, files in _columns(wide=wide))]
@@ -103,12 +103,12 @@ def _cell(values: Mapping[str, Mapping[str, str]], files: Sequence[str]) -> str:
 
 
 def _word(text: str, number: str) -> str:
-    """The word with this number, or the whole text."""
+    """Return the word with this number, or the whole text if the number is empty."""
     return "".join(text.split()[int(number) - 1 : int(number)]) if number else text
 
 
 def _shown(text: str) -> str:
-    """The value, with `max` for every spelling of an absent limit and `?` for a missing value."""
+    """Return the value as printed: `max` for every spelling of an absent limit, `?` for a missing value."""
     if text == "-1" or (text.isdigit() and int(text) >= _UNLIMITED):
         return "max"
     return text or "?"

@@ -1,7 +1,7 @@
 """`chronolet get`: lists pods, containers, devices, images, actors, events, cgroups and nodes from the log.
 
 Input: types, names, an output format. Output: tables, names, JSON, YAML, or the results of a JSONPath template.
-Next: `resources`, which finds the objects.
+Next: the modules in `FINDERS`, which find the objects.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ FINDERS = {
     "cgroups": "cgroups",
     "nodes": "nodes",
 }
-"""The module of each type in `chronolet.cli.get`. Its `find` returns the objects of a query."""
+"""The module in `chronolet.cli.get` for each type. Its function `find` returns the objects that a query selects."""
 _NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
-"""Types without a namespace."""
+"""The types that have no namespace."""
 _TYPES = """\b
 Types: pods, containers, devices, images, actors, events, cgroups, nodes.
 Separate several with commas, such as pods,events."""
@@ -150,7 +150,7 @@ def _check_one(query: Query, *, watching: bool, selected: bool) -> None:
 
 
 def _watch(node: Session, query: Query) -> NoReturn:
-    """Watch until interrupted. Failure if a name does not exist."""
+    """Watch until interrupted. Raises Failure if a name does not exist."""
     if query.type == "events":
         _watch_events(node, query)
     from chronolet.cli.get.pod_query import missing_pods  # noqa: PLC0415 - only --watch needs them
@@ -197,7 +197,7 @@ def _show(queries: Sequence[Query], found: Sequence[Found], position: str) -> No
 
 
 def _show_tables(queries: Sequence[Query], found: Sequence[Found]) -> None:
-    """Print a table per type, separated by empty lines. With several types, names get a type prefix, as in kubectl."""
+    """Print the tables, with empty lines in between. If there are several, names get a type prefix, as in kubectl."""
     several, shown = len(queries) > 1, False
     for one, each in zip(queries, found, strict=True):
         if not each.rows:
@@ -216,7 +216,7 @@ def _prefixed(query: Query, found: Found) -> Sequence[Sequence[str]]:
 
 
 def _whole(queries: Sequence[Query], found: Sequence[Found], position: str) -> Any:
-    """The object itself if a single one was requested by name, else a List."""
+    """Return the object itself if a single one was requested by name, else a List."""
     items = [item for each in found for item in each.items]
     if len(queries) == 1 and len(queries[0].names) == 1 and len(items) == 1:
         return items[0]

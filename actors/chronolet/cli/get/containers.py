@@ -1,4 +1,4 @@
-"""Rows of `get containers`.
+"""Lists containers for `get containers`.
 
 Input: Pods in API form. Output: containers as plain data, and their rows. Next: `get`.
 """
@@ -24,7 +24,7 @@ _SHORT_ID = 12
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     chosen_pods = [pod for pod in api_pods(node.state("pod"), node.settings.node) if query.matches(pod)]
     chosen = query.sorted(
         [
@@ -46,7 +46,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def of(found: Sequence[Object]) -> list[Object]:
-    """Every container of these pods in start order, with its pod's name and namespace."""
+    """Return the containers of these pods that have a status, in start order, with their pod's name and namespace."""
     return [one for pod in found for one in _of(pod)]
 
 
@@ -58,12 +58,12 @@ def _of(pod: Object) -> Iterator[Object]:
 
 
 def head(*, namespaced: bool, wide: bool) -> list[str]:
-    """The column names."""
+    """Return the column names."""
     return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ())]
 
 
 def row(container: Object, now: int, *, namespaced: bool, wide: bool) -> list[str]:
-    """The cells of one container. AGE is the time since it entered its current state."""
+    """Return the cells of one container. AGE is the time since it started or terminated."""
     cells = [container["namespace"]] if namespaced else []
     state = container.get("state", {})
     since = state.get("running", {}).get("startedAt") or state.get("terminated", {}).get("finishedAt")
@@ -81,7 +81,7 @@ def row(container: Object, now: int, *, namespaced: bool, wide: bool) -> list[st
 
 
 def word(state: Object) -> str:
-    """`Running`, or the reason why it waits or has terminated."""
+    """Return `Running`, or the reason why the container is waiting or has terminated."""
     if "running" in state:
         return "Running"
     for other in ("terminated", "waiting"):

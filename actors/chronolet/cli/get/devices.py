@@ -1,4 +1,4 @@
-"""Devices of the node's plugins: health and allocation.
+"""Lists devices of the node's plugins for `get devices`: their health and allocation.
 
 Input: the state of `devices`. Output: devices as plain data, and their rows. Next: `get`, `device_section`.
 """
@@ -24,11 +24,11 @@ HEAD = ("RESOURCE", "ID", "HEALTH", "NUMA", "POD", "CONTAINER", "SINCE")
 WIDE = ("PLUGIN", "UID")
 NONE = "<none>"
 UNKNOWN, GONE = "Unknown", "Gone"
-"""Health of a device whose plugin has not registered since the agent started, and of one no longer listed."""
+"""Unknown: the plugin has sent no list since it registered or the agent started. Gone: the device is not listed."""
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     everything = of(state_of(node.state("devices")))
     chosen = query.sorted([one for one in everything if not query.names or is_named(one, query.names)])
     missing = [not_found("devices", name) for name in query.names if not any(is_named(one, (name,)) for one in chosen)]
@@ -43,13 +43,13 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def state_of(moment: Moment) -> State:
-    """The state of `devices` at that moment."""
+    """Return the state of `devices` at that moment."""
     state: State = moment.states["devices"].get(NODE, State())
     return state
 
 
 def of(state: State) -> list[Object]:
-    """Every device that is listed or still allocated, ordered by resource and id."""
+    """Return every device that is listed or still allocated, ordered by resource and id."""
     names = sorted({*state.resources, *state.used})
     return [device for name in names for device in _of_resource(state, name)]
 
@@ -76,7 +76,7 @@ def _device(state: State, name: str, one: str, resource: Resource | None, device
 
 
 def _held(claims: Sequence[Claim], resource: str) -> Object:
-    """The holders of a device: several containers only if an init container passed it on."""
+    """Return the fields about a device's holders: several containers only if an init container passed its device on."""
     namespace, _, pod = claims[0].pod.partition("/")
     return {
         "namespace": namespace,
@@ -89,7 +89,7 @@ def _held(claims: Sequence[Claim], resource: str) -> Object:
 
 
 def health(resource: Resource | None, device: Device | None) -> str:
-    """Health in one word; `Unknown` if the plugin's last report predates the agent's start."""
+    """Return a device's health in one word: as its plugin reported it, or as its plugin's state implies."""
     if resource is None or device is None:
         return GONE
     if resource.phase == "stopped":
@@ -98,28 +98,28 @@ def health(resource: Resource | None, device: Device | None) -> str:
 
 
 def name_of(device: Object) -> str:
-    """`vendor.test/gpu/0`: unique on the node."""
+    """Return the device's full name, such as `vendor.test/gpu/0`, which is unique on the node."""
     return f"{device['resource']}/{device['id']}"
 
 
 def gone(name: str) -> Object:
-    """A device of which only the full name is known."""
+    """Return a device of which only the full name is known."""
     vendor, kind, one = name.split("/", 2)
     return {"resource": f"{vendor}/{kind}", "id": one, "health": GONE, "numaNodes": [], "plugin": {"phase": "unknown"}}
 
 
 def is_named(device: Object, names: Sequence[str]) -> bool:
-    """Whether one of the names matches its id, its resource or its full name."""
+    """Return whether one of the names is the device's id, its resource or its full name."""
     return bool({device["id"], device["resource"], name_of(device)} & set(names))
 
 
 def head(*, wide: bool) -> list[str]:
-    """The column names."""
+    """Return the column names."""
     return [*HEAD, *(WIDE if wide else ())]
 
 
 def row(device: Object, now: int, *, wide: bool) -> list[str]:
-    """The cells of one device."""
+    """Return the cells of one device."""
     since = device.get("since")
     cells = [
         device["resource"],

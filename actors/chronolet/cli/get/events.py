@@ -1,6 +1,6 @@
-"""KubeEvents for `get events`.
+"""Lists KubeEvents for `get events`.
 
-Input: a session, a query. Output: `Found`; the filter for the requested events. Next: `command`; `kube_events` reads
+Input: a session, a query. Output: `Found`; the filter for the requested events. Next: `command`. `kube_events` reads
 the events and formats the columns.
 """
 
@@ -17,7 +17,7 @@ from chronolet.cli.session import Session
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     matches = event_filter(node, query)
     with closing(query.events.source(node)) as source:
         chosen = list(query.sorted([event for event in source.now() if matches(event)]))
@@ -34,7 +34,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def event_filter(node: Session, query: Query) -> Callable[[Any], bool]:
-    """The filter for the requested events."""
+    """Return the filter for the requested events."""
     chosen = query.events.chosen(node, query.namespace)
     return lambda event: (
         chosen(event) and (not query.names or event["metadata"]["name"] in query.names) and query.matches(event)

@@ -1,4 +1,4 @@
-"""Images: when each was first detected and last used, by which containers, and whether it is pinned.
+"""Lists images for `get images`: first detection, last use, the containers that use them, and pinning.
 
 Input: the image collector's state from the log. Output: images as plain data, and their rows. Next: `get`,
 `gc`.
@@ -25,7 +25,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     everything = of(node)
     chosen = [one for one in everything if not query.names or any(is_meant(one, name) for name in query.names)]
     missing = [not_found("images", name) for name in query.names if not any(is_meant(one, name) for one in chosen)]
@@ -40,7 +40,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def of(node: Session) -> list[Object]:
-    """All images, ordered by first detection."""
+    """Return all images, ordered by first detection."""
     state: State = node.state("image_gc").states["image_gc"]["node"]
     records = sorted(state.records.values(), key=lambda one: (one.first_detected, one.image.id))
     return [_plain(record, state.looked_at) for record in records]
@@ -62,12 +62,12 @@ def _plain(record: Record, looked_at: int) -> Object:
 
 
 def is_meant(image: Object, name: str) -> bool:
-    """Whether `name` is a name of the image, its id, or a prefix of the id."""
+    """Return whether `name` is a name of the image, its id, or a prefix of the id."""
     return name in image["names"] or image["id"] == name or image["id"].rpartition(":")[2].startswith(name)
 
 
 def row(image: Object, now: int) -> list[str]:
-    """The cells of one image. Without a tag it may still have a name with a digest."""
+    """Return the cells of one image. An image without a tag is shown with its names that contain a digest."""
     tags = [one for one in image["names"] if "@" not in one] or image["names"]
     return [
         short(image["id"]),
@@ -85,19 +85,19 @@ def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
 
 
 def _first(found: list[str], count: int) -> str:
-    """The first two names, and how many of the `count` are not shown."""
+    """Format the first two names, and how many of the `count` names are not shown."""
     shown = found[:2]
     more = count - len(shown)
     return (",".join(shown) + (f" and {more} more" if more else "")) or "<none>"
 
 
 def short(image_id: str) -> str:
-    """An id as Docker shows it."""
+    """Shorten an image's id as Docker does."""
     return image_id.rpartition(":")[2][:_SHORT_ID]
 
 
 def size(count: int) -> str:
-    """Bytes as Docker writes them: 13.3kB, 1.2GB."""
+    """Format a number of bytes as Docker does: 13.3kB, 1.2GB."""
     value, unit = float(count), 0
     while value >= _STEP and unit < len(_UNITS) - 1:
         value, unit = value / _STEP, unit + 1

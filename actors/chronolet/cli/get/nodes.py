@@ -1,10 +1,10 @@
-"""The node in API form: conditions, capacity, labels, addresses.
+"""Returns the node in API form for `get nodes`: conditions, capacity, labels, addresses.
 
 Input: the states of `qos`, `pleg` and `devices`, and the live processes. Output: a v1 Node as plain data, its row.
 Next: `get`, `node_section`. Source: pkg/kubelet/nodestatus/setters.go, kubectl's printers (printNode).
 
-Everything comes from the log, so it is available without an agent; the node is then not ready, and the reason
-says so. To add a condition, add a function to `_CONDITIONS`.
+Everything comes from the log, so it is available without an agent; in that case the node is not ready, and the reason
+says why. To add a condition, add a function to `_CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _NONE = "<none>"
 
 
 class Facts(NamedTuple):
-    """The input of a node's conditions."""
+    """The facts from which a node's conditions are computed."""
 
     qos: Qos
     pleg: Pleg
     alive: bool
-    """A process of the node has a valid lease."""
+    """Whether a process of the node has a valid lease."""
     listed_by: bool
-    """A live process owns the shard of `pleg`, which lists containers."""
+    """Whether a live process owns the shard of `pleg`, which lists containers."""
     now: int
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     one = of(node)
     name = one["metadata"]["name"]
     chosen = [one] if query.matches(one) and (not query.names or name in query.names) else []
@@ -64,7 +64,7 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def of(node: Session) -> Object:
-    """The node as a v1 Node."""
+    """Return the node as a v1 Node."""
     moment = node.state("qos", "pleg", "devices")
     facts = _facts(node, moment)
     described = facts.qos.node
@@ -101,7 +101,7 @@ def _facts(node: Session, moment: Moment) -> Facts:
 
 
 def _created(node: Session) -> str:
-    """Time of the log's first entry; empty if that cannot be read."""
+    """Return the time of the log's first entry; empty if that entry cannot be read."""
     try:
         first = next(iter(node.entries()), None)
     except HistoryMissing:
@@ -130,7 +130,7 @@ def _pressure(name: str) -> Callable[[Facts], Object]:
 
 
 def _kills_held_back(facts: Facts) -> Object:
-    """Whether stops for failed probes are held back because the machine is overloaded."""
+    """Return the condition that is true while kills for failed probes are held back on an overloaded machine."""
     kills = facts.pleg.probe_kills
     if not facts.alive:
         return _condition("ProbeKillsHeldBack", "Unknown", "NodeStatusUnknown", "no node agent is running")
@@ -154,7 +154,7 @@ _CONDITIONS: Sequence[Callable[[Facts], Object]] = (
     _pressure("PIDPressure"),
     _ready,
 )
-"""In output order. Ready comes last, as in the kubelet."""
+"""The functions that return the conditions, in output order. Ready comes last, as in the kubelet."""
 
 
 def _condition(name: str, status: str, reason: str, message: str) -> Object:
@@ -163,7 +163,7 @@ def _condition(name: str, status: str, reason: str, message: str) -> Object:
 
 # -- resources ------------------------------------------------------------------------------------------------------
 def _resources(state: Qos, moment: Moment) -> Object:
-    """Capacity and allocatable of the machine and its device plugins."""
+    """Return `capacity` and `allocatable`, which cover the machine and its device plugins."""
     devices, node = devices_state(moment), state.node
     if node is None:
         return {"capacity": {}, "allocatable": {}}
@@ -182,12 +182,12 @@ def _amounts(much: Amounts, most_pods: int) -> Object:
 
 
 def cores(milli: int) -> str:
-    """CPU in Kubernetes notation: 2, 1500m."""
+    """Format an amount of CPU in Kubernetes notation: 2, 1500m."""
     return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
 
 
 def kibibytes(size: int) -> str:
-    """Memory in the kubelet's notation: 1024Ki."""
+    """Format an amount of memory in the kubelet's notation: 1024Ki."""
     return f"{size // 1024}Ki" if size else "0"
 
 
@@ -213,12 +213,12 @@ def _info(system: System) -> Object:
 
 # -- table row ------------------------------------------------------------------------------------------------------
 def head(*, wide: bool, labelled: bool) -> list[str]:
-    """The column names."""
+    """Return the column names."""
     return [*HEAD, *(WIDE if wide else ()), *(("LABELS",) if labelled else ())]
 
 
 def row(one: Object, now: int, *, wide: bool, labelled: bool) -> list[str]:
-    """The cells in kubectl's format."""
+    """Return the node's cells in kubectl's format."""
     metadata, status = one["metadata"], one["status"]
     info = status["nodeInfo"]
     cells = [

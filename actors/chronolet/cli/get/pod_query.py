@@ -1,6 +1,6 @@
-"""Pods for `get pods`.
+"""Lists pods for `get pods`.
 
-Input: a session, a query. Output: `Found`. Next: `command`; `podview` converts pods, `pods` formats the rows.
+Input: a session, a query. Output: `Found`. Next: `command`. `podview` converts the pods, `pods` formats the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet.cli.session import Session
 
 
 def find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    """The objects that the query selects, and an error line for each name that was not found."""
+    """Return the objects that the query selects, and an error line for each name that was not found."""
     kinds = ("pod",) if query.output in (None, "wide", "name") else ("pod", "devices")
     named = [f"{query.namespace}/{name}" for name in query.names]
     everything = api_pods(node.state(*kinds, pods=named), node.settings.node)
@@ -38,6 +38,6 @@ def find(node: Session, query: Query) -> tuple[Found, list[str]]:
 
 
 def missing_pods(query: Query, chosen: Sequence[Any]) -> list[str]:
-    """A line for each requested name that none of these pods has."""
+    """Return an error line for each requested name that none of these pods has."""
     known = {pod["metadata"]["name"] for pod in chosen}
     return [not_found("pods", name) for name in query.names if name not in known]

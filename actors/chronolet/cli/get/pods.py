@@ -1,4 +1,4 @@
-"""Pod rows in kubectl's format.
+"""Formats pods as rows in kubectl's format.
 
 Input: Pods in API form with status, as plain data. Output: rows. Next: `get`, `describe`.
 Source: pkg/printers/internalversion (printPod).
@@ -19,23 +19,23 @@ WIDE = ("IP", "NODE", "QOS CLASS")
 
 
 class Summary(NamedTuple):
-    """READY, STATUS and RESTARTS of a pod."""
+    """The values behind a pod's cells READY, STATUS and RESTARTS."""
 
     ready: int
     total: int
     status: str
     restarts: int
     last_restart: int
-    """Milliseconds since the epoch, 0 if there was none."""
+    """When the last restart happened, in milliseconds since the epoch; 0 if there was none."""
 
     def restarted(self, now: int) -> str:
-        """The RESTARTS cell: `0`, or `5 (2m ago)`."""
+        """Format the RESTARTS cell: `0`, or `5 (2m ago)`."""
         tail = f" ({ages.ago(self.last_restart, now)} ago)" if self.restarts and self.last_restart else ""
         return f"{self.restarts}{tail}"
 
 
 def row(pod: Object, now: int, *, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
-    """The cells of one pod."""
+    """Return the cells of one pod."""
     summary = summarized(pod)
     metadata, status = pod["metadata"], pod.get("status", {})
     cells = [metadata["namespace"]] if namespaced else []
@@ -53,13 +53,13 @@ def row(pod: Object, now: int, *, namespaced: bool, wide: bool, labelled: bool =
 
 
 def head(*, namespaced: bool, wide: bool, labelled: bool = False) -> list[str]:
-    """The column names."""
+    """Return the column names."""
     last = ("LABELS",) if labelled else ()
     return [*(("NAMESPACE",) if namespaced else ()), *HEAD, *(WIDE if wide else ()), *last]
 
 
 def labels(pod: Object) -> str:
-    """The LABELS cell."""
+    """Format the LABELS cell."""
     found = pod["metadata"].get("labels", {})
     return ",".join(f"{name}={value}" for name, value in sorted(found.items())) or "<none>"
 
@@ -91,7 +91,7 @@ def summarized(pod: Object) -> Summary:
 
 
 def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[list[Object], str]:
-    """The started sidecars, and the status word of the first unfinished init container; empty if all are done."""
+    """Return the started sidecars and the status word of the first unfinished init container, empty if all are done."""
     started = list[Object]()
     for number, one in enumerate(init):
         state = one.get("state", {})
@@ -110,7 +110,7 @@ def _initialising(init: Sequence[Object], sidecars: Collection[str]) -> tuple[li
 
 
 def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
-    """The pod's status word: the reason of its first waiting or terminated container, else `word`."""
+    """Return the status word: the reason of the first container that is waiting or has terminated, else `word`."""
     running = False
     for one in reversed(containers):
         state = one.get("state", {})
@@ -127,15 +127,15 @@ def _word(word: str, containers: Sequence[Object], *, ready: bool) -> str:
 
 
 def _finished(container: Object) -> int:
-    """End of the previous run in milliseconds since the epoch, 0 if there was none."""
+    """Return when the previous run finished, in milliseconds since the epoch; 0 if there was none."""
     return milliseconds(container.get("lastState", {}).get("terminated", {}).get("finishedAt"))
 
 
 def milliseconds(moment: str | None) -> int:
-    """An RFC 3339 time in milliseconds since the epoch, 0 for none."""
+    """Convert an RFC 3339 time to milliseconds since the epoch. Return 0 if it is None or empty."""
     return int(datetime.fromisoformat(moment).timestamp() * 1000) if moment else 0
 
 
 def bare_id(container_id: str) -> str:
-    """`docker://abc` -> `abc`."""
+    """Return the container id without its scheme: `docker://abc` -> `abc`."""
     return container_id.rpartition("//")[2]

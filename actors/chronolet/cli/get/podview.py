@@ -1,6 +1,6 @@
-"""Pods in API form.
+"""Converts pods to API form.
 
-Input: a `Moment`. Output: v1 Pods with status, as plain data; a Failure if a pod is missing. Next: `get`,
+Input: a `Moment`. Output: v1 Pods with status, as plain data; or a Failure if a pod is missing. Next: `get`,
 `describe`, `logs`, `exec`.
 """
 
@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def api_pod(moment: Moment, node: str, namespace: str, name: str) -> Object:
-    """One pod; a Failure if it does not exist."""
+    """Return one pod. Raises Failure if the pod does not exist."""
     pod = node_pods.api_pod(moment, node, f"{namespace}/{name}")
     if pod is None:
         raise Failure(not_found("pods", name))

@@ -1,4 +1,4 @@
-"""The request to `get`, and its result.
+"""Defines the request to `get`, and its result.
 
 Input: the command line. Output: `Query`; `Found`, which the module of each type returns. Next: `command`, which prints
 the objects.
@@ -14,32 +14,32 @@ from chronolet.cli.history import event_options
 
 
 class Query(NamedTuple):
-    """The objects of one type to show, and their format."""
+    """A request for the objects of one type, and their format."""
 
     type: str
     names: tuple[str, ...]
-    """Empty: all."""
+    """The requested names; empty: all."""
     namespace: str | None
-    """None: all namespaces."""
+    """The requested namespace; None: all namespaces."""
     output: str | None
     headers: bool
     labels: bool
-    """Show labels in a column."""
+    """Whether to show labels in a column."""
     matches: selecting.Predicate
     order: sorting.Order | None
     events: event_options.Selection
 
     def names_one_of(self, *names: str) -> bool:
-        """Whether one of these names is requested."""
+        """Return whether one of these names is requested."""
         return any(name in self.names for name in names)
 
     def sorted(self, items: Sequence[Any]) -> Sequence[Any]:
-        """The items in the requested order, else unchanged."""
+        """Return the items in the requested order, or unchanged if no order was requested."""
         return self.order(items) if self.order else items
 
 
 class Found(NamedTuple):
-    """The objects found, as plain data, names and a table."""
+    """The objects found: as plain data, as names and as a table."""
 
     items: Sequence[Any]
     names: Sequence[str]

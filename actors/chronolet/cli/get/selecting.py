@@ -1,4 +1,4 @@
-"""Label and field selectors.
+"""Parses label and field selectors.
 
 Input: the values of `-l` and `--field-selector`. Output: predicates on a Pod in API form, or a usage error.
 Next: `get`, `delete`, `wait`, `describe`, `logs`. Source: apimachinery's labels.Parse and fields.ParseSelector.
@@ -53,7 +53,7 @@ _COMMA = r",(?![^()]*\))"
 
 
 def options(function: Options) -> Options:
-    """Add `-l SELECTOR` and `--field-selector SELECTOR`, passed on as predicates."""
+    """Add `-l SELECTOR` and `--field-selector SELECTOR` to a command, which receives them as predicates."""
     by_label = click.option(
         "-l", "--selector", callback=labels, metavar="SELECTOR", help="label selector: a=b, a!=b, a in (b,c), a, !a"
     )
@@ -64,7 +64,7 @@ def options(function: Options) -> Options:
 
 
 def labels(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Predicate | None:
-    """The value of `-l` as a predicate."""
+    """Convert the value of `-l` to a predicate."""
     return None if value is None else by_labels(value)
 
 
@@ -73,7 +73,7 @@ def _fields(_ctx: click.Context, _parameter: click.Parameter, value: str | None)
 
 
 def by_labels(text: str) -> Predicate:
-    """True if every requirement holds. An absent label matches no value."""
+    """Build a predicate that is true if every requirement holds. An absent label matches no value."""
     tests = [_requirement(part.strip()) for part in re.split(_COMMA, text) if part.strip()]
 
     def matches(pod: Object) -> bool:
@@ -104,7 +104,7 @@ def _among(key: str, values: set[str], *, inside: bool) -> Callable[[Mapping[str
 
 
 def by_fields(text: str) -> Predicate:
-    """True if every field matches. Only fields that the API supports; a usage error for others."""
+    """Build a predicate that is true if every field matches. Fields that the API does not support are a usage error."""
     tests = [_field(part.strip()) for part in text.split(",") if part.strip()]
     return lambda pod: all(test(pod) for test in tests)
 
@@ -136,13 +136,13 @@ def _signed(text: str) -> tuple[str, str, str]:
 
 
 def _at(pod: Object, path: str) -> str:
-    """The field's value as text; empty if absent."""
+    """Return the field's value as text; empty if the field is absent."""
     section, _, name = path.partition(".")
     value = pod.get(section, {}).get(name, _DEFAULTS.get(path, "")) if name else pod.get(section, "")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def chosen(*tests: Predicate | None) -> Predicate:
-    """The conjunction of the given predicates; None is ignored."""
+    """Build the conjunction of the given predicates, ignoring None."""
     given = [test for test in tests if test is not None]
     return lambda pod: all(test(pod) for test in given)

@@ -15,7 +15,10 @@ Order = Callable[[Sequence[Any]], list[Any]]
 
 
 def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> Order | None:
-    """Sort by the first result of `.metadata.name` or `{.metadata.name}`. Objects without a result come first."""
+    """Build a function that sorts objects by the first result of a JSONPath; objects without a result come first.
+
+    The path may be given as `.metadata.name` or `{.metadata.name}`.
+    """
     if value is None:
         return None
     from chronolet.cli.printing.jsonpath import JsonPathError, relaxed  # noqa: PLC0415 - few commands sort
@@ -36,5 +39,5 @@ def order(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -
 
 
 def _rank(value: Any) -> tuple[int, float, str]:
-    """Sort key: numbers by value, before text in alphabetical order."""
+    """Return the sort key: numbers by value come before text in alphabetical order."""
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0, str(value))

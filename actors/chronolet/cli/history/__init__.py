@@ -1,1 +1,1 @@
-"""Commands that read the log: `events`, `log`, `trace`, `checkpoint`."""
+"""The commands that read the log: `events`, `log`, `trace`, `checkpoint`."""

@@ -1,4 +1,4 @@
-"""Flags of `events` and `get events` that select KubeEvents.
+"""Defines the flags of `events` and `get events` that select KubeEvents.
 
 Input: flag values. Output: a `Selection`, or a usage error that names the flag. Next: `kube_events`, which reads
 and filters.
@@ -13,7 +13,7 @@ import click
 
 from chronolet.cli.naming import TYPES
 
-if TYPE_CHECKING:  # `get pods` has the flags, too, but needs no events
+if TYPE_CHECKING:  # `get pods` also has these flags, but needs no events
     from chronolet.cli.history.kube_events import EventFilter, Source
     from chronolet.cli.session import Session
 
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Selection(NamedTuple):
-    """The values of the flags; the defaults select everything. `age` in milliseconds, 0 for no limit."""
+    """The values of the flags; the defaults select everything. `age` is in milliseconds, 0 for no limit."""
 
     about: tuple[str, str] | None = None
     types: tuple[str, ...] = ()
@@ -32,14 +32,14 @@ class Selection(NamedTuple):
     whole: bool = False
 
     def chosen(self, node: Session, namespace: str | None) -> EventFilter:
-        """The filter for events in this namespace (None: all). Events about a node are in the namespace `default`."""
+        """Return the filter for events in this namespace (None: all). Events about a node have namespace `default`."""
         from chronolet.cli.history.kube_events import EventFilter  # noqa: PLC0415 - see above
 
         where = "default" if namespace is not None and self.about and self.about[0] == "Node" else namespace
         return EventFilter(where, self.about, self.types, node.now() - self.age if self.age else 0)
 
     def source(self, node: Session) -> Source:
-        """Where to read events. Prints a note if the agent delivers them elsewhere."""
+        """Return the source from which to read events. Print a note if the agent delivers them elsewhere."""
         from chronolet.cli.history.kube_events import Stream, WholeLog, elsewhere  # noqa: PLC0415 - see above
 
         if self.whole:
@@ -103,7 +103,7 @@ _OPTIONS = (
 
 
 def options(command: F) -> F:
-    """Add the options `about`, `types`, `age` and `whole`, the fields of a `Selection`."""
+    """Add the options `about`, `types`, `age` and `whole`, which are the fields of a `Selection`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -1,6 +1,6 @@
 """`chronolet events`: prints KubeEvents about pods and the node.
 
-Input: a selection of events. Output: a table in kubectl's format or objects, with `-w` also new events. Next:
+Input: a selection of events. Output: a table in kubectl's format, or objects; with `-w`, new events as well. Next:
 `kube_events`, which reads the events and formats the columns.
 """
 
@@ -72,7 +72,7 @@ def follow(source: Source, found: Sequence[Object], chosen: Predicate, show: Sho
 
 
 def printer(node: Session, output: str | None, *, namespaced: bool, headers: bool, counted: bool) -> Show:
-    """A function that prints events in this output format."""
+    """Return a function that prints events in this output format."""
     wide = output == "wide"
     growing = Growing(kube_events.head(namespaced=namespaced, wide=wide) if headers else ())
 
@@ -96,7 +96,7 @@ def printer(node: Session, output: str | None, *, namespaced: bool, headers: boo
 
 
 def _print_window(source: Source, found: Sequence[Object], namespace: str | None) -> None:
-    """Print since when Redis keeps events; the log has older ones."""
+    """Print how far back the events in Redis go. The log has older ones as well."""
     if not found:
         click.echo("No events found." if namespace is None else f"No events found in {namespace} namespace.", err=True)
     if source.first is not None and isinstance(source, kube_events.Stream):

@@ -15,17 +15,17 @@ from chronolet.cli.printing import ages
 _TIMES = ("at", "deadline", "since", "first", "last")
 _TIME_ENDS = ("_at", "_until", "_since")
 _YEAR_2001, _YEAR_2100 = 1_000_000_000_000, 4_102_444_800_000
-"""Times lie between these, in milliseconds since the epoch. Any other value is a count, or an unknown time (0)."""
+"""Values between these are times, in milliseconds since the epoch. Others are counts, or an unknown time (0)."""
 
 
 def camel(name: str) -> str:
-    """`exit_code` -> `exitCode`."""
+    """Convert a name to camelCase: `exit_code` -> `exitCode`."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def in_camel_case(value: Any) -> Any:
-    """A message as plain data. Converts field names but not keys of maps, such as labels."""
+    """Convert a message to plain data, and its field names to camelCase, but not keys of maps, such as labels."""
     if isinstance(value, msgspec.Struct):
         return {name: in_camel_case(one) for name, one in _fields(value)}
     if isinstance(value, Mapping):
@@ -36,7 +36,7 @@ def in_camel_case(value: Any) -> Any:
 
 
 def _fields(value: msgspec.Struct) -> list[tuple[str, Any]]:
-    """The fields that are encoded: most message types omit fields at their default."""
+    """Return the fields that are encoded: most message types omit fields that have their default value."""
     config = value.__struct_config__
     found: list[tuple[str, Any]] = [(config.tag_field, config.tag)] if config.tag_field else []
     for field in msgspec.structs.fields(value):
@@ -51,7 +51,7 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def readable(name: str, value: Any) -> Any:
-    """A field's value with times in milliseconds as RFC 3339 in UTC, also inside maps and lists."""
+    """Return a field's value with all times converted to RFC 3339 in UTC, including those inside maps and lists."""
     if isinstance(value, dict):
         return {key: readable(str(key), one) for key, one in value.items()}
     if isinstance(value, list):

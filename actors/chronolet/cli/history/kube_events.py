@@ -1,6 +1,6 @@
 """Reads, filters and formats KubeEvents for commands.
 
-Input: a session, a filter. Output: Event objects of the Kubernetes API, rows. Next: `events`, `get`.
+Input: a session, a filter. Output: Event objects of the Kubernetes API, and rows. Next: `events`, `get`.
 Source: kubectl's pkg/cmd/events and the printers of pkg/printers/internalversion (printEvent).
 
 The agent's stream in Redis has the newest events; the log has all, including those dropped by the spam filter.
@@ -42,15 +42,15 @@ _BLOCK_MILLISECONDS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """A filter for events."""
+    """Selects Event objects; called with one, it returns whether the object is selected."""
 
     namespace: str | None = None
-    """None: all namespaces."""
+    """The events' namespace; None: all namespaces."""
     about: tuple[str, str] | None = None
-    """Kind and name of the involved object."""
+    """The kind and name of the involved object; None: all objects."""
     types: tuple[str, ...] = ()
     since: int = 0
-    """Earliest last occurrence, in milliseconds since the epoch."""
+    """The earliest last occurrence of a selected event, in milliseconds since the epoch."""
 
     def __call__(self, event: Object) -> bool:
         involved = event["involvedObject"]
@@ -63,26 +63,29 @@ class EventFilter:
 
 
 class Source(ABC):
-    """Event objects of a node: the existing ones, then new ones. `first`: position of the oldest, once read."""
+    """A source of a node's Event objects: the existing ones, then new ones.
+
+    `first` is the position of the oldest one, or None until one has been read.
+    """
 
     def __init__(self) -> None:
         self.first: Position | None = None
 
     @abstractmethod
     def now(self) -> Sequence[Object]:
-        """The current version of each event, ordered by last occurrence."""
+        """Return the current version of each event, ordered by last occurrence."""
 
     @abstractmethod
     def changes(self) -> Iterator[Object]:
-        """Events after those of `now`, endlessly."""
+        """Yield the events that follow those returned by `now`, endlessly."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release the source's own resources."""
+        """Release the resources that the source has opened."""
 
 
 class Stream(Source):
-    """Events from the stream that the agent keeps in Redis."""
+    """The events from the stream that the agent writes to Redis."""
 
     def __init__(self, node: Session) -> None:
         super().__init__()
@@ -111,7 +114,7 @@ class Stream(Source):
 
 
 class WholeLog(Source):
-    """All events recorded in the log and its archive."""
+    """All events that the log and its archive have recorded."""
 
     def __init__(self, node: Session) -> None:
         super().__init__()
@@ -129,7 +132,7 @@ class WholeLog(Source):
         return map(self._shown, self._taken(follow(self._node.store, self._at, look_milliseconds=_BLOCK_MILLISECONDS)))
 
     def close(self) -> None:
-        """Nothing to release: the session owns the log."""
+        """Do nothing: the session owns the connection to the log."""
 
     def _taken(self, entries: Iterable[Entry]) -> Iterator[Any]:
         for at, event in recorded(self._tracking(entries), lambda _: True):
@@ -146,7 +149,7 @@ class WholeLog(Source):
 
 
 def elsewhere(node: Session) -> str:
-    """A note on where the agent delivers KubeEvents instead of Redis; empty if to Redis, or if unknown."""
+    """Return a note that says where the agent delivers KubeEvents; empty if to Redis, or if that is unknown."""
     state: State = node.state("kube_events").states["kube_events"].get(NODE, State())
     if not state.sinks or REDIS in state.sinks:
         return ""
@@ -158,19 +161,19 @@ def elsewhere(node: Session) -> str:
 
 
 def last_seen(event: Object) -> int:
-    """Time of the last occurrence in milliseconds: an Event object's resource version is its log position."""
+    """Return the time of the last occurrence in milliseconds: an Event's resource version is its log position."""
     return Position.parse(event["metadata"]["resourceVersion"]).milliseconds
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 def head(*, namespaced: bool, wide: bool = False) -> tuple[str, ...]:
-    """The column names."""
+    """Return the column names."""
     names = _WIDE if wide else _HEAD
     return ("NAMESPACE", *names) if namespaced else names
 
 
 def row(event: Object, now: int, *, namespaced: bool, wide: bool = False, counted: bool = False) -> tuple[str, ...]:
-    """The cells of one event, in the format of `events` if `counted`, else of `get events`."""
+    """Return the cells of one event, in the format of `events` if `counted` is set, else of `get events`."""
     involved, source, count = event["involvedObject"], event["source"], event["count"]
     last, first = ages.ago(last_seen(event), now), ages.ago(pods.milliseconds(event["firstTimestamp"]), now)
     kind = involved["kind"] if counted else involved["kind"].lower()

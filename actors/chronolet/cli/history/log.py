@@ -1,7 +1,7 @@
 """`chronolet log`: prints the node's event log, decoded.
 
 Input: a filter. Output: a line for each entry, as text or JSON. Entries that this release cannot decode appear as
-plain data, or as bytes.
+plain data, or as hexadecimal text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chronolet_schemas import codec
 from chronolet_schemas.envelope import START, Entry, Event, Position
 
 _BLOCK_MILLISECONDS = 5_000
-"""Longest blocking read for new entries; returns as soon as there is one."""
+"""The longest time that one read waits for new entries; it returns as soon as there is one."""
 _LONG = 60
 _SHORT_HASH = 12
 _HASH = re.compile("[0-9a-f]{32,}")
@@ -76,7 +76,7 @@ def _following(node: Session, at: Position) -> Iterator[Entry]:
 
 
 class Filter:
-    """Filters entries by shell patterns; a type pattern may omit the version."""
+    """Selects entries by shell patterns; a pattern for types may omit the version."""
 
     def __init__(self, entity: str | None, type_: str | None, pod: str | None) -> None:
         self.entity = entity
@@ -94,7 +94,7 @@ class Filter:
 
 
 class _Cursor:
-    """Position of the last entry read."""
+    """The position of the last entry read."""
 
     def __init__(self, position: Position) -> None:
         self.position = position
@@ -124,7 +124,7 @@ def _duration(text: str) -> int:
 
 
 def decoded(entry: Entry) -> Any:
-    """The entry's data as plain data, from any release; as hexadecimal text if it is not msgpack."""
+    """Decode the entry's data, whichever release wrote it; return hexadecimal text if it is not msgpack."""
     try:
         return msgpack.unpackb(entry.data, strict_map_key=False)
     # TypeError: a map key in msgpack may have any type, such as a list.
@@ -133,7 +133,7 @@ def decoded(entry: Entry) -> Any:
 
 
 def as_json(entry: Entry) -> str:
-    """The entry as one JSON object. Times in `data` are milliseconds since the epoch."""
+    """Format the entry as one JSON object. Times in `data` are milliseconds since the epoch."""
     fields = {
         "position": str(entry.position),
         "time": ages.rfc3339(entry.position.milliseconds, fraction=True),
@@ -155,7 +155,7 @@ def _data(entry: Entry) -> Any:
 
 
 def as_line(entry: Entry) -> str:
-    """The entry as text: time, number, entity, type, subject, cause, data."""
+    """Format the entry as text: time, number, entity, type, subject, cause, data."""
     time = ages.rfc3339(entry.position.milliseconds, fraction=True)
     words = [time, f"#{entry.position.n}", entry.entity, entry.type.removesuffix("@1")]
     words += [entry.subject] if entry.subject else []
@@ -164,7 +164,7 @@ def as_line(entry: Entry) -> str:
 
 
 def _cause(cause: str) -> str:
-    """A position as its number, which identifies it; a request id with long hashes shortened."""
+    """Format a cause: a position as `#` and its number, which is unique; a request id with long hashes shortened."""
     milliseconds, dash, number = cause.partition("-")
     if dash and milliseconds.isdigit() and number.isdigit():
         return f"#{number}"
@@ -172,7 +172,7 @@ def _cause(cause: str) -> str:
 
 
 def _compact(data: Any, entry: Entry) -> str:
-    """The fields, except those already present in the line."""
+    """Format the fields, except those that the line already contains."""
     if not isinstance(data, dict):
         return _short(data)
     if data.get("reason") == "ContainerStatusUnknown" and "exit_code" in data:

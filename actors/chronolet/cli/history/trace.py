@@ -1,7 +1,7 @@
 """`chronolet trace`: shows how long each part of a pod's last start took.
 
 Input: a pod. Output: one sentence that names the main delay, then a line for each step, wait and call. The steps
-come from the log; the durations of engine calls come from the running agent, which keeps its most recent spans.
+come from the log; the durations of engine calls come from the running agent, which retains its most recent spans.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chronolet_schemas import codec
 from chronolet_schemas.envelope import Event, Position
 
 MOST_SHOWN = 60
-"""Limit on printed steps: a pod waiting for its image may have thousands."""
+"""The maximum number of steps to print: a pod that waits for its image may have thousands."""
 
 
 @click.command(cls=Command)
@@ -69,7 +69,7 @@ def _events(node: Session, pod: str) -> Iterator[tuple[Position, str, Event]]:
 
 
 def _hosted(agents: Mapping[str, object]) -> bool:
-    """Whether one of these processes hosts pods. Keys: their entries in the list of live processes."""
+    """Return whether one of these processes hosts pods. The keys are entries from the list of live processes."""
     return any("pod" in info.partition(" ")[0].split(",") for info in agents)
 
 
@@ -83,7 +83,7 @@ def _show(found: Trace, output: str | None, now: int) -> None:
 
 
 def _notes(found: Trace, replies: Mapping[str, Sequence[Span] | None], now: int) -> Iterator[str]:
-    """Limitations of the trace, and their reasons."""
+    """Yield notes on what the trace lacks, and why."""
     if found.gone_at:
         yield f"{found.pod} was removed {(now - found.gone_at) / 1000:.3f} s ago: this is its last start"
     without = "steps come from the log, without individual engine calls"

@@ -1,1 +1,1 @@
-"""Output: tables, ages, JSONPath, terminal-safe text, progress."""
+"""Prints the output of commands: tables, ages, JSONPath, terminal-safe text, progress."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
 
-# (upper bound in seconds, unit, its letter, finer unit, its letter); 0 without a finer unit.
+# (upper bound in seconds, unit, its letter, finer unit, its letter). The finer unit is 0 if there is none.
 _STEPS = (
     (2 * _MINUTE, 1, "s", 0, ""),
     (10 * _MINUTE, _MINUTE, "m", 1, "s"),
@@ -24,7 +24,7 @@ _STEPS = (
 
 
 def human(milliseconds: int) -> str:
-    """A duration. Less than two seconds in the future counts as 0, for clock skew; more is `<invalid>`."""
+    """Format a duration. More than -2 s counts as 0 because of clock skew; -2 s or less is `<invalid>`."""
     if milliseconds <= -2000:  # noqa: PLR2004
         return "<invalid>"
     seconds = max(0, milliseconds) // 1000
@@ -36,17 +36,17 @@ def human(milliseconds: int) -> str:
 
 
 def ago(then: int, now: int) -> str:
-    """The time from `then` to `now`, both in milliseconds; `<unknown>` if `then` is 0."""
+    """Format the time from `then` to `now`, both in milliseconds; `<unknown>` if `then` is 0."""
     return human(now - then) if then else "<unknown>"
 
 
 def rfc3339(milliseconds: int, *, fraction: bool = False) -> str:
-    """A time in UTC, `2026-11-20T23:47:41Z`."""
+    """Format a time in UTC: `2026-11-20T23:47:41Z`, or with milliseconds if `fraction` is set."""
     moment = datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{moment}.{milliseconds % 1000:03}Z" if fraction else f"{moment}Z"
 
 
 def local(milliseconds: int) -> str:
-    """A time in `describe`'s format: RFC 1123 in the local zone, with a numeric offset."""
+    """Format a time for `describe`: RFC 1123 in the local time zone, with a numeric offset."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
     return moment.strftime("%a, %d %b %Y %H:%M:%S %z")

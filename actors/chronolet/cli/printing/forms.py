@@ -1,6 +1,6 @@
-"""Output formats of `get -o`.
+"""Validates and applies the output formats of `get -o`.
 
-Input: the value of `-o`, plain data. Output: the validated format, or a usage error; text.
+Input: the value of `-o`; plain data. Output: the validated format, or a usage error; the formatted data.
 Next: `get`.
 """
 
@@ -38,12 +38,12 @@ def form(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
 
 
 def forms(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Shell completions for `-o`."""
+    """Return the shell completions for `-o`."""
     return [name for name in (*_NAMES, JSONPATH) if name.startswith(incomplete)]
 
 
 def show_object(plain: Any, output: str) -> None:
-    """Print an object as JSON, YAML or by a JSONPath template. A template's output gets no newline, as in kubectl."""
+    """Print an object as JSON, as YAML or with a JSONPath template, whose output gets no newline, as in kubectl."""
     if not output.startswith(JSONPATH):
         click.echo(dump(plain, output))
         return
@@ -57,5 +57,5 @@ def show_object(plain: Any, output: str) -> None:
 
 
 def spelled_out(text: str) -> str:
-    """Escape control characters, which could change the terminal's state, except newlines and tabs."""
+    """Escape control characters other than newlines and tabs, because they could change the terminal's state."""
     return "".join(one if one in "\n\t" else table.plain(one) for one in text)

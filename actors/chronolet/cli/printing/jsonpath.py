@@ -1,7 +1,8 @@
-"""JSONPath templates in kubectl's dialect: `{.items[*].metadata.name}`, `{range .items[*]}{.status.podIP} {end}`.
+"""Parses and applies JSONPath templates in kubectl's dialect.
 
-Input: a template, then plain data. Output: text. A missing key yields nothing; an index out of range is an
-error. Filters, unions and `..` are rejected by name. Next: `get`, `wait`. Source: client-go's util/jsonpath.
+Input: a template such as `{.items[*].metadata.name}` or `{range .items[*]}{.status.podIP} {end}`, then plain data.
+Output: text. A missing key yields nothing; an index out of range is an error. Filters, unions and `..` are rejected
+with an error that names them. Next: `get`, `wait`. Source: client-go's util/jsonpath.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ Step = Callable[[Any], list[Any]]
 
 
 class JsonPathError(ValueError):
-    """The template is invalid, or cannot be applied to this data."""
+    """Raised if the template is invalid or cannot be applied to the data."""
 
 
 class Text(NamedTuple):
@@ -25,14 +26,14 @@ class Text(NamedTuple):
 
 
 class Path(NamedTuple):
-    """`.a[0].b`: prints its results, separated by spaces."""
+    """A path such as `.a[0].b`; prints its results, separated by spaces."""
 
     from_root: bool
     steps: tuple[Step, ...]
 
 
 class Range(NamedTuple):
-    """Prints the body once per result of the path."""
+    """A range; prints its body once for each result of its path."""
 
     path: Path
     body: tuple[Text | Path | Range, ...]
@@ -66,16 +67,16 @@ class Template(NamedTuple):
     parts: tuple[Part, ...]
 
     def text(self, data: Any) -> str:
-        """The template's output for this data."""
+        """Return the template's output for this data."""
         return "".join(_printed(self.parts, data, data))
 
     def found(self, data: Any) -> list[Any]:
-        """The results of its paths in this data."""
+        """Return the results of the template's paths in this data."""
         return [value for part in self.parts if isinstance(part, Path) for value in _walked(part, data, data)]
 
 
 def parsed(template: str) -> Template:
-    """Parse a template. Raises JsonPathError, which shows the invalid part."""
+    """Parse a template. Raises a JsonPathError that shows the invalid part."""
     open_: list[tuple[Path | None, list[Part]]] = [(None, [])]
     for word in _words(template):
         if isinstance(word, _Open):
@@ -93,7 +94,7 @@ def parsed(template: str) -> Template:
 
 
 def relaxed(template: str) -> Template:
-    """Parse a template whose braces and leading dot may be omitted if it is a single path."""
+    """Parse a template. If it is a single path, its braces and its leading dot may be omitted."""
     if "{" in template:
         return parsed(template)
     return parsed("{" + (template if template.startswith((".", "[", "$", "@")) else f".{template}") + "}")
@@ -148,7 +149,7 @@ def _inner(inside: str) -> Iterator[_Word]:
 
 
 def _path(inside: str, at: int) -> tuple[Path, int]:
-    """The path that starts at this offset, and the offset of its end."""
+    """Parse the path that starts at this offset. Return it and the offset at which it ends."""
     root = inside[at : at + 1] == "$"
     at += inside[at : at + 1] in ("$", "@") and at < len(inside)
     steps: list[Step] = []
@@ -222,5 +223,5 @@ def _printed(parts: Sequence[Part], here: Any, root: Any) -> Iterator[str]:
 
 
 def shown(value: Any) -> str:
-    """A string unchanged, everything else as JSON on one line."""
+    """Return a string unchanged, and any other value as JSON on one line."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def dump(value: object, form: str) -> str:
-    """The value as `json` or `yaml`, without a trailing newline."""
+    """Format the value as `json` or `yaml`, without a trailing newline."""
     if form == "json":
         import json  # noqa: PLC0415 - most commands print tables
 

@@ -1,7 +1,7 @@
-"""Progress line for operations that take longer than a second.
+"""Shows a progress line for operations that take longer than a second.
 
-Input: a description of the operation. Output: a line on stderr that is redrawn and erased at the end; nothing if
-stderr is not a terminal. Next: commands that wait.
+Input: a description of the operation. Output: a line on stderr that is redrawn repeatedly and finally erased; nothing
+if stderr is not a terminal. Next: commands that wait.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class Progress:
 def progress(
     text: str, *, quiet_seconds: float = QUIET_SECONDS, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Progress]:
-    """Show `text` and the elapsed time by `clock` while the block runs, once it has run for `quiet_seconds`. The block
-    may change the text through the yielded object.
+    """While the block runs, show `text` and the time elapsed according to `clock`, but only after `quiet_seconds`.
+
+    The block may change the text through the yielded object.
     """
     line = Progress(text, quiet_seconds, clock)
     if not sys.stderr.isatty():

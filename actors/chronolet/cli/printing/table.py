@@ -1,4 +1,4 @@
-"""Tables in kubectl's layout: left-aligned columns, three spaces apart, no rules.
+"""Formats tables as kubectl does: left-aligned columns, three spaces apart, without lines between them.
 
 Input: a header and rows of text. Output: lines. Control characters in text from pods are escaped.
 """
@@ -13,12 +13,12 @@ _GAP = 3
 
 
 def plain(text: str) -> str:
-    """Text on one line with control characters escaped: a pod must not control the reader's terminal."""
+    """Return the text on one line, with control characters escaped: a pod must not control the reader's terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def lines(head: Sequence[str], rows: Sequence[Sequence[str]], *, indent: str = "") -> list[str]:
-    """Header (if not empty) and rows, every column as wide as its widest cell."""
+    """Format the header (if it is not empty) and the rows. Every column is as wide as its widest cell."""
     everything = [[plain(cell) for cell in row] for row in ([head] if head else []) + list(rows)]
     widths = [max(map(len, column)) + _GAP for column in zip(*everything, strict=True)]
     return [
@@ -34,14 +34,14 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]], *, headers: bool = 
 
 
 class Growing:
-    """A table that grows: columns keep their widths until a cell needs more. The first row brings the header."""
+    """A table that grows: a column widens when a cell needs more space. The header precedes the first row."""
 
     def __init__(self, head: Sequence[str]) -> None:
         self._ahead = [list(head)] if head else []
         self._widths: list[int] = []
 
     def lines(self, rows: Sequence[Sequence[str]]) -> list[str]:
-        """Format further rows."""
+        """Format more rows."""
         if not rows:
             return []
         cells = self._ahead + [[plain(cell) for cell in row] for row in rows]

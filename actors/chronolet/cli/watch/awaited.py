@@ -1,6 +1,6 @@
-"""Parses and tests the value of `wait --for`: a condition or a JSONPath.
+"""Parses the value of `wait --for`, a condition or a JSONPath, and tests whether Pods meet it.
 
-Input: the value of `--for`, then Pods in API form. Output: whether a Pod meets it. Next: `wait`.
+Input: the value of `--for`, then Pods in API form. Output: whether a Pod meets the condition. Next: `wait`.
 Source: kubectl's pkg/cmd/wait.
 """
 
@@ -20,11 +20,11 @@ _PATH = re.compile(r"(?P<path>\{.*\}|[^=]*)(?:=(?P<value>.*))?", re.DOTALL)
 
 
 class AwaitedError(ValueError):
-    """The value of `--for` is invalid."""
+    """Raised if the value of `--for` is invalid."""
 
 
 def awaited(text: str) -> Test:
-    """The test for `condition=...` or `jsonpath=...`. AwaitedError if the text is neither."""
+    """Build the test for `condition=...` or `jsonpath=...`. Raises AwaitedError if the text is neither."""
     what, _, rest = text.partition("=")
     if what == "condition" and rest:
         name, _, value = rest.partition("=")
@@ -47,7 +47,10 @@ def _condition(name: str, value: str) -> Test:
 
 
 def _jsonpath(text: str) -> Test:
-    """Met if the path yields exactly one result that equals the value; without a value, if it yields any result."""
+    """Build the test whether the path yields exactly one result, which equals the value.
+
+    If there is no value, any result passes.
+    """
     found = _PATH.fullmatch(text)
     if found is None or not found["path"]:
         raise AwaitedError(f"found {text!r}, expected TEMPLATE or TEMPLATE=VALUE")
@@ -63,7 +66,7 @@ def _jsonpath(text: str) -> Test:
         try:
             values = template.found(pod)
         except JsonPathError:
-            return False  # an index beyond a list that may still grow
+            return False  # an index is beyond the end of a list, which may still grow
         return bool(values) if value is None else [shown(one) for one in values] == [value]
 
     return test

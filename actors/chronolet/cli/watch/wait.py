@@ -1,7 +1,7 @@
 """`chronolet wait --for=...`: waits until pods meet a condition.
 
-Input: names and a condition. Output: a line for each pod when it meets the condition; a Failure that names those
-that timed out. Next: `watching`, which follows the log. Source: kubectl's pkg/cmd/wait.
+Input: names and a condition. Output: a line for each pod when it meets the condition; a Failure that names the pods
+that did not meet it in time. Next: `watching`, which follows the log. Source: kubectl's pkg/cmd/wait.
 """
 
 from __future__ import annotations
@@ -85,20 +85,20 @@ def _selected(pods: Pods, namespace: str, matches: selecting.Predicate) -> list[
 
 
 class _Goal(NamedTuple):
-    """The condition to wait for. `present`: only an existing pod can meet it, so a missing one is an error."""
+    """The condition to wait for. `present`: only an existing pod can meet it, so a missing pod is an error."""
 
     test: Test | None
     present: bool
 
     def met(self, before: Object | None, pod: Object | None) -> bool:
-        """Whether the pod meets the goal. A goal without a test is met once the pod that existed before is gone."""
+        """Return whether the pod meets the goal. A goal without a test is met once the pod in `before` is gone."""
         if self.test is not None:
             return pod is not None and self.test(pod)
         return pod is None or before is None or pod["metadata"]["uid"] != before["metadata"]["uid"]
 
 
 class _Pending:
-    """Pods that do not meet the goal yet, each as it was at the start."""
+    """The pods that do not meet the goal yet, each as it was at the start."""
 
     def __init__(self, goal: _Goal, now: Mapping[str, Object]) -> None:
         self.goal = goal
@@ -142,7 +142,7 @@ def _follow(pods: Pods, pending: _Pending, seconds: float) -> None:
 
 
 def _named(words: Sequence[str], *, selected: bool) -> tuple[str, ...]:
-    """The given pod names; empty with a selector, which only allows a type before it."""
+    """Return the given pod names; empty if pods are selected, because then only a type may be given."""
     if selected:
         if words and (len(words) > 1 or TYPES.get(words[0]) != "pods"):
             raise click.UsageError("specify either names, or a selector or --all.")
@@ -153,7 +153,7 @@ def _named(words: Sequence[str], *, selected: bool) -> tuple[str, ...]:
 
 
 def _names(words: Sequence[str]) -> tuple[str, ...]:
-    """The names in `web db`, `pod web db` or `pod/web pod/db`."""
+    """Return the names in `web db`, `pod web db` or `pod/web pod/db`."""
     if "/" not in words[0] and words[0] not in TYPES:
         words = ("pods", *words)
     names = types_and_names(words, ("pods",))[1]

@@ -31,7 +31,7 @@ def follow(now: Pods, matches: Callable[[Object], bool], show: Show) -> None:
 
 
 def printer(node: Session, output: str | None, *, namespaced: bool, headers: bool, labels: bool) -> Show:
-    """A function that prints pods in this output format."""
+    """Return a function that prints pods in this output format."""
     if output in (None, "wide"):
         return _rows(node, namespaced=namespaced, wide=output == "wide", headers=headers, labels=labels)
     if output == "name":
@@ -58,7 +58,7 @@ def _names(found: Sequence[Object]) -> None:
 
 
 def _objects(output: str) -> Show:
-    """Print each object separately, YAML documents with a separator between them."""
+    """Return a function that prints each object separately, with separators between YAML documents."""
     shown = 0
 
     def show(found: Sequence[Object]) -> None:

@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import Entry, Event
 Object = dict[str, Any]
 
 _BLOCK_MILLISECONDS = 5_000
-"""Longest blocking read for new entries; returns as soon as there is one."""
+"""The longest time that one read waits for new entries; it returns as soon as there is one."""
 _PAGE = 1_000
 
 
@@ -30,11 +30,11 @@ class Change(NamedTuple):
     key: str
     before: Object | None
     after: Object | None
-    """None: the pod is gone."""
+    """The pod after the entry; None if it is gone."""
 
 
 class Pods:
-    """The node's pods by namespace/name, as of the last entry read."""
+    """The node's pods by namespace/name, as they were after the last entry read."""
 
     def __init__(self, node: Session) -> None:
         self._node = node
@@ -46,7 +46,7 @@ class Pods:
         self.now = {key: pod for key in sorted(self._states) if (pod := self._shown(key))}
 
     def changes(self, seconds: float | None = None) -> Iterator[Change]:
-        """Every change from now on, for this many seconds, or endlessly."""
+        """Yield every change from now on, for `seconds`, or endlessly if that is None."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while (milliseconds := _left(deadline)) > 0:
             for entry in self._node.store.wait(self.position, {}, _PAGE, milliseconds).log:
@@ -70,7 +70,7 @@ class Pods:
         try:
             event = codec.decode(entry.type, entry.data, Event)
         except codec.Undecodable:
-            return  # the hosts skip it as well
+            return  # the agent's hosts skip it as well
         state = folded(self._decider, self._states.get(key), event)
         if state is None:
             self._states.pop(key, None)
@@ -87,14 +87,14 @@ class Pods:
 
 
 def _left(deadline: float | None) -> int:
-    """Milliseconds to wait for the next entry; 0 once the deadline has passed."""
+    """Return the milliseconds to wait for the next entry; 0 once the deadline has passed."""
     if deadline is None:
         return _BLOCK_MILLISECONDS
     return max(0, min(_BLOCK_MILLISECONDS, round((deadline - time.monotonic()) * 1_000)))
 
 
 def _bare(pod: Object | None) -> Object | None:
-    """The pod without its resource version, which every entry changes."""
+    """Return the pod without its resource version, which every entry changes."""
     if pod is None:
         return None
     metadata = {name: value for name, value in pod["metadata"].items() if name != "resourceVersion"}
