@@ -1,8 +1,8 @@
 """`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
 
-Input: names (all without). Output: tables on standard output, JSON in the file that `--json` names or below the
-tables. Exit status 0 whether goals are met or not, as the table shows; 1 if a benchmark, or a part of one, could not
-run.
+Input: names of benchmarks (default: all). Output: tables on standard output; JSON in the file named by `--json`, or
+after the tables. The exit status is 0 whether or not goals are met, which the table shows, and 1 if a benchmark or a
+part of one could not run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "compare": compare.figures,
 }
 BY_NAME_ONLY = ("soak", "beside", "compare")
-"""`soak` takes more than two hours; the others compare with another agent or an earlier run."""
+"""Run only if named: `soak` takes more than two hours; the others compare with another agent or an earlier run."""
 USAGE = """
 by name only:
   soak              a day in two hours
@@ -66,7 +66,8 @@ by name only:
 
 
 def main() -> None:
-    # Engines and servers are ended after a signal, too. SIGINT is ignored in a background job.
+    # A signal raises KeyboardInterrupt, so that engines and servers are stopped. A background job ignores SIGINT by
+    # default.
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, signal.default_int_handler)
     parser = argparse.ArgumentParser(
@@ -103,14 +104,14 @@ def main() -> None:
         print(f"\n{name}\n\n{table(found[name])}\n", flush=True)  # noqa: T201
     if options.json:
         options.json.write_text(as_json(found) + "\n", encoding="utf-8")
-    elif options.names != ["compare"]:  # its JSON holds no more than its table
+    elif options.names != ["compare"]:  # its JSON contains no more than its table
         print(as_json(found))  # noqa: T201
     if any(figure.name == UNMEASURED for figures in found.values() for figure in figures):
         sys.exit(1)
 
 
 def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parse the options; the words after the name `beside` are commands."""
+    """Parse the options; the arguments after the name `beside` are commands."""
     options = parser.parse_args()
     at = options.names.index("beside") + 1 if "beside" in options.names else len(options.names)
     options.names, options.commands = options.names[:at], options.names[at:]
