@@ -60,7 +60,7 @@ def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
 
 
 def test_an_agent_without_descriptors_loses_nothing(node: Node) -> None:
-    """A container that dies during that time is restarted and counted once; one that is still running is not restarted."""
+    """A container that dies during that time is restarted and counted once; the other one is not restarted."""
     node.write("dies.yaml", pod("dies"))
     node.write("lives.yaml", probed("lives"))
     node.wait_until_running("dies", "lives")

@@ -1,4 +1,4 @@
-"""A container that writes as fast as it can: the agent, and commands that read the container's log, use little memory."""
+"""A container writes as fast as it can: the agent, and commands that read the container's log, need little memory."""
 
 from __future__ import annotations
 
