@@ -31,7 +31,7 @@ class HookServer:
         self._thread.start()
 
     def requests(self, node: str) -> list[str]:
-        """The paths that were requested under the node's name."""
+        """Return the paths that were requested under the node's name."""
         return sorted(path.removeprefix(f"/{node}/") for path in set(self._requests) if path.startswith(f"/{node}/"))
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""Bad manifest files: each is refused with an error that names the file, the path and what was found; others are
-accepted.
+"""Bad manifest files: each is refused with an error that names the file, the path and what was found; all other files
+are accepted.
 """
 
 from typing import Any
