@@ -32,7 +32,7 @@ class Attacked(Node):
         self.wait_for_log("serving")
 
     def peak_bytes(self, pid: int = 0) -> int:
-        """Return the peak memory of a process, by default of the agent."""
+        """Return the peak memory of a process, by default that of the agent."""
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid or self.pid}/status").read_text())
         assert found is not None
         return int(found[1]) * 1024

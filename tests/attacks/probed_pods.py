@@ -16,14 +16,14 @@ from tests.e2e.node import Node, pod, shell
 from tests.support import scratch
 
 PERIOD = 1
-"""In seconds."""
+"""The default period of probes, in seconds."""
 PATIENT = 60
 """A time-out in seconds that is not reached even on a busy machine."""
 SERVES = "exec httpd -f -p 8080"
 
 
 def probed(name: str, period: int = PERIOD, timeout: int = PATIENT) -> dict[str, Any]:
-    """Return a pod that serves, and whose container is killed if its port cannot be reached three times in a row."""
+    """Return a pod with a server; its container is killed if the port cannot be reached three times in a row."""
     liveness = {"tcpSocket": {"port": 8080}, "periodSeconds": period, "timeoutSeconds": timeout, "failureThreshold": 3}
     return pod(name, shell("app", SERVES, livenessProbe=liveness))
 

@@ -51,7 +51,7 @@ FULL, QUICK = Plan(250, 600, 180, 30), Plan(12, 60, 20, 10)
 
 
 class Restart(NamedTuple):
-    """A container was stopped because of its probe, `at` this time of the log, in milliseconds."""
+    """A stop of a container because of its probe; `at` is the time of the log entry in milliseconds."""
 
     pod: str
     at: int
@@ -244,7 +244,7 @@ def _while(load: Any, seconds: float) -> None:
 
 
 def _sleep_or(seconds: float, done: Callable[[], bool]) -> None:
-    """Sleep for `seconds`, then wait until `done()` holds or the restart is long overdue."""
+    """Sleep for `seconds`, then wait until `done()` is true or the bound has long passed."""
     began = time.monotonic()
     time.sleep(seconds)
     while not done() and time.monotonic() - began < max(seconds, BOUND_SECONDS + OVERDUE_SECONDS):

@@ -112,5 +112,7 @@ def _request(agent: Agent, path: str) -> tuple[Cost, int]:
 
 
 def _cpu_clock(pid: int) -> int:
-    """Return the clock of a process's CPU time: /proc counts in ticks of 10 ms. Source: clock_getcpuclockid(3)."""
+    """Return the id of a process's CPU-time clock, since /proc only counts in ticks of 10 ms. Source:
+    clock_getcpuclockid(3).
+    """
     return (~pid << 3) | 2

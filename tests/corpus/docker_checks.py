@@ -338,7 +338,7 @@ CHECKS: Final[dict[str, Check]] = {
     "spec.enableServiceLinks": _shown("spec", "enableServiceLinks", default=True),
     "spec.imagePullSecrets": _anything,  # has an effect only at the registry, when an image is pulled
     "spec.volumes": _anything,  # checked through the mounts
-    # The node rejects pods that do not match its labels: it is the effect that the pod is running.
+    # The node rejects pods that do not match its labels, so a running pod shows the effect.
     "spec.nodeSelector": _anything,
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": _anything,
     "spec.hostNetwork": _namespace("NetworkMode"),

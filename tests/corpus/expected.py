@@ -50,13 +50,13 @@ def matches(status: Mapping[str, Any], expected: ContainerOutcome) -> bool:
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """The manifest gives no pod: the path of each problem, with the gist of its message."""
+    """The manifest is refused. `problems`: the path of each problem, with the gist of its message."""
 
     problems: Mapping[str, str]
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """The manifest gives a pod. `warns`, `blocks`: the paths of its findings. `ends`: the outcomes of containers by
+    """The manifest is accepted. `warns`, `blocks`: the paths of its findings. `ends`: the outcomes of containers by
     name; `else_`: the outcome of all other containers. `rejected`: the reason why the node does not admit the pod.
     """
 

@@ -42,7 +42,7 @@ _PAGES = (f"{_ROOT}/healthz", f"{_ROOT}/_status/healthz")
 
 
 def stand_in(image: str) -> str:
-    """Return the image that replaces this one."""
+    """Return the image that replaces `image`."""
     name = image.rpartition("/")[2].partition(":")[0]
     if name in ("busybox", "testimage"):
         return SHELL

@@ -66,7 +66,9 @@ def _section(title: str, chosen: Iterable[Field]) -> Iterator[str]:
 
 
 def _containers(every: Sequence[Field]) -> Iterator[str]:
-    """Show the three types of containers side by side; a type with a single verdict is in the Pod's table."""
+    """Yield the table of containers, with the three types side by side; a type with a single verdict is in the Pod's
+    table.
+    """
     groups = {group: {one.path: one for one in _below(every, f"spec.{group}[].")} for group in _GROUPS}
     shown = {group: found for group, found in groups.items() if found}
     paths = dict.fromkeys(path for found in shown.values() for path in found)

@@ -1,4 +1,4 @@
-"""Count the calls that a function makes: this cost is the same on every machine, whatever else is running there.
+"""Counts the calls that a function makes: a cost that is the same on every machine, whatever else is running there.
 
 Input: a function without arguments. Output: its result, and the calls that this thread made during it. scripts/bench
 measures durations.

@@ -21,8 +21,8 @@ PATIENT = Timeouts(
     scan_seconds=HANG_SECONDS,
     wait_margin_seconds=HANG_SECONDS,
 )
-"""For a server that gets no CPU time for a while. An agent gives up after seconds, which does not concern a test that
-only reads the log.
+"""Time-outs for a server that may get no CPU time for a while. An agent gives up after seconds, which does not concern
+a test that only reads the log.
 """
 
 

@@ -67,8 +67,8 @@ def check_same_name(node: Node, server: PrivateRedis) -> None:
 def test_an_agent_on_another_nodes_database_changes_none_of_its_keys(
     own_node: Node, redis_server: PrivateRedis, other_node: tuple[Node, PrivateRedis]
 ) -> None:
-    """First use the database of a node with another name, as if both shared the server; then a log of another node with
-    the same name.
+    """First use the database of a node with another name, since nodes with different names may share a server; then a
+    log of another node with the same name.
     """
     other, other_server = other_node
     own_node.write("theirs.yaml", pod("theirs"))

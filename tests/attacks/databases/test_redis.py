@@ -25,7 +25,7 @@ HANG_SECONDS = 60.0
 
 @pytest.fixture
 def own_log(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """A node with a separate Redis, which lives below its state folder; the test ends both."""
+    """A node that has its own Redis below its state folder; both are stopped after the test."""
     root = scratch.create("own")
     server = OwnServer(root / "agent")
     node = Node(docker_engine, server.url, root.name.removeprefix("chronolet-"), root / "agent")

@@ -59,7 +59,7 @@ class LoneProcess:
         return self.clock.now() / 1000 - time.time()
 
     def send(self, **fields: Any) -> None:
-        """Send a command and wait until it has been decided. `one_shot` names an effect that it requests."""
+        """Send a command and wait until it has been decided. `one_shot` names an effect that the command requests."""
         before = len(self.events(chore.Reported))
         command = Assign(request=request(), key="a", **fields)
         sent = self.store.send(CHORE, registry.type_of(Assign), "chore/a", command.request, codec.encode(command))

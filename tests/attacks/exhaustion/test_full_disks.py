@@ -56,14 +56,14 @@ def fill(folder: Path) -> Path:
 
 
 def test_a_full_state_folder_loses_nothing(node: Node) -> None:
-    """Containers that die while the disk is full are restarted and counted once, even once the reserve is used up."""
+    """Containers that die while the disk is full are restarted and counted once, even when the reserve is used up."""
     node.write("one.yaml", pod("one"))
     node.write("two.yaml", pod("two"))
     node.start()
     node.wait_until_running("one", "two")
     assert (node.root / "ballast").stat().st_size > 0
     before = node.started_at("two")
-    with stopped([node.pid]):  # otherwise it could release its reserve too early, and the file would fill that, too
+    with stopped([node.pid]):  # else the agent might release its reserve early, and the file would use that space, too
         first = fill(node.root)
     node.wait_for_log("disk reserve released")
     node.kill_process("one", "app")

@@ -60,7 +60,7 @@ def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
 
 
 def test_an_agent_without_descriptors_loses_nothing(node: Node) -> None:
-    """A container that dies during that time is restarted and counted once; the other one is not restarted."""
+    """The container that dies during the shortage is restarted and counted once; the other one keeps running."""
     node.write("dies.yaml", pod("dies"))
     node.write("lives.yaml", probed("lives"))
     node.wait_until_running("dies", "lives")
@@ -73,7 +73,7 @@ def test_an_agent_without_descriptors_loses_nothing(node: Node) -> None:
     node.journal.wait_for("the restart", lambda: len(starts(node, "dies")) > 1)
     node.wait_until_running("dies", "late", "lives")
     wait_for_probes(node, "lives", more=1)
-    # A start fails if the agent cannot open any file at that time, and it still counts as an attempt.
+    # A start that failed because the agent could not open anything also counts as an attempt.
     assert len(starts(node, "dies")) == 2
     assert node.restarts("dies") == starts(node, "dies")[1:]
     assert (node.runs, node.pid, node.started_at("lives")) == (True, agent, before)

@@ -1,4 +1,4 @@
-"""Malicious manifests and folders: the agent uses little memory, reports the error, and keeps running pods."""
+"""Malicious manifests and folders: the agent uses little memory, reports the error, and keeps its pods running."""
 
 from __future__ import annotations
 

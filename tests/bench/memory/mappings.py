@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 KINDS = ("heap", "anonymous memory", "libraries", "files")
 """`libraries` are files of which at least one mapping is executable, including the program itself. Pages that they
-modify become anonymous, but still count as theirs. `anonymous memory` has no name, or is special, such as the stack.
+modify become anonymous, but still count as theirs. `anonymous memory` is all other memory without a file, such as
+stacks.
 """
 LARGEST = 5
 _HEADING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ \S+ *(.*)$")
@@ -31,7 +32,7 @@ class Mapping(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Sizes in MiB."""
+    """Resident and proportional sizes in MiB."""
 
     rss_mib: float
     pss_mib: float

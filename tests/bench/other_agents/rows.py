@@ -132,11 +132,13 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ),
     "e": (Row("e. agent killed, start to acting", _comeback), Row("e. other containers disturbed", _disturbed, "")),
 }
-"""The rows of the parts whose rows do not depend on options."""
+"""The rows of all parts except `batch` and `d`, whose rows depend on their options."""
 
 
 def compared(row: Row, ours: Sequence[Found], theirs: Sequence[Found], who: str) -> Figure:
-    """Return chronolet's row next to that of the agent `who`. The value is infinite if something never happened."""
+    """Return chronolet's row next to that of the agent `who`. If a measured event never happened, the value is
+    infinite.
+    """
     turns = {of: [list(row.samples(found)) for found in each] for of, each in (("ours", ours), (f"{who}'s", theirs))}
     mine, other = (_percentile(each, row.percent) for each in turns.values())
     medians = "; ".join(f"{of} {', '.join(map(_median, each))}" for of, each in turns.items())

@@ -28,7 +28,7 @@ GRACE_SECONDS = 5
 
 
 class Goals(NamedTuple):
-    """Seconds."""
+    """Goals for the median and the 99th percentile, in seconds."""
 
     median: float
     p99: float

@@ -34,7 +34,7 @@ STOP_GOAL = 0.9
 after the other.
 """
 TURN = 5
-"""Number of consecutive pods by the bare client or by the agent before the other takes over."""
+"""Number of consecutive pods that the bare client or the agent starts before the other takes over."""
 FIRST_GOAL, MEDIAN_GOAL, LAST_GOAL, REMOVAL_GOAL = 1.5, 0.6, 1.1, 1.0
 """Goals: the first start compared with a single pod, the median start compared with the last start, and the last start
 and the removal compared with bare calls.
@@ -171,7 +171,7 @@ def comeback(agent: Agent, pods: int, reps: int) -> list[Figure]:
 
 
 def returned(found: dict[str, Any], name: str, goal: float | None) -> Figure:
-    """Return a figure of the results of test e."""
+    """Return the figure for the results of test e."""
     disturbed = sum(one["disturbed"] for one in found["e_agent_restart"]["reps"])
     return Figure(
         name=name,
@@ -184,7 +184,7 @@ def returned(found: dict[str, Any], name: str, goal: float | None) -> Figure:
 
 
 def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
-    """Measure the same with `events` events in the agent's log, and with the snapshots taken after them."""
+    """Do the same as `comeback` with `events` events in the agent's log, and with the snapshots taken after them."""
     agent.kill()
     store = RedisStore(agent.url, NODE)
     upto = _fill(Writer(store, shard_for("pod", SHARDS["pod"], "default/gone")), events)
@@ -234,7 +234,7 @@ def measured_steady(agent: Agent, configurations: Sequence[str], *options: str, 
 
 
 def configuration(one: dict[str, Any]) -> str:
-    """Return a configuration of test d: `<pods>:<probe>`."""
+    """Return the configuration of a result of test d: `<pods>:<probe>`."""
     return f"{one['pods']}:{one['probe']}"
 
 

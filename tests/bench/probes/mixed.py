@@ -23,7 +23,7 @@ EACH_SECOND = {"periodSeconds": 1, "failureThreshold": 3}
 
 
 def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
-    """Check that the agent keeps up the rate at a low cost."""
+    """Measure how many probes run per second, and their CPU cost."""
     with serving.served(agent, pods, probes):
         time.sleep(3 if quick else rate.SETTLE_SECONDS)
         window = rate.measured(agent, 8 if quick else rate.WINDOW_SECONDS)

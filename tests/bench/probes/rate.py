@@ -41,7 +41,7 @@ class Window(NamedTuple):
     seconds: float
     agent: float
     server: float
-    """CPU seconds: `agent` of the agent, `server` of Redis."""
+    """`agent`, `server`: CPU seconds of the agent and of Redis."""
     results: list[dict[str, str]]
 
     @property
@@ -67,7 +67,7 @@ class Window(NamedTuple):
 
 
 def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
-    """Check that the agent keeps up the rate at a low cost, and that probes begin on time."""
+    """Measure how many probes run per second, their CPU cost, and how late they begin."""
     names = [f"rate-{number}" for number in range(pods)]
     for name in names:
         _put(agent, name)

@@ -78,7 +78,7 @@ class Result(NamedTuple):
 
 
 def lived(plan: Plan) -> Result:
-    """Run the soak, then the control node, one after the other on the same engine."""
+    """Run the soak and then the control node, on the same engine."""
     with private_docker() as engine:
         with node_of(engine, "soak") as node:
             soak = Soak(node, plan)

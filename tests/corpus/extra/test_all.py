@@ -38,9 +38,9 @@ ELSEWHERE = {
     "containers.resources.requests.*/*",
     # These need a machine with huge pages: tests/setup/cgroup2_checks.py.
     *(f"{whose}resources.{side}.hugepages-*" for whose in ("", "containers.") for side in ("limits", "requests")),
-    # This is added to a running pod: test_lives.
+    # This is added to a running pod in test_lives.
     "containers.targetContainerName",
-    # The worker is the same as for preStop; during the start it is not certain that anything answers here.
+    # The worker is the same as for preStop; during the start, nothing may be answering yet.
     "containers.lifecycle.postStart.httpGet",
     "containers.lifecycle.preStop.httpGet.host",
     # This needs a kernel with AppArmor: here only the refusal is tested.

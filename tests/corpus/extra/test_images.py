@@ -1,4 +1,4 @@
-"""Whether an image is pulled, by policy and tag. The images belong to an unreachable registry; some are present."""
+"""Which images are pulled, depending on policy and tag. Their registry is unreachable; some images are present."""
 
 import pytest
 

@@ -103,7 +103,7 @@ def test_a_terminal_is_restored_after_exec_was_terminated(node: Node, terminal: 
 
 
 def test_logs_follow_ends_with_the_container(node: Node, terminal: Terminal) -> None:
-    # The container writes its last line before it ends, and ends on request: someone who follows the engine's log may
+    # The container writes its last line before it ends, and ends on request: a client that follows the engine's log may
     # miss what is written while the container ends.
     on_term = "trap 'echo bye; read line < /tmp/end; exit 3' TERM"
     script = f"{on_term}; echo up; while read line < /tmp/pipe; do echo $line; done & wait"

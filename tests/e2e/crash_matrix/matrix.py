@@ -44,8 +44,8 @@ class Verdict:
     def print(self) -> None:
         counts = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
         not_reached = self.not_reached or "none"
-        print(f"crash matrix: {counts}")  # noqa: T201 - asked for
-        print(f"strata: {len(self.strata)}; not reached: {not_reached}; wrong: {len(self.wrong)}")  # noqa: T201 - asked for
+        print(f"crash matrix: {counts}")  # noqa: T201 - the results
+        print(f"strata: {len(self.strata)}; not reached: {not_reached}; wrong: {len(self.wrong)}")  # noqa: T201 - the results
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ReferenceRun:
 
 
 class Matrix:
-    """The setup that all runs share, and the runs."""
+    """Runs plans with a shared setup, and collects their results in `verdict`."""
 
     def __init__(self, shared: SharedSetup) -> None:
         self._shared = shared

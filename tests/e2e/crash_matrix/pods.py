@@ -20,7 +20,7 @@ from chronolet.pod.planning.ahead import LONGEST_GRACE_SECONDS
 Kind = Literal["web", "full", "probed"]
 
 GRACE_SECONDS = 120
-"""In seconds, longer than anything that a pod does at its end, so that no container is killed by its grace period."""
+"""Grace period in seconds: longer than anything that a pod does at its end, so that no container is killed by it."""
 
 WELL = "well"
 

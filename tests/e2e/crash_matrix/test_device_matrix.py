@@ -57,7 +57,7 @@ def check(results: Sequence[RunResult], kills: Sequence[Kill]) -> None:
     not_reached = [
         f"{target} at {point}" for one, (point, target) in zip(results, kills, strict=True) if not one.killed
     ]
-    print(f"device matrix: {len(kills)} kills, not reached: {not_reached or 'none'}")  # noqa: T201 - asked for
+    print(f"device matrix: {len(kills)} kills, not reached: {not_reached or 'none'}")  # noqa: T201 - the test's result
     assert len(not_reached) <= len(kills) // 6, not_reached
 
 

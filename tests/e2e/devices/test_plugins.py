@@ -170,7 +170,8 @@ def test_invalid_lists_and_endless_lists(node: Node) -> None:
         flood.do("unhealthy thing-9999")
         last = devices.DeviceInfo(id="thing-9999", health="Unhealthy")
         node.journal.wait_for("the last change", lambda: last in wait_for_list(node, many).devices)
-        # A burst of lists passes, then one a second: their number depends on how slowly the plugin sends them.
+        # A burst of lists is accepted, then one list per second: their number depends on how slowly the plugin sends
+        # them.
         most = BURST + time.monotonic() - began
         assert len(node.journal.events(devices.DevicesListed, resource=many)) <= most
 

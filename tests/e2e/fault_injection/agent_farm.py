@@ -151,7 +151,7 @@ def _become(job: AgentJob) -> None:
     try:
         resolved, _ = resolve(job.flags, {})
         status = main.run(resolved, _faults(job))
-    except BaseException:  # noqa: BLE001 - into the agent's log, and out
+    except BaseException:  # noqa: BLE001 - logged before the process exits
         traceback.print_exc()
         sys.stderr.flush()
     finally:

@@ -114,8 +114,8 @@ def test_a_stall_restarts_no_healthy_container_and_delays_others_within_the_limi
 
 
 def check_within_limit(node: Node, container: str) -> None:
-    """Check how many probes were left unjudged before the stop. The limit counts probes, since a slow machine probes
-    less often.
+    """Check that not too many probes were left unjudged before the stop. The limit counts probes, since a slow machine
+    probes less often.
     """
     (changed,) = node.journal.events(prober.ResultChanged, id=container, result="failure", consecutive=3)
     assert changed.threshold == 3

@@ -187,8 +187,8 @@ def cause_faults(
 
 
 def settle(node: Node, names: list[str]) -> None:
-    """Wait until all containers are running that do not crash by themselves, none is broken, and SETTLE_PROBES
-    followed.
+    """Wait until all containers that do not crash by themselves are running, none is broken, and SETTLE_PROBES probes
+    have followed.
     """
     node.journal.wait_for("all to run", lambda: all(all_run(node, name) for name in names), 180)
     node.journal.wait_for("the restart of all that is broken", lambda: all(is_whole(node, name) for name in names), 60)
@@ -232,7 +232,7 @@ def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
 def wait_for_no_more(
     before: Held, processes_before: Mapping[str, int], sample: Callable[[], tuple[Held, Mapping[str, int]]]
 ) -> None:
-    """Wait until no more is held than before, and no kind of container has more processes."""
+    """Wait until the agent holds no more than before, and no kind of container has more processes."""
     until = time.monotonic() + hang_limit(60)
     while True:
         now, processes = sample()

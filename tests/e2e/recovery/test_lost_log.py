@@ -153,7 +153,9 @@ def lose_kept_manifests(node: Node, server: PrivateRedis) -> None:
 
 
 def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
-    """Check that `gc run --left-alone` removes the dead containers of pod `two`, and the others after their death."""
+    """Check that `gc run --left-alone` removes the dead containers of pod `two`, and its other containers after their
+    death.
+    """
     everything = all_ids(node, "two")
     dead = everything - set(running)
     assert (len(running), len(dead)) == (2, 1)
@@ -182,7 +184,7 @@ def planned(node: Node) -> dict[str, set[str]]:
 
 
 def gc_runs(node: Node) -> list[dict[str, Any]]:
-    """Return the result of `gc run --left-alone`, one per collector."""
+    """Return the results of `gc run --left-alone`, one per collector."""
     result = node.chronolet("gc", "run", "--left-alone", "-o", "json")
     assert result.status == 0, result.err
     return list(json.loads(result.out).values())

@@ -100,7 +100,7 @@ def started(node: Node) -> dict[str, str]:
 
 
 def lasting(node: Node) -> list[dict[str, Any]]:
-    """Return the running containers, except those that keep failing and may be running just now."""
+    """Return the running containers, except those that keep failing and may happen to be running."""
     there = [(name in LOOPING, node.running(name)) for name in (*STEADY, *LOOPING)]
     return [one for fails, found in there for name, one in found.items() if not (fails and name == "app")]
 

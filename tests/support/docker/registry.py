@@ -73,8 +73,8 @@ class PrivateRegistry(ServerProcess):
             super().kill9()
 
     def push(self, path: str = "team/app", tag: str = "1") -> Pushed:
-        """Push an image with busybox and unique content. If the engine already has an image with this name, that one
-        keeps it.
+        """Push an image with busybox and unique content. If the engine already has an image with this name, that image
+        keeps the name.
         """
         api = self._engine.api()
         repository = f"{self.address}/{path}"

@@ -46,7 +46,7 @@ _SHAPE: Shape = {
 """The fields of the kubelet's objects. They have no `series`, which belongs to events with an `eventTime`."""
 
 
-class Refused(Exception):  # noqa: N818 - a response
+class Refused(Exception):  # noqa: N818 - a response, not an error
     """A response that is a Status: code, reason, and a message that names the error."""
 
     def __init__(self, code: int, reason: str, message: str = "") -> None:

@@ -38,7 +38,7 @@ class Probes:
         return reading
 
     def cancel(self, attempts: Sequence[Attempt]) -> None:
-        """Cancel the attempts that are in `attempts` when the prober's thread gets to this."""
+        """Cancel the attempts that are in `attempts` when the prober's thread runs this."""
 
         def cancel() -> None:
             for one in attempts:
