@@ -45,7 +45,7 @@ class Cost(NamedTuple):
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Measure the share of a core, then each page."""
+    """Measure the share of a core that the quiet node uses, then the cost of each page."""
     os.environ |= serving.ROOMY
     pods = 12 if options.quick else PODS
     with running(in_network=True, port=PORT) as agent:

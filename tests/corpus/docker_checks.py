@@ -13,7 +13,9 @@ from typing import Any, Final, NamedTuple
 
 
 class PodView(NamedTuple):
-    """A pod as its manifest, as `get` shows it and as Docker shows its containers; and the container to be checked."""
+    """A pod in three views (its manifest, the pod shown by `get`, Docker's containers), and the container to be
+    checked.
+    """
 
     manifest: Mapping[str, Any]
     pod: Mapping[str, Any]

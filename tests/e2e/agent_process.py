@@ -23,7 +23,7 @@ from tests.support.machine.frozen import stopped
 
 CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 LARGE_CAPACITY = {"CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti", "CHRONOLET_MAX_PODS": "1000"}
-"""Admits pods however small the machine is; separate tests cover rejected pods."""
+"""Lets the agent admit pods however small the machine is; separate tests cover rejected pods."""
 
 
 class AgentProcess:

@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 class Journal:
-    """The log so far. Not thread-safe."""
+    """The log as read so far, and the states folded from it. Not thread-safe."""
 
     def __init__(self, url: str, node: str) -> None:
         self.store = RedisStore(url, node)

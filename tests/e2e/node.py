@@ -132,7 +132,7 @@ class Node(AgentProcess):
     # -- pods by the log -------------------------------------------------------------------------------------------
 
     def wait_for_status(self, pod: str, state: str, seconds: float = 30) -> None:
-        """Wait until a container of the pod has this state: running, or a reason."""
+        """Wait until a container of the pod has this state: `running`, or the reason why it waits or has ended."""
         what = f"{pod} {state}; now {self.container_states(pod)}"
         self.journal.wait_for(what, lambda: state in self.container_states(pod), seconds)
 

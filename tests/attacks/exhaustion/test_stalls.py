@@ -22,7 +22,7 @@ SHORT_SECONDS, LONG_SECONDS = 4.0, 20.0
 
 
 def stalled(node: Node, what: str) -> AbstractContextManager[None]:
-    """Return a context in which `what` is stalled: processes or disks."""
+    """Return a context in which the processes or disks named by `what` are stalled."""
     match what:
         case "disks":
             return frozen_disks(node.root.parent, node.engine.data)
@@ -37,7 +37,7 @@ def stalled(node: Node, what: str) -> AbstractContextManager[None]:
 
 
 def test_a_short_stall_restarts_nothing(node: Node) -> None:
-    """tests/e2e/probes/test_overload.py tests a pause of agent and engine together."""
+    """A pause of agent and engine together is tested in tests/e2e/probes/test_overload.py."""
     with unaffected(node, "moment"):
         for what in ("both servers", "disks"):
             with stalled(node, what):

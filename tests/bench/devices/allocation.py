@@ -78,7 +78,7 @@ def _whole(server: PrivateRedis, locks: Path, name: str, counts: list[int]) -> l
 
 
 def _next(store: RedisStore, after: Position, type_: str) -> tuple[Position, dict[str, Any]]:
-    """Return the position and data of the next entry of this type."""
+    """Return the position and data of the first entry of type `type_` after `after`."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for entry in store.wait(after, {}, 100, 1_000).log:

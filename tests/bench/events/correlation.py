@@ -24,7 +24,7 @@ CASES: dict[str, Callable[[int], tuple[str, str]]] = {
     "one pod, one message": lambda _: ("web", "message"),
     "as many pods as events": lambda number: (f"web-{number}", "message"),
 }
-"""Functions that return the pod name and the message of event N."""
+"""Functions by name of the case; each returns the pod name and the message of event N."""
 
 
 def figures(quick: bool) -> list[Figure]:

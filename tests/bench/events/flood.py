@@ -18,7 +18,7 @@ from tests.support.redis.server import private_redis
 
 _AT_ONCE = 100
 MOST_GROWTH = 96.0
-"""MiB: several times the size of ten thousand waiting posts and three caches of 4096 entries."""
+"""Maximum growth in MiB: several times the size of ten thousand waiting posts and three caches of 4096 entries."""
 
 
 def figures(quick: bool) -> list[Figure]:

@@ -1,6 +1,6 @@
 """Starts and stops the kernel's process, reads its output, and commits to a shard from this process.
 
-Input: a redis-server's URL. Output: `Child`, whose lines are words and times; `Writer`, which owns a shard without
+Input: a redis-server's URL. Output: `Child`, from which words and times are read; `Writer`, which owns a shard without
 being a host.
 """
 
@@ -44,7 +44,9 @@ class Child:
         return word.decode(), int(at)
 
     def running(self) -> int:
-        """Wait until the process hosts its shards, skipping earlier lines of effects; return the time."""
+        """Wait until the process hosts its shards, skipping earlier output of effects; return the time at which it
+        began to.
+        """
         while True:
             word, at = self.line()
             if word == "running":

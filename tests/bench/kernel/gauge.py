@@ -48,7 +48,7 @@ class Measured(Typical, frozen=True, kw_only=True):
 
 @registered
 class Started(Typical, frozen=True, kw_only=True):
-    """The intent with which `job` answers a command."""
+    """The intent that `job` records for a command."""
 
 
 @registered

@@ -62,7 +62,7 @@ def resident_mib(mappings: Sequence[Mapping]) -> float:
 
 
 def by_kind(mappings: Sequence[Mapping]) -> dict[str, Held]:
-    """Return the sizes of each of KINDS, in this order."""
+    """Return the sizes by kind, in the order of KINDS."""
     programs = {one.path for one in mappings if one.executable and one.path.startswith("/")}
     rss: Counter[str] = Counter()
     pss: Counter[str] = Counter()

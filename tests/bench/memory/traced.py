@@ -27,7 +27,9 @@ PERIOD_SECONDS = 0.2
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes by file name: `allocated` now, and used by the `code` of each file when it was loaded."""
+    """Bytes by file name. `allocated`: the memory that each file's code has allocated and not freed; `code`: the memory
+    that was used for loading the file's code.
+    """
 
     allocated: dict[str, int]
     code: dict[str, int]

@@ -87,7 +87,8 @@ def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argpars
     agent.restart(("-m", "tests.bench.pods.sampled", str(begun)))
     scratch.wait_until(lambda: profile.has_samples(begun), "the first samples")
     time.sleep(SETTLE_SECONDS)
-    profile.begin(options.profile, name)  # again, because a part that restarts the agent starts the sampling again, too
+    # Discard the samples of the agent's start: a part that measures a start makes one itself.
+    profile.begin(options.profile, name)
     attempted(lambda: part(agent, bare, options))
     agent.restart()
     profile_line = profile.summary(begun, store.scan(before))

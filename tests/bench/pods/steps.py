@@ -21,8 +21,8 @@ _KINDS = (
 
 
 class Steps(NamedTuple):
-    """The steps of a restart in milliseconds. `decided` and `noticed` are ours, the other steps are mostly Docker's.
-    Their sum is the time from the failing probe's start to the new container's.
+    """The steps of a restart in milliseconds. `decided` and `noticed` are the agent's, the other steps are mostly
+    Docker's. Their sum is the time from the failing probe's start to the new container's.
     """
 
     probe: int

@@ -27,7 +27,7 @@ from tests.support.docker.images import BUSYBOX
 PERIOD_MS = 667
 PROBES_AT_WORK = 2
 SETTLE_SECONDS, WINDOW_SECONDS = 15.0, 40.0
-"""The stream of results is long enough for this window."""
+"""The window is so short that the stream of results can contain all of its results."""
 WRITTEN_SECONDS = 2.0
 """Seconds after which all outcomes of the window are in the stream."""
 CPU_GOAL, LATE_GOAL = 10.0, 20.0

@@ -35,7 +35,7 @@ class Images:
         return {image.id for image in reported_images(self._node)}
 
     def use(self, name: str) -> str:
-        """Use an image in a dead container that belongs to no pod."""
+        """Create a container that uses the image and belongs to no pod; return the container's id."""
         created = self._node.docker.create_container(self.ids[name], ["/blob"], name=f"user-of-{name}")["Id"]
         self._node.journal.wait_for(f"the use of {name}", lambda: self._in_use(name))
         return str(created)

@@ -147,7 +147,7 @@ def plans_at(plan: Plan, at: Sequence[Point], target: KillTarget) -> list[Plan]:
 
 @contextmanager
 def matrix(engine: PrivateDocker) -> Iterator[Matrix]:
-    """A matrix on this engine."""
+    """Yield a matrix that runs on this engine; print its verdict at the end."""
     farm, docker_events, hook_server = AgentFarm(), DockerEvents(engine), HookServer()
     runner = Matrix(SharedSetup(farm, engine, docker_events, hook_server))
     try:

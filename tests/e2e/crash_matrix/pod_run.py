@@ -346,7 +346,7 @@ class _PodRun:
         )
 
     def _answer(self, call: Callable[[], T]) -> T | None:
-        """Return the server's answer, or None while the server restarts."""
+        """Return the result of `call`, or None while the server cannot be reached."""
         try:
             return call()
         except StoreUnreachable:
