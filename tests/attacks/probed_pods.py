@@ -18,7 +18,7 @@ from tests.support import scratch
 PERIOD = 1
 """The default period of probes, in seconds."""
 PATIENT = 60
-"""A time-out in seconds that is not reached even on a busy machine."""
+"""A probe time-out in seconds that is not reached even on a busy machine."""
 SERVES = "exec httpd -f -p 8080"
 
 

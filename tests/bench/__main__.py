@@ -50,7 +50,9 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "compare": compare.figures,
 }
 BY_NAME_ONLY = ("soak", "beside", "compare")
-"""Run only if named: `soak` takes more than two hours; the others compare with another agent or an earlier run."""
+"""Benchmarks that run only if named: `soak` takes more than two hours; the others compare with another agent or an
+earlier run.
+"""
 USAGE = """
 by name only:
   soak              a day in two hours

@@ -15,10 +15,11 @@ from tests.bench.agent_bench import TRAP, Docker, Watch
 from tests.support.docker.images import BUSYBOX, PAUSE
 
 WORKERS = (1, 2, 4, 8, 16)
-"""Numbers of workers with which a bare client creates pods concurrently; the fastest run shows the engine's capacity.
+"""Numbers of workers with which a bare client creates pods concurrently. The fastest number shows the engine's
+capacity.
 """
 MANY_WORKERS = (4, 8)
-"""Numbers of workers for large batches."""
+"""Numbers of workers for large batches of pods."""
 TRAPPED_SECONDS = 0.5
 """Seconds after which an app has installed its SIGTERM handler."""
 

@@ -29,12 +29,13 @@ from tests.bench.pods.agent import Agent, running
 LAST = Path(__file__).with_name("last.json")
 WORSE = 1.2
 UNPROTECTED = {"CHRONOLET_PROBE_OVERLOAD_PROTECTION": "false"}
-"""On a busy machine, overload protection would delay stops for failed probes by a minute, and row c would be missing.
+"""Environment of an agent without overload protection. On a busy machine the protection would delay stops for failed
+probes by a minute, and row c would be missing.
 """
 PODS = 10
 WORKERS = (4,)
 SCATTERED = ("p99", "the slowest")
-"""Rows whose names end with one of these are omitted."""
+"""Ends of row names: rows whose names end with one of these are omitted."""
 UNITS = ("s", "CPU s/min", "MiB")
 """Units for which a smaller value is better; only rows with these units are compared."""
 IDLE, PROBED = ("0:none",), (f"{PODS}:http", f"{PODS}:exec")

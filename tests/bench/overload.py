@@ -32,7 +32,9 @@ from tests.support import scratch
 
 BUSY_LOOPS, WRITERS, READERS = 60, 6, 4
 BOUND_SECONDS = 143
-"""The bound in docs/probes.md for a stalled machine with three failing pods, one of which hangs."""
+"""The time within which docs/probes.md promises a restart on a stalled machine with three failing pods, one of which
+hangs.
+"""
 OVERDUE_SECONDS = 120
 """Seconds beyond the bound to wait for the restart of a broken container."""
 BREAKS = ("answers 404", "refuses", "hangs")

@@ -23,17 +23,19 @@ from tests.bench.pods.agent import Agent, running
 PODS, PORT = 250, 10255
 PERIOD_SECONDS = 10
 WINDOW_SECONDS, SETTLE_SECONDS = 120.0, 20.0
-"""The window covers twelve rounds of everything that happens every 10 s, and at least six samples."""
+"""Seconds of measurement, and seconds before it. The window covers twelve rounds of everything that happens every 10 s,
+and at least six samples.
+"""
 CORE_PER_CENT_GOAL = 4.0
 REQUESTS = 12
 _PAUSE_SECONDS = 1.1
-"""A pause that makes requests for a page fall both before and after samples."""
+"""Pause between requests for a page, which makes them fall both before and after samples."""
 _SECONDS_PER_MINUTE = 60
 _REQUEST_TIMEOUT_SECONDS = 30.0
 
 PAGES = ("/pods", "/runningpods", "/healthz", "/metrics", "/metrics/probes", "/metrics/resource", "/stats/summary")
 GOALS = {"/metrics/cadvisor": (0.25, 0.5)}
-"""CPU seconds and seconds of a request, for pages with goals other than the usual ones."""
+"""Goals for pages with goals other than the usual ones: CPU seconds and seconds of a request."""
 _USUAL_GOALS = (0.05, 0.1)
 
 

@@ -15,7 +15,7 @@ from tests.support.redis.server import private_redis
 
 HOUR = 3600
 STEPS = (5 * HOUR, -3 * HOUR, 0)
-"""Seconds ahead of the machine's clock: ahead, behind, and right again."""
+"""Settings of the server's clock, in seconds ahead of the machine's: ahead, behind, and right again."""
 PROBED = shell("app", livenessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": 30})
 UNWANTED = (kernel.LogLost, kernel.TailLost, kernel.HostRestarted, kernel.MessageDeadLettered, pods.StrayFound)
 

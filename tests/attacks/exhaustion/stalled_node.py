@@ -24,7 +24,7 @@ from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker, mount_disk, private_docker
 
 DISK_MEGABYTES = 400
-"""More than twice the agent's disk reserve, plus space for the images."""
+"""Size of each disk: more than twice the agent's disk reserve, plus space for the images."""
 HEALTHY = ("tcp", "exec")
 
 

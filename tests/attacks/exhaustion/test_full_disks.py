@@ -24,7 +24,9 @@ from tests.support.docker.engine import PrivateDocker, mount_disk
 from tests.support.machine.frozen import stopped
 
 MEGABYTES = 320
-"""More than twice the agent's disk reserve: with less space it would keep no reserve."""
+"""Size of the disk: more than twice the agent's disk reserve, because on a smaller disk the agent would keep no
+reserve.
+"""
 
 
 @pytest.fixture

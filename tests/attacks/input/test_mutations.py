@@ -22,7 +22,7 @@ from tests.deciders.given import given
 from tests.e2e.node import pod, shell
 
 HANG = 300
-"""Time limit for all of them in seconds; about five are expected."""
+"""Time limit for all manifests, in seconds; about five seconds are expected."""
 SEEDS = 300
 BAD_VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 2**31, 2**63, 2**70, 1e300, float("nan"), "", " ", "-", "0", "..", "/", "\0", "a" * 5000),

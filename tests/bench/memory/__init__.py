@@ -25,10 +25,12 @@ from tests.support.devices.sample_plugin import sample_plugin
 
 EACH_SECOND = {"livenessProbe": {"httpGet": {"path": "/ok", "port": 8080}, "periodSeconds": 1, "failureThreshold": 3}}
 TOLD_MIB = 0.5
-"""Packages smaller than this are added up as the rest."""
+"""Minimum size of a package that gets a row; smaller packages are added up as `the rest`."""
 PLUGIN = ", a plugin connected"
 TRACED = Path(__file__).with_name("traced.py")
-"""This program is run as a file: run as a module, it would load this package and its imports."""
+"""The program that runs a traced agent. It is run as a file: run as a module, it would load this package and its
+imports.
+"""
 RESOURCE = "bench.example/device"
 
 

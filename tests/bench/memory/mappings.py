@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 KINDS = ("heap", "anonymous memory", "libraries", "files")
-"""`libraries` are files of which at least one mapping is executable, including the program itself. Pages that they
-modify become anonymous, but still count as theirs. `anonymous memory` is all other memory without a file, such as
-stacks.
+"""Kinds of mappings. `libraries` are files of which at least one mapping is executable, including the program itself.
+Pages that they modify become anonymous, but still count as theirs. `anonymous memory` is all other memory without a
+file, such as stacks.
 """
 LARGEST = 5
 _HEADING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ \S+ *(.*)$")

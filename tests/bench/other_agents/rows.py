@@ -63,7 +63,7 @@ QUICK: Mapping[str, Part] = {
     "e": _part(1, "--restart-reps", "1", "--restart-pods", "5"),
     "d": _part(1, *_STEADY, "--window", "8", "--settle", "3", steady=("0:none", "5:none", "5:http", "5:exec")),
 }
-"""The parts, named as in the harness: `a` includes f, and `d` includes memory."""
+"""The parts, named as the tests of the harness: `a` includes test f, and `d` includes memory."""
 
 
 def of(name: str, part: Part) -> Iterator[Row]:

@@ -22,7 +22,7 @@ IMAGE = f"{BUSYBOX.repository}:{BUSYBOX.tag}"
 ROOMY = {"CHRONOLET_MAX_PODS": "1000", "CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti"}
 """The environment of an agent that admits up to 1000 pods."""
 _START_SECONDS = 1800
-"""Time limit: 250 pods take four minutes on two idle cores."""
+"""Time limit for the start of all pods: 250 pods take four minutes on two idle cores."""
 
 
 def start(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> None:

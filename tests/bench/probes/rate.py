@@ -27,7 +27,7 @@ from tests.support.docker.images import BUSYBOX
 PERIOD_MS = 667
 PROBES_AT_WORK = 2
 SETTLE_SECONDS, WINDOW_SECONDS = 15.0, 40.0
-"""The window is so short that the stream of results can contain all of its results."""
+"""Seconds before the window, and its length. All results of the window fit into the stream of results."""
 WRITTEN_SECONDS = 2.0
 """Seconds after which all outcomes of the window are in the stream."""
 CPU_GOAL, LATE_GOAL = 10.0, 20.0
@@ -55,7 +55,7 @@ class Window(NamedTuple):
         return sum(one["outcome"] != "success" for one in self.results)
 
     def cpu(self, name: str, goal: float | None) -> Figure:
-        """Return the CPU of agent and Redis together."""
+        """Return a figure for the CPU usage of agent and Redis together."""
         percent = 100 / self.seconds
         return Figure(
             name=name,

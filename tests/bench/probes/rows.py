@@ -1,4 +1,4 @@
-"""The rows of d with probes each second, and with more exec probes than the machine can run.
+"""The rows of the harness's test d: with probes each second, and with more exec probes than the machine can run.
 
 Input: an agent. Output: figures next to the goals. Next: `probes`.
 """

@@ -28,7 +28,7 @@ from tests.support.scratch import hang_limit
 _SECONDS = hang_limit(60)
 _STATES = {"running": "runs", "paused": "runs", "exited": "dead", "dead": "dead", "removing": "dead", "created": "made"}
 _States = Mapping[str, str]
-"""Container id -> `runs`, `dead` or `made`; all other containers are `gone`."""
+"""The state of each container by id: `runs`, `dead` or `made`; all other containers are `gone`."""
 
 
 def wait_for_agreement(node: Node, what: str) -> float:

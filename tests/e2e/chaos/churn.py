@@ -69,7 +69,7 @@ class Churn:
         if fetched:
             self._kinds["fetches"] = {"containers": [{"name": "app", "image": fetched}, shell("other")]}
         self.expected: dict[str, str] = {}
-        """Pod -> kind, as last written."""
+        """The kind of each pod by its name, as last written."""
         self.changes = 0
         self._error: BaseException | None = None
 

@@ -26,7 +26,9 @@ from tests.support.ports import free_port
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 
 STALL_SECONDS = 1.8
-"""Longer than the delay of a late probe, shorter than the lease: without a lease no probe runs, so none is late."""
+"""Seconds of a pause that is longer than the delay of a late probe, but shorter than the lease: without a lease no
+probe runs, so none is late.
+"""
 LATE_MILLISECONDS = 1_000
 
 

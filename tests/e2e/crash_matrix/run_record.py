@@ -56,19 +56,19 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of a run, without ids and names that differ from run to run."""
 
     pod: dict[str, list[str]]
-    """Subject -> its events."""
+    """Events of the pod by subject."""
     kube_events: dict[str, list[str]]
-    """Field path -> KubeEvents."""
+    """KubeEvents by field path."""
     pleg_events: dict[str, list[str]]
-    """Container and attempt -> pleg's reports."""
+    """Reports of pleg by container and attempt."""
     manifests: list[str]
     kernel_events: list[str]
     """Events of the kernel about something lost, refused or restarted."""
     docker: dict[str, list[str]]
-    """Container name -> Docker's actions."""
+    """Docker's actions by container name."""
     signals: list[str]
     statuses: dict[str, list[str]]
-    """Checkpoint -> container statuses."""
+    """Container statuses by checkpoint."""
     hooks: list[str] = []
     """What the hooks did, as seen from outside."""
 

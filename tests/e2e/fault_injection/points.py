@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 _ID = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b")
-"""A container's id or a pod's uid."""
+"""Matches a container's id or a pod's uid."""
 _OF_CREATIONS = re.compile(r" pod/\S+ (?:create/|sandbox\b|pod\.Sandbox|pod\.ContainerCreate)")
 
 
@@ -25,7 +25,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """The `nth` time (from 1) that `place` is passed; for a step, with an event of `type`."""
 
     place: str
-    """`step/before pod/2`, or `effect/after docker.start pod/default/web container/app`."""
+    """For example `step/before pod/2`, or `effect/after docker.start pod/default/web container/app`."""
     type: str = ""
     nth: int = 1
 

@@ -21,9 +21,7 @@ from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 KILL_WITHIN_SECONDS = 15
-"""A kill may come only at a last effect, after everything else in a run; if it does not come, the wait ends after this
-time.
-"""
+"""Seconds to wait for the kill at the end of a run: it may come only at a last effect, or never."""
 
 
 class ServiceManager:

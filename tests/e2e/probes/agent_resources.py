@@ -14,15 +14,15 @@ from typing import NamedTuple
 from tests.e2e.node import Node
 
 _SAMPLING_SECONDS = 6.0
-"""Long enough for each hanging probe to end."""
+"""Seconds over which samples are taken: long enough for each hanging probe to end."""
 _INTERVAL_SECONDS = 0.1
-"""Time between two samples."""
+"""Seconds between two samples."""
 _TIME_WAIT = "06"
 
 
 class Held(NamedTuple):
-    """Numbers of held resources. gRPC's threads are counted separately. `sockets` are TCP sockets; `files`, all other
-    descriptors.
+    """Numbers of resources that an agent holds. gRPC's threads are counted separately. `sockets` are TCP sockets;
+    `files`, all other descriptors.
     """
 
     threads: int
@@ -37,7 +37,9 @@ class Held(NamedTuple):
 
 
 SLACK = Held(threads=0, children=0, sockets=0, files=6, grpc=4)
-"""Idle connections to the engine are kept, more of them after a busy time; gRPC's pool starts and ends threads."""
+"""Tolerated growth. Idle connections to the engine are kept, more of them after a busy time; gRPC's pool starts and
+ends threads.
+"""
 
 
 class _Sample(NamedTuple):

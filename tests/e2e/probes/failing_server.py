@@ -20,7 +20,7 @@ class FailingServer:
 
     def __init__(self) -> None:
         self.failed: Counter[int] = Counter()
-        """Failed probes, by the pid of the prober."""
+        """Number of failed probes by the pid of the prober."""
         self._to_fail: Counter[int] = Counter()
         self._waiting: list[socket.socket] = []
         self._lock = threading.Lock()

@@ -26,12 +26,12 @@ TCP = {"tcpSocket": {"port": 8080}}
 EXEC = {"exec": {"command": ["true"]}}
 OFTEN = {"periodSeconds": 1, "failureThreshold": 3}
 SELDOM = {"periodSeconds": 15, "failureThreshold": 3, "timeoutSeconds": 3}
-"""Leaves time to pause a server for one probe and resume it before three probes fail."""
+"""Fields of a probe that leave time to pause a server for one probe and resume it before three probes fail."""
 STARTUP = {"startupProbe": {**TCP, "periodSeconds": 1, "timeoutSeconds": 300, "failureThreshold": 1_000_000}}
 STALL_SECONDS = 4.0
-"""Longer than the longest time-out."""
+"""Seconds of a stall: longer than the longest time-out."""
 LIMIT_SECONDS = 60
-"""The longest time for which failures may be left unjudged, including those of a container that hangs."""
+"""Maximum time for which failures may be left unjudged, including those of a container that hangs."""
 _ESTABLISHED = "01"
 HEALTHY = ("http", "tcp", "exec")
 

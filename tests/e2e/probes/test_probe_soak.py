@@ -38,9 +38,11 @@ SHORT_SECONDS, LONG_SECONDS = 60.0, 600.0
 SHORT_PAUSE, LONG_PAUSE = 1.5, 4.0
 """Seconds between faults: a container with many faults is in back-off for minutes and is not probed then."""
 LEAST_PROBES = 1_000
-"""An idle machine makes about 100 probes a second; a busy one is late and makes fewer."""
+"""Minimum number of probes during the faults. An idle machine makes about 100 a second; a busy one is late and makes
+fewer.
+"""
 SETTLE_PROBES = 800
-"""After this number of probes, each container has been probed several times since it last changed."""
+"""Number of probes to wait for, after which each container has been probed several times since it last changed."""
 
 SERVES = "trap 'exit 0' TERM; echo ok > /tmp/ok; httpd -f -p {port} -h /tmp & wait"
 ANSWERS = "trap 'exit 0' TERM; nc -ll -p {port} -e {program} & wait"

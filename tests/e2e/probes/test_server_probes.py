@@ -46,8 +46,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"ok")
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 """
-"""Like the documentation's image, but healthy for N requests instead of N seconds, then status 500; healthy after a
-restart.
+"""An HTTP server like the documentation's image, but healthy for N requests instead of N seconds, and then with status
+500. After a restart it is healthy.
 """
 
 GRPC = """
@@ -65,7 +65,7 @@ while True:
         servicer.set(service, words.NOT_SERVING if ill else words.SERVING)
     time.sleep(0.05)
 """
-"""Healthy, except that the service `shop` is unhealthy while a file exists."""
+"""A gRPC server that is healthy, except that its service `shop` is unhealthy while a file exists."""
 
 
 def python(name: str, script: str, *words: str, **more: Any) -> dict[str, Any]:

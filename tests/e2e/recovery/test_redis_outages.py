@@ -48,7 +48,7 @@ REFUSED: dict[str, tuple[RedisOptions, str]] = {
     "evicting": (RedisOptions(maxmemory_policy="allkeys-lru"), "noeviction"),
     "replica": (RedisOptions(more=("--replicaof", "127.0.0.1", "1")), "read-only replica"),
 }
-"""Name of the fault -> the server's options, and a word of the agent's error."""
+"""The server's options and a word of the agent's error, by name of the fault."""
 
 
 @pytest.mark.parametrize("fault", REFUSED)

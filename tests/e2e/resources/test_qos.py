@@ -30,7 +30,7 @@ BUSY_NANOSECONDS = 2_000_000_000
 READING_NANOSECONDS = BUSY_NANOSECONDS // 200
 """Maximum CPU time that may be used while several cgroups are read."""
 WEIGHTS = {3072: 118, 2048: 79, 1024: 39, 102: 4, 2: 1}
-"""v2 weights of v1 shares. The lowest weight is 1 of 10,000, the lowest shares are 2 of 262,144."""
+"""cgroup v2 weights by v1 shares. The lowest weight is 1 of 10,000, the lowest shares are 2 of 262,144."""
 ALMOST_NOTHING = 0.02 if IS_V2 else 0.01
 
 

@@ -109,7 +109,7 @@ while True:
 
 
 class OldPlugin(LineProcess):
-    """One plugin as written in 2018."""
+    """A running plugin as written in 2018."""
 
     def __init__(self, where: Path, folder: Path, resource: str) -> None:
         (where / "first.proto").write_text(PROTO)

@@ -53,7 +53,7 @@ class DockerProxy:
     def __init__(self, engine: str, path: Path) -> None:
         self.host = f"unix://{path}"
         self.calls: list[str] = []
-        """All calls in order."""
+        """All calls so far, in order."""
         self._engine = engine.removeprefix("unix://")
         self._faults: list[Fault] = []
         self._open: dict[_Call, str] = {}

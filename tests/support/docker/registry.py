@@ -41,7 +41,7 @@ class Pushed(msgspec.Struct, frozen=True):
 
     tag: str
     digest: str
-    """`host/path@sha256:...`"""
+    """The digest with the name: `host/path@sha256:...`."""
 
 
 class PrivateRegistry(ServerProcess):
