@@ -271,7 +271,7 @@ def running_node(
     more: Sequence[str] = (),
     remove: bool = True,
 ) -> Iterator[Node]:
-    """A node whose agent runs with the flags `more`. At the end the agent is killed and, with `remove`, its containers
+    """Run a node whose agent gets the flags `more`. At the end the agent is killed and, with `remove`, its containers
     are removed.
     """
     node = Node(engine, url, name, root)

@@ -17,7 +17,7 @@ from tests.support import scratch
 
 
 class ServerProcess(ABC):
-    """One server. Its output is appended to `log`."""
+    """One server process. Its output is appended to `log`."""
 
     def __init__(self, name: str, log: Path) -> None:
         self._name = name

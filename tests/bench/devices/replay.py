@@ -38,7 +38,7 @@ SHARD = Shard("devices")
 
 
 class History:
-    """Allocations and releases made with the decider, for a hundred pods at a time."""
+    """A history of allocations and releases, made with the decider while up to a hundred pods hold devices."""
 
     def __init__(self) -> None:
         self.state = DECIDER.initial

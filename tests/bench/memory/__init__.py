@@ -35,7 +35,7 @@ RESOURCE = "bench.example/device"
 
 
 class Case(NamedTuple):
-    """The pods that run during a measurement."""
+    """A case to be measured: the number of pods that run, and their probe."""
 
     pods: int
     probe: str

@@ -121,7 +121,9 @@ def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> C
 
 
 class Rounds:
-    """Starts and removes pods in rounds: most are long-lived; one ends, one crashes, one lacks its image."""
+    """Starts and removes pods in rounds. In each round most pods are long-lived; one completes, one crashes, and one
+    lacks its image.
+    """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent

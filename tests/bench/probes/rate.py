@@ -36,7 +36,7 @@ _SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p
 
 
 class Window(NamedTuple):
-    """The measurements of one window."""
+    """Measurements taken during a window of `seconds`."""
 
     seconds: float
     agent: float

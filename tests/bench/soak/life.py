@@ -130,7 +130,7 @@ def node_of(engine: PrivateDocker, name: str) -> Iterator[Node]:
 
 
 class Soak:
-    """The life of one node."""
+    """Applies the pods to one node, disturbs the node according to the plan, and checks its containers."""
 
     def __init__(self, node: Node, plan: Plan) -> None:
         self.node = node
@@ -288,7 +288,7 @@ def ready(node: Node) -> bool:
 
 @contextmanager
 def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Run busy processes."""
+    """Run `count` busy processes for the block."""
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
     try:
         yield loops

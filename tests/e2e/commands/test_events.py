@@ -38,7 +38,7 @@ def node(own_node: Node, proxy: DockerProxy) -> Node:
 
 
 class Watch:
-    """`events -w -o json`: each object as it arrives."""
+    """Collects the objects that `events -w -o json` prints, as they arrive."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.seen: list[dict[str, object]] = []

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class HookServer:
-    """Serves on a free port until it is closed."""
+    """The server, which listens on a free port until it is closed."""
 
     def __init__(self) -> None:
         self._requests: set[str] = set()

@@ -24,7 +24,7 @@ def folder(node: Node, name: str = "device-plugins") -> Path:
 
 @contextmanager
 def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
-    """A plugin for `resource`, once its devices are listed."""
+    """Run a plugin for `resource`; the block begins once its devices are listed."""
     before = len(node.journal.events(devices.DevicesListed, resource=resource))
     with sample_plugin("--resource", resource, *options, folder=folder(node)) as found:
         try:

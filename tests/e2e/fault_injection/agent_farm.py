@@ -64,7 +64,7 @@ class Agent:
 
 
 class AgentFarm:
-    """The parent of the agents. Thread-safe."""
+    """Starts the parent process and lets it fork agents. Thread-safe."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(

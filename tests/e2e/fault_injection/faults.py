@@ -21,7 +21,7 @@ _CANCELLED = "cancelled"
 
 
 class Recorder:
-    """Writes down every crash point."""
+    """Writes every crash point to a file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)

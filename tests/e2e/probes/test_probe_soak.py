@@ -95,7 +95,7 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
 
 
 class FaultInjector:
-    """The pods, and the faults caused in them."""
+    """Causes faults in the pods, and counts them by kind."""
 
     def __init__(self, node: Node) -> None:
         self._node = node

@@ -121,7 +121,7 @@ class OldPlugin(LineProcess):
 
 @contextmanager
 def old_plugin(folder: Path, resource: str) -> Iterator[OldPlugin]:
-    """A plugin in `folder`, which must exist; it is killed at the end."""
+    """Run a plugin in `folder`, which must exist, and kill it at the end."""
     where = scratch.create("client")
     plugin = OldPlugin(where, folder, resource)
     try:

@@ -34,7 +34,8 @@ DRIVER = "systemd" if IS_V2 and Path("/run/systemd/system").exists() else "cgrou
 class PrivateDocker(ServerProcess):
     """One dockerd, with all its files in one folder.
 
-    With --live-restore, containers survive `stop`; they and their shims always survive `kill9`, but host ports do not.
+    With --live-restore, containers survive `stop`. Containers and their shims always survive `kill9`, but their host
+    ports do not.
     """
 
     def __init__(self, folder: Path, *, live_restore: bool = True) -> None:

@@ -32,7 +32,7 @@ Muted = Callable[[], bool]
 
 @dataclass(eq=False)
 class Fault:
-    """A fault of matching calls, which lasts until it is lifted. `met` contains the affected calls."""
+    """A fault that affects matching calls until it is lifted. `met` contains the affected calls."""
 
     kind: Literal["hang", "delay", "refuse", "drop", "swallow", "mute"]
     pattern: re.Pattern[str]
@@ -48,7 +48,7 @@ class Fault:
 
 
 class DockerProxy:
-    """Listens on `host` until `close`."""
+    """The proxy, which listens on `host` until it is closed."""
 
     def __init__(self, engine: str, path: Path) -> None:
         self.host = f"unix://{path}"

@@ -63,8 +63,8 @@ class Call(NamedTuple):
 
 
 class ApiServer(Server):
-    """Event objects by namespace and name. `wrong` contains the errors of requests that no kubelet would send, which
-    are refused. `namespaces`: the existing namespaces, or None if every namespace exists.
+    """The server. `events`: Event objects by namespace and name. `wrong`: errors of requests that no kubelet would
+    send, which are refused. `namespaces`: the existing namespaces, or None if every namespace exists.
     """
 
     def __init__(self, token: str = "", namespaces: set[str] | None = None) -> None:

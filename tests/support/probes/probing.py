@@ -25,7 +25,7 @@ SERVER_THREAD = "test server"
 
 
 class Probes:
-    """Makes attempts from a test's thread."""
+    """Makes probe attempts from a test's thread."""
 
     def __init__(self, prober: Probing) -> None:
         self.prober = prober
@@ -52,7 +52,7 @@ class Probes:
 
 
 class Server:
-    """Accepts connections, reads one request from each, and runs its script."""
+    """A server that accepts connections, reads one request from each, and runs its script."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
