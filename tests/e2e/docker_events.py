@@ -42,7 +42,7 @@ class _Event(NamedTuple):
 
 
 class DockerEvents:
-    """Follows the engine's events from its creation until it is closed."""
+    """Follows the engine's events from the object's creation until it is closed."""
 
     def __init__(self, engine: PrivateDocker) -> None:
         self._lock = threading.Lock()

@@ -56,7 +56,7 @@ class ReferenceRun:
     points: Sequence[Point]
     """One point per announcement, identified by its rarest event."""
     common: frozenset[Point]
-    """The points that both recorded runs passed, with any event of a step."""
+    """The points that both recorded runs passed; a step counts as one point for each of its events."""
 
 
 class Matrix:
