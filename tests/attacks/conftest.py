@@ -1,4 +1,4 @@
-"""Nodes under attack: those of the end-to-end tests, and one with HTTP pages; stores with long time-outs."""
+"""Fixtures for attacks: the nodes of the end-to-end tests, a node with HTTP pages, and stores with long time-outs."""
 
 from tests.attacks.attacked import attacked
 from tests.e2e.conftest import node, own_node

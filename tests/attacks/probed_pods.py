@@ -1,6 +1,6 @@
-"""Pods with liveness probes in attacks, and the raw results of the probes.
+"""Pods with liveness probes for attacks, and the raw results of these probes.
 
-Input: a node. Output: manifests, counts of successes, waits for further ones. Next: the tests of attacks, and
+Input: a node. Output: manifests, counts of successful probes, waits for further ones. Next: the attack tests, and
 tests/setup/clock_checks.py.
 """
 
@@ -16,20 +16,20 @@ from tests.e2e.node import Node, pod, shell
 from tests.support import scratch
 
 PERIOD = 1
-"""In seconds."""
+"""The default period of probes, in seconds."""
 PATIENT = 60
-"""In seconds; a time-out that a busy machine does not reach."""
+"""A probe time-out in seconds that is not reached even on a busy machine."""
 SERVES = "exec httpd -f -p 8080"
 
 
 def probed(name: str, period: int = PERIOD, timeout: int = PATIENT) -> dict[str, Any]:
-    """A pod that serves, and is killed if its port cannot be reached three times in a row."""
+    """Return a pod with a server; its container is killed if the port cannot be reached three times in a row."""
     liveness = {"tcpSocket": {"port": 8080}, "periodSeconds": period, "timeoutSeconds": timeout, "failureThreshold": 3}
     return pod(name, shell("app", SERVES, livenessProbe=liveness))
 
 
 def results(node: Node, name: str) -> list[RawResult]:
-    """The stored results of the pod's probes, the latest first. Retried while the server is stalled."""
+    """Return the stored results of the pod's probes, newest first; retries while the server is stalled."""
     found: list[RawResult] = []
 
     def read() -> bool:
@@ -44,13 +44,13 @@ def results(node: Node, name: str) -> list[RawResult]:
 
 
 def outcomes(node: Node, name: str) -> list[str]:
-    """The outcomes of the pod's probes, the latest first, from the raw results."""
+    """Return the outcomes of the pod's probes from the raw results, newest first."""
     return [one.outcome for one in results(node, name)]
 
 
 def succeeded(node: Node, name: str, after: RawResult | None = None) -> int:
-    """The number of successful probes after that one. Only a few dozen results of each probe are stored, so a count of
-    all does not grow.
+    """Return the number of probes that succeeded since the result `after`. Only a few dozen results are stored per
+    probe, so a count of all stored successes would stop growing.
     """
     return sum(one.outcome == "success" for one in takewhile(lambda one: one != after, results(node, name)))
 

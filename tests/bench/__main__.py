@@ -1,8 +1,8 @@
 """`scripts/bench [NAME...]`: ratios measured in one run, as a table and as JSON.
 
-Input: names (all without). Output: tables on standard output, JSON in the file that `--json` names or below the
-tables. Exit status 0 whether goals are met or not, as the table shows; 1 if a benchmark, or a part of one, could not
-run.
+Input: names of benchmarks (default: all). Output: tables on standard output; JSON in the file named by `--json`, or
+after the tables. The exit status is 0 whether or not goals are met, which the table shows, and 1 if a benchmark or a
+part of one could not run.
 """
 
 from __future__ import annotations
@@ -50,23 +50,26 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "compare": compare.figures,
 }
 BY_NAME_ONLY = ("soak", "beside", "compare")
-"""`soak` takes more than two hours; the others compare with another agent or an earlier run."""
+"""Benchmarks that run only if named: `soak` takes more than two hours; the others compare with another agent or an
+earlier run.
+"""
 USAGE = """
 by name only:
   soak              a day in two hours
   compare [--write] a quick form of the rows of `pods` and `probes`, next to the last merged figures
-                    (tests/bench/last.json); "NO" marks a row that got a fifth worse. --write replaces them
+                    (tests/bench/last.json); "NO" marks a row that is a fifth worse. --write replaces them
   beside [COMMAND...]
                     the rows of `pods` and `probes` next to those of other agents. Each COMMAND is a shell command that
-                    starts one; in it, {manifests} is the folder of Pod manifests that it has to watch, {pidfile} where
+                    starts one; in it, {manifests} is the folder of Pod manifests that it must watch, {pidfile} where
                     the command writes its pids (without it, the command is run in the background and is the agent),
-                    {docker} the engine's socket (unix://...), {folder} and {cgroup} a folder and a cgroup of its own.
+                    {docker} the engine's socket (unix://...), {folder} and {cgroup} a private folder and cgroup.
                     Without COMMAND: a second chronolet
 """
 
 
 def main() -> None:
-    # Engines and servers are ended after a signal, too. SIGINT is ignored in a background job.
+    # A signal raises KeyboardInterrupt, so that engines and servers are stopped. A background job ignores SIGINT by
+    # default.
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, signal.default_int_handler)
     parser = argparse.ArgumentParser(
@@ -76,23 +79,26 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHES)} (default: all)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON there (default: print it)")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and events: to see that it runs")
-    parser.add_argument("--only", action="append", metavar="PART", help="only these parts of a benchmark (repeat)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON to FILE (default: print it)")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and events, to check that it runs")
+    parser.add_argument(
+        "--only", action="append", metavar="PART", help="run only this part of a benchmark (can be repeated)"
+    )
     parser.add_argument("--churn", type=float, metavar="SECONDS", help="pods: how long the churn lasts (default: 180)")
     parser.add_argument(
-        "--profile", type=Path, metavar="DIR", help="pods: sample a part that missed a goal in a second run"
+        "--profile",
+        type=Path,
+        metavar="DIR",
+        help="pods: run a part that missed a goal again and sample it; write profiles to DIR",
     )
+    parser.add_argument("--trace", action="store_true", help="pods: print where one start of each part spent its time")
     parser.add_argument(
-        "--trace", action="store_true", help="pods: print where the time of one start of each part went"
+        "--cpu-seconds", type=float, help="overload: how long the busy loops run (default: 600); other phases as usual"
     )
-    parser.add_argument(
-        "--cpu-seconds", type=float, help="overload: for how long the busy loops run (default: 600); the rest as usual"
-    )
-    parser.add_argument("--write", action="store_true", help="compare: make these the figures to compare with")
-    parser.add_argument("--seconds", type=float, help="soak: for how long (default: 7200)")
-    parser.add_argument("--pods", type=int, help="soak: how many pods (default: 110)")
-    parser.add_argument("--loops", type=int, help="soak: how many busy loops during an overload (default: 60)")
+    parser.add_argument("--write", action="store_true", help="compare: store these figures for later comparisons")
+    parser.add_argument("--seconds", type=float, help="soak: duration (default: 7200)")
+    parser.add_argument("--pods", type=int, help="soak: number of pods (default: 110)")
+    parser.add_argument("--loops", type=int, help="soak: number of busy loops during an overload (default: 60)")
     options = _parsed(parser)
     unknown = [name for name in options.names if name not in BENCHES]
     if unknown:
@@ -103,14 +109,14 @@ def main() -> None:
         print(f"\n{name}\n\n{table(found[name])}\n", flush=True)  # noqa: T201
     if options.json:
         options.json.write_text(as_json(found) + "\n", encoding="utf-8")
-    elif options.names != ["compare"]:  # its JSON holds no more than its table
+    elif options.names != ["compare"]:  # its JSON contains no more than its table
         print(as_json(found))  # noqa: T201
     if any(figure.name == UNMEASURED for figures in found.values() for figure in figures):
         sys.exit(1)
 
 
 def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parse the options; the words after the name `beside` are commands."""
+    """Parse the options; the arguments after the name `beside` are commands."""
     options = parser.parse_args()
     at = options.names.index("beside") + 1 if "beside" in options.names else len(options.names)
     options.names, options.commands = options.names[:at], options.names[at:]

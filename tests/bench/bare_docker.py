@@ -1,7 +1,7 @@
-"""Docker's own share: the calls that any agent makes for a pod, made by a bare client.
+"""Docker's share of the time: a bare client makes the calls that any agent must make for a pod.
 
-Input: an engine's socket, images. Output: seconds from the first call to the app's start, by Docker's own event
-times, as `agent_bench` takes them for the agent. Next: `pods`, which prints them next to the agent's.
+Input: an engine's socket, images. Output: seconds from the first call to the app's start, from Docker's own event
+times, which `agent_bench` also uses for the agent. Next: `pods`, which prints them next to the agent's.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from tests.bench.agent_bench import TRAP, Docker, Watch
 from tests.support.docker.images import BUSYBOX, PAUSE
 
 WORKERS = (1, 2, 4, 8, 16)
-"""Numbers of pods that a bare client creates concurrently; the fastest is the engine's capacity."""
+"""Numbers of workers with which a bare client creates pods concurrently. The fastest number shows the engine's
+capacity.
+"""
 MANY_WORKERS = (4, 8)
-"""Numbers of workers for large batches."""
+"""Numbers of workers for large batches of pods."""
 TRAPPED_SECONDS = 0.5
-"""Seconds after which an app has its SIGTERM handler."""
+"""Seconds after which an app has installed its SIGTERM handler."""
 
 
 def warmed_up(host: str) -> Bare:
-    """A bare client of the engine at `unix://...`, after a first pod, which takes longer than any other."""
+    """Return a bare client of the engine at `unix://...` that has already created a first pod, which takes longer than
+    any other.
+    """
     bare = Bare(host.removeprefix("unix://"), PAUSE.reference, BUSYBOX.reference)
     bare.one()
     bare.remove()
@@ -31,7 +35,7 @@ def warmed_up(host: str) -> Bare:
 
 
 class Bare:
-    """Creates pods by bare calls; `remove` removes them."""
+    """A client that creates pods with bare Docker calls; `remove` removes them."""
 
     def __init__(self, socket: str, pause: str, image: str) -> None:
         self._docker = Docker(socket)
@@ -44,27 +48,27 @@ class Bare:
         self._pods: list[tuple[str, str]] = []
 
     def one(self) -> float:
-        """Create and start sandbox and app; returns the seconds to the app's start."""
+        """Create and start a sandbox and its app; return the seconds until the app's start."""
         begun = time.time()
         return self._started(self._pod()) - begun
 
     def batch(self, count: int, workers: int) -> float:
-        """Create pods with concurrent workers; returns the seconds to the last app's start."""
+        """Create pods with concurrent workers; return the seconds until the last app's start."""
         begun = time.time()
         with ThreadPoolExecutor(workers) as pool:
             apps = list(pool.map(lambda _: self._pod(), range(count)))
         return max(map(self._started, apps)) - begun
 
     def stop(self, workers: int) -> float:
-        """Stop every app, then its sandbox, with SIGTERM; returns the seconds until nothing runs."""
+        """Stop every app and then its sandbox with SIGTERM; return the seconds until none of them is running."""
         begun = time.time()
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(self._stop, self._pods))
         return time.time() - begun
 
     def stop_one(self) -> float:
-        """Stop the last app, then its sandbox once Docker reports the app's end; returns the seconds until the
-        sandbox's end is reported.
+        """Stop the last app, and then its sandbox once Docker reports the app's exit; return the seconds until the
+        sandbox's exit is reported.
         """
         sandbox, app = self._pods[-1]
         begun = time.time()
@@ -74,13 +78,13 @@ class Bare:
         return ended - begun
 
     def _stop(self, pod: tuple[str, str]) -> None:
-        """Stop like an agent: a signal, then a wait for the end; the app before its sandbox."""
+        """Stop the app and then its sandbox as an agent does: send a signal, then wait for the exit."""
         for made in reversed(pod):
             self._docker.req("POST", f"/containers/{made}/kill?signal=TERM")
             self._docker.req("POST", f"/containers/{made}/wait?condition=not-running")
 
     def restarts(self, count: int) -> list[float]:
-        """Create and start an app in an existing sandbox, `count` times; returns the seconds of each."""
+        """Create and start an app in an existing sandbox, `count` times; return the seconds for each."""
         sandbox = self._run(self._sandbox())
         found = []
         for _ in range(count):
@@ -89,7 +93,9 @@ class Bare:
         return found
 
     def replacements(self, count: int, grace_seconds: int) -> list[float]:
-        """Stop an app with this grace period, and create and start the next one; returns the seconds of each."""
+        """Stop an app with this grace period, and create and start the next one, `count` times; return the seconds for
+        each.
+        """
         sandbox = self._run(self._sandbox())
         app = self._run(self._app(sandbox))
         found = []
@@ -103,7 +109,7 @@ class Bare:
         return found
 
     def remove(self) -> None:
-        """Remove everything created so far."""
+        """Remove all containers created so far."""
         with ThreadPoolExecutor(max(MANY_WORKERS)) as pool:
             made, self._made, self._pods = self._made, [], []
             list(pool.map(lambda made_id: self._docker.req("DELETE", f"/containers/{made_id}?force=1&v=1"), made))
@@ -132,11 +138,11 @@ class Bare:
         return made
 
     def _started(self, container: str) -> float:
-        """Docker's time of the start."""
+        """Return Docker's time of the container's start."""
         return self._event_time("start", container)
 
     def _event_time(self, action: str, container: str) -> float:
-        """Docker's time of the event."""
+        """Return Docker's time of the container's first event with this action."""
 
         def those() -> list[dict[str, Any]]:
             return [event for event in self._watch.ev if event["a"] == action and event["id"] == container]

@@ -1,6 +1,6 @@
-"""CPU time of single commands, in relation to an interpreter that does nothing.
+"""CPU time of single commands compared with a Python interpreter that does nothing.
 
-Input: quick or thorough. Output: figures. Next: `__main__`.
+Input: options. Output: figures. Next: `__main__`.
 
 Each command alternates with `python -I -c pass`. A figure is the ratio of the medians of their CPU times, user and
 system together. Agent, Redis and pods are real.
@@ -23,14 +23,14 @@ ROUNDS, QUICK_ROUNDS = 15, 3
 POD_COUNTS, QUICK_POD_COUNTS = (30, 250), (3,)
 NOTHING = (sys.executable, "-I", "-c", "pass")
 CHRONOLET = (sys.executable, "-c", "from chronolet.cli.loading import main; main()")
-"""What the installed `chronolet` script runs."""
+"""The code that the installed `chronolet` script runs."""
 VERSION_GOAL, HELP_GOAL, LOG_GOAL = 4.0, 6.0, 8.0
 GET_GOALS = {30: 8.0, 250: 12.0}
-"""The goals for `get pods`, by the number of pods."""
+"""The goals for `get pods` by number of pods."""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """`--version` and `--help`, which read nothing; then `get pods` and `log` for each number of pods."""
+    """Measure `--version` and `--help`, which read nothing, then `get pods` and `log` with each number of pods."""
     rounds = QUICK_ROUNDS if options.quick else ROUNDS
     found = [
         compared("--version", ("--version",), rounds, VERSION_GOAL),
@@ -48,9 +48,9 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def compared(name: str, words: Sequence[str], rounds: int, goal: float | None) -> Figure:
-    """One command, alternating with the empty interpreter."""
+    """Measure a command, alternating with an interpreter that does nothing."""
     command = (*CHRONOLET, *words)
-    cpu_seconds(command)  # compiles modules without bytecode
+    cpu_seconds(command)  # the first run compiles modules that have no bytecode yet
     pairs = [(cpu_seconds(command), cpu_seconds(NOTHING)) for _ in range(rounds)]
     ours, nothing = (statistics.median(times) for times in zip(*pairs, strict=True))
     figure = Figure(name=f"chronolet {name}", ours=ours, unit="CPU s", reference=nothing, reference_name="s", goal=goal)
@@ -60,7 +60,7 @@ def compared(name: str, words: Sequence[str], rounds: int, goal: float | None) -
 
 
 def cpu_seconds(command: Sequence[str]) -> float:
-    """User and system time of one run. Raises CalledProcessError if it fails."""
+    """Run a command and return its user and system time. Raises CalledProcessError if it fails."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

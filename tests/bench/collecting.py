@@ -1,9 +1,9 @@
-"""Collectors: the cost of a plan on a large node, and of a run in comparison with bare calls to Docker.
+"""Collectors: the cost of a plan on a large node, and of a run compared with bare calls to Docker.
 
-Input: options. Output: figures. A run is measured from its request to its end, by the log's own positions; the
-bare calls remove as many objects of the same kind: containers eight at a time, each over its own connection, images one
-after the other. The order of the two alternates, and both wait until Docker has finished with the objects created for
-them: it continues to clean up after containers that have ended.
+Input: options. Output: figures. A run is measured from its request to its end, using the timestamps of the log entries.
+The bare calls remove as many objects of the same kind: containers eight at a time, each over a separate connection,
+images one after the other. Runs and bare calls take turns in alternating order. There is a pause before each
+measurement, because Docker still cleans up after containers that have exited.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SETTLED_SECONDS = 1.0
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """All figures."""
+    """Return the figures of the plans and the runs."""
     return [*_plans(3 if options.quick else 9), *_runs(quick=options.quick)]
 
 
@@ -76,7 +76,7 @@ def _seconds(work: Callable[[], Any], rounds: int) -> float:
 
 
 def _container_look() -> container_signals.Looked:
-    """A look at ten attempts of each pod's container, one of which runs."""
+    """Return a listing with ten attempts of each pod's container, one of which is running."""
     containers = tuple(
         container_signals.RuntimeObject(
             id=f"{number:064x}",
@@ -95,7 +95,7 @@ def _container_look() -> container_signals.Looked:
 
 
 def _image_look() -> image_signals.Looked:
-    """A look at images, every second one in use, on a full disk."""
+    """Return a listing of images on a full disk; every second image is in use."""
     images = tuple(
         image_gc.Image(
             id=f"sha256:{number:064x}",
@@ -173,7 +173,9 @@ class _Containers:
         self._node = node
 
     def made(self, count: int, *, mine: bool) -> list[str]:
-        """Create dead containers of the node without an owner, which a run removes immediately."""
+        """Create dead containers. With `mine`, they belong to the node but to no pod, so that a run removes them
+        immediately.
+        """
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(lambda _: self._one(mine=mine), range(count)))
 
@@ -236,7 +238,7 @@ def _timed(engine: PrivateDocker, made: Sequence[str], remove: Callable[[docker.
 
 
 def _run(node: Node, part: str, finished: Any, requested: Any, count: int) -> float:
-    """Seconds from the request to the end, both in the log."""
+    """Run a collector and return the seconds from the request's log entry to that of the run's end."""
     result = node.chronolet("gc", "run", "--unused-images", "-o", "json")
     run = msgspec.json.decode(result.out)[part]
     assert run["removed"] == count, result

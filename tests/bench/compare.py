@@ -1,11 +1,12 @@
 """`scripts/bench compare`: a quick form of the rows with goals, next to the last merged figures. CI runs it.
 
-Input: `last.json`. Output: a figure for each row: its ratio to bare Docker calls in the same run, or its plain value if
-there are none, next to its last value. A row that got a fifth worse misses its goal, which fails nothing; a row that
-could not be measured fails the run. With `--write`, the new values replace `last.json`.
+Input: `last.json`. Output: one figure per row: its ratio to bare Docker calls in the same run, or its plain value if
+there are no such calls, next to its last value. A row that is at least a fifth worse misses its goal, which does not
+fail the run; a row that could not be measured fails the run. With `--write`, the new values replace `last.json`.
 
-Omitted are rows that mean nothing after such a short time: slowest times and 99th percentiles of three samples, the CPU
-time of an agent without probes, the churn; and 220 probes a second, because ten pods have the same probes in `d`.
+Rows that mean nothing after so short a run are omitted: slowest times and 99th percentiles of three samples, the CPU
+time of an agent without probes, and the churn. So are the rows for 220 probes a second, because ten pods have the same
+probes in `d`.
 """
 
 from __future__ import annotations
@@ -28,26 +29,28 @@ from tests.bench.pods.agent import Agent, running
 LAST = Path(__file__).with_name("last.json")
 WORSE = 1.2
 UNPROTECTED = {"CHRONOLET_PROBE_OVERLOAD_PROTECTION": "false"}
-"""On a busy machine the protection holds back stops for failed probes for a minute, and there is no row c."""
+"""Environment of an agent without overload protection. On a busy machine the protection would delay stops for failed
+probes by a minute, and row c would be missing.
+"""
 PODS = 10
 WORKERS = (4,)
 SCATTERED = ("p99", "the slowest")
-"""The ends of the names of omitted rows."""
+"""Ends of row names: rows whose names end with one of these are omitted."""
 UNITS = ("s", "CPU s/min", "MiB")
-"""The units of rows of which less is better."""
+"""Units for which a smaller value is better; only rows with these units are compared."""
 IDLE, PROBED = ("0:none",), (f"{PODS}:http", f"{PODS}:exec")
 IDLE_OPTIONS, PROBED_OPTIONS = ("--window", "2"), ("--window", "10", "--settle", "3", "--steady-fthr", "3")
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of `last.json`: in `unit`, or as a multiple of its reference."""
+    """One row of `last.json`: a value in `unit`, or a multiple of the reference that `unit` names."""
 
     value: float
     unit: str
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The rows of all or the selected parts, next to their last values."""
+    """Return the rows of all or the selected parts, next to their last values."""
     os.environ |= {"PYTHONUNBUFFERED": "1", **UNPROTECTED}
     found: list[Figure] = []
     with running(in_network=True) as agent:
@@ -66,13 +69,13 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def _starts(agent: Agent, bare: Bare) -> list[Figure]:
-    """One pod, then a batch."""
+    """Measure one pod, then a batch of pods."""
     alone = parts.single(agent, bare, 3)
     return [*alone, *parts.batch(agent, bare, (PODS,), WORKERS, alone[0].ours)]
 
 
 def _steady(agent: Agent) -> list[Figure]:
-    """Memory, and CPU with probes, by the harness's test d."""
+    """Measure memory, and CPU time with probes, using test d of the harness."""
     idle = parts.measured_steady(agent, IDLE, *IDLE_OPTIONS, quick=True)
     probed = parts.measured_steady(agent, PROBED, *PROBED_OPTIONS, quick=True)
     memory = [parts.memory(one, f"d. resident memory of both, {parts.configuration(one)}") for one in (*idle, *probed)]
@@ -87,11 +90,11 @@ PARTS: Mapping[str, Callable[[Agent, Bare], list[Figure]]] = {
     "d": lambda agent, _: _steady(agent),
     "power": lambda _agent, _bare: power.figures(PODS // 2, WORKERS),
 }
-"""The parts by the names of `pods` and `probes`; `a` includes the batch."""
+"""The parts, named as in `pods` and `probes`; `a` includes the batch."""
 
 
 def rows(found: Sequence[Figure]) -> dict[str, Row]:
-    """The compared rows, by name."""
+    """Return the rows to compare, by name."""
     return {
         figure.name: _row(figure) for figure in found if figure.unit in UNITS and not figure.name.endswith(SCATTERED)
     }
@@ -104,7 +107,9 @@ def _row(figure: Figure) -> Row:
 
 
 def compared(now: Mapping[str, Row], last: Mapping[str, Row], *, whole: bool) -> list[Figure]:
-    """Each row next to its last value. `whole`: all parts were measured, so a row that is absent now is missing."""
+    """Return each row next to its last value. `whole`: all parts were measured, so a row that is absent now is reported
+    as missing.
+    """
     found = [_compared(name, row, last.get(name)) for name, row in now.items()]
     missing = [name for name in last if name not in now] if whole else []
     return [*found, *(unmeasured(name, "it was measured before; `--write` forgets it") for name in missing)]
@@ -119,17 +124,19 @@ def _compared(name: str, row: Row, before: Row | None) -> Figure:
 
 
 def unmeasured(name: str, why: str) -> Figure:
-    """A row that fails the run."""
+    """Return a row that fails the run."""
     return Figure(name=UNMEASURED, ours=math.inf, unit="", goal=0, note=f"{name}: {why}")
 
 
 def read(path: Path = LAST) -> dict[str, Row]:
-    """The last merged figures; none if there is no file. Raises msgspec.DecodeError for another file."""
+    """Return the last merged figures, or an empty dict if there is no file. Raises msgspec.DecodeError if the content
+    is invalid.
+    """
     return msgspec.json.decode(path.read_bytes(), type=dict[str, Row]) if path.exists() else {}
 
 
 def write(found: Mapping[str, Row], path: Path = LAST) -> None:
-    """Write the figures that later runs compare with."""
+    """Write the figures with which later runs are compared."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
 
 

@@ -1,6 +1,6 @@
 """Results of a benchmark: figures next to their references and goals, as a table and as JSON.
 
-Input: measured values. Output: text for people, JSON for programs. A missed goal stays a row, marked.
+Input: measured values. Output: text for people, JSON for programs. A missed goal is marked in its row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 UNMEASURED = "could not be measured"
-"""Name of the row of a part that failed."""
+"""Name of the row for a part that failed."""
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float | None:
-        """None without a reference."""
+        """`ours / reference`; None if there is no reference."""
         return None if self.reference is None else self.ours / self.reference
 
     @property
@@ -43,7 +43,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> bool | None:
-        """None for a row without a goal."""
+        """Whether the goal is met; None if the row has no goal."""
         if self.goal is None:
             return None
         return self.compared >= self.goal if self.bound == "at least" else self.compared <= self.goal
@@ -56,7 +56,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         return self.name, f"{_number(self.ours)} {self.unit}".strip(), reference, ratio, goal, met
 
     def plain(self) -> dict[str, Any]:
-        """The figure's form in JSON."""
+        """Return the figure's fields for JSON."""
         compared = {"compared": self.compared, "met": self.met}
         return {
             name: value
@@ -66,7 +66,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """All rows under their headings, with the notes below."""
+    """Return all rows under their headings, followed by the notes."""
     rows = [("figure", "ours", "reference", "ratio", "goal", "met"), *(figure.row() for figure in figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(6)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -76,15 +76,15 @@ def table(figures: Sequence[Figure]) -> str:
 
 
 def as_json(benches: Mapping[str, Sequence[Figure]]) -> str:
-    """All figures of all benchmarks, with the machine's load and cores, which absolute figures depend on."""
+    """Return all figures of all benchmarks, with the machine's load, on which absolute figures depend."""
     load = Path("/proc/loadavg").read_text(encoding="ascii").split()[:3]
     found = {name: [figure.plain() for figure in figures] for name, figures in benches.items()}
-    # Infinite means that it never happened; in JSON that is null.
+    # An infinite value means that the measured event never happened; in JSON it is null.
     return msgspec.json.format(msgspec.json.encode({"load": load, **found}), indent=1).decode()
 
 
 def interleaved(cases: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """The median of each case over several rounds; the order of the cases changes by a fixed sequence."""
+    """Return the median of each case over several rounds; the order of the cases changes in a fixed sequence."""
     found: dict[str, list[float]] = {name: [] for name in cases}
     order, chance = list(cases), Random(7)
     for _ in range(rounds):

@@ -1,11 +1,12 @@
-"""Liveness probes on a starved machine: how many healthy containers are restarted, and how soon three broken ones are.
+"""Liveness probes on a starved machine: the number of healthy containers that are restarted, and the time until three
+broken ones are.
 
-Input: how thoroughly. Output: figures. Next: `__main__`.
+Input: options. Output: figures. Next: `__main__`.
 
-250 pods, half with TCP and half with HTTP probes each second, next to 60 busy loops for ten minutes; then, three
-minutes each, next to writers that saturate the disk, readers that live from reclaimed memory, and an engine that is
-stopped for 30 s at a time. While the busy loops run three containers break: one answers 404, one refuses connections,
-one hangs.
+There are 250 pods, half with TCP and half with HTTP probes each second. For ten minutes they run next to 60 busy loops;
+then, for three minutes each, next to writers that saturate the disk, next to readers whose memory is constantly
+reclaimed, and on an engine that is stopped for 30 s at a time. While the busy loops run, three containers break: one
+answers 404, one refuses connections, one hangs.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from tests.support import scratch
 
 BUSY_LOOPS, WRITERS, READERS = 60, 6, 4
 BOUND_SECONDS = 143
-"""The bound in docs/probes.md for a stalled machine with three failing pods, one of which hangs."""
+"""The time within which docs/probes.md promises a restart on a stalled machine with three failing pods, one of which
+hangs.
+"""
 OVERDUE_SECONDS = 120
-"""Seconds to wait for a broken container beyond the bound."""
+"""Seconds beyond the bound to wait for the restart of a broken container."""
 BREAKS = ("answers 404", "refuses", "hangs")
 
 
@@ -50,14 +53,14 @@ FULL, QUICK = Plan(250, 600, 180, 30), Plan(12, 60, 20, 10)
 
 
 class Restart(NamedTuple):
-    """A container stopped for its probe, `at` by the log."""
+    """A stop of a container because of its probe; `at` is the time of the log entry in milliseconds."""
 
     pod: str
     at: int
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Restarts of healthy and of broken containers, and the actions of the protection."""
+    """Return the restarts of healthy and of broken containers, and how often the overload protection acted."""
     plan = QUICK if options.quick else FULL
     if options.cpu_seconds:
         plan = plan._replace(cpu_seconds=options.cpu_seconds)
@@ -125,7 +128,7 @@ def _restarts(store: RedisStore, after: Position) -> list[Restart]:
 
 
 def _events(store: RedisStore, after: Position, kind: type[Any]) -> list[tuple[int, Any]]:
-    """The events of one class, each with its time."""
+    """Return the events of one class, each with its time in milliseconds."""
     name = registry.type_of(kind)
     entries = [entry for entry in store.scan(after) if entry.type == name]
     return [(one.position.milliseconds, codec.decode(one.type, one.data, Event)) for one in entries]
@@ -139,12 +142,12 @@ def _say(what: str) -> None:
 
 
 def _probes(number: int) -> dict[str, Any]:
-    """A liveness probe each second, by HTTP or by TCP."""
+    """Return a liveness probe for each second, by HTTP or by TCP."""
     return {"livenessProbe": {**serving.handler(number), "periodSeconds": 1, "failureThreshold": 3}}
 
 
 def _break(agent: Agent) -> dict[str, int]:
-    """Break three containers, each in another way; returns the times in milliseconds."""
+    """Break three containers, each in a different way; return the times in milliseconds."""
     broken: dict[str, int] = {}
     for number, how in zip((0, 1, 2), BREAKS, strict=True):
         name = serving.name(number)
@@ -161,7 +164,7 @@ def _break(agent: Agent) -> dict[str, int]:
 
 
 def _processes(agent: Agent, name: str) -> tuple[int, int]:
-    """The pids of the pod's shell and its server on this machine."""
+    """Return the pids of the pod's shell and server, as seen on this machine."""
     api = agent.docker.api()
     try:
         (one,) = [each for each in api.containers() if f"chrono_app_{name}_default" in each["Names"][0]]
@@ -191,7 +194,7 @@ def _busy() -> Any:
 
 @contextmanager
 def _writing(agent: Agent) -> Iterator[None]:
-    """Run processes that write 32 MiB each and sync, repeatedly."""
+    """Run processes that repeatedly write 32 MiB each and sync."""
     script = (
         "import os, sys; path = sys.argv[1] + str(os.getpid()); data = bytes(4 << 20)\n"
         "while True:\n"
@@ -209,7 +212,9 @@ def _writing(agent: Agent) -> Iterator[None]:
 
 @contextmanager
 def _reclaiming(agent: Agent) -> Iterator[None]:
-    """Containers that read more than their memory holds, again and again: the kernel reclaims all the time."""
+    """Run containers that repeatedly read more than fits into their memory, so that the kernel constantly reclaims
+    memory.
+    """
     api, made = agent.docker.api(), []
     script = "dd if=/dev/zero of=/tmp/big bs=1048576 count=64; while :; do cat /tmp/big >/dev/null; done"
     try:
@@ -241,7 +246,7 @@ def _while(load: Any, seconds: float) -> None:
 
 
 def _sleep_or(seconds: float, done: Callable[[], bool]) -> None:
-    """At least so long, and on until it is done or long overdue."""
+    """Sleep for `seconds`, then wait until `done()` is true or the bound has long passed."""
     began = time.monotonic()
     time.sleep(seconds)
     while not done() and time.monotonic() - began < max(seconds, BOUND_SECONDS + OVERDUE_SECONDS):

@@ -1,6 +1,6 @@
 """The node's shares: the cost of computing the cgroup tree of a full node, and of verifying it.
 
-Input: options. Output: figures. The tree is in a cgroup of the bench on this machine; it is removed at the end.
+Input: options. Output: figures. The tree is created in a separate cgroup on this machine and removed at the end.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ class _Context:
         self.cancelled = threading.Event()
 
     def fence(self, point: str) -> None:
-        """Every call is allowed."""
+        """Allow every call."""
 
     def done(self, point: str) -> None:
-        """Ignored."""
+        """Ignore the call."""
 
     def send(self, signal: Signal, *, cause: str = "") -> None:
-        """Signals are dropped."""
+        """Drop the signal."""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """All figures."""
+    """Return all figures."""
     rounds = 5 if options.quick else 50
     with tempfile.TemporaryDirectory() as folder:
         sharing = Sharing(name="bench", above=(f"chronolet-bench-{os.getpid()}",), memory_reserved_percent=100)

@@ -1,7 +1,7 @@
 """The cost of sampling 250 pods and of each usage page, on cgroups that are plain files.
 
-Input: nothing. Output: figures; CPU times of this process alone, and the machine's load. Plain files cost the kernel
-less than real cgroups, whose values it adds up when they are read; only `reads` is comparable.
+Input: options. Output: figures: CPU times of this process alone, and wall-clock times of pages. Plain files cost the
+kernel less than real cgroups, whose values it adds up when they are read; only the number of reads is comparable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MILLISECONDS = 1000
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """A node of 250 pods with a container each: idle, then all busy."""
+    """Measure a node with 250 pods of one container each, first idle, then all busy."""
     rounds = 3 if options.quick else _ROUNDS
     with tempfile.TemporaryDirectory() as folder:
         node = Sampled(Path(folder), "both")
@@ -43,7 +43,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 class _Cost(NamedTuple):
-    """Times in milliseconds."""
+    """Times in milliseconds, and the number of files read."""
 
     cpu: float
     wall: float
@@ -74,7 +74,7 @@ def _sampling(what: str, costs: Sequence[_Cost]) -> list[Figure]:
 
 
 def _page(node: Sampled, path: str, show: Callable[[], int], goal: float, rounds: int) -> list[Figure]:
-    """The first request after a sample, which encodes the page; the next ones cost nothing."""
+    """Measure the first request after a sample, which encodes the page; the next requests cost nothing."""
     costs, size = [], 0
     for _ in range(rounds):
         node.sampler.sample()

@@ -1,10 +1,10 @@
 """A quiet node of 250 pods with two probes each: the CPU time of agent and Redis, and the cost of each page.
 
-Input: how thoroughly. Output: figures. Next: `__main__`.
+Input: options. Output: figures. Next: `__main__`.
 
-Probes come at the kubelet's usual period of 10 s. CPU times are those of whole processes, everything included: probes,
-sampling, relists, lease. A page's figures are those of its most expensive request, which is the first after a sample;
-the very first request of all, which may fold the log, is shown in the note.
+Probes have the kubelet's usual period of 10 s. CPU times are those of whole processes, including probes, sampling,
+relists and the lease. A page's figures are those of its most expensive request, which is the first after a sample. The
+first request ever made, which may fold the log, is shown in the note.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ from tests.bench.pods.agent import Agent, running
 PODS, PORT = 250, 10255
 PERIOD_SECONDS = 10
 WINDOW_SECONDS, SETTLE_SECONDS = 120.0, 20.0
-"""The window covers twelve rounds of everything that happens every 10 s, and at least six samples."""
+"""Seconds of measurement, and seconds before it. The window covers twelve rounds of everything that happens every 10 s,
+and at least six samples.
+"""
 CORE_PER_CENT_GOAL = 4.0
 REQUESTS = 12
 _PAUSE_SECONDS = 1.1
-"""A pause that lets requests of a page fall before and after samples."""
+"""Pause between requests for a page, which makes them fall both before and after samples."""
 _SECONDS_PER_MINUTE = 60
 _REQUEST_TIMEOUT_SECONDS = 30.0
 
 PAGES = ("/pods", "/runningpods", "/healthz", "/metrics", "/metrics/probes", "/metrics/resource", "/stats/summary")
 GOALS = {"/metrics/cadvisor": (0.25, 0.5)}
-"""CPU seconds and seconds of a request, for pages with other goals than the usual ones."""
+"""Goals for pages with goals other than the usual ones: CPU seconds and seconds of a request."""
 _USUAL_GOALS = (0.05, 0.1)
 
 
 class Cost(NamedTuple):
-    """The cost of one request: CPU seconds of the agent, seconds until the last byte."""
+    """The cost of one request: CPU seconds of the agent, and seconds until the last byte."""
 
     cpu: float
     wall: float
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The share of a core, then each page."""
+    """Measure the share of a core that the quiet node uses, then the cost of each page."""
     os.environ |= serving.ROOMY
     pods = 12 if options.quick else PODS
     with running(in_network=True, port=PORT) as agent:
@@ -54,7 +56,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def _probes(number: int) -> dict[str, Any]:
-    """The two probes of a container: one by HTTP and one by TCP, by the pod's number."""
+    """Return the two probes of a container, one by HTTP and one by TCP, given the pod's number."""
     live, ready = serving.handler(number), serving.handler(number + 1)
     period = {"periodSeconds": PERIOD_SECONDS}
     return {"livenessProbe": {**live, **period}, "readinessProbe": {**ready, **period}}
@@ -112,5 +114,7 @@ def _request(agent: Agent, path: str) -> tuple[Cost, int]:
 
 
 def _cpu_clock(pid: int) -> int:
-    """The clock of a process's CPU time: /proc counts in ticks of 10 ms. Source: clock_getcpuclockid(3)."""
+    """Return the id of a process's CPU-time clock, since /proc only counts in ticks of 10 ms. Source:
+    clock_getcpuclockid(3).
+    """
     return (~pid << 3) | 2

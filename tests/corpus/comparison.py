@@ -1,8 +1,8 @@
 """Compares a manifest with Docker: each honoured field must have its effect.
 
-Input: a `PodView`: a Pod as its author wrote it, read by another parser than the product's; the pod as `get -o json`
-shows it; Docker's inspect of its containers. Output: one line for each field that has no effect, has a
-wrong one, or has no check. Next: `test_running` and the tests in `extra`.
+Input: a `PodView`: a Pod as its author wrote it, read by a parser other than the product's; the pod as `get -o json`
+shows it; Docker's inspect of its containers. Output: one line for each field that has no effect, has a wrong effect, or
+has no check. Next: `test_running` and the tests in `extra`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.corpus.docker_checks import PodView
 
 
 class Where(NamedTuple):
-    """A place in a manifest: its path, and its pattern without indices and without the type of container."""
+    """A place in a manifest: its path, and its pattern, without indices and with one name for all container types."""
 
     path: str
     pattern: str
@@ -25,8 +25,8 @@ _CONTAINERS = ("spec.containers", "spec.initContainers", "spec.ephemeralContaine
 
 
 def differences(view: PodView, reported: Iterable[str] = ()) -> list[str]:
-    """The fields without their effect. `reported`: paths of fields that are not honoured. Fields of containers that do
-    not exist are not checked.
+    """Return one line for each field that does not have its effect. `reported`: paths of fields that are not honoured.
+    Fields of containers that do not exist are not checked.
     """
     return list(_below(view.manifest, Where("", ""), view, frozenset(reported)))
 
@@ -58,7 +58,7 @@ def _checked(
 
 
 def _named(view: PodView, container: Mapping[str, Any]) -> PodView | None:
-    """The view of one container, None if it was never created."""
+    """Return the view of one container, or None if the container was never created."""
     return view._replace(container=view.docker[container["name"]]) if container["name"] in view.docker else None
 
 

@@ -1,6 +1,4 @@
-"""The corpus is a folder next to the repository. CI has it; where only the repository is present, its tests are
-deselected.
-"""
+"""Deselects the tests marked `corpus` if the corpus, a folder next to the repository, is missing, except in CI."""
 
 import os
 

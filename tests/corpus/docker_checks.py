@@ -1,6 +1,6 @@
 """Checks of a Pod's fields in Docker: the value that each field requires there, and the value found.
 
-Input: the field's value, a `PodView`. Output: `Compared`. Next: `comparison` walks a manifest with these.
+Input: the field's value, a `PodView`. Output: `Compared`. Next: `comparison`, which walks a manifest with these checks.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from typing import Any, Final, NamedTuple
 
 
 class PodView(NamedTuple):
-    """One pod in three views, and the container to be checked."""
+    """A pod in three views (its manifest, the pod shown by `get`, Docker's containers), and the container to be
+    checked.
+    """
 
     manifest: Mapping[str, Any]
     pod: Mapping[str, Any]
     docker: Mapping[str, Any]
     hooks: Mapping[tuple[str, str], str] = {}
-    """(container, hook) -> its outcome."""
+    """The outcome of each hook, by (container, hook)."""
     probes: Mapping[tuple[str, str], Mapping[str, Any]] = {}
-    """(container, probe name) -> the probe's definition with all fields."""
+    """The definition of each probe with all fields, by (container, probe name)."""
     container: Mapping[str, Any] = {}
 
     @property
@@ -58,14 +60,14 @@ _UNITS: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2
 
 
 def amount(text: Any) -> Fraction:
-    """A quantity such as `100m` or `64Mi`."""
+    """Return a quantity such as `100m` or `64Mi` as a number."""
     digits = str(text).rstrip("mkKMGi")
     unit = str(text)[len(digits) :]
     return Fraction(digits) / 1000 if unit == "m" else Fraction(digits) * _UNITS[unit]
 
 
 def _shown(*path: str, default: Any = None) -> Check:
-    """Compare with the pod that `get` shows, which omits defaults: for fields without a counterpart in Docker."""
+    """Compare with the pod that `get` shows, which omits defaults. Used for fields without a counterpart in Docker."""
 
     def check(value: Any, view: PodView) -> Compared:
         found: Any = view.pod
@@ -89,7 +91,7 @@ def _host(name: str) -> Check:
 
 
 def _namespace(mode: str) -> Check:
-    """A namespace of the node, used by the sandbox."""
+    """Check that the sandbox uses a namespace of the node if the field says so."""
     return lambda value, view: Compared("host" if value else None, view.sandbox["HostConfig"][mode] or None)
 
 
@@ -135,7 +137,7 @@ def _value(variable: Mapping[str, Any], view: PodView) -> str:
 
 
 def _amount_of(reference: Mapping[str, str], view: PodView) -> str:
-    """The referenced amount in units of the divisor, rounded up."""
+    """Return the referenced amount in units of the divisor, rounded up."""
     name = reference.get("containerName", view.name)
     container = next(one for one in view.manifest["spec"]["containers"] if one["name"] == name)
     side, _, resource = reference["resource"].partition(".")
@@ -143,7 +145,7 @@ def _amount_of(reference: Mapping[str, str], view: PodView) -> str:
 
 
 def _ports(value: list[Mapping[str, Any]], view: PodView) -> Compared:
-    """Ports with a host port are published, and no others."""
+    """Check that the ports with a host port are published, and no others."""
     bindings = view.sandbox["HostConfig"]["PortBindings"] or {}
     wanted = {
         f"{one['containerPort']}/{one.get('protocol', 'TCP').lower()}": str(one["hostPort"])
@@ -165,7 +167,7 @@ def _targets(view: PodView) -> list[str]:
 
 
 def _wanted(mount: Mapping[str, Any], view: PodView) -> tuple[str, bool]:
-    """The mount's source, and whether it is read-only; files written by the agent always are."""
+    """Return the mount's source, and whether the mount is read-only; files written by the agent always are."""
     volume = next(one for one in view.manifest["spec"]["volumes"] if one["name"] == mount["name"])
     source = str(volume["hostPath"]["path"]) if "hostPath" in volume else "the pod's own"
     return source, mount.get("readOnly", False) or "downwardAPI" in volume
@@ -230,12 +232,12 @@ def _hook(hook: str) -> Check:
 
 
 def _future_hook(hook: str) -> Check:
-    """The hook has no outcome while the container runs."""
+    """Check that the hook has no outcome while the container is running."""
     return lambda _, view: Compared(None, view.hooks.get((str(view.name), hook)))
 
 
 def _probe(name: str) -> Check:
-    """The container is probed with this definition, if it ever ran."""
+    """Check that the container is probed with this definition, unless it never started."""
 
     def check(value: Any, view: PodView) -> Compared:
         if view.container["State"]["StartedAt"].startswith("0001-"):
@@ -246,7 +248,7 @@ def _probe(name: str) -> Check:
 
 
 def _restricted(found: Any, wanted: Any) -> Any:
-    """The found value, restricted to the keys of the wanted one."""
+    """Return the found value, restricted to the keys of the wanted value."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return {key: _restricted(found.get(key), value) for key, value in wanted.items()}
     if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
@@ -259,7 +261,7 @@ _FIRST_TO_BE_KILLED = 1000
 _CONTAINER: Final[dict[str, Check]] = {
     "name": lambda value, view: Compared(value, view.name),
     "image": _image,
-    "imagePullPolicy": _anything,  # the images are present, and each policy has its own tests
+    "imagePullPolicy": _anything,  # the images are present, and separate tests cover each policy
     "command": _config("Entrypoint"),
     "args": _config("Cmd"),
     "workingDir": _config("WorkingDir"),
@@ -269,12 +271,12 @@ _CONTAINER: Final[dict[str, Check]] = {
     "resources.limits.cpu": _cpu_limit,
     "resources.limits.memory": _memory_limit,
     "resources.requests.cpu": _cpu_request,
-    # A request limits nothing, but a container with one is not the first to be killed when memory runs out.
+    # A request limits nothing, but a container that has one is not the first to be killed when memory runs out.
     "resources.requests.memory": lambda _, view: Compared(True, view.host["OomScoreAdj"] < _FIRST_TO_BE_KILLED),
-    # Only sidecars may have one.
+    # Only sidecars may have a restart policy.
     "restartPolicy": lambda value, view: Compared(value == "Always", view.container["State"]["Running"]),
     "terminationMessagePath": lambda value, view: Compared(True, value in _targets(view)),
-    "terminationMessagePolicy": _anything,  # has an effect only at the end
+    "terminationMessagePolicy": _anything,  # has an effect only when the container ends
     "tty": _config("Tty"),
     "stdin": _config("OpenStdin"),
     "stdinOnce": _config("StdinOnce"),
@@ -287,7 +289,7 @@ _CONTAINER: Final[dict[str, Check]] = {
     "securityContext.runAsNonRoot": _not_root,
     "securityContext.seccompProfile": _seccomp,
     "securityContext.seLinuxOptions": _se_linux,
-    "securityContext.appArmorProfile": _anything,  # the kernel may not support it
+    "securityContext.appArmorProfile": _anything,  # the kernel may not support AppArmor
     "livenessProbe": _probe("Liveness"),
     "readinessProbe": _probe("Readiness"),
     "startupProbe": _probe("Startup"),
@@ -299,7 +301,7 @@ _PODS_RIGHTS = ("runAsUser", "runAsGroup", "runAsNonRoot", "seccompProfile", "se
 
 
 def _everywhere(key: str) -> Check:
-    """Checks each created container that has no value of its own."""
+    """Check each created container that does not set the value itself."""
     check = _CONTAINER[f"securityContext.{key}"]
 
     def everywhere(value: Any, view: PodView) -> Compared:
@@ -330,15 +332,15 @@ CHECKS: Final[dict[str, Check]] = {
     "metadata.namespace": _label("io.kubernetes.pod.namespace"),
     "metadata.labels": _shown("metadata", "labels"),
     "metadata.annotations": _shown("metadata", "annotations"),
-    "metadata.creationTimestamp": _anything,  # written by an API server; this node writes its own
-    "status": _anything,  # the same
+    "metadata.creationTimestamp": _anything,  # written by an API server; this node writes a different one
+    "status": _anything,  # written by an API server; this node writes a different one
     "spec.restartPolicy": _shown("spec", "restartPolicy", default="Always"),
     "spec.terminationGracePeriodSeconds": _shown("spec", "terminationGracePeriodSeconds", default=30),
     "spec.dnsPolicy": _shown("spec", "dnsPolicy", default="ClusterFirst"),
     "spec.enableServiceLinks": _shown("spec", "enableServiceLinks", default=True),
-    "spec.imagePullSecrets": _anything,  # has an effect at the registry, when an image is pulled
-    "spec.volumes": _anything,  # checked by the mounts
-    # The node rejects pods that do not match its labels: a running pod is the effect.
+    "spec.imagePullSecrets": _anything,  # has an effect only at the registry, when an image is pulled
+    "spec.volumes": _anything,  # checked through the mounts
+    # The node rejects pods that do not match its labels, so a running pod shows the effect.
     "spec.nodeSelector": _anything,
     "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution": _anything,
     "spec.hostNetwork": _namespace("NetworkMode"),

@@ -1,7 +1,7 @@
 """The expected result of each manifest of the corpus, written by hand.
 
 Input: nothing. Output: EXPECTED, file -> `Refused` or `Accepted`. Next: `test_reading` compares the readers with it,
-`test_running` a real node; `page` prints it. A field that becomes honoured changes its lines here.
+`test_running` a real node; `page` prints it. When a field becomes honoured, its entries here must change.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ CONFIG_ERROR = "CreateContainerConfigError"
 
 
 class ContainerOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a container once its pod has settled, in terms of its status: the reason why it waits or ended,
-    and a part of the message. `exit_code` is that of the last run that ended, None if none did.
+    """The state of a container once its pod has settled, as its status shows it: the reason why it waits or ended, and
+    a part of the message. `exit_code` is that of the last run that ended; None if no run has ended.
     """
 
     reason: str
@@ -33,7 +33,7 @@ RESTARTED: Final = ContainerOutcome(reason="running", message="restarted now and
 
 
 def matches(status: Mapping[str, Any], expected: ContainerOutcome) -> bool:
-    """Whether a v1 ContainerStatus has this outcome."""
+    """Return whether a v1 ContainerStatus has this outcome."""
     state = status.get("state", {})
     if expected == RUNS:
         return "running" in state and status["restartCount"] == 0
@@ -50,14 +50,14 @@ def matches(status: Mapping[str, Any], expected: ContainerOutcome) -> bool:
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """No pod: the path of each problem, with the gist of its message."""
+    """The manifest is refused. `problems`: the path of each problem, with the gist of its message."""
 
     problems: Mapping[str, str]
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod. `warns`, `blocks`: the paths of its findings; `ends`: the outcomes of containers, `else_` for the others.
-    `rejected`: the reason why the node does not admit it.
+    """The manifest is accepted. `warns`, `blocks`: the paths of its findings. `ends`: the outcomes of containers by
+    name; `else_`: the outcome of all other containers. `rejected`: the reason why the node does not admit the pod.
     """
 
     warns: tuple[str, ...] = ()
@@ -68,12 +68,12 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
     def outcome_of(self, container: str) -> ContainerOutcome:
-        """The container's outcome. A blocked container waits, and its message names the field."""
+        """Return the container's expected outcome. A blocked container waits, and its message names the field."""
         found = self.ends.get(container, self.else_)
         return ContainerOutcome(reason=CONFIG_ERROR) if self.blocks and found == RUNS else found
 
     def summary(self) -> str:
-        """A short text for the page."""
+        """Return a short text for the page."""
         if self.rejected:
             return f"is not let in: `{self.rejected}` ({self.note})"
         if self.blocks:
@@ -89,7 +89,7 @@ Expectation = Refused | Accepted
 
 
 def _first(*fields: str) -> tuple[str, ...]:
-    """Paths of fields of the first container."""
+    """Return the paths of these fields in the first container."""
     return tuple(f"spec.containers[0].{field}" for field in fields)
 
 

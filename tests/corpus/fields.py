@@ -1,4 +1,4 @@
-"""Every field of a v1 Pod, from the types, with its verdict from the product's own table.
+"""Every field of a v1 Pod, found by walking the types, with its verdict from the product's table.
 
 Input: the types of `podspec`, `rules.honoured`. Output: rows in the order of the types. Next: `page` prints them.
 """
@@ -27,12 +27,12 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def fields() -> tuple[Field, ...]:
-    """All fields. A struct with one verdict for all of it is one field; an honoured struct is expanded."""
+    """Return all fields. A struct with a single verdict counts as one field; an honoured struct is expanded."""
     return tuple(_inside(Pod, "", "", HONOURED))
 
 
 def _inside(part: type, path: str, pattern: str, outer: Verdict) -> Iterator[Field]:
-    """The fields of a Struct. `pattern` is the path as the table has it, without `[]`."""
+    """Yield the fields of a Struct. `pattern` is the path as written in the table, without `[]`."""
     for field in msgspec.structs.fields(part):
         key = field.encode_name
         here, below = _joined(path, key), _joined(pattern, key)
@@ -54,7 +54,7 @@ def _field(kind: Any, path: str, pattern: str, verdict: Verdict, default: Any) -
 
 
 def _keys(path: str, pattern: str, verdict: Verdict) -> Iterator[Field]:
-    """A map's keys: those that the table names, and all others."""
+    """Yield a map's keys: those that the table names, and `*` for all others."""
     named = {key.removeprefix(f"{pattern}."): found for key, found in TABLE.items() if key.startswith(f"{pattern}.")}
     others = named.pop(_MAPS_OF_A_USER, verdict)
     for key, found in named.items():
@@ -63,7 +63,7 @@ def _keys(path: str, pattern: str, verdict: Verdict) -> Iterator[Field]:
 
 
 def _bare(info: Any) -> Any:
-    """The type without metadata and without None."""
+    """Return the type without its metadata and without None."""
     if isinstance(info, inspect.Metadata):
         return _bare(info.type)
     if isinstance(info, inspect.UnionType):

@@ -1,8 +1,8 @@
-"""Small images that replace those that the manifests of the corpus name.
+"""Small images that replace those named in the manifests of the corpus.
 
-Input: the root file system that the product builds, a Docker client. Output: images that behave as
-far as needed like the replaced ones: a server, a program with an entrypoint that runs whatever its arguments are, a
-shell. Next: `manifests` writes their names into the texts.
+Input: the root file system that the product builds, a Docker client. Output: images that behave like the replaced ones
+as far as the tests need: a server, a program whose entrypoint runs whatever its arguments are, a shell. Next:
+`manifests` writes their names into the texts.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PROGRAM: Final = "corpus/program:1"
 
 LISTENER: Final = "corpus/listener:1"
 LISTENS_ON: Final = (6379, 8080)
-"""The ports at which the replaced images are probed; the program serves on all of them."""
+"""The ports on which probes connect to the replaced images; LISTENER serves on all of them."""
 
 UNREACHABLE: Final = "localhost:1/corpus/shell"
-"""A shell in an unreachable registry, without its tag; the tags 1 and latest are present."""
+"""An image with a shell in an unreachable registry, without its tag; the tags 1 and latest are present."""
 
 _GOES_ON = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 _SERVES = "; ".join(f"/bin/httpd -p {port} -h /usr/share/nginx/html" for port in LISTENS_ON)
@@ -42,7 +42,7 @@ _PAGES = (f"{_ROOT}/healthz", f"{_ROOT}/_status/healthz")
 
 
 def stand_in(image: str) -> str:
-    """The image that replaces this one."""
+    """Return the image that replaces `image`."""
     name = image.rpartition("/")[2].partition(":")[0]
     if name in ("busybox", "testimage"):
         return SHELL
@@ -52,7 +52,7 @@ def stand_in(image: str) -> str:
 
 
 def load(api: docker.APIClient) -> None:
-    """Import the images that the product does not build, and tag a shell as if it had been pulled."""
+    """Import the images that the product does not build, and tag a shell image as if it had been pulled."""
     root = _with_folders(root_file_system())
     for reference, changes in _CHANGES.items():
         repository, _, tag = reference.partition(":")

@@ -1,7 +1,7 @@
 """docs/pod-fields.md as text: the verdict on each field of a Pod, and the result of each manifest of the corpus.
 
-Input: `fields` (the product's own table) and `expected` (verified by the tests of this folder). Output:
-Markdown. Next: `write` puts it into docs/, `test_page` compares.
+Input: `fields` (from the product's table) and `expected` (verified by the tests of this folder). Output: Markdown.
+Next: `write` writes it to docs/, and `test_page` compares.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ is not honoured.
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join([_HEAD, *_field_sections(fields()), *_manifests(EXPECTED)])
 
 
@@ -66,7 +66,9 @@ def _section(title: str, chosen: Iterable[Field]) -> Iterator[str]:
 
 
 def _containers(every: Sequence[Field]) -> Iterator[str]:
-    """The three types of containers side by side; a type with one verdict for all is in the Pod's table."""
+    """Yield the table of containers, with the three types side by side; a type with a single verdict is in the Pod's
+    table.
+    """
     groups = {group: {one.path: one for one in _below(every, f"spec.{group}[].")} for group in _GROUPS}
     shown = {group: found for group, found in groups.items() if found}
     paths = dict.fromkeys(path for found in shown.values() for path in found)
@@ -98,7 +100,7 @@ def _below(every: Iterable[Field], prefix: str) -> Iterator[Field]:
 
 
 def verdict_text(one: Field) -> str:
-    """`honoured`, or the effect of its finding and the values that are honoured nevertheless."""
+    """Return `honoured`, or the effect of the field's finding and the values that are honoured nevertheless."""
     if one.verdict.severity is None:
         return "honoured"
     effect = "**blocks**" if one.verdict.severity == BLOCKING else "warning"
@@ -107,7 +109,7 @@ def verdict_text(one: Field) -> str:
 
 
 def honoured_values(one: Field) -> list[str]:
-    """The values without a finding: those that the table names, and the default."""
+    """Return the values without a finding: those that the table names, and the default."""
     given = (one.default, *one.verdict.unless)
     shown = {_shown(value) for value in given if value is not None and value not in ("", (), {}, [])}
     # `false` requests nothing, so it is not worth mentioning.

@@ -1,5 +1,5 @@
-"""Each accepted manifest of the corpus, applied to one real node: its pod has the expected result, and honoured fields
-have their effect in Docker.
+"""Each accepted manifest of the corpus is applied to one real node: its pod has the expected result, and honoured
+fields have their effect in Docker.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LABELS = ("--node-labels", "disktype=ssd,kubernetes.io/e2e-az-name=e2e-az1", "--
 """The node labels that manifests of the corpus require; without them the node would reject their pods."""
 SETTLES_WITHIN = 60
 NEVER_MADE = ("PodInitializing", "CreateContainerError", "WaitingForDevices")
-"""Reasons of waiting containers that are not created."""
+"""Waiting reasons of containers that have not been created."""
 
 
 class AppliedPod(NamedTuple):
@@ -41,20 +41,20 @@ class AppliedPod(NamedTuple):
 
     manifest: Mapping[str, Any]
     reported: frozenset[tuple[str, bool]]
-    """The findings that `apply` reported: path, and whether it blocks."""
+    """The findings that `apply` reported: the path, and whether the finding blocks."""
     pod: Mapping[str, Any]
     docker: Mapping[str, Any]
-    """Docker's inspect by container name, the sandbox as POD."""
+    """Docker's inspect by container name; the sandbox is named POD."""
     hooks: Mapping[tuple[str, str], str]
     probes: Mapping[tuple[str, str], Any]
 
 
 @pytest.fixture(scope="module")
 def applied(docker_engine: PrivateDocker) -> Iterator[Mapping[str, AppliedPod]]:
-    """All accepted manifests, applied to one node."""
+    """Apply all accepted manifests to one node."""
     images.load(docker_engine.api())
     with private_redis() as server:
-        # Probes connect to the pods' addresses.
+        # The agent runs in the engine's network, because probes connect to the pods' addresses.
         agent = running_node(docker_engine, server.url, "corpus", server.folder / "agent", in_network=True, more=LABELS)
         with agent as node:
             yield _applied(node)
@@ -122,7 +122,7 @@ def _applied(node: Node) -> dict[str, AppliedPod]:
 
     with suppress(TimeoutError):  # the tests report what has not settled
         node.journal.wait_for("all pods to settle", lambda: all(map(_settled(node, keys), ACCEPTED)), SETTLES_WITHIN)
-        # Once more, as `get` shows it: a crash-looping container may have restarted meanwhile.
+        # Wait until `get` shows it as well: a crash-looping container may have restarted in the meantime.
         node.journal.wait_for("all pods to be shown as settled", shown, SETTLES_WITHIN)
     pods, docker = pods or _shown(node), _inspected(node)
     return {
@@ -137,7 +137,7 @@ def _found(node: Node, key: str, pods: Mapping[str, Any], docker: Mapping[str, A
 
 
 def _apply(node: Node, folder: Path, namespace: str, texts: Mapping[str, str]) -> Iterator[tuple[str, str, bool]]:
-    """Apply these as one folder; yields the reported findings: file, path of the field, whether it blocks."""
+    """Apply these manifests as one folder; yield the reported findings: file, path of the field, whether it blocks."""
     folder.mkdir()
     for file, text in texts.items():
         (folder / file).write_text(text)
@@ -153,7 +153,7 @@ def _key(manifest: Mapping[str, Any], namespace: str) -> str:
 
 
 def _settled(node: Node, keys: Mapping[str, str]) -> Any:
-    """Whether the pod of a file has its expected state in the node's log."""
+    """Return a function that tells whether a file's pod has its expected state in the node's log."""
 
     def settled(file: str) -> bool:
         state = node.journal.pods.get(keys[file])
@@ -175,7 +175,7 @@ def _shown(node: Node) -> dict[str, Any]:
 
 
 def _inspected(node: Node) -> dict[str, dict[str, Any]]:
-    """Docker's inspect of all containers of the node: pod -> container -> the newest attempt."""
+    """Return Docker's inspect of all containers of the node: pod -> container -> the newest attempt."""
     while True:
         with suppress(NotFound):  # a container was replaced between list and inspect: list again
             return _inspected_once(node)

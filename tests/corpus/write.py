@@ -1,4 +1,4 @@
-"""Rewrite docs/pod-fields.md: `python -m tests.corpus.write`."""
+"""Rewrites docs/pod-fields.md: `python -m tests.corpus.write`."""
 
 from tests.corpus.page import PAGE, page
 

@@ -1,7 +1,7 @@
-"""The agent of a node under test: `chronolet run` in a process of its own.
+"""The agent of a node under test: `chronolet run` in a separate process.
 
 Input: an engine, a redis-server's URL, a node's name and a folder. Output: starts, stops, kills and pauses of the
-agent, and its own log. Next: `node.Node` adds manifests, commands and the states of pods.
+agent, and the agent's own log. Next: `node.Node` adds manifests, commands and the states of pods.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tests.support.machine.frozen import stopped
 
 CHRONOLET = [sys.executable, "-m", "chronolet.cli"]
 LARGE_CAPACITY = {"CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti", "CHRONOLET_MAX_PODS": "1000"}
-"""Pods are admitted however small the machine is: rejected pods have tests of their own."""
+"""Lets the agent admit pods however small the machine is; separate tests cover rejected pods."""
 
 
 class AgentProcess:
-    """One node's agent. `start` starts it; `stop` or the end of the test ends it."""
+    """One node's agent. `start` starts it; `stop` or the end of the test stops it."""
 
     def __init__(self, engine: PrivateDocker, url: str, name: str, root: Path) -> None:
         self.engine = engine
@@ -41,7 +41,7 @@ class AgentProcess:
         self._agent: subprocess.Popen[bytes] | None = None
         self._others: list[subprocess.Popen[bytes]] = []
         self.agent_environ: dict[str, str] = {}
-        """Environment variables of the agent alone, not of commands."""
+        """Environment variables for the agent alone, not for commands."""
         self.environ = os.environ | {
             "CHRONOLET_REDIS": url,
             "CHRONOLET_ROOT_DIR": str(root),
@@ -57,9 +57,8 @@ class AgentProcess:
 
     def start(self, port: int = 0, *flags: str, in_network: bool = False, wrapper: Sequence[str] = ()) -> None:
         """Start the agent with `flags` of `run`.
-
-        `in_network`: in Docker's own network namespace, where the addresses of pods can be reached, as on any host.
-        `wrapper` is a command that executes its arguments in a changed environment.
+        `in_network`: in Docker's network namespace, where the addresses of pods can be reached, as on any host.
+        `wrapper`: a command that executes its arguments in a changed environment.
         """
         command = [*wrapper, *CHRONOLET, "run", "--pod-manifest-path", str(self.folder), "--port", str(port), *flags]
         if in_network:
@@ -69,8 +68,8 @@ class AgentProcess:
             self._agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environ)
 
     def start_other(self, name: str, actors: str) -> subprocess.Popen[bytes]:
-        """Start another process of the node that hosts these actors, with a state folder of its own, as on another
-        machine. `close` kills it if it still runs.
+        """Start another process of the node, which hosts `actors` and has a separate state folder, as if on another
+        machine. `close` kills it if it is still running.
         """
         command = [*CHRONOLET, "run", "--actors", actors, "--port", "0", "--root-dir", str(self.root / name)]
         with (self.root / f"{name}.log").open("ab") as log:
@@ -79,7 +78,7 @@ class AgentProcess:
         return other
 
     def log_of_other(self, name: str) -> str:
-        """The log of a process that `start_other` started."""
+        """Return the log of a process that `start_other` started."""
         return (self.root / f"{name}.log").read_text()
 
     def reopen_journal(self, url: str = "") -> None:
@@ -88,7 +87,7 @@ class AgentProcess:
         self.journal = Journal(url or self.url, self.name)
 
     def job(self, **more: Any) -> AgentJob:
-        """The job with which an agent farm starts this node's agent; `more` are further fields, such as `point`."""
+        """Return the job with which an agent farm starts this node's agent; `more`: further fields, such as `point`."""
         flags = {
             "redis": self.environ["CHRONOLET_REDIS"],
             "root_dir": str(self.root),
@@ -108,25 +107,25 @@ class AgentProcess:
         self._agent.wait()
 
     def stop(self) -> int:
-        """Send SIGTERM and wait for the end; the exit status."""
+        """Send SIGTERM, wait until the agent exits, and return its exit status."""
         assert self._agent is not None
         self._agent.send_signal(signal.SIGTERM)
         return self._agent.wait(scratch.HANG_SECONDS)
 
     def wait_for_end(self) -> int:
-        """Wait until the agent ends by itself; its exit status."""
+        """Wait until the agent exits by itself; return its exit status."""
         assert self._agent is not None
         return self._agent.wait(scratch.HANG_SECONDS)
 
     @property
     def pid(self) -> int:
-        """The agent's pid."""
+        """The agent's process id."""
         assert self._agent is not None
         return self._agent.pid
 
     @property
     def runs(self) -> bool:
-        """Whether the agent runs."""
+        """Whether the agent is running."""
         return self._agent is not None and self._agent.poll() is None
 
     @contextmanager
@@ -142,7 +141,7 @@ class AgentProcess:
                     return
 
     def _is_paused(self) -> bool:
-        """Whether all threads have stopped: after SIGSTOP a thread finishes its current system call first."""
+        """Return whether all threads have stopped: after SIGSTOP, a thread first finishes its current system call."""
         try:
             stats = [(task / "stat").read_text() for task in Path(f"/proc/{self.pid}/task").iterdir()]
         except (FileNotFoundError, ProcessLookupError):  # a thread has just ended
@@ -155,7 +154,7 @@ class AgentProcess:
         return self._log.read_text()
 
     def wait_for_log(self, text: str) -> str:
-        """The first line of the agent's own log that contains the text."""
+        """Wait for a line of the agent's own log that contains the text; return the first one."""
         try:
             scratch.wait_until(lambda: text in self.log, f"{text!r} in {self._log}")
         except TimeoutError as error:
@@ -164,7 +163,7 @@ class AgentProcess:
         return next(line for line in self.log.splitlines() if text in line)
 
     def kill_all(self) -> None:
-        """kill -9 to the agent and all other processes of the node."""
+        """Send SIGKILL to the agent and all other processes of the node."""
         if self._agent is not None:
             self.kill9()
         for other in self._others:

@@ -1,7 +1,7 @@
 """Containers that crash and wait in back-off.
 
 Input: a node, a running container. Output: the scheduled restart, checked against the back-off rule; and a back-off
-that does not end while a test inspects it, however slow the machine is.
+that lasts while a test inspects it, however slow the machine is.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ FIRST_SECONDS = 10
 
 
 def crash(node: Node, name: str, container: str) -> pod.RestartScheduled:
-    """Kill a container's process; the restart that follows. If the agent notices the death after the wait is over, it
-    restarts the container immediately and still increases the next back-off.
+    """Kill a container's process and return the restart that follows. If the agent notices the death only after the
+    back-off would have ended, it restarts the container immediately and still increases the next back-off.
     """
     state = node.journal.pods[f"default/{name}"]
     one = state.container(container)
@@ -41,15 +41,15 @@ def crash(node: Node, name: str, container: str) -> pod.RestartScheduled:
 def in_back_off(
     node: Node, name: str, container: str, ready: Callable[[], None] = lambda: None
 ) -> Iterator[pod.RestartScheduled]:
-    """Crash a container that has crashed before, once it is `ready`, and pause the agent during its back-off. If the
-    wait ends before the agent is paused, the container crashes again with a longer one.
+    """Crash a container that has crashed before, once `ready` returns, and pause the agent during the back-off. If the
+    back-off ends before the agent is paused, crash the container again with a longer one.
     """
     while True:
         ready()
         scheduled = crash(node, name, container)
         with stopped([node.pid]):
             node.journal.read()
-            node.journal.read(50)  # entries that were in flight
+            node.journal.read(50)  # read entries that were in flight
             if "CrashLoopBackOff" in node.container_states(name):
                 yield scheduled
                 return

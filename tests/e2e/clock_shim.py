@@ -1,4 +1,4 @@
-"""A shim that shifts the wall clock of processes, and leaves their monotonic clocks alone.
+"""A shim that shifts the wall clock of processes and leaves their monotonic clocks unchanged.
 
 Input: a folder for the compiled library. Output: environment variables for a process, and a way to shift its clock.
 """
@@ -16,7 +16,9 @@ _SOURCE = Path(__file__).parents[1] / "support" / "machine" / "shifted_clock.c"
 
 
 def clock_shim(folder: Path) -> tuple[dict[str, str], Callable[[int], None]]:
-    """The environment of the processes whose clock is shifted, and a function that sets their clock N seconds ahead."""
+    """Return environment variables for the processes whose clock is shifted, and a function that sets their clock N
+    seconds ahead.
+    """
     library, clock = folder / "shifted_clock.so", folder / "clock"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, _SOURCE], check=True, timeout=HANG_SECONDS)
     clock.write_bytes(bytes(8))

@@ -1,4 +1,6 @@
-"""Nodes for the end-to-end tests: one shared by the tests of a module, and one for a single test."""
+"""Nodes and registries for the end-to-end tests. One node is shared by the tests of a module, the other is for one
+test.
+"""
 
 from collections.abc import Iterator
 
@@ -13,7 +15,7 @@ from tests.support.redis.server import PrivateRedis, private_redis
 
 @pytest.fixture(scope="module")
 def node(docker_engine: PrivateDocker, request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node shared by the tests of a module; each uses its own pod names."""
+    """A node shared by the tests of a module; each test uses different pod names."""
     with private_redis() as server:
         name = request.module.__name__.rpartition("_")[2]
         with running_node(docker_engine, server.url, name, server.folder / "agent") as node:
@@ -22,7 +24,7 @@ def node(docker_engine: PrivateDocker, request: pytest.FixtureRequest) -> Iterat
 
 @pytest.fixture
 def own_node(docker_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterator[Node]:
-    """A node for one test, on `redis_server`; its agent is not started yet."""
+    """A node for one test, on `redis_server`; its agent has not been started."""
     node = Node(docker_engine, redis_server.url, scratch_name(redis_server), redis_server.folder / "agent")
     try:
         yield node
@@ -32,7 +34,7 @@ def own_node(docker_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterat
 
 @pytest.fixture
 def slow(docker_engine: PrivateDocker) -> Iterator[Registry]:
-    """A registry that blocks in the middle of a pull until `let_go` is set."""
+    """A registry that blocks in the middle of a pull until `released` is set."""
     with registry_in(docker_engine.namespace, slow=True, root=unique_root()) as found:
         yield found
     forget(docker_engine, found.address)
@@ -47,5 +49,5 @@ def quick(docker_engine: PrivateDocker) -> Iterator[Registry]:
 
 
 def scratch_name(server: PrivateRedis) -> str:
-    """A name that is unique within a test run."""
+    """Return a name that is unique within a test run."""
     return server.folder.name.removeprefix("chronolet-")

@@ -1,11 +1,11 @@
-"""Docker's own events of each container, independent of the agent.
+"""Docker's own events for each container, independent of the agent.
 
 Input: a private engine. Output: for each container of a node, by name, its actions in order, and the signals sent to
 it. Next: tests compare them with those of other runs and with the log.
 
-Docker drops an event for a follower that does not take it within 100 ms; if the machine stalls for that long, also for
-a follower that has room (pkg/pubsub/publisher.go). But the last 256 events can be queried: DockerEvents does so once a
-second, and adds what it has missed.
+Docker drops an event for a subscriber that does not accept it within 100 ms, and if the machine stalls for that long,
+even for one with buffer space (pkg/pubsub/publisher.go). But the last 256 events can be queried: DockerEvents does so
+once a second, and adds the events that it has missed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _QUERY_SECONDS = 1.0
 
 
 class Death(NamedTuple):
-    """One death of a container. `at` in milliseconds, by the engine's clock."""
+    """One death of a container. `at` is in milliseconds, by the engine's clock."""
 
     id: str
     at: int
 
 
 class _Event(NamedTuple):
-    """One event, also if it is received twice. Sorted by the engine's clock, in nanoseconds."""
+    """One event; equal if it is received twice. Sorted by `at`, the engine's time in nanoseconds."""
 
     at: int
     id: str
@@ -42,7 +42,7 @@ class _Event(NamedTuple):
 
 
 class DockerEvents:
-    """Follows the engine's events from now on until closed."""
+    """Follows the engine's events from the object's creation until it is closed."""
 
     def __init__(self, engine: PrivateDocker) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class DockerEvents:
             thread.start()
 
     def actions(self, node: str) -> dict[str, list[str]]:
-        """Container name -> actions in order; `die` with the exit code."""
+        """Return each container's actions in order, by container name; `die` includes the exit code."""
         found: dict[str, list[str]] = {}
         for one, attributes in self._of(node):
             if one.action in _ACTIONS:
@@ -68,17 +68,17 @@ class DockerEvents:
         return found
 
     def signals(self, node: str) -> set[str]:
-        """`<name> <signal number>` of every signal sent; repeated signals count once."""
+        """Return `<name> <signal number>` for every signal sent; repeated signals count once."""
         return {
             f"{attributes['name']} {attributes['signal']}" for one, attributes in self._of(node) if one.action == "kill"
         }
 
     def deaths(self, node: str) -> list[Death]:
-        """Each death of a container of the node."""
+        """Return each death of a container of the node."""
         return [Death(one.id, one.at // 1_000_000) for one, _ in self._of(node) if one.action == "die"]
 
     def gone(self, node: str) -> bool:
-        """Whether containers were created and all of them are destroyed."""
+        """Return whether containers were created and all of them are destroyed."""
         found = self.actions(node)
         return bool(found) and all(actions[-1] == "destroy" for actions in found.values())
 
@@ -98,10 +98,10 @@ class DockerEvents:
             self._add(self._stream)
 
     def _query_past_events(self) -> None:
-        """Query past events, each time from one second before the last query on."""
+        """Query past events periodically, each time starting one second before the previous query."""
         while not self._closed.wait(_QUERY_SECONDS):
             until = int(time.time())
-            # A killed engine has lost its events; the next query reads those of the restarted one.
+            # A killed engine has lost its events; the next query reads those of the restarted engine.
             with contextlib.suppress(docker.errors.DockerException, OSError), self._engine.api() as api:
                 self._add(api.events(since=self._since, until=until, decode=True, filters={"type": "container"}))
                 self._since = until - 1

@@ -8,7 +8,7 @@ from tests.support.scratch import HANG_SECONDS
 
 
 def status(node: Node, port: int, path: str) -> tuple[int, str]:
-    """Status code and content type of a page."""
+    """Return the status code and the content type of a page."""
     answer = get(node, port, path)
     return answer.status, answer.headers["Content-Type"]
 

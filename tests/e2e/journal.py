@@ -1,7 +1,7 @@
-"""A node's log as a test follows it: decoded, folded, and waited for.
+"""A node's log as a test follows it: entries are decoded, folded, and waited for.
 
-Input: a redis-server's URL and a node. Output: entries, the states of pods, waits for conditions. If the server is
-away, reads are retried, as in the agent.
+Input: a redis-server's URL and a node's name. Output: entries, the states of pods, waits for conditions. If the server
+cannot be reached, reads are retried, as in the agent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Line(NamedTuple):
 
 
 class Journal:
-    """The log so far. Not thread-safe."""
+    """The log as read so far, and the states folded from it. Not thread-safe."""
 
     def __init__(self, url: str, node: str) -> None:
         self.store = RedisStore(url, node)
@@ -47,7 +47,7 @@ class Journal:
         self._position = START
 
     def read(self, milliseconds: int = 0) -> bool:
-        """Read new entries; wait up to `milliseconds` if there are none. Whether the server answered."""
+        """Read new entries; wait up to `milliseconds` if there are none. Return whether the server answered."""
         try:
             arrived = self.store.wait(self._position, {}, BATCH, milliseconds).log
         except StoreUnreachable:
@@ -66,7 +66,7 @@ class Journal:
                     raise TimeoutError(f"waited {hang_limit():.0f} s for an answer of the server")
 
     def wait_for(self, what: str, condition: Callable[[], Any], seconds: float = 30) -> Any:
-        """Read the log until the condition holds; the condition's result. Checked after each read."""
+        """Read the log until the condition holds; return the condition's result. It is checked after each read."""
         deadline = time.monotonic() + hang_limit(seconds)
         while not (found := condition()):
             if time.monotonic() > deadline:
@@ -75,30 +75,30 @@ class Journal:
         return found
 
     def events(self, kind: type[E], **fields: object) -> list[E]:
-        """All events of a class with these fields."""
+        """Return all events of a class with these fields."""
         return [event for event in self._of(kind) if all(getattr(event, name) == fields[name] for name in fields)]
 
     def wait_for_event(self, kind: type[E], seconds: float = 30, **fields: object) -> E:
-        """The first event of that class with these fields; waits for it if necessary."""
+        """Return the first event of `kind` with these fields; wait for it if necessary."""
         found: list[E] = self.wait_for(f"{kind.__name__} {fields}", lambda: self.events(kind, **fields), seconds)
         return found[0]
 
     @property
     def runs(self) -> Mapping[str, Run]:
-        """The containers that run by the log so far: pleg's, by id."""
+        """pleg's containers according to the log so far, by id."""
         return self._pleg.containers
 
     def status(self, pod: str) -> PodStatus | None:
-        """The pod's PodStatus by the log so far, None without such a pod."""
+        """Return the pod's PodStatus according to the log so far, or None if there is no such pod."""
         state = self.pods.get(pod)
         return pod_status(state) if state is not None and state.uid else None
 
     def tail(self, count: int = 15) -> str:
-        """The last lines, for error messages."""
+        """Return the last lines, for error messages."""
         return _shown(self.lines[-count:])
 
     def history(self, words: Collection[str]) -> str:
-        """All lines that mention any of these words, such as ids, for error messages."""
+        """Return all lines that mention any of these words, such as ids, for error messages."""
         return _shown([line for line in self.lines if any(word in repr(line.event) for word in words)])
 
     def close(self) -> None:

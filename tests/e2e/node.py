@@ -42,7 +42,7 @@ class CommandResult(msgspec.Struct, frozen=True):
     err: str
 
     def line(self, beginning: str) -> str:
-        """The first line of standard output with this beginning."""
+        """Return the first line of standard output with this beginning."""
         return next(line for line in self.out.splitlines() if line.startswith(beginning))
 
 
@@ -54,7 +54,9 @@ class Node(AgentProcess):
         self.docker = engine.api(round(scratch.HANG_SECONDS))
 
     def close(self, *, remove: bool = True) -> None:
-        """Kill the agent and, with `remove`, remove its containers. If the engine ends next, its end is faster."""
+        """Kill the agent and, with `remove`, remove its containers. `remove=False` is faster if the engine is about to
+        end.
+        """
         self.kill_all()
         self.journal.close()
         if remove:
@@ -84,7 +86,7 @@ class Node(AgentProcess):
         return path
 
     def write_unwatched(self, name: str, *documents: Mapping[str, Any]) -> str:
-        """Write a file outside the watched folder, for `apply -f`; its path."""
+        """Write a file outside the watched folder, for `apply -f`; return its path."""
         path = self.root / name
         path.write_bytes(b"---\n".join(map(_text, documents)))
         return str(path)
@@ -119,7 +121,7 @@ class Node(AgentProcess):
 
     @contextmanager
     def running_command(self, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a command, and kill it at the end if it still runs."""
+        """Start a command, and kill it at the end if it is still running."""
         process = subprocess.Popen([*CHRONOLET, *words], stdout=subprocess.PIPE, env=self.environ)
         with process:
             try:
@@ -130,41 +132,41 @@ class Node(AgentProcess):
     # -- pods by the log -------------------------------------------------------------------------------------------
 
     def wait_for_status(self, pod: str, state: str, seconds: float = 30) -> None:
-        """Wait until a container of the pod has this state: running, or a reason."""
+        """Wait until a container of the pod has this state: `running`, or the reason why it waits or has ended."""
         what = f"{pod} {state}; now {self.container_states(pod)}"
         self.journal.wait_for(what, lambda: state in self.container_states(pod), seconds)
 
     def wait_for_status_column(self, pod: str, text: str, seconds: float = 30) -> None:
-        """Wait until kubectl's STATUS column of this pod shows the text."""
+        """Wait until kubectl's STATUS column for this pod shows the text."""
         what = f"{pod} {text}; now {self.status_column(pod)}"
         self.journal.wait_for(what, lambda: self.status_column(pod) == text, seconds)
 
     def status_column(self, pod: str) -> str:
-        """The STATUS column of a pod, empty without such a pod."""
+        """Return the STATUS column of a pod; empty if there is no such pod."""
         state = self.journal.pods.get(f"default/{pod}")
         if state is None:
             return ""
         return summarized({**plain(state.manifest), "status": plain_status(state)}).status
 
     def container_states(self, pod: str) -> list[str]:
-        """For each container: `running`, or the reason why it waits or has ended."""
+        """Return for each container `running`, or the reason why it waits or has ended."""
         status = self.journal.status(f"default/{pod}")
         return [_state_text(one.state) for one in status.container_statuses] if status else []
 
     def restarts(self, pod: str) -> list[int | None]:
-        """The restart count of each container."""
+        """Return the restart count of each container."""
         status = self.journal.status(f"default/{pod}")
         return [one.restart_count for one in status.container_statuses] if status else []
 
     def kube_events(self, pod: str) -> list[tuple[str, str]]:
-        """Reasons and messages of the pod's KubeEvents so far."""
+        """Return the reasons and messages of the pod's KubeEvents so far."""
         return [(one.reason, one.message) for one in self.journal.events(kube_events.Recorded, name=pod)]
 
     def wait_until_running(self, *pods: str) -> None:
         self.journal.wait_for(f"{pods} running", lambda: all(map(self.all_run, pods)))
 
     def all_run(self, pod: str) -> bool:
-        """Whether all containers of the pod run."""
+        """Return whether all containers of the pod are running."""
         return set(self.container_states(pod)) == {"running"}
 
     def wait_until_gone(self, pod: str) -> None:
@@ -173,7 +175,7 @@ class Node(AgentProcess):
     # -- pods by Docker --------------------------------------------------------------------------------------------
 
     def running(self, pod: str) -> dict[str, Any]:
-        """Docker's inspect results of a pod's running containers, by name in the pod."""
+        """Return Docker's inspect results of a pod's running containers, by their name in the pod."""
         chosen = {"label": [f"{labels.NODE}={self.name}", f"{labels.POD_NAME}={pod}"]}
         found: dict[str, Any] = {}
         for one in self.docker.containers(filters=chosen):
@@ -182,27 +184,27 @@ class Node(AgentProcess):
         return found
 
     def started_at(self, *pods: str) -> dict[str, str]:
-        """Docker's start time of each running container of these pods, by container id."""
+        """Return Docker's start time of each running container of these pods, by container id."""
         return {one["Id"]: one["State"]["StartedAt"] for pod in pods for one in self.running(pod).values()}
 
     def kill_process(self, pod: str, container: str) -> None:
-        """kill -9 to a container's process, without Docker or the agent."""
+        """Send SIGKILL to a container's process, bypassing Docker and the agent."""
         os.kill(self.running(pod)[container]["State"]["Pid"], signal.SIGKILL)
 
     def processes(self, pod: str, container: str) -> list[str]:
-        """The names of a running container's processes."""
+        """Return the names of a running container's processes."""
         names: list[str] = []
         for _, pid, *_rest in self.docker.top(self.running(pod)[container]["Id"])["Processes"]:
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            with suppress(FileNotFoundError, ProcessLookupError):  # the process has just ended
                 names.append(Path(f"/proc/{pid}/comm").read_text().strip())
         return names
 
     def output(self, pod: str, container: str) -> str:
-        """What a running container has written so far."""
+        """Return what a running container has written so far."""
         return self.docker.logs(self.running(pod)[container]["Id"]).decode()
 
     def wait_for_output(self, pod: str, container: str, text: str) -> str:
-        """Wait until a running container has written the text; all its output."""
+        """Wait until a running container has written the text; return all its output."""
         output = [""]
 
         def is_written() -> bool:
@@ -213,7 +215,7 @@ class Node(AgentProcess):
         return output[0]
 
     def page(self, port: int) -> str:
-        """What the pod's host port serves, empty while nothing does."""
+        """Return what the pod's host port serves; empty while nothing is served."""
         try:
             return self.engine.namespace.http(port).body.decode()
         except OSError:
@@ -221,7 +223,7 @@ class Node(AgentProcess):
 
 
 def _remove(api: docker.APIClient, container: str) -> None:
-    """Remove a container. Raises NotFound if it is gone already."""
+    """Remove a container. Raises NotFound if it no longer exists."""
     try:
         api.remove_container(container, force=True, v=True)
     except docker.errors.APIError as error:
@@ -244,7 +246,7 @@ def _state_text(state: Any) -> str:
 
 
 def pod(name: str, *containers: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
-    """A Pod; without `containers` it has one that runs until SIGTERM."""
+    """Return a Pod; without `containers`, it has one that runs until SIGTERM."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -254,7 +256,7 @@ def pod(name: str, *containers: Mapping[str, Any], **spec: Any) -> dict[str, Any
 
 
 def shell(name: str, script: str = "trap 'exit 0' TERM; sleep 1000000 & wait", **more: Any) -> dict[str, Any]:
-    """A container that runs a shell script."""
+    """Return a container that runs a shell script."""
     return {"name": name, "image": BUSYBOX, "command": ["/bin/sh", "-c", script], **more}
 
 
@@ -269,8 +271,8 @@ def running_node(
     more: Sequence[str] = (),
     remove: bool = True,
 ) -> Iterator[Node]:
-    """A node whose agent runs with `more` flags. At the end the agent is killed and, with `remove`, its containers are
-    removed.
+    """Run a node whose agent gets the flags `more`. At the end the agent is killed and, with `remove`, its containers
+    are removed.
     """
     node = Node(engine, url, name, root)
     try:

@@ -1,4 +1,4 @@
-"""DockerEvents, which other tests rely on: it queries the events that it did not receive."""
+"""DockerEvents, on which other tests rely: it queries the events that it did not receive."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ ACTIONS = ["create", "start", "die 3", "destroy"]
 
 
 class ProxiedEngine:
-    """The engine as seen engine the proxy."""
+    """The engine as seen through the proxy."""
 
     def __init__(self, proxy: DockerProxy) -> None:
         self._host = proxy.host

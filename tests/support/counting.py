@@ -1,6 +1,6 @@
-"""Count the calls that a function makes: a cost that is the same on every machine, whatever else runs there.
+"""Counts the calls that a function makes: a cost that is the same on every machine, whatever else is running there.
 
-Input: a function without arguments. Output: its result, and the calls that this thread made meanwhile. scripts/bench
+Input: a function without arguments. Output: its result, and the calls that this thread made during it. scripts/bench
 measures durations.
 """
 
@@ -16,7 +16,9 @@ T = TypeVar("T")
 
 
 class Counted(NamedTuple, Generic[T]):
-    """`python`: calls of Python functions; `system`: calls into the operating system, by name."""
+    """The result of a function, and its calls. `python`: number of calls of Python functions; `system`: number of calls
+    into the operating system, by name.
+    """
 
     answer: T
     python: int
@@ -24,7 +26,7 @@ class Counted(NamedTuple, Generic[T]):
 
 
 def counted(work: Callable[[], T]) -> Counted[T]:
-    """Call `work` and count calls, without those of threads that it starts."""
+    """Call `work` and count the calls made, except those of threads that it starts."""
     python, system = [0], Counter[str]()
 
     def profile(_: FrameType, event: str, called: Any) -> None:

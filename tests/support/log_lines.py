@@ -1,7 +1,7 @@
 """Lines of an agent's own log, for tests of what it logs during an outage.
 
 Input: lines as written, with their times. Output: how often the most frequent line was logged. The number of sources
-that log something depends on the length of the outage; none of them repeats the same line.
+that log something depends on the length of the outage, but none of them repeats the same line.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from collections.abc import Iterable
 
 
 def most_repeated(lines: Iterable[str]) -> int:
-    """How often the most frequent line was logged; 0 without lines."""
+    """Return how often the most frequent line was logged; 0 if there are no lines."""
     counted = Counter(line.partition(" ")[2] for line in lines)
     return max(counted.values(), default=0)

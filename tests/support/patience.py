@@ -1,7 +1,7 @@
 """Time-outs of stores that only a hang exceeds, for tests on a busy machine.
 
-Output: `PATIENT`, for stores that a test makes; a fixture for the `conftest.py` of a folder whose tests run product
-code that makes its own stores.
+Input: nothing. Output: `PATIENT`, for stores that a test creates; a fixture for the `conftest.py` of a folder whose
+tests run product code that creates stores.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PATIENT = Timeouts(
     scan_seconds=HANG_SECONDS,
     wait_margin_seconds=HANG_SECONDS,
 )
-"""For a server that gets no processor for a while. An agent gives up after seconds, which does not concern a test that
-only reads the log.
+"""Time-outs for a server that may get no CPU time for a while. An agent gives up after seconds, which does not concern
+a test that only reads the log.
 """
 
 
@@ -35,7 +35,7 @@ def patient_stores() -> Iterator[None]:
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make `PATIENT` the default of the stores that this process makes, also in product code."""
+    """Make `PATIENT` the default of the stores that this process creates, including those in product code."""
     defaults = RedisStore.__init__.__kwdefaults__
     assert defaults is not None
     monkeypatch.setitem(defaults, "timeouts", PATIENT)

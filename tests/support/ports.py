@@ -1,7 +1,8 @@
 """Port numbers for servers that need one before they listen.
 
-Input: nothing. Output: a number that is given to no other lane of tests, since all share a file with the last one, and
-to no client, since the kernel takes their ports from a higher range. Next: tests that start such servers.
+Input: nothing. Output: a port number that no concurrent test process gets, since all of them share a file with the last
+number, and that no client gets, since the kernel assigns client ports from a higher range. Next: tests that start such
+servers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _FIRST, _COUNT = 20_000, 10_000
 
 
 def free_port() -> int:
-    """Return a free TCP port of 127.0.0.1. It is returned again after ten thousand others."""
+    """Return a free TCP port of 127.0.0.1. The same port is returned again after ten thousand others."""
     with _LAST.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)

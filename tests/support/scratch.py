@@ -1,8 +1,8 @@
 """Scratch folders under /tmp that name their owner, so that a later run recognizes leftovers of a dead run.
 
 Input: a kind (`docker`, `redis`). Output: a folder `/tmp/chronolet-<kind>-<pid>-<n>` with a file `owner` in it. Paths
-are short because a unix socket's path holds at most 107 characters, which pytest's own temporary folders exceed. Next:
-`docker.engine` and `redis.server` put their servers there and remove what a killed run left behind.
+are short because a unix socket's path may have at most 107 characters, which pytest's own temporary folders exceed.
+Next: `docker.engine` and `redis.server` put their servers there and remove what a killed run left behind.
 """
 
 import fcntl
@@ -17,15 +17,19 @@ from contextlib import suppress
 from pathlib import Path
 
 PATIENCE = float(os.environ.get("CHRONOLET_TEST_PATIENCE", "5"))
-"""How much longer than on an idle machine everything may take; an emulated processor needs more than five."""
+"""The factor by which everything may be slower than on an idle machine; an emulated processor needs a factor above
+five.
+"""
 HANG_SECONDS = 20 * PATIENCE
-"""A limit that only a hang exceeds, for work of at most two seconds on an idle machine. It decides no test."""
+"""A limit that only a hang exceeds, for work that takes at most two seconds on an idle machine. No test's result
+depends on it.
+"""
 _BASE = Path("/tmp")  # not gettempdir(): TMPDIR may be long, or on a file system that overlay2 refuses
 _numbers = itertools.count(1)
 
 
 def start_time(pid: int) -> str | None:
-    """The start time of a process in clock ticks; None if it is gone or a zombie."""
+    """Return the start time of a process in clock ticks; None if it is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -45,14 +49,14 @@ def create(kind: str) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder in which ending threads may still remove their own files."""
+    """Remove a folder in which threads that are ending may still remove their own files."""
     while folder.exists():
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
 
 
 def sweep(kind: str, destroy: Callable[[Path], None]) -> None:
-    """Destroy the folders of that kind whose owner has died, one test run at a time."""
+    """Destroy the folders of that kind whose owner has died. Only one test run does this at a time."""
     with (_BASE / f"chronolet-{kind}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for folder in sorted(_BASE.glob(f"chronolet-{kind}-*-*")):
@@ -61,7 +65,7 @@ def sweep(kind: str, destroy: Callable[[Path], None]) -> None:
 
 
 def _abandoned(folder: Path) -> bool:
-    """Whether the owner has died. The start time shows whether its pid was reused."""
+    """Return whether the owner has died. The start time shows whether its pid was reused."""
     try:
         owner = (folder / "owner").read_text()
     except FileNotFoundError:
@@ -73,8 +77,8 @@ def _abandoned(folder: Path) -> bool:
 
 
 def hang_limit(idle_seconds: float = 20) -> float:
-    """Seconds after which something counts as hanging. `idle_seconds` is a generous limit on an idle machine: ten times
-    the expected time.
+    """Return the number of seconds after which something counts as hanging. `idle_seconds` is a generous limit for an
+    idle machine: ten times the expected time.
     """
     return max(HANG_SECONDS, idle_seconds * PATIENCE)
 
@@ -98,7 +102,7 @@ def unmount_below(folder: Path) -> None:
 
 
 def pids_naming(text: str) -> list[int]:
-    """Live processes with that text in their command line, except this one."""
+    """Return the live processes with that text in their command line, except this one."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -112,7 +116,7 @@ def pids_naming(text: str) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """All live descendants of a process, each before its own."""
+    """Return all live descendants of a process, each before its own descendants."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:

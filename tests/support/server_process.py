@@ -17,7 +17,7 @@ from tests.support import scratch
 
 
 class ServerProcess(ABC):
-    """One server. Its output is appended to `log`."""
+    """One server process. Its output is appended to `log`."""
 
     def __init__(self, name: str, log: Path) -> None:
         self._name = name
@@ -35,7 +35,7 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def _responds(self) -> bool:
-        """Whether the running server responds."""
+        """Return whether the running server responds."""
 
     def kill9(self) -> None:
         """Kill the server as an out-of-memory kill would."""
@@ -46,13 +46,13 @@ class ServerProcess(ABC):
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Stop if running, then start on the same data."""
+        """Stop the server if it is running, then start it on the same data."""
         if self._process is not None:
             self.stop()
         self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: every call hangs until `resume()`."""
+        """Send SIGSTOP: every call hangs until `resume()`."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -1,8 +1,8 @@
-"""A node whose wall clock is three hours ahead for a while, and then right again: no healthy container is restarted, no
-log entry and no output line is lost or out of order, and dead containers are restarted immediately.
+"""Checks of a node whose wall clock is three hours ahead for a while and is then corrected: no healthy container is
+restarted, no log entry and no output line is lost or out of order, and dead containers are restarted immediately.
 
-Input: a node whose agent has not been started, and a function that sets its clock. Next: test_clock.py for the clock of
-the agent alone, and tests/setup/clock_checks.py for that of a whole machine.
+Input: a node whose agent has not been started, and a function that sets its clock. Next: test_clock.py, which steps
+only the agent's clock, and tests/setup/clock_checks.py, which steps the clock of a whole machine.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ AHEAD_SECONDS = 3 * 3600
 COUNTS = "trap 'exit 0' TERM; n=0; while :; do n=$((n+1)); echo line $n; sleep 0.2; done"
 HEALTHY = ("served", "counts")
 RESTARTS_WITHOUT_BACK_OFF = 5
-"""The number of restarts without a back-off is lower: there are the first one, and the one after the step ahead."""
+"""Upper bound of the restarts without a back-off, exclusive: the first restart and the one after the step ahead have
+none.
+"""
 
 
 def check_steps(node: Node, step: Callable[[int], None], *, period: int, wait_for_loops: bool) -> None:
-    """`step` sets the clock N seconds ahead of the right time. `period` is that of probes, in seconds.
-    `wait_for_loops`: also wait for a container in its crash loop after the step back, for up to 20 s.
+    """Check a node whose clock is three hours ahead for a while.
+    `step(N)` sets the clock N seconds ahead of the right time. `period`: seconds between probes.
+    `wait_for_loops`: after the step back, also wait until the crash-looping container restarts, which takes up to 20 s.
     """
     node.write("healthy.yaml", probed("served", period), pod("counts", shell("app", COUNTS)))
     node.write("loops.yaml", pod("loops", shell("app", "exit 3")))
@@ -39,12 +42,12 @@ def check_steps(node: Node, step: Callable[[int], None], *, period: int, wait_fo
     node.journal.wait_for_event(pods.ContainerStarted, pod="default/loops", attempt=2)
     step(0)
     _check_work(node, "right")
-    # The keeper checks periodically: it may have noticed one of the steps, or none.
+    # The keeper checks the clock periodically: it may have noticed one of the steps, or none.
     assert {abs(round(one / 60_000)) for one in _jumps(node)} <= {AHEAD_SECONDS // 60}
     assert node.pid == agent
     assert node.runs
 
-    # The last times in the log are three hours ahead of the clock of the agent that starts now.
+    # The latest timestamps in the log are three hours ahead of the clock of the agent that starts now.
     node.kill9()
     node.start(0, in_network=True)
     _check_work(node, "anew")
@@ -61,7 +64,7 @@ def check_steps(node: Node, step: Callable[[int], None], *, period: int, wait_fo
 
 
 def _check_work(node: Node, name: str) -> None:
-    """Check that probes continue, a new pod starts, and a killed container is restarted, all of it soon."""
+    """Check that probes continue, a new pod starts, and a killed container is restarted, all without a long delay."""
     wait_for_probes(node, "served")
     node.write(f"{name}.yaml", pod(name))
     node.wait_until_running(name)
@@ -71,12 +74,12 @@ def _check_work(node: Node, name: str) -> None:
 
 
 def _jumps(node: Node) -> list[int]:
-    """The clock jumps that the agent noticed, in milliseconds."""
+    """Return the clock jumps that the agent noticed, in milliseconds."""
     return [one.by_milliseconds for one in node.journal.events(kernel.ClockJumped)]
 
 
 def _check_in_order(node: Node) -> None:
-    """Check that each attempt ended once, one after the other, and that each line of `counts` is there once."""
+    """Check that each attempt ended exactly once and in order, and that each line of `counts` occurs exactly once."""
     positions = [line.entry.position for line in node.journal.lines]
     assert all(one < other for one, other in itertools.pairwise(positions))
     for name in ("loops", "ahead", "right", "anew"):

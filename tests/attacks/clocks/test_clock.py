@@ -1,5 +1,5 @@
-"""The wall clock of the agent and its children steps three hours ahead and back; a shim leaves their monotonic clocks
-alone. The clock of a whole machine is stepped by tests/setup/clock_checks.py.
+"""The wall clock of the agent and its children is set three hours ahead and back; a shim leaves their monotonic clocks
+unchanged. tests/setup/clock_checks.py does the same with the clock of a whole machine.
 """
 
 from __future__ import annotations

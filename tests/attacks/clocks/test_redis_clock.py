@@ -1,4 +1,4 @@
-"""The wall clock of Redis steps by hours while an agent runs pods.
+"""The wall clock of Redis jumps by hours while an agent runs pods.
 
 At the end every log entry is there and in order, the containers are the same, and the agent works.
 """
@@ -15,13 +15,13 @@ from tests.support.redis.server import private_redis
 
 HOUR = 3600
 STEPS = (5 * HOUR, -3 * HOUR, 0)
-"""Ahead of the machine, behind it, and right again."""
+"""Settings of the server's clock, in seconds ahead of the machine's: ahead, behind, and right again."""
 PROBED = shell("app", livenessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1, "timeoutSeconds": 30})
 UNWANTED = (kernel.LogLost, kernel.TailLost, kernel.HostRestarted, kernel.MessageDeadLettered, pods.StrayFound)
 
 
 def work(node: Node, name: str) -> None:
-    """A pod that starts, loses its container, gets another one, and ends."""
+    """Start a pod, kill its container, wait for the next one, and remove the pod."""
     path = node.write(f"{name}.yaml", pod(name))
     node.wait_until_running(name)
     node.kill_process(name, "app")
@@ -45,7 +45,7 @@ def test_steps_of_the_clock_of_redis_lose_nothing(docker_engine: PrivateDocker) 
         for number, ahead in enumerate(STEPS):
             server.step_clock(ahead)
             work(node, f"step-{number}")
-        # An agent that starts while the clock is wrong, after one that was killed.
+        # Start an agent while the clock is wrong, after the previous agent was killed.
         node.kill9()
         server.step_clock(-7 * HOUR)
         node.start()

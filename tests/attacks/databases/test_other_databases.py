@@ -25,7 +25,7 @@ from tests.support.redis.server import PrivateRedis, private_redis
 
 @pytest.fixture
 def other_node(docker_engine: PrivateDocker) -> Iterator[tuple[Node, PrivateRedis]]:
-    """Another node on the same engine, with a Redis of its own."""
+    """Another node on the same engine, with a separate Redis."""
     with private_redis() as server:
         found = Node(docker_engine, server.url, f"other-{server.folder.name[-6:]}", server.folder / "agent")
         try:
@@ -35,21 +35,21 @@ def other_node(docker_engine: PrivateDocker) -> Iterator[tuple[Node, PrivateRedi
 
 
 def point_at(node: Node, server: PrivateRedis) -> None:
-    """Use another server, as with a wrong `--redis`; the journal follows."""
+    """Make the node and its journal use another server, as with a wrong `--redis`."""
     node.environ["CHRONOLET_REDIS"] = server.url
     node.reopen_journal(server.url)
 
 
 def keys_of(server: PrivateRedis, name: str) -> Mapping[bytes, Any]:
-    """All keys of a node with their values, without leases, which change all the time."""
+    """Return all keys of a node with their values, except leases, which change all the time."""
     client, found = server.client(), Keys(name)
     names = [key for key in client.scan_iter(f"{found.prefix}:*") if b":alive:" not in key]
     return {key: client.dump(key) for key in names}
 
 
 def check_same_name(node: Node, server: PrivateRedis) -> None:
-    """The log on the server is older than the end of another run in the state folder: the agent exits. With the right
-    end it starts.
+    """Check that the agent exits if the state folder remembers the log end of another run, later than the oldest entry
+    of the server's log, and starts once the right log end is restored.
     """
     end, log = node.root / "log-end", Keys(node.name).log.encode()
     right, before = end.read_bytes(), keys_of(server, node.name)[log]
@@ -67,8 +67,8 @@ def check_same_name(node: Node, server: PrivateRedis) -> None:
 def test_an_agent_on_another_nodes_database_changes_none_of_its_keys(
     own_node: Node, redis_server: PrivateRedis, other_node: tuple[Node, PrivateRedis]
 ) -> None:
-    """First the database of a node with another name, which may share the server; then a log of another node with the
-    same name.
+    """First use the database of a node with another name, since nodes with different names may share a server; then a
+    log of another node with the same name.
     """
     other, other_server = other_node
     own_node.write("theirs.yaml", pod("theirs"))
@@ -83,7 +83,7 @@ def test_an_agent_on_another_nodes_database_changes_none_of_its_keys(
     before = keys_of(redis_server, own_node.name)
     assert len(before) > 5
 
-    # No call of the other node's agent may name a key of this one.
+    # No call from the other node's agent may name a key of this node.
     admin = redis_server.client()
     admin.acl_log_reset()
     admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys(other.name).prefix}:*", NODES])
@@ -103,7 +103,7 @@ def test_an_agent_on_another_nodes_database_changes_none_of_its_keys(
     assert refused == []
     assert keys_of(redis_server, own_node.name) == before
 
-    # Correct the mistake: the agent gets its former log, in which the recent entries are missing.
+    # Correct the mistake: the agent finds its former log again, but without the most recent entries.
     point_at(other, other_server)
     other.start()
     other.journal.wait_for_event(kernel.LogLost)

@@ -1,4 +1,4 @@
-"""Attacks on the log itself: it is emptied or cut short, while the agent runs and while it does not.
+"""Attacks on the log itself: it is cut short while the agent is down, and emptied while it is running.
 
 At the end the same pods run in the same containers, the loss is reported, and the agent works.
 """
@@ -25,7 +25,7 @@ HANG_SECONDS = 60.0
 
 @pytest.fixture
 def own_log(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """A node with a Redis of its own below its state folder; both end with the test."""
+    """A node that has its own Redis below its state folder; both are stopped after the test."""
     root = scratch.create("own")
     server = OwnServer(root / "agent")
     node = Node(docker_engine, server.url, root.name.removeprefix("chronolet-"), root / "agent")
@@ -40,7 +40,7 @@ def own_log(docker_engine: PrivateDocker) -> Iterator[Node]:
 
 
 def kill_both(node: Node) -> OwnServer:
-    """kill -9 to the agent, then to its server."""
+    """Send SIGKILL to the agent, then to its server."""
     server = OwnServer(node.root)
     pid = server.pid()
     assert pid is not None
@@ -106,6 +106,6 @@ def test_a_log_cut_to_half_and_then_flushed_is_replaced(own_log: Node) -> None:
 
 
 def _recorded_end(node: Node) -> int:
-    """The number of the last entry by the state folder."""
+    """Return the number of the log's last entry, according to the state folder."""
     path = node.root / "log-end"
     return int(path.read_text().rstrip().rpartition("-")[2].partition('"')[0]) if path.exists() else 0

@@ -1,7 +1,7 @@
-"""The kernel alone on a Redis shared with another node, and on one whose wall clock steps by hours.
+"""The kernel without pods, on a Redis shared with another node and on one whose wall clock jumps by hours.
 
-At the end nothing is lost, nothing was reported incorrectly, and the process works. No engine is needed: the names of
-keys and the end of leases do not depend on pods.
+At the end nothing is lost, nothing was reported incorrectly, and the process works. No engine is needed: key names and
+lease expiry do not depend on pods.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ E = TypeVar("E", bound=Event)
 
 
 class LoneProcess:
-    """One node's process without pods, and its log."""
+    """The process of a node without pods, and the node's log."""
 
     def __init__(self, server: PrivateRedis, node: str, folder: Path) -> None:
         self.node = node
@@ -55,11 +55,11 @@ class LoneProcess:
         scratch.wait_until(lambda: self.process.phase == "running", "the process at work")
 
     def ahead_seconds(self) -> float:
-        """By how many seconds its clock is ahead of the machine's."""
+        """Return how many seconds the process's clock is ahead of the machine's."""
         return self.clock.now() / 1000 - time.time()
 
     def send(self, **fields: Any) -> None:
-        """Send a command and wait for its decision; with a name, it requests an effect."""
+        """Send a command and wait until it has been decided. `one_shot` names an effect that the command requests."""
         before = len(self.events(chore.Assigned))
         command = Assign(request=request(), key="a", **fields)
         sent = self.store.send(CHORE, registry.type_of(Assign), "chore/a", command.request, codec.encode(command))
@@ -82,7 +82,7 @@ def lone_process(server: PrivateRedis, node: str, folder: Path) -> Iterator[Lone
 
 
 def keys_of(server: PrivateRedis, node: str) -> Mapping[bytes, Any]:
-    """All keys of a node with their values."""
+    """Return all keys of a node with their values."""
     client = server.client()
     return {key: client.dump(key) for key in client.scan_iter(f"{Keys(node).prefix}:*")}
 
@@ -100,7 +100,7 @@ def test_no_call_names_a_key_of_another_node(shared: PrivateRedis, tmp_path: Pat
     assert len(before) >= 3
     with private_redis() as own, lone_process(own, "ours", tmp_path / "ours") as ours:
         ours.send(one_shot="w")
-    # From here on the server refuses and records each call that names a key of another node.
+    # From here on, the server refuses and records each call that names a key of another node.
     admin = shared.client()
     admin.acl_setuser("default", enabled=True, reset_keys=True, keys=[f"{Keys('ours').prefix}:*"])
     with pytest.raises(redis.exceptions.NoPermissionError):

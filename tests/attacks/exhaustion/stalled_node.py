@@ -1,7 +1,7 @@
-"""A node that stalls for a while: no healthy container is restarted, containers that die meanwhile are restarted and
-counted once, and the agent stays the same.
+"""A node that stalls for a while: no healthy container is restarted, containers that die during the stall are restarted
+and counted once, and the same agent keeps running.
 
-Input: an engine of its own. Output: the node, its processes, `unaffected`. Next: `test_stalls`.
+Input: a private engine. Output: the node, its processes, `unaffected`. Next: `test_stalls`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker, mount_disk, private_docker
 
 DISK_MEGABYTES = 400
-"""More than twice the agent's disk reserve, and room for the images."""
+"""Size of each disk: more than twice the agent's disk reserve, plus space for the images."""
 HEALTHY = ("tcp", "exec")
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[PrivateDocker]:
-    """An engine on a disk of its own: no other test is affected by its stalls."""
+    """An engine on a separate disk, so that its stalls affect no other test."""
     with private_docker(disk_megabytes=DISK_MEGABYTES) as engine:
         yield engine
 
 
 @pytest.fixture(scope="module")
 def node(engine: PrivateDocker) -> Iterator[Node]:
-    """A node whose state folder, with its own Redis, is on a disk of its own. Its probes are protected, as by
+    """A node whose state folder, including its Redis, is on a separate disk. Its probes have overload protection, as by
     default.
     """
     folder = scratch.create("stalls")
@@ -67,13 +67,13 @@ def redis_pid(node: Node) -> int:
 
 
 def engine_pids(node: Node) -> list[int]:
-    """dockerd and its containerd."""
+    """Return the process ids of dockerd and its containerd."""
     below = scratch.children(node.engine.pid)
     return [node.engine.pid, *(pid for pid in below if comm(pid) == "containerd")]
 
 
 def comm(pid: int) -> str:
-    """The process's name, empty if it has ended."""
+    """Return the process's name, or an empty string if it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
@@ -81,14 +81,14 @@ def comm(pid: int) -> str:
 
 
 def starts(node: Node, name: str) -> list[int]:
-    """The attempts at which the pod's app was started."""
+    """Return the numbers of the attempts that were started for the pod's container `app`."""
     return [one.attempt for one in node.journal.events(pods.ContainerStarted, pod=f"default/{name}", container="app")]
 
 
 @contextmanager
 def unaffected(node: Node, name: str) -> Iterator[None]:
-    """Kill a container of pod `<name>-dies`, create pod `<name>-late`, and stall the node in the body. Then check that
-    the first one was restarted once, the second one runs, and healthy pods are as before.
+    """Kill a container of pod `<name>-dies` and create pod `<name>-late`; the body stalls the node. Then check that the
+    container was restarted once, the new pod is running, and no container of a healthy pod was restarted.
     """
     dies, late = f"{name}-dies", f"{name}-late"
     node.write(f"{dies}.yaml", pod(dies))
@@ -104,7 +104,7 @@ def unaffected(node: Node, name: str) -> Iterator[None]:
     wait_for_probes(node, *HEALTHY)
     assert node.started_at(*HEALTHY) == before, [outcomes(node, one)[:20] for one in HEALTHY]
     assert [node.restarts(one) for one in HEALTHY] == [[0]] * len(HEALTHY)
-    # An engine without descriptors may refuse to start them at first: that is an attempt, too.
+    # An engine without free file descriptors may refuse to start a container at first: that counts as an attempt, too.
     assert (len(starts(node, dies)), len(starts(node, late))) == (2, 1)
     assert node.restarts(dies) == starts(node, dies)[1:]
     (end,) = node.journal.events(pods.ContainerExited, pod=f"default/{dies}")

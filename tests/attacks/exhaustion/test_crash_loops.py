@@ -15,7 +15,7 @@ HANG = 3600
 
 
 def check_crash_loops(node: Node, count: int, runs: int) -> None:
-    """Start `count` pods, wait for `runs` attempts of each with a kill of the agent in between, and remove them."""
+    """Start `count` pods, wait for `runs` attempts of each while killing the agent once, and remove the pods."""
     node.write("quiet.yaml", pod("quiet"))
     node.start()
     node.wait_until_running("quiet")
@@ -42,7 +42,7 @@ def looping(name: str) -> dict[str, object]:
 
 
 def ends(node: Node) -> Counter[str]:
-    """The number of recorded ends of containers, by pod."""
+    """Return the number of recorded container exits for each pod."""
     return Counter(one.pod.removeprefix("default/") for one in node.journal.events(pods.ContainerExited))
 
 
@@ -55,7 +55,7 @@ def wait_for_runs(node: Node, names: list[str], runs: int) -> None:
 
 
 def check_counts(node: Node, names: list[str]) -> None:
-    """Check that each attempt has one end, in order, with the exit code of the container."""
+    """Check that each attempt has exactly one recorded exit, in order and with the container's exit code."""
     for name in names:
         found = node.journal.events(pods.ContainerExited, pod=f"default/{name}")
         assert [one.attempt for one in found] == list(range(len(found)))

@@ -1,8 +1,8 @@
-"""A full disk below the state folder, with the agent's own Redis on it: the agent releases its disk reserve and works
-on.
+"""The disk of the state folder, which also holds the agent's Redis, is full: the agent releases its disk reserve and
+continues to work.
 
-An engine without room is in tests/integration/effects/test_full_disk.py; collecting images when its disk is full, in
-tests/e2e/collecting.
+tests/integration/effects/test_full_disk.py tests an engine without disk space; tests/e2e/collecting tests the
+collection of images when their disk is full.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from tests.support.docker.engine import PrivateDocker, mount_disk
 from tests.support.machine.frozen import stopped
 
 MEGABYTES = 320
-"""More than twice the agent's disk reserve: with less room it keeps none."""
+"""Size of the disk: more than twice the agent's disk reserve, because on a smaller disk the agent would keep no
+reserve.
+"""
 
 
 @pytest.fixture
 def node(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """A node whose state folder is on a disk of its own, with its own Redis."""
+    """A node whose state folder, including its Redis, is on a separate disk."""
     folder = scratch.create("disk")
     mount_disk(folder / "disk-of-state", MEGABYTES)
     root = folder / "disk-of-state" / "agent"
@@ -45,7 +47,7 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
 
 
 def fill(folder: Path) -> Path:
-    """A file that takes all free space."""
+    """Create a file that uses all free space."""
     path = folder / "filling"
     with path.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096):
@@ -56,14 +58,14 @@ def fill(folder: Path) -> Path:
 
 
 def test_a_full_state_folder_loses_nothing(node: Node) -> None:
-    """Containers that die while the disk is full are restarted and counted once, also when the reserve is used up."""
+    """Containers that die while the disk is full are restarted and counted once, even when the reserve is used up."""
     node.write("one.yaml", pod("one"))
     node.write("two.yaml", pod("two"))
     node.start()
     node.wait_until_running("one", "two")
     assert (node.root / "ballast").stat().st_size > 0
     before = node.started_at("two")
-    with stopped([node.pid]):  # otherwise it may release its reserve meanwhile, and the file would take that, too
+    with stopped([node.pid]):  # else the agent might release its reserve early, and the file would use that space, too
         first = fill(node.root)
     node.wait_for_log("disk reserve released")
     node.kill_process("one", "app")
@@ -80,8 +82,8 @@ def test_a_full_state_folder_loses_nothing(node: Node) -> None:
 
 
 def test_an_agent_works_without_room_for_its_own_log(node: Node) -> None:
-    """Redis and a container die while the agent's log cannot be written: everything that would log it works, and the
-    lease is renewed.
+    """Redis and a container are killed while the agent cannot write its own log: all code that would log this still
+    works, and the lease is renewed.
 
     This log must not be read: reading it would never end.
     """

@@ -1,4 +1,4 @@
-"""Agent, Redis, engine or their disks are stalled for a while, or have no file descriptors."""
+"""Agent, Redis, engine or their disks are stalled for a while, or have no free file descriptors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from tests.support.machine.frozen import frozen_disks, no_descriptor_left, stopp
 __all__ = ["engine", "node"]
 
 SHORT_SECONDS, LONG_SECONDS = 4.0, 20.0
-"""Longer than a lease, and than the three periods in which a liveness probe fails."""
+"""Durations of the stalls. LONG_SECONDS is longer than a lease, and than the three periods after which a liveness probe
+has failed.
+"""
 
 
 def stalled(node: Node, what: str) -> AbstractContextManager[None]:
-    """A context in which these processes or disks are stalled."""
+    """Return a context in which the processes or disks named by `what` are stalled."""
     match what:
         case "disks":
             return frozen_disks(node.root.parent, node.engine.data)
@@ -37,7 +39,7 @@ def stalled(node: Node, what: str) -> AbstractContextManager[None]:
 
 
 def test_a_short_stall_restarts_nothing(node: Node) -> None:
-    """Agent and engine are paused together in tests/e2e/probes/test_overload.py."""
+    """A pause of agent and engine together is tested in tests/e2e/probes/test_overload.py."""
     with unaffected(node, "moment"):
         for what in ("both servers", "disks"):
             with stalled(node, what):
@@ -52,14 +54,14 @@ def test_a_long_stall_restarts_nothing(node: Node, what: str) -> None:
 
 
 def shim_of(node: Node, name: str) -> int:
-    """The containerd shim that starts commands in the pod's container."""
+    """Return the process id of the containerd shim that starts commands in the pod's container."""
     container = node.running(name)["app"]["State"]["Pid"]
     return int(Path(f"/proc/{container}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def test_engine_and_redis_without_descriptors_lose_nothing(node: Node) -> None:
-    """First the shim that starts commands in a container: its probes end in errors. Then Redis and the engine: all
-    connections to Redis are closed, and neither accepts new ones.
+    """First the shim that starts commands in a container has no free file descriptors, so its probes end in errors.
+    Then Redis and the engine have none: all connections to Redis are closed, and neither accepts new ones.
     """
     with no_descriptor_left(shim_of(node, "exec")):
         scratch.wait_until(lambda: outcomes(node, "exec")[:4] == ["error"] * 4, "probes whose command cannot start")

@@ -1,4 +1,4 @@
-"""A node that runs out of processes, descriptors or network: afterwards nothing is lost, nothing was reported
+"""A node that runs out of processes, file descriptors or network: afterwards nothing is lost, nothing was reported
 incorrectly, and the same agent works.
 """
 
@@ -24,7 +24,7 @@ MAX_PIDS = 60
 
 @pytest.fixture(scope="module")
 def node(docker_engine: PrivateDocker) -> Iterator[Node]:
-    """A node in the engine's own network, as on any host, with a limit of processes for each pod."""
+    """A node in the engine's network, as on any host, with a limit on the number of processes per pod."""
     with private_redis() as server:
         root = server.folder / "agent"
         more = ("--pod-max-pids", str(MAX_PIDS))
@@ -37,19 +37,19 @@ def redis_of(node: Node) -> Any:
 
 
 def wait_for_periods(node: Node, count: int) -> None:
-    """Wait for `count` periods of a probe, by the server's clock."""
+    """Wait for `count` probe periods, measured by the server's clock."""
     with redis_of(node) as client:
         began = client.time()[0]
         node.journal.wait_for(f"{count} periods", lambda: client.time()[0] > began + count * PERIOD)
 
 
 def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
-    """No other container is affected, the agent answers, and the pod can be deleted."""
+    """No other container is affected, the agent responds, and the pod can be deleted."""
     node.write("quiet.yaml", pod("quiet"))
     node.wait_until_running("quiet")
     before = node.started_at("quiet")
     node.write("bomb.yaml", pod("bomb", shell("app", "f() { f | f & }; while true; do f; done")))
-    # Its shell gives up; once there is a next attempt, its output is that of the previous one.
+    # The pod's shell gives up, and once the next attempt has started, `--previous` shows its output.
     node.journal.wait_for_event(pods.ContainerStarted, pod="default/bomb", container="app", attempt=1)
     assert "can't fork" in node.chronolet("logs", "bomb", "--previous").out
     assert node.chronolet("get", "pods", "quiet").status == 0
@@ -60,7 +60,7 @@ def test_a_fork_bomb_stays_within_its_pod(node: Node) -> None:
 
 
 def test_an_agent_without_descriptors_loses_nothing(node: Node) -> None:
-    """A container that dies meanwhile is restarted and counted once; one that lives is not restarted."""
+    """The container that dies during the shortage is restarted and counted once; the other one keeps running."""
     node.write("dies.yaml", pod("dies"))
     node.write("lives.yaml", probed("lives"))
     node.wait_until_running("dies", "lives")
@@ -73,7 +73,7 @@ def test_an_agent_without_descriptors_loses_nothing(node: Node) -> None:
     node.journal.wait_for("the restart", lambda: len(starts(node, "dies")) > 1)
     node.wait_until_running("dies", "late", "lives")
     wait_for_probes(node, "lives", more=1)
-    # A start during which the agent could open nothing has failed: that is an attempt, too.
+    # A start that failed because the agent could not open anything also counts as an attempt.
     assert len(starts(node, "dies")) == 2
     assert node.restarts("dies") == starts(node, "dies")[1:]
     assert (node.runs, node.pid, node.started_at("lives")) == (True, agent, before)
@@ -84,7 +84,7 @@ def test_an_agent_without_descriptors_loses_nothing(node: Node) -> None:
 
 
 def test_an_agent_without_a_network_restarts_nothing(node: Node) -> None:
-    """It cannot reach its pods, which does not count as a failure of theirs."""
+    """The agent cannot reach its pods, but does not count this as their failure."""
     node.write("served.yaml", probed("served"))
     node.wait_until_running("served")
     wait_for_probes(node, "served", more=1)

@@ -1,4 +1,4 @@
-"""Malicious clients of the agent's HTTP server: /healthz answers all the time, and no connection is left."""
+"""Malicious clients of the agent's HTTP server: /healthz always responds, and no connection remains open."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def status(attacked: Attacked, path: str, **headers: str) -> int:
 
 
 def send(attacked: Attacked, data: bytes) -> None:
-    """Send data and read the response until the end."""
+    """Send data and read the response to the end."""
     with socket.create_connection(("127.0.0.1", attacked.port), timeout=HANG_SECONDS) as one, suppress(ConnectionError):
         one.sendall(data)
-        with suppress(OSError):  # the agent closed it already
+        with suppress(OSError):  # the agent has already closed it
             one.shutdown(socket.SHUT_WR)
         while one.recv(65536):
             pass
@@ -54,13 +54,13 @@ def idle(attacked: Attacked, count: int, data: bytes) -> Iterator[list[socket.so
         found = [socket.create_connection(("127.0.0.1", attacked.port), timeout=HANG_SECONDS) for _ in range(count)]
         for one in found:
             opened.callback(one.close)
-            with suppress(ConnectionError):  # the agent closed it for another one
+            with suppress(ConnectionError):  # the agent has closed it in favour of another one
                 one.sendall(data)
         yield found
 
 
 def holds_connection(attacked: Attacked) -> bool:
-    """Whether the agent holds a connection: one that was just opened, since the agent closes older ones."""
+    """Return whether the agent has any connection open. Opens a new one first, since the agent closes older ones."""
     with idle(attacked, 1, b"G"):
         return attacked.connections() > 0
 

@@ -1,4 +1,4 @@
-"""A container that writes as fast as it can: commands that read its log, and the agent, use little memory."""
+"""A container writes as fast as it can: the agent, and commands that read the container's log, need little memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_flood_of_output_is_read_in_little_memory(attacked: Attacked, size: in
         attacked.docker.exec_start(begun["Id"])
         assert follower.stdout is not None
         assert follower.stdout.readline() == f"{LINE}\n".encode()
-        # It reads no further: output that the command cannot write must not accumulate in its memory.
+        # The test stops reading: output that the command cannot write must not accumulate in the command's memory.
         attacked.journal.wait_for(
             "the end of the flood", lambda: attacked.docker.logs(container, tail=1) == b"all done\n", HANG
         )
@@ -59,9 +59,9 @@ def test_a_flood_of_output_is_read_in_little_memory(attacked: Attacked, size: in
 
 
 def _measured(attacked: Attacked, *arguments: str) -> tuple[int, int, bytes]:
-    """Exit status, peak memory in bytes, and output of a command.
+    """Run a command; return its exit status, its peak memory in bytes, and its output.
 
-    A small process starts it: Linux counts the memory of the parent at the start as the command's own.
+    A small process starts it, because Linux counts the parent's memory at the fork towards the command's peak.
     """
     output, peak = attacked.root / "output", attacked.root / "peak"
     command = [sys.executable, "-c", MEASURE, str(peak), sys.executable, "-m", "chronolet.cli", *arguments]

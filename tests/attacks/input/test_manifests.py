@@ -1,4 +1,4 @@
-"""Malicious manifests and folders: the agent uses little memory, reports the error, and keeps what runs."""
+"""Malicious manifests and folders: the agent uses little memory, reports the error, and keeps its pods running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANG = 60
 
 
 def bomb(name: str) -> dict[str, Any]:
-    """A pod whose last variable would have some 10 TB."""
+    """Return a pod whose last environment variable would expand to about 10 TB."""
     doubling = [{"name": f"A{number}", "value": f"$(A{number - 1})" * 2} for number in range(1, 41)]
     return pod(name, shell("app", env=[{"name": "A0", "value": "aaaaaaaaaa"}, *doubling]))
 

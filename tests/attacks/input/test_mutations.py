@@ -1,4 +1,4 @@
-"""300 randomly damaged manifests go through the real reader and the real deciders: each gets a result."""
+"""300 randomly damaged manifests pass through the real reader and the real deciders: each gets a result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.deciders.given import given
 from tests.e2e.node import pod, shell
 
 HANG = 300
-"""In seconds, for all of them; about five are expected."""
+"""Time limit for all manifests, in seconds; about five seconds are expected."""
 SEEDS = 300
 BAD_VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 2**31, 2**63, 2**70, 1e300, float("nan"), "", " ", "-", "0", "..", "/", "\0", "a" * 5000),
@@ -31,7 +31,7 @@ BAD_VALUES: tuple[Any, ...] = (
 
 
 def _probed() -> dict[str, Any]:
-    """A pod that uses many fields."""
+    """Return a pod that uses many fields."""
     app = shell(
         "app",
         env=[{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
@@ -64,7 +64,7 @@ def _seeds() -> list[dict[str, Any]]:
 
 
 def _mutated(chance: random.Random) -> str | bytes:
-    """A seed with a few values replaced, or with a few bytes of its text changed."""
+    """Return a seed with a few values replaced, or with a few bytes of its text changed."""
     document = copy.deepcopy(chance.choice(_seeds()))
     if chance.random() < 0.5:
         for _ in range(chance.randint(1, 2)):

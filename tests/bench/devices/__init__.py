@@ -1,8 +1,8 @@
 """Devices: the agent's share of an allocation, and the recovery of the state.
 
-Input: how thoroughly. Output: figures. A thousand devices, a hundred pods that ask for one to eight each; plugins
-that answer immediately replace those of the goal, whose RPCs are measured separately. Each part has a redis-server of
-its own, `appendfsync always`.
+Input: options. Output: figures. There are a thousand devices, and a hundred pods that request one to eight each. The
+plugins are replaced by functions that answer immediately; the RPCs of real plugins are measured separately. Each part
+has a separate redis-server with `appendfsync always`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PARTS: dict[str, Part] = {"allocation": allocation.figures, "replay": replay.fig
 
 
 def figures(options: argparse.Namespace) -> list[Figure]:
-    """Every part's figures, in order."""
+    """Return the figures of all or the selected parts, in order."""
     found = []
     for name, part in PARTS.items():
         if options.only and name not in options.only:

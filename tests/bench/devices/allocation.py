@@ -1,7 +1,8 @@
 """Sequential allocations for a hundred pods: the agent's share.
 
-Input: a redis-server. Output: figures: the time from the request to the allocation, both in the log, through the
-real kernel with both its commits, without the plugin's answer; and the share of deciding and folding.
+Input: a redis-server. Output: two figures: the time between the log entries of the request and of the allocation, with
+the real kernel and its two commits, excluding the time in which the plugin answers; and the time spent in deciding and
+folding.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _ALLOCATED = registry.type_of(devices.DevicesAllocated)
 
 
 def figures(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
-    """Both figures, for the same pods."""
+    """Return both figures, measured with the same numbers of devices per pod."""
     counts = [Random(7).randint(1, 8) for _ in range(PODS)]
     whole = [
         seconds for number in range(1 if quick else 5) for seconds in _whole(server, locks, f"{NODE}{number}", counts)
@@ -77,7 +78,7 @@ def _whole(server: PrivateRedis, locks: Path, name: str, counts: list[int]) -> l
 
 
 def _next(store: RedisStore, after: Position, type_: str) -> tuple[Position, dict[str, Any]]:
-    """The next entry of this type."""
+    """Return the position and data of the first entry of type `type_` after `after`."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         for entry in store.wait(after, {}, 100, 1_000).log:

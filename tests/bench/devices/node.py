@@ -1,4 +1,4 @@
-"""A node's log with devices, and the kind hosted by the real kernel in this process.
+"""A node's log with devices, and the kind `devices`, hosted by the real kernel in this process.
 
 Input: a redis-server. Output: messages and a host for the parts of the benchmark.
 """
@@ -31,7 +31,7 @@ ANSWER = devices.Answer(
 
 
 def begin(store: RedisStore, node: str) -> None:
-    """Load the functions and start the node's log."""
+    """Load the functions into Redis and start the node's log."""
     store.check()
     started = kernel.LogStarted(run=uuid.uuid4().hex, node=node, shards=SHARDS)
     record = Record(registry.type_of(kernel.LogStarted), f"node/{node}", "", "bench", "", codec.encode(started))
@@ -39,17 +39,17 @@ def begin(store: RedisStore, node: str) -> None:
 
 
 def record(entity: str, event: Event, actor_name: str) -> Record:
-    """The event as a record of the log."""
+    """Convert the event to a record of the log."""
     return Record(registry.type_of(type(event)), entity, event.subject(), actor_name, "", codec.encode(event))
 
 
 def listing() -> tuple[devices.DeviceInfo, ...]:
-    """The devices, all healthy."""
+    """Return the devices, all healthy."""
     return tuple(devices.DeviceInfo(id=f"gpu-{number:05}", health="Healthy") for number in range(DEVICES))
 
 
 def registering() -> signals.PluginRegistering:
-    """The plugin registers."""
+    """Return the message with which the plugin registers."""
     return signals.PluginRegistering(
         resource=GPU,
         versions=("v1beta1",),
@@ -60,14 +60,14 @@ def registering() -> signals.PluginRegistering:
 
 
 def request(uid: str, count: int) -> pod.DevicesRequested:
-    """A pod's request."""
+    """Return a pod's request for `count` devices."""
     return pod.DevicesRequested(
         pod=f"default/{uid}", uid=uid, container="app", role="app", resources={GPU: count}, requested_at=1
     )
 
 
 class Plugin:
-    """A plugin that answers immediately; `calls` are the durations of its answers, in seconds."""
+    """A plugin that answers immediately; `calls` contains the durations of its answers, in seconds."""
 
     def __init__(self) -> None:
         self.calls: list[float] = []

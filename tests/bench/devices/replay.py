@@ -1,7 +1,7 @@
 """Recovery of the state of devices from a log of allocations and releases.
 
-Input: a redis-server. Output: seconds of the kernel's own recovery, from a snapshot and the entries behind it; and
-without a snapshot, by folding everything.
+Input: a redis-server. Output: the seconds that the kernel's recovery takes, from a snapshot and the entries after it,
+and without a snapshot, by folding all entries.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ NODE = "replayed"
 BATCH = 500
 HOLDING = 100
 TAIL = 9_900
-"""Events behind the snapshot: slightly fewer than those after which the host takes the next one."""
+"""Number of events after the snapshot: slightly fewer than the number after which the host takes the next one."""
 SHARD = Shard("devices")
 
 
 class History:
-    """Allocations and releases by the decider, a hundred pods at a time."""
+    """A history of allocations and releases, made with the decider while up to a hundred pods hold devices."""
 
     def __init__(self) -> None:
         self.state = DECIDER.initial
@@ -49,7 +49,7 @@ class History:
         self._decide(signals.DevicesListing(resource=node.GPU, generation=1, devices=node.listing()))
 
     def go_on(self, upto: int) -> None:
-        """Continue until this number of allocations and releases is reached."""
+        """Continue until `upto` allocations and releases are reached."""
         number = len(self.records)
         while self.done < upto:
             if len(self.state.pods) < HOLDING:
@@ -73,7 +73,7 @@ class History:
 
 
 def figures(server: PrivateRedis, locks: Path, quick: bool) -> list[Figure]:
-    """Recovery with and without a snapshot."""
+    """Measure recovery with and without a snapshot."""
     wanted = 10_000 if quick else 100_000
     history = History()
     history.go_on(wanted)

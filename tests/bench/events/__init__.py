@@ -1,7 +1,8 @@
-"""KubeEvents: the speed of correlation, the cost of a flood, and the time from a death to the line that reports it.
+"""KubeEvents: the speed of correlation, the cost of a flood, and the time from a container's death to the log line that
+reports it.
 
-Input: how thoroughly, and which parts. Output: figures. Servers and engine are the benchmark's own. Next:
-`correlation` (the decider alone), `flood` (a process of its own on Redis), `line` (a whole agent on Docker).
+Input: options. Output: figures. The benchmark starts its own servers and engine. Next: `correlation` (the decider
+alone), `flood` (a separate process on Redis), `line` (a whole agent on Docker).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PARTS: dict[str, Callable[[bool], list[Figure]]] = {
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The figures of all or the selected parts."""
+    """Return the figures of all or the selected parts."""
     found: list[Figure] = []
     for name, part in PARTS.items():
         if not options.only or name in options.only:

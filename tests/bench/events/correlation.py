@@ -1,6 +1,6 @@
 """The decider of kube_events alone: deciding and folding, in batches of a hundred as in a flood, and one by one.
 
-Input: nothing. Output: events a second.
+Input: options. Output: events per second.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CASES: dict[str, Callable[[int], tuple[str, str]]] = {
     "one pod, one message": lambda _: ("web", "message"),
     "as many pods as events": lambda number: (f"web-{number}", "message"),
 }
-"""The name and the message of event N."""
+"""Functions by name of the case; each returns the pod name and the message of event N."""
 
 
 def figures(quick: bool) -> list[Figure]:
-    """Medians of several rounds."""
+    """Measure each case in several rounds; return the medians."""
     rounds = 1 if quick else 5
     processor: dict[str, list[float]] = {name: [] for name in CASES}
 
@@ -56,7 +56,7 @@ def figures(quick: bool) -> list[Figure]:
 
 
 def _rate(case: Callable[[int], tuple[str, str]], batch_size: int) -> tuple[float, float]:
-    """Events per second, decided and folded: by wall-clock time and by CPU time."""
+    """Return the events decided and folded per second, by wall-clock time and by CPU time."""
     events = [(Position(1_700_000_000_000 + number, number + 1), _recorded(*case(number))) for number in range(EVENTS)]
     batches = [signals.batch(events[begin : begin + batch_size]) for begin in range(0, EVENTS, batch_size)]
     one = decider(Policy(sinks={"redis": Rules(backlog=10_000, batch=100)}))

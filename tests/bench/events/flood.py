@@ -1,7 +1,8 @@
-"""A process that hosts kube_events under a flood: recorded by real steps, correlated, delivered to the Redis stream.
+"""A process that hosts kube_events under a flood of events, which are recorded by real steps, correlated, and delivered
+to the Redis stream.
 
-Input: nothing. Output: events a second from the first record to the last delivery, what they cost in the log, and
-the size of the process.
+Input: options. Output: events per second from the first record to the last delivery, the log entries that each event
+costs, and the size of the process.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from tests.support.redis.server import private_redis
 
 _AT_ONCE = 100
 MOST_GROWTH = 96.0
-"""MiB: several times the size of ten thousand waiting posts and three caches of 4096."""
+"""Maximum growth in MiB: several times the size of ten thousand waiting posts and three caches of 4096 entries."""
 
 
 def figures(quick: bool) -> list[Figure]:
-    """A flood about as many objects as events, which is the most work; then one about a single object."""
+    """Measure a flood about as many objects as there are events, which is the most work, then one about a single
+    object.
+    """
     count = 20_000 if quick else 100_000
     return [*_flood(count, "as many pods", distinct=True), *_flood(count, "one pod", distinct=False)]
 
@@ -36,7 +39,7 @@ def _flood(count: int, name: str, *, distinct: bool) -> list[Figure]:
         for begin in range(1, count, _AT_ONCE):
             events.record(*(recorded(number if distinct else 1) for number in range(begin, begin + _AT_ONCE)))
         written = time.monotonic() - began
-        # Rarely checked: each check reads the whole log.
+        # `_is_heard` sleeps between checks, so that they do not slow down the server.
         scratch.wait_until(lambda: _is_heard(events), "the correlation", 300)
         correlated = time.monotonic() - began
         events.wait_settled("redis", seconds=300)

@@ -1,7 +1,7 @@
-"""From a container's death to its line in `events -w`, on a Docker Engine.
+"""The time from a container's death to its line in `events -w`, on a Docker Engine.
 
-Input: nothing. Output: the median. The death is a kill -9 of the container's process; the line reports the restart's
-back-off. The engine's own share, from the kill to its notice, is reported next to it.
+Input: options. Output: the median. The container's process is killed with SIGKILL; the line reports the back-off of the
+restart. The engine's share, from the kill to Docker's event, is reported next to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GOAL_MILLISECONDS = 50.0
 
 
 def figures(quick: bool) -> list[Figure]:
-    """Each container of a pod dies once, is restarted immediately, and is measured when it dies again."""
+    """Let each container of a pod die once and restart immediately, and measure its second death."""
     names = [f"c{number}" for number in range(4 if quick else 15)]
     with (
         private_docker() as engine,
@@ -62,9 +62,9 @@ def _crash_once(node: Node, names: list[str]) -> None:
 def _measured(
     node: Node, name: str, lines: queue.Queue[tuple[float, str]], notices: queue.Queue[float]
 ) -> tuple[float, float]:
-    """Milliseconds to the line, and to Docker's notice."""
+    """Return the milliseconds until the line and until Docker's event."""
     process = node.running("many")[name]["State"]["Pid"]
-    time.sleep(0.3)  # the previous one has been handled
+    time.sleep(0.3)  # the previous container has been handled by then
     while not notices.empty():
         notices.get()
     killed = time.monotonic()
@@ -77,11 +77,11 @@ def _measured(
 
 @contextmanager
 def _lines(node: Node) -> Iterator[queue.Queue[tuple[float, str]]]:
-    """The lines of `events -w`, each with the time at which it was readable."""
+    """Yield a queue with the lines of `events -w`, each with the time at which it could be read."""
     found: queue.Queue[tuple[float, str]] = queue.Queue()
     with node.running_command("events", "-w", "--types", "Warning") as process:
         threading.Thread(target=_read, args=(process, found), daemon=True).start()
-        # It waits for new events once it has shown the known ones: record one that it cannot miss.
+        # The command waits for new events once it has shown the known ones: record an event that it cannot miss.
         node.write("bad.yaml", pod("bad", {"name": "app", "image": "none:1", "imagePullPolicy": "Never"}))
         while "ErrImageNeverPull" not in found.get(timeout=20)[1]:
             pass
@@ -96,7 +96,7 @@ def _read(process: subprocess.Popen[bytes], found: queue.Queue[tuple[float, str]
 
 @contextmanager
 def _notices(node: Node) -> Iterator[queue.Queue[float]]:
-    """The times of Docker's notices of deaths."""
+    """Yield a queue with the times at which Docker's `die` events arrive."""
     found: queue.Queue[float] = queue.Queue()
     stream = node.docker.events(filters={"event": "die"}, decode=True)
 

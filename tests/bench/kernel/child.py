@@ -1,7 +1,7 @@
-"""Starts, reads and ends the kernel's process, and commits to a shard from this process.
+"""Starts and stops the kernel's process, reads its output, and commits to a shard from this process.
 
-Input: a redis-server's url. Output: `Child`, whose lines are words and times; `Writer`, a shard's owner that is no
-host.
+Input: a redis-server's URL. Output: `Child`, from which words and times are read; `Writer`, which owns a shard without
+being a host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 
 class Child:
-    """A kernel process, whose output is read line by line."""
+    """A kernel process whose output is read line by line."""
 
     def __init__(self, url: str, node: str, kinds: Sequence[str], locks: Path) -> None:
         command = [sys.executable, "-m", "tests.bench.kernel.process", url, node, ",".join(kinds), str(locks)]
@@ -35,7 +35,7 @@ class Child:
         return self.process.pid
 
     def line(self) -> tuple[str, int]:
-        """The next word and its time (monotonic, nanoseconds). Raises EOFError if the process has ended."""
+        """Read the next word and its time (monotonic, nanoseconds). Raises EOFError if the process has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -44,14 +44,16 @@ class Child:
         return word.decode(), int(at)
 
     def running(self) -> int:
-        """Wait until it hosts its shards; earlier lines of effects are skipped. Returns the time."""
+        """Wait until the process hosts its shards, skipping earlier output of effects; return the time at which it
+        began to.
+        """
         while True:
             word, at = self.line()
             if word == "running":
                 return at
 
     def kill(self) -> None:
-        """Kill the process with SIGKILL and wait for its end."""
+        """Send SIGKILL to the process and wait for its exit."""
         self.process.kill()
         self._reap()
 
@@ -68,7 +70,7 @@ class Child:
 
 @contextmanager
 def hosting(url: str, node: str, kinds: Sequence[str], locks: Path) -> Iterator[Child]:
-    """Run a kernel process, which is ended afterwards."""
+    """Run a kernel process, and kill it at the end."""
     child = Child(url, node, kinds, locks)
     try:
         child.running()
@@ -78,7 +80,7 @@ def hosting(url: str, node: str, kinds: Sequence[str], locks: Path) -> Iterator[
 
 
 class Writer:
-    """Owns one shard and commits records by the real step."""
+    """Owns one shard and commits records through the real step."""
 
     def __init__(self, store: RedisStore, shard: Shard) -> None:
         self._store = store
@@ -93,7 +95,7 @@ class Writer:
         self.token = answer.head.token
 
     def commit(self, records: Sequence[Record], cursor: Position | None = None) -> Committed:
-        """Commit one step with these records; moves the log's cursor if one is given."""
+        """Commit one step with these records; with `cursor`, also move the shard's log cursor."""
         new_cursor = cursor or self._cursor
         step = Step(
             shard=self._shard,
@@ -114,7 +116,7 @@ class Writer:
 
 
 def begin(store: RedisStore, node: str) -> None:
-    """Load the functions and start the node's log."""
+    """Load the functions into Redis and start the node's log."""
     store.check()
     started = kernel.LogStarted(run=uuid.uuid4().hex, node=node, shards=gauge.SHARDS)
     record = Record(registry.type_of(kernel.LogStarted), f"node/{node}", "", "bench", "", codec.encode(started))

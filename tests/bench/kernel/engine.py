@@ -1,6 +1,6 @@
-"""The kernel's speed and size, in comparison with redis-py alone on the same server in the same run.
+"""The kernel's speed and size, compared with redis-py alone on the same server in the same run.
 
-Input: which parts, how thoroughly. Output: figures. Each part has a redis-server of its own, `appendfsync always`.
+Input: options. Output: figures. Each part has a separate redis-server with `appendfsync always`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARTS: dict[str, Part] = {"writing": _writing, "hop": _hop, "replay": _replay, "
 
 
 def figures(options: argparse.Namespace) -> list[Figure]:
-    """Every part's figures, in order."""
+    """Return the figures of all or the selected parts, in order."""
     found = []
     for name, part in PARTS.items():
         if options.only and name not in options.only:

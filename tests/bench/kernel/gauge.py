@@ -1,7 +1,7 @@
 """Kinds for the benchmark: events of a typical size, and deciders so small that the kernel dominates the measurement.
 
 `gauge` writes typical events, `ear` receives them in another process and records the time, `job` runs one effect per
-command. Elsewhere a decider must not read the clock; here that time is the measurement.
+command. Other deciders must not read the clock; here that time is the measurement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ENTITIES = 330
 
 
 class Typical(Event, frozen=True, kw_only=True):
-    """An event of twelve fields, about as large as a container's."""
+    """An event with twelve fields, about as large as a container's event."""
 
     pod: str
     uid: str
@@ -48,32 +48,32 @@ class Measured(Typical, frozen=True, kw_only=True):
 
 @registered
 class Started(Typical, frozen=True, kw_only=True):
-    """The intent with which `job` answers a command."""
+    """The intent that `job` records for a command."""
 
 
 @registered
 class Finished(Event, frozen=True, kw_only=True):
-    """The job's effect has run; its entity is removed."""
+    """The job's effect has finished; the job's entity is removed."""
 
     number: int
 
 
 @registered
 class Heard(Event, frozen=True, kw_only=True):
-    """`ear` received an event, at this time of the machine's monotonic clock."""
+    """`ear` received an event at this time of the machine's monotonic clock."""
 
     at_microseconds: int
 
 
 @registered
 class Run(Command, frozen=True, kw_only=True):
-    """The command to run one job."""
+    """A command that runs one job."""
 
     number: int
 
 
 def typical(number: int) -> dict[str, object]:
-    """The twelve fields of event N."""
+    """Return the twelve fields of event N."""
     return {
         "pod": f"default/web-{number % ENTITIES}",
         "uid": f"{number:08x}-4b1c-4d7e-9a53-0242ac110002",
@@ -95,7 +95,7 @@ def measured(number: int) -> Measured:
 
 
 def record(event: Measured, number: int, actor: str) -> Record:
-    """The event as a record of the log."""
+    """Convert the event to a record of the log."""
     return Record(
         registry.type_of(Measured),
         f"gauge/{event.pod}",
@@ -131,7 +131,7 @@ def _hear(_state: Ear, message: object, _now: int) -> Sequence[Event]:
 
 
 class Work(msgspec.Struct, frozen=True):
-    """State of a job: its number, none before it was started."""
+    """State of a job: its number, or None before the job was started."""
 
     number: int | None = None
 
@@ -165,7 +165,7 @@ def _outstanding(state: Work) -> Sequence[Effect]:
 
 
 def _do(effect: DoWork, context: EffectContext) -> Signal:
-    """The effect: print the job's number and the time on standard output."""
+    """Run the effect: print the job's number and the time on standard output."""
     context.fence("work")
     os.write(1, f"{effect.number} {time.monotonic_ns()}\n".encode())
     context.done("work")
@@ -173,7 +173,7 @@ def _do(effect: DoWork, context: EffectContext) -> Signal:
 
 
 def kinds() -> dict[str, Kind[object]]:
-    """All three kinds, by name."""
+    """Return all three kinds by name."""
     gauge = Kind(
         name="gauge",
         shards=1,

@@ -1,4 +1,4 @@
-"""A hop between processes: an event committed here, seen by a host there.
+"""A hop between processes: an event committed in this process and seen by a host in another.
 
 Input: a redis-server. Output: medians, next to those of redis-py's PING on the same socket, one before each hop. The
 commit waits for the disk and is not part of the hop: it is reported separately.
@@ -26,7 +26,7 @@ HOPS = 50
 
 
 class Times(NamedTuple):
-    """Microseconds of each hop and ping."""
+    """Microseconds of each hop, of each commit together with its hop (`whole`), and of each ping."""
 
     hops: list[float]
     whole: list[float]
@@ -34,7 +34,7 @@ class Times(NamedTuple):
 
 
 def figures(url: str, client: redis.Redis, locks: Path, rounds: int) -> list[Figure]:
-    """Alternating hops and pings, with both settings of appendfsync."""
+    """Measure alternating hops and pings with both settings of appendfsync."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, Shard("gauge"))
@@ -91,7 +91,9 @@ def _hop(store: RedisStore, writer: Writer, client: redis.Redis, times: Times) -
 
 
 def _answer(store: RedisStore, to: Position, after: Position) -> tuple[int, Position]:
-    """The time at which `ear` received the event at `to`, and the position of its answer. Raises TimeoutError."""
+    """Return the time at which `ear` received the event at `to`, and the position of the entry that says so. Raises
+    TimeoutError after ten seconds.
+    """
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         for entry in store.wait(after, {}, 10, 1000).log:

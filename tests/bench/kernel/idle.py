@@ -1,6 +1,6 @@
-"""The cost of an idle agent and its Redis: CPU time of both processes, from /proc.
+"""The cost of an idle agent and its Redis: CPU time of both processes, read from /proc.
 
-Input: a redis-server, or pids. Output: CPU seconds a minute.
+Input: a redis-server, or process ids. Output: CPU seconds per minute.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far, its threads included."""
+    """Return the user and system time that all threads of a process have used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def per_minute(pids: Sequence[int], seconds: float) -> list[float]:
-    """CPU seconds per minute of each process, over the next `seconds`."""
+    """Return the CPU seconds per minute of each process, measured over the next `seconds`."""
     started, before = time.monotonic(), [cpu_seconds(pid) for pid in pids]
     time.sleep(seconds)
     after, spent = [cpu_seconds(pid) for pid in pids], time.monotonic() - started
@@ -33,12 +33,12 @@ def per_minute(pids: Sequence[int], seconds: float) -> list[float]:
 
 
 def figures(url: str, redis_pid: int, locks: Path, seconds: float) -> list[Figure]:
-    """The kernel with three idle kinds."""
+    """Measure a kernel process with three idle kinds."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     store.close()
     with hosting(url, NODE, ("gauge", "ear", "job"), locks) as child:
-        per_minute([child.pid], 2.0)  # work left by the start
+        per_minute([child.pid], 2.0)  # finish work left over from the start
         ours, redis = per_minute([child.pid, redis_pid], seconds)
     return [
         Figure(

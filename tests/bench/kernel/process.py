@@ -1,9 +1,9 @@
-"""A process that hosts the kinds of `gauge` with the real kernel, as the agent hosts its own.
+"""A process that hosts the kinds of `gauge` with the real kernel, as the agent hosts its kinds.
 
     python -m tests.bench.kernel.process URL NODE KINDS LOCKS
 
-Input: its arguments. Output: `running <monotonic ns>`, then the lines of the jobs' effects. SIGTERM is a clean stop.
-Next: `child`, which starts it.
+Input: its arguments. Output: `running <monotonic ns>`, then the lines written by the jobs' effects. SIGTERM stops it
+cleanly. Next: `child`, which starts it.
 """
 
 from __future__ import annotations

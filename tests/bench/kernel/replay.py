@@ -1,7 +1,8 @@
-"""Replay, restart and size: a log of a million typical events.
+"""Replay, restart and size, with a log of a million typical events.
 
-Input: a redis-server. Output: the speed of recovery next to redis-py's XRANGE of the same entries without decoding; the
-time from the start of a process to its first effect, with snapshots; and the size of an entry in Redis.
+Input: a redis-server. Output: the speed of recovery next to redis-py's XRANGE, which reads the same entries without
+decoding them; the time from the start of a process to its first effect, with snapshots; and the size of an entry in
+Redis.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ LOG = Keys(NODE).log
 BATCH = 500
 PAGE = 1000
 FOLDED = 50_000
-"""Events of one replay: few, so that other load of the machine affects both sides equally."""
+"""Number of events in one replay: small enough that other load on the machine affects both sides equally."""
 TAIL = 9_900
-"""Events behind the snapshot: slightly fewer than those after which the host takes the next one."""
+"""Number of events after the snapshot: slightly fewer than the number after which the host takes the next one."""
 RESTARTS = 3
 Clock = Callable[[], float]
 """A clock in seconds: wall-clock time, or this thread's CPU time."""
@@ -41,7 +42,7 @@ GAUGE, JOB = Shard("gauge"), Shard("job")
 
 
 def figures(url: str, client: redis.Redis, locks: Path, events: int, rounds: int) -> list[Figure]:
-    """All figures of this module, on one log."""
+    """Return all figures of this module, measured on one log."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, GAUGE)
@@ -55,7 +56,7 @@ def figures(url: str, client: redis.Redis, locks: Path, events: int, rounds: int
 
 
 def _fill(writer: Writer, start: int, stop: int) -> Position:
-    """Write typical events by the real step; returns the last position."""
+    """Write typical events through the real step; return the last position."""
     at = START
     for begun in range(start, stop, BATCH):
         numbers = range(begun, begun + BATCH)
@@ -154,7 +155,7 @@ def _page(client: redis.Redis, after: str, upto: str) -> Any:
 
 
 def _comeback(store: RedisStore, url: str, locks: Path, events: int) -> list[Figure]:
-    """The time to the first effect: a job in the log that no process has run yet."""
+    """Measure the time from a process's start to its first effect: a job in the mailbox that no process has run yet."""
     whole = _start(url, locks)
     whole[1].kill()
     last = store.last()
@@ -185,7 +186,7 @@ def _comeback(store: RedisStore, url: str, locks: Path, events: int) -> list[Fig
 
 
 def _start(url: str, locks: Path) -> tuple[float, Child]:
-    """Seconds from now to the first effect, and the process, once it is idle."""
+    """Start a process and wait until it is idle; return the seconds until its first effect, and the process."""
     started = time.monotonic_ns()
     child = Child(url, NODE, ("gauge", "job"), locks)
     acted = None

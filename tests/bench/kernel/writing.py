@@ -1,6 +1,7 @@
-"""Writing: a hundred events a step, and one message at a time from the mailbox to its effect, next to redis-py's XADD.
+"""Writing: a hundred events per step, and one message at a time from the mailbox to its effect, next to redis-py's
+XADD.
 
-Input: a redis-server. Output: figures under both settings of appendfsync, the cases interleaved.
+Input: a redis-server. Output: figures with both settings of appendfsync, the cases interleaved.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _numbers = itertools.count()
 
 
 def figures(url: str, client: redis.Redis, locks: Path, rounds: int) -> list[Figure]:
-    """All figures of this module."""
+    """Return all figures of this module."""
     store = RedisStore(url, NODE)
     begin(store, NODE)
     writer = Writer(store, Shard("gauge"))
@@ -106,7 +107,7 @@ def _entry(writer: Writer) -> dict[str, str | bytes]:
 
 
 def steps(writer: Writer) -> float:
-    """Events per second: created, encoded and committed in steps of a hundred."""
+    """Return the events per second that are created, encoded and committed in steps of a hundred."""
     started = time.perf_counter()
     for _ in range(BATCHES):
         numbers = [next(_numbers) for _ in range(BATCH)]
@@ -115,7 +116,7 @@ def steps(writer: Writer) -> float:
 
 
 def pipelined(client: redis.Redis, entry: dict[str, str | bytes]) -> float:
-    """XADDs per second in pipelines of a hundred, without a transaction."""
+    """Return the XADDs per second in pipelines of a hundred, without transactions."""
     started = time.perf_counter()
     for _ in range(BATCHES):
         with client.pipeline(transaction=False) as pipeline:
@@ -126,7 +127,7 @@ def pipelined(client: redis.Redis, entry: dict[str, str | bytes]) -> float:
 
 
 def singly(client: redis.Redis, entry: dict[str, str | bytes]) -> float:
-    """XADDs per second, one after the other."""
+    """Return the XADDs per second, sent one after the other."""
     started = time.perf_counter()
     for _ in range(MESSAGES):
         client.xadd("reference", entry)  # type: ignore[arg-type]
@@ -142,7 +143,7 @@ def _send(store: RedisStore) -> int:
 
 
 def flow(store: RedisStore, child: Child) -> float:
-    """Messages per second from the first send to the last effect."""
+    """Return the messages per second, measured from the first send to the last effect."""
     started = time.monotonic_ns()
     sent = {str(_send(store)) for _ in range(MESSAGES)}
     lines = [child.line() for _ in range(MESSAGES)]
@@ -151,7 +152,7 @@ def flow(store: RedisStore, child: Child) -> float:
 
 
 def alone(store: RedisStore, child: Child) -> float:
-    """Messages per second if each waits for the effect of the previous one."""
+    """Return the messages per second if each message is sent after the effect of the previous one."""
     spent = 0
     for _ in range(ALONE):
         started = time.monotonic_ns()

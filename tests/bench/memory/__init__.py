@@ -1,8 +1,8 @@
-"""Memory of the agent's process: by mapping, from the kernel, and by package, from Python.
+"""Memory of the agent's process: by mapping, as reported by the kernel, and by package, as reported by Python.
 
-Input: how thoroughly. Output: figures, for no pods, pods without and pods with an HTTP probe each second; for a
-plain agent and for one with a connected device plugin, which has loaded gRPC. Next: `mappings` (smaps), `packages`
-(tracemalloc, in an agent of its own, because it takes memory itself).
+Input: options. Output: figures for no pods, for pods without probes, and for pods with an HTTP probe each second; each
+for an agent without a device plugin, and for one that has loaded gRPC for a connected plugin. Next: `mappings` (smaps),
+`packages` (tracemalloc, in a separate agent, because tracemalloc itself uses memory).
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ from tests.support.devices.sample_plugin import sample_plugin
 
 EACH_SECOND = {"livenessProbe": {"httpGet": {"path": "/ok", "port": 8080}, "periodSeconds": 1, "failureThreshold": 3}}
 TOLD_MIB = 0.5
-"""Smaller packages are added up as the rest."""
+"""Minimum size of a package that gets a row; smaller packages are added up as `the rest`."""
 PLUGIN = ", a plugin connected"
 TRACED = Path(__file__).with_name("traced.py")
-"""Run as a file: as a module it would load this package and its imports."""
+"""The program that runs a traced agent. It is run as a file: run as a module, it would load this package and its
+imports.
+"""
 RESOURCE = "bench.example/device"
 
 
 class Case(NamedTuple):
-    """The pods that run during a measurement."""
+    """A case to be measured: the number of pods that run, and their probe."""
 
     pods: int
     probe: str
@@ -47,12 +49,14 @@ class Case(NamedTuple):
         return MEMORY_GOALS.get(f"{self.pods}:{self.probe}")
 
     def fields(self, _: int) -> dict[str, Any]:
-        """Fields of a pod's container."""
+        """Return the fields of a pod's container."""
         return {} if self.probe == "none" else EACH_SECOND
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """A plain agent, one with tracemalloc, and last one with gRPC, because an agent keeps searching a known plugin."""
+    """Measure a plain agent, one with tracemalloc, and finally one with gRPC: it comes last because an agent keeps
+    looking for a known plugin.
+    """
     pods = 5 if options.quick else 30
     cases = Case(0, "none"), Case(pods, "none"), Case(pods, "http")
     with running(in_network=True) as agent:
@@ -96,7 +100,7 @@ def _figures(agent: Agent, case: Case, what: str) -> list[Figure]:
 
 
 def _traced(agent: Agent, case: Case, options: argparse.Namespace) -> list[Figure]:
-    """By package, without and with gRPC."""
+    """Return the memory by package, without and with gRPC."""
     path = agent.folder / "traced"
     agent.restart(("-P", str(TRACED), str(path)))
     found: list[Figure] = []
@@ -117,7 +121,7 @@ def _by_package(held: dict[str, float], what: str) -> list[Figure]:
 
 @contextmanager
 def _running(agent: Agent, case: Case, options: argparse.Namespace) -> Iterator[None]:
-    """Start the pods and wait until the work of their start is done."""
+    """Start the pods and wait until the agent has finished the work of starting them."""
     with serving.served(agent, case.pods, case.fields):
         time.sleep(SETTLE_SECONDS if options.quick else 4 * SETTLE_SECONDS)
         yield

@@ -1,7 +1,7 @@
 """A process's memory as the kernel counts it, by kind of mapping.
 
-Input: `/proc/<pid>/smaps`. Output: resident and proportional sizes (PSS: a shared page counts as its share) by
-kind and by file. Source: proc(5).
+Input: `/proc/<pid>/smaps`. Output: resident and proportional sizes (PSS: a shared page counts in part) by kind and by
+file. Source: proc(5).
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 KINDS = ("heap", "anonymous memory", "libraries", "files")
-"""`libraries` are files of which a part can be executed, the program itself included; what they write to becomes their
-own anonymous pages, which still count as theirs. `anonymous memory` has no name or a thread's stack's.
+"""Kinds of mappings. `libraries` are files of which at least one mapping is executable, including the program itself.
+Pages that they modify become anonymous, but still count as theirs. `anonymous memory` is all other memory without a
+file, such as stacks.
 """
 LARGEST = 5
 _HEADING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ (\S+) \S+ \S+ \S+ *(.*)$")
@@ -31,19 +32,19 @@ class Mapping(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Sizes in MiB."""
+    """Resident and proportional sizes in MiB."""
 
     rss_mib: float
     pss_mib: float
 
 
 def of(pid: int) -> list[Mapping]:
-    """All mappings of a process. Raises FileNotFoundError or ProcessLookupError if there is none."""
+    """Return all mappings of a process. Raises FileNotFoundError or ProcessLookupError if there is no such process."""
     return parsed(Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8", errors="replace").splitlines())
 
 
 def parsed(lines: Iterable[str]) -> list[Mapping]:
-    """The mappings of smaps's lines."""
+    """Parse the lines of smaps into mappings."""
     found: list[Mapping] = []
     for line in lines:
         if heading := _HEADING.match(line):
@@ -56,12 +57,12 @@ def parsed(lines: Iterable[str]) -> list[Mapping]:
 
 
 def resident_mib(mappings: Sequence[Mapping]) -> float:
-    """Resident memory of all mappings."""
+    """Return the resident memory of all mappings in MiB."""
     return sum(one.rss for one in mappings) / _KIB_A_MIB
 
 
 def by_kind(mappings: Sequence[Mapping]) -> dict[str, Held]:
-    """Sizes of each of KINDS, in this order."""
+    """Return the sizes by kind, in the order of KINDS."""
     programs = {one.path for one in mappings if one.executable and one.path.startswith("/")}
     rss: Counter[str] = Counter()
     pss: Counter[str] = Counter()
@@ -81,7 +82,7 @@ def _kind(path: str, programs: set[str]) -> str:
 
 
 def largest(mappings: Sequence[Mapping]) -> str:
-    """The files with the most resident memory, in one line."""
+    """Return the files with the most resident memory, in one line."""
     found: Counter[str] = Counter()
     for one in mappings:
         if one.path.startswith("/"):

@@ -1,6 +1,6 @@
-"""Python objects by package: the project's own top packages, each library, the standard library as one.
+"""Python objects by package: the project's subpackages, each library, and the standard library as a whole.
 
-Input: the path of a traced agent. Output: MiB by package, the largest first. Next: `memory`.
+Input: the path of a traced agent. Output: MiB by package, largest first. Next: `memory`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tests.support import scratch
 
 IMPORTER, STANDARD, GENERATED = "Python's importer", "the standard library", "generated code"
 OWN = ("chronolet",)
-"""Packages whose sub-packages are listed individually."""
+"""Packages whose subpackages are listed individually."""
 _BYTES_A_MIB = 1 << 20
 
 
 def snapshot(path: Path) -> Snapshot:
-    """Request a snapshot. Raises TimeoutError if the agent does not answer."""
+    """Request a snapshot from the agent traced at `path`. Raises TimeoutError if the agent does not respond."""
     request, written = (path.with_name(f"{path.name}.{ending}") for ending in ("asked", "json"))
     request.touch()
     scratch.wait_until(lambda: not request.exists(), f"a snapshot in {written}", 60)
@@ -28,8 +28,9 @@ def snapshot(path: Path) -> Snapshot:
 
 
 def held(found: Snapshot) -> dict[str, float]:
-    """MiB by package. The importer's memory is attributed to the files that it has loaded, by the size of their code;
-    some of that code is freed once a module has run, so the sum may exceed the importer's memory.
+    """Return the MiB by package. The importer's memory is attributed to the files that it has loaded, in proportion to
+    the size of their code. Some of that code is freed once a module has run, so these sizes may exceed the importer's
+    memory.
     """
     totals: Counter[str] = Counter()
     for name, size in found.allocated.items():
@@ -43,7 +44,7 @@ def held(found: Snapshot) -> dict[str, float]:
 
 
 def package(name: str) -> str:
-    """The package of a code object's file name."""
+    """Return the package to which a code object's file name belongs."""
     if name.startswith("<frozen importlib"):
         return IMPORTER
     if name.startswith("<"):
@@ -56,6 +57,6 @@ def package(name: str) -> str:
 
 
 def _top(parts: tuple[str, ...]) -> str:
-    """The package of a path below a folder of packages."""
+    """Return the package of a path below a folder of packages."""
     deep = 2 if parts[0] in OWN and len(parts) > 2 else 1
     return ".".join(parts[:deep]).removesuffix(".py")

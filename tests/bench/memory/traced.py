@@ -1,12 +1,12 @@
-"""`chronolet` with tracemalloc, which reports on request what each file's code has allocated.
+"""`chronolet` with tracemalloc, which reports on request how much memory the code of each file has allocated.
 
     python -P tests/bench/memory/traced.py PATH ARGUMENT...
 
-Input: a path, chronolet's own arguments; a file `<PATH>.asked`. Output: `<PATH>.json` (`Snapshot`), written
-atomically; then `<PATH>.asked` is removed. Next: `packages`, which requests and reads it.
+Input: a path and chronolet's arguments; a file `<PATH>.asked`. Output: `<PATH>.json` (`Snapshot`), written atomically;
+then `<PATH>.asked` is removed. Next: `packages`, which requests and reads it.
 
-The memory that an import leaves is mostly code, which tracemalloc attributes to Python's importer. So each file's code
-is measured when it is loaded. Earlier imports are not seen.
+Most of the memory that remains after an import is code, which tracemalloc attributes to Python's importer. So the code
+of each file is measured when it is loaded. Earlier imports are not measured.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ PERIOD_SECONDS = 0.2
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes by file name: allocated now, and taken by loading each file's code."""
+    """Bytes by file name. `allocated`: the memory that each file's code has allocated and not freed; `code`: the memory
+    that was used for loading the file's code.
+    """
 
     allocated: dict[str, int]
     code: dict[str, int]
@@ -59,7 +61,7 @@ class SnapshotThread(threading.Thread):
 
 
 def measured() -> dict[str, int]:
-    """A mapping that is filled as modules are imported from now on."""
+    """Return a dict of code sizes that is filled as modules are imported from now on."""
     found: dict[str, int] = {}
     load = SourceFileLoader.get_code
 

@@ -1,10 +1,12 @@
-"""`scripts/bench beside COMMAND...`: the same rows of chronolet and of other agents, measured in turns on one engine.
+"""`scripts/bench beside COMMAND...`: the same rows for chronolet and for other agents, measured alternately on one
+engine.
 
-Input: shell commands, each of which starts another agent in the background (`other`); without any, a second
-chronolet is the other agent, which shows how far two equal agents differ. Output: figures of chronolet next to those of
-each other agent. Next: `other` (how it is started), `rows` (what is measured).
+Input: shell commands, each of which starts another agent in the background (`other`). Without any, the other agent is a
+second chronolet, which shows how far two equal agents differ. Output: figures of chronolet next to those of each other
+agent. Next: `other` (how an agent is started), `rows` (what is measured).
 
-One agent runs at a time. Between its turns it is killed with kill -9 and restarted; its first pod is not measured.
+One agent runs at a time. After each turn it is killed with SIGKILL, and it is started again for the next; the first pod
+of a turn is not measured.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ OURS = "chronolet"
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The rows of all or the selected parts."""
+    """Return the rows of all or the selected parts."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     with private_docker() as docker, on(docker, docker.folder / "agent", in_network=True) as ours:
         ours.kill()
@@ -39,7 +41,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def named(commands: Sequence[str]) -> Mapping[str, str]:
-    """Each command by its agent's name in the table."""
+    """Return the commands by the name that each agent has in the table."""
     return {NAME if len(commands) == 1 else f"{NAME} {number}": one for number, one in enumerate(commands, 1)}
 
 
@@ -54,7 +56,7 @@ def _measured(agents: Mapping[str, AnyAgent], options: argparse.Namespace) -> li
 
 
 def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> list[Figure]:
-    """Run the rounds; every second one is in reverse order."""
+    """Run the rounds; in every second round the agents are measured in reverse order."""
     found: dict[str, list[rows.Found]] = {who: [] for who in agents}
     for number in range(part.rounds):
         for who in list(agents)[:: -1 if number % 2 else 1]:

@@ -11,7 +11,7 @@ The command is run by bash in the engine's network. These placeholders are repla
     {folder}     a private folder for the agent
     {cgroup}     a private cgroup
 
-The pids of the file, their descendants, and every process that names the folder count as the agent.
+The pids in the file, their descendants, and every process whose command line names the folder count as the agent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Other(AnyAgent):
         self.start_command = shlex.join(docker.namespace.command("bash", "-c", self._filled(command)))
 
     def start(self) -> None:
-        """Returns when its pids are known. Raises CalledProcessError if its command fails."""
+        """Start the agent and wait until its pids are known. Raises CalledProcessError if the command fails."""
         super().start()
         scratch.wait_until(lambda: bool(self.pids()), f"the agent's pids in {self.pidfile}; see {self.log}")
 
@@ -50,7 +50,7 @@ class Other(AnyAgent):
         return ["--agent-tree", *(word for pid in sorted(named) for word in ("--agent-pid", str(pid)))]
 
     def destroy(self) -> None:
-        """Kill its processes and their descendants, even if they do not name its folder."""
+        """Kill the agent's processes and their descendants, even those that do not name its folder."""
         pids = self.pids()
         scratch.kill([*pids, *(child for pid in pids for child in scratch.children(pid))])
         super().destroy()
@@ -65,7 +65,7 @@ class Other(AnyAgent):
             "folder": self.folder,
             "cgroup": self.docker.cgroup_root(self.folder.name),
         }
-        # Not with `format`: the shell uses braces, too.
+        # `str.format` cannot be used, because braces also occur in shell syntax.
         for name, value in values.items():
             command = command.replace(f"{{{name}}}", shlex.quote(str(value)))
         return f"export DOCKER_HOST={self.docker.host}; {command}"

@@ -1,8 +1,8 @@
-"""The table's rows: the source of each, and its goal in relation to the other agent's.
+"""The rows of the table: where each value comes from, and the goal for its ratio to the other agent's value.
 
-Input: what `agent_bench` found in some turns of each agent. Output: figures. Next: `other_agents`.
+Input: the results of `agent_bench` from several turns of each agent. Output: figures. Next: `other_agents`.
 
-A row is a percentile of the samples of all turns together, because a single turn proves little.
+A row is a percentile of the samples from all turns together, because a single turn proves little.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALONE_GOAL, STOP_GOAL, LAST_GOAL = 0.9, 0.9, 1.0
 
 
 class Part(NamedTuple):
-    """One test of `agent_bench`: the number of turns of each agent, and their options."""
+    """One test of `agent_bench`: the number of turns of each agent, and the options of each turn."""
 
     rounds: int
     options: Sequence[str]
@@ -63,11 +63,11 @@ QUICK: Mapping[str, Part] = {
     "e": _part(1, "--restart-reps", "1", "--restart-pods", "5"),
     "d": _part(1, *_STEADY, "--window", "8", "--settle", "3", steady=("0:none", "5:none", "5:http", "5:exec")),
 }
-"""The parts by the harness's names: `a` includes f, `d` includes the memory."""
+"""The parts, named as the tests of the harness: `a` includes test f, and `d` includes memory."""
 
 
 def of(name: str, part: Part) -> Iterator[Row]:
-    """The rows of a part."""
+    """Return the rows of a part."""
     match name:
         case "batch":
             for pods in part.batches:
@@ -132,11 +132,13 @@ ROWS: Mapping[str, Sequence[Row]] = {
     ),
     "e": (Row("e. agent killed, start to acting", _comeback), Row("e. other containers disturbed", _disturbed, "")),
 }
-"""The rows of the parts that always have the same ones."""
+"""The rows of all parts except `batch` and `d`, whose rows depend on their options."""
 
 
 def compared(row: Row, ours: Sequence[Found], theirs: Sequence[Found], who: str) -> Figure:
-    """Chronolet's rows next to those of the agent named `who`; what never happened is infinite."""
+    """Return chronolet's row next to that of the agent `who`. If a measured event never happened, the value is
+    infinite.
+    """
     turns = {of: [list(row.samples(found)) for found in each] for of, each in (("ours", ours), (f"{who}'s", theirs))}
     mine, other = (_percentile(each, row.percent) for each in turns.values())
     medians = "; ".join(f"{of} {', '.join(map(_median, each))}" for of, each in turns.items())

@@ -1,9 +1,9 @@
 """The agent as a whole: pods from a folder of manifests on a real Docker Engine, measured from outside.
 
-Input: how thoroughly, and which parts. Output: results of `agent_bench`, next to the goals and the times of bare Docker
-calls in the same run, made before and after each test. Engine and Redis are private; the agent hosts all kinds of
-actors and runs in its engine's network, as on any host, so that it reaches its pods. Next: `agent` (the measured
-agent), `parts` (the rows), `profile` (explains a missed goal), `traced` (shows where one start spent its time).
+Input: options. Output: results of `agent_bench`, next to the goals and the times of bare Docker calls in the same run,
+made before and after each test. Engine and Redis are private. The agent hosts all kinds of actors and runs in its
+engine's network, as on any host, so that it can reach its pods. Next: `agent` (the measured agent), `parts` (the rows),
+`profile` (explains a missed goal), `traced` (shows where one start spent its time).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support import scratch
 from tests.support.ports import free_port
 
 SETTLE_SECONDS = 3.0
-"""Seconds after which an agent's start is complete."""
+"""Seconds after which an agent has completed its start."""
 
 Part = Callable[[Agent, Bare, argparse.Namespace], list[Figure]]
 
@@ -46,14 +46,15 @@ PARTS: dict[str, Part] = {
     "churn": lambda agent, _, given: churn.figures(agent, given.churn or (30 if given.quick else 180)),
     "log": lambda agent, _, given: parts.comeback_of_many(agent, *((50_000, 1) if given.quick else (1_000_000, 3))),
 }
-"""The parts by the harness's names, in this order; `log` is e with a long log, `110` the kubelet's default number of
-pods, `power` as many after a power cut."""
+"""The parts, named as in the harness, in this order. `log` is `e` with a long log; `110` is the kubelet's default
+number of pods; `power` starts as many pods after a power cut.
+"""
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The figures of all or the selected parts."""
+    """Return the figures of all or the selected parts."""
     os.environ["PYTHONUNBUFFERED"] = "1"
-    # The trace reads spans from the agent's pages.
+    # `chronolet trace` reads spans from the agent's pages.
     with running(in_network=True, port=free_port() if options.trace else 0) as agent:
         bare = warmed_up(agent.docker.host)
         found: list[Figure] = []
@@ -65,7 +66,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def _traced(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:
-    """A part's figures; on request, print the trace of its last start."""
+    """Return a part's figures; on request, print the trace of its last start."""
     before = traced.end_of_log(agent) if options.trace else START
     found = _explained(name, part, agent, bare, options)
     if options.trace and (text := traced.last_start(agent, before)):
@@ -74,7 +75,9 @@ def _traced(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.N
 
 
 def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argparse.Namespace) -> list[Figure]:
-    """A part's figures; if one misses its goal and profiles are requested, the part runs again in a sampled agent."""
+    """Return a part's figures; if one misses its goal and profiles are requested, run the part again with a sampled
+    agent.
+    """
     found = attempted(lambda: part(agent, bare, options))
     if not options.profile or all(figure.met is not False for figure in found):
         return found
@@ -84,7 +87,8 @@ def _explained(name: str, part: Part, agent: Agent, bare: Bare, options: argpars
     agent.restart(("-m", "tests.bench.pods.sampled", str(begun)))
     scratch.wait_until(lambda: profile.has_samples(begun), "the first samples")
     time.sleep(SETTLE_SECONDS)
-    profile.begin(options.profile, name)  # again, because a part that starts the agent does so itself
+    # Discard the samples of the agent's start: a part that measures a start makes one itself.
+    profile.begin(options.profile, name)
     attempted(lambda: part(agent, bare, options))
     agent.restart()
     profile_line = profile.summary(begun, store.scan(before))
@@ -97,7 +101,7 @@ def _noted(figure: Figure, profile_line: str) -> Figure:
 
 
 def attempted(part: Callable[[], list[Figure]]) -> list[Figure]:
-    """The part's figures; if it fails, a row that reports this, so that the others are still measured."""
+    """Return the part's figures; if it fails, return a row that reports the error, so that other parts still run."""
     try:
         return part()
     except (TimeoutError, AssertionError, KeyError, StatisticsError, subprocess.CalledProcessError) as error:

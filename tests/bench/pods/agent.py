@@ -1,4 +1,4 @@
-"""The measured agent, started as by an operator, with all its files below one folder.
+"""The measured agent, started as an operator would start it, with all its files below one folder.
 
 Input: an engine. Output: an `Agent` that `agent_bench` starts, kills and measures. Next: `parts`.
 """
@@ -21,7 +21,7 @@ from tests.support.docker.images import BUSYBOX
 
 NODE = "bench"
 CHRONOLET = ("-m", "chronolet.cli")
-"""Python's arguments that run the agent: a module or a file that takes chronolet's arguments after its own."""
+"""Python's arguments that run the agent: a module or a file, after which chronolet's arguments follow."""
 HARNESS = Path(__file__).parent.with_name("agent_bench.py")
 
 
@@ -41,7 +41,7 @@ class AnyAgent:
         self.manifests.mkdir()
 
     def start(self) -> None:
-        """Start it by its command. Raises CalledProcessError if that fails."""
+        """Start the agent with `start_command`. Raises CalledProcessError if that fails."""
         subprocess.run(["bash", "-c", self.start_command], check=True, cwd=REPOSITORY)
 
     def kill(self) -> None:
@@ -49,17 +49,17 @@ class AnyAgent:
         scratch.kill(self.pids())
 
     def pids(self) -> list[int]:
-        """The running pids of its file."""
+        """Return the pids in `pidfile` that are running."""
         if not self.pidfile.exists():
             return []
         return [int(word) for word in self.pidfile.read_text().split() if scratch.start_time(int(word))]
 
     def counted(self) -> list[str]:
-        """Options of the harness for further processes that count as the agent when CPU and memory are measured."""
+        """Return the harness options for further processes that count as the agent when CPU and memory are measured."""
         raise NotImplementedError
 
     def measure(self, tests: str, *options: str) -> dict[str, Any]:
-        """Run tests of `agent_bench`; returns its results."""
+        """Run tests of `agent_bench`; return their results."""
         out = self.folder / f"{tests}.json"
         values = {
             "tests": tests,
@@ -78,11 +78,11 @@ class AnyAgent:
         return found
 
     def destroy(self) -> None:
-        """Kill all processes that name its folder."""
+        """Kill all processes whose command line names the agent's folder."""
         scratch.kill(scratch.pids_naming(f"{self.folder}/"))
 
     def _containerd(self) -> int:
-        """The engine's containerd: by name alone the harness would count those of other engines, too."""
+        """Return the pid of the engine's containerd; by name, the harness would also count those of other engines."""
         return next(
             pid
             for pid in scratch.children(self.docker.pid)
@@ -91,10 +91,12 @@ class AnyAgent:
 
 
 class Agent(AnyAgent):
-    """`chronolet run`."""
+    """An agent started with `chronolet run`."""
 
     def __init__(self, folder: Path, docker: PrivateDocker, *, in_network: bool = False, port: int = 0) -> None:
-        """`in_network`: in Docker's network, where it reaches the addresses of pods. `port`: of its HTTP pages."""
+        """`in_network`: run in Docker's network, where the agent can reach the addresses of pods. `port`: the port of
+        its HTTP pages.
+        """
         super().__init__(folder, docker)
         self._in_network = in_network
         self.port = port
@@ -113,7 +115,7 @@ class Agent(AnyAgent):
 
     @property
     def url(self) -> str:
-        """The URL of its redis-server."""
+        """The URL of the agent's redis-server."""
         return f"unix://{self._socket}"
 
     @property
@@ -121,13 +123,13 @@ class Agent(AnyAgent):
         return self.state / "redis/redis.sock"
 
     def restart(self, program: Sequence[str] = CHRONOLET) -> None:
-        """Kill and restart it; from now on each start runs Python with these arguments."""
+        """Kill and restart the agent; from now on, each start runs Python with the arguments `program`."""
         self.kill()
         self.start_command = self._start_command(program)
         self.start()
 
     def redis(self) -> list[int]:
-        """The pids of the redis-server that it has started."""
+        """Return the pids of the redis-server that the agent has started."""
         named = scratch.pids_naming(f"{self.folder}/")
         return [pid for pid in named if "redis-server" in Path(f"/proc/{pid}/comm").read_text()]
 
@@ -135,11 +137,11 @@ class Agent(AnyAgent):
         return [word for pid in self.redis() for word in ("--agent-pid", str(pid))]
 
     def in_its_network(self, command: Sequence[str]) -> Sequence[str]:
-        """The command, run in the network of the agent's pages."""
+        """Return a command that runs `command` in the network of the agent's pages."""
         return self.docker.namespace.command(*command) if self._in_network else command
 
     def _start_command(self, program: Sequence[str]) -> str:
-        """Starts it in the background, in its own session, with its pid in the file; `agent_bench` uses it, too."""
+        """Return a command that starts the agent in the background in a new session and writes its pid to `pidfile`."""
         words = [
             *(sys.executable, *program, "run", "--port", str(self.port), "--hostname-override", NODE),
             *("--pod-manifest-path", str(self.manifests), "--root-dir", str(self.state), "--docker", self.docker.host),

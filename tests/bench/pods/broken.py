@@ -1,10 +1,11 @@
-"""Row c: from a broken container to the next one, by a liveness probe each second that stops it at its first failure.
+"""Row c: from a broken container to the next one. A liveness probe each second stops the container at its first
+failure.
 
 Input: an agent, bare calls, the number of breaks of each kind. Output: figures by kind. Next: `pods`.
 
-The harness breaks containers at random times, so on average half a second after the break is the wait for the next
-probe. The time from the failing probe's start is read from the agent's log (`steps`); a bare client's is that of a stop
-with the same grace period, a creation and a start.
+The harness breaks containers at random times, so on average the next probe begins half a second after the break. The
+time from the failing probe's start is read from the agent's log (`steps`). The bare client stops a container with the
+same grace period, and creates and starts the next one.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ KINDS = ("exec", "http")
 TURN = 10
 """Number of containers probed concurrently: forty would load the machine."""
 GRACE_SECONDS = 5
-"""The prefix of the harness's pods."""
+"""The grace period of the harness's pods, in seconds."""
 
 
 class Goals(NamedTuple):
-    """Seconds."""
+    """Goals for the median and the 99th percentile, in seconds."""
 
     median: float
     p99: float
@@ -38,7 +39,7 @@ FROM_BREAK = Goals(0.65, 1.15)
 
 
 class Broken(NamedTuple):
-    """Results of one kind: seconds from the break, the steps of each restart, restarts of healthy containers."""
+    """Results of one kind: seconds from the break, steps of each restart, number of healthy containers restarted."""
 
     from_break: list[float]
     steps: list[steps.Steps]
@@ -46,7 +47,7 @@ class Broken(NamedTuple):
 
 
 def figures(agent: Agent, bare: Bare, breaks: int) -> list[Figure]:
-    """Alternate breaks of both kinds; bare calls before and after all of them."""
+    """Break containers of both kinds alternately; make the bare calls before and after all of them."""
     bares = _bare(bare, breaks)
     found = {kind: Broken([], [], 0) for kind in KINDS}
     for left in range(breaks, 0, -TURN):
@@ -78,9 +79,8 @@ def _joined(one: Broken, other: Broken) -> Broken:
 
 
 def figures_of(kind: str, found: Broken, bares: list[float], breaks: int) -> list[Figure]:
-    """The figures of a kind. Raises AssertionError if no container was restarted for its probe.
-
-    On a machine with a shortage the agent holds back stops, and the harness does not wait for these.
+    """Return the figures of a kind. Raises AssertionError if no container was restarted because of its probe.
+    If the machine is short of a resource, the agent holds back stops, and the harness does not wait for these.
     """
     assert found.from_break, f"no container was restarted after a break: {kind}"
     assert found.steps, f"the log has no restart for a failed probe: {kind}"
@@ -109,7 +109,7 @@ def figures_of(kind: str, found: Broken, bares: list[float], breaks: int) -> lis
 
 
 def _next_to_bare(spent: list[float], bares: list[float], percent: int, goal: float) -> dict[str, Any]:
-    """A percentile of both; the goal is for our time alone."""
+    """Return a percentile of both times; the goal is for our time alone."""
     return {
         "ours": pct(spent, percent),
         "unit": "s",

@@ -1,7 +1,8 @@
 """Churn: pods start and end, round after round; resources of the agent and its Redis must not grow with ended pods.
 
-Input: an agent, a duration. Output: figures: the number of pods, threads and files at the end next to those after the
-warm-up, and leftovers. Next: `pods`; `tests/e2e/pods/test_churn.py`, which runs the same loop in less time.
+Input: an agent, a duration. Output: figures: the number of pods; threads, files and memory at the end compared with
+those after the warm-up; and leftovers. Next: `pods`; `tests/e2e/pods/test_churn.py`, which runs the same loop in less
+time.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ LOOKS = 10
 LAST_LINES = 40
 THREAD_SLACK, FILE_SLACK, MIB_SLACK = 2, 4, 2
 PACE = 560 / 180
-"""Minimum of pods per second."""
+"""Minimum number of pods per second."""
 
 SLEEPS = "trap 'exit 0' TERM; sleep 1000000 & wait"
 WORDS = {"ends": "exit 0", "crashes": "sleep 0.1; exit 3"}
 
 
 class Held(NamedTuple):
-    """Resources of two processes while nothing runs."""
+    """Resources of the agent and its Redis while no pod exists."""
 
     agent_threads: int
     agent_files: int
@@ -53,9 +54,9 @@ class Churned(NamedTuple):
     pods: int
     rounds: int
     warm: Held
-    """The maximum after the rounds of the warm-up."""
+    """The maximum over the rounds of the warm-up."""
     end: Held
-    """The maximum after as many rounds at the end."""
+    """The maximum over the same number of rounds at the end."""
     agent_mib: list[float]
     """Resident memory of the agent after each round, without the warm-up."""
     left: list[str]
@@ -63,7 +64,7 @@ class Churned(NamedTuple):
 
 
 def figures(agent: Agent, seconds: float) -> list[Figure]:
-    """The figures of one churn. The memory of Redis has no goal: it grows with the log, up to the log's bound."""
+    """Return the figures of one churn. Redis's memory has no goal: it grows with the log, up to the log's bound."""
     found = churn(agent, seconds)
     warm, end = found.warm, found.end
     return [
@@ -92,7 +93,7 @@ def _grown(what: str, unit: str, warm: float, end: float, slack: float | None) -
 
 
 def _by_quarters(mib: list[float]) -> Figure:
-    """Whether the growth comes to an end: caches with a bound fill in the first half, a leak goes on in the second."""
+    """Return a figure that shows a leak: bounded caches fill in the first half, a leak goes on in the second."""
     ends = [
         max(mib[max(quarter * len(mib) // 4 - WARM_UP_ROUNDS, 0) : quarter * len(mib) // 4 or 1])
         for quarter in range(5)
@@ -103,10 +104,10 @@ def _by_quarters(mib: list[float]) -> Figure:
 
 
 def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> Churned:
-    """Run rounds until the time is over, not counting the warm-up."""
+    """Run the warm-up, then rounds for `seconds`."""
     rounds = Rounds(agent)
-    # Begin with many pods: connections to the engine are kept, as many as were ever used concurrently. The pods stay
-    # until they were listed: the threads that inspect them are created only then, and kept.
+    # Begin with many pods: the agent keeps as many connections to the engine as were ever used concurrently. The pods
+    # stay until they are listed: the threads that inspect them are only created then, and are kept, too.
     warm = [rounds.one(WARM_UP_PODS, STEADY_SECONDS + 1), *(rounds.one() for _ in range(WARM_UP_ROUNDS - 1))]
     before = set(leavings(agent))
     deadline = time.monotonic() + seconds
@@ -120,7 +121,9 @@ def churn(agent: Agent, seconds: float, least_rounds: int = WARM_UP_ROUNDS) -> C
 
 
 class Rounds:
-    """Each round starts and removes pods of several kinds: long-lived, ending, crashing, one without an image."""
+    """Starts and removes pods in rounds. In each round most pods are long-lived; one completes, one crashes, and one
+    lacks its image.
+    """
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -131,7 +134,7 @@ class Rounds:
         self.pods = 0
 
     def one(self, pods: int = PODS, stay_seconds: float = 0.0) -> Held:
-        """Run a round, whose pods stay for a while; returns the resources held after their end."""
+        """Run a round whose pods stay for `stay_seconds`; return the resources held after they are gone."""
         self.number += 1
         names = {f"churn-{self.number}-{index}": _kind(index) for index in range(pods)}
         for name, kind in names.items():
@@ -150,7 +153,7 @@ class Rounds:
         return held(self._agent)
 
     def _wait_for_the_end(self) -> None:
-        """Wait for the end of all containers. An error names those that stay, with the agent's last lines."""
+        """Wait until all containers are gone. An error names those that remain and shows the end of the agent's log."""
         try:
             scratch.wait_until(lambda: not containers(self._agent, everyone=True), "the end of all containers", 60)
         except TimeoutError as error:
@@ -167,7 +170,7 @@ class Rounds:
         return self._apps().keys() >= set(names)
 
     def _apps(self) -> dict[str, str]:
-        """The ids of running app containers by pod name."""
+        """Return the ids of running app containers by pod name."""
         return {
             one["Labels"][labels.POD_NAME]: one["Id"]
             for one in containers(self._agent)
@@ -197,7 +200,7 @@ def _manifest(name: str, kind: str) -> dict[str, Any]:
 
 
 def containers(agent: Agent, *, everyone: bool = False) -> list[dict[str, Any]]:
-    """The agent's running containers; with `everyone` also the dead ones."""
+    """Return the agent's running containers; with `everyone`, also the dead ones."""
     found: list[dict[str, Any]] = Docker(agent.docker.host.removeprefix("unix://")).ps(all=everyone)
     return [one for one in found if one["Labels"].get(labels.NODE) == NODE]
 
@@ -206,7 +209,7 @@ def containers(agent: Agent, *, everyone: bool = False) -> list[dict[str, Any]]:
 
 
 def held(agent: Agent) -> Held:
-    """The minimum of several samples within a second, which excludes threads that are just ending."""
+    """Return the minimum of several samples within a second, which excludes threads that are about to end."""
     looks = []
     for _ in range(LOOKS):
         looks.append(_look(agent.pid, agent.redis()[0]))
@@ -236,7 +239,9 @@ def _most(looks: list[Held]) -> Held:
 
 
 def leavings(agent: Agent) -> Iterator[str]:
-    """Objects that pods may leave behind: containers, volumes, mounts, entries of the state folder, keys of Redis."""
+    """Yield objects that pods may leave behind: containers, volumes, mounts, entries of the state folder, keys of
+    Redis.
+    """
     yield from (f"container {one['Names']}" for one in containers(agent, everyone=True))
     for pid in (agent.pid, agent.docker.pid):
         for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines():
@@ -247,7 +252,7 @@ def leavings(agent: Agent) -> Iterator[str]:
             yield f"file {path}"
     client = redis.Redis.from_url(agent.url)
     try:
-        # Snapshots are written at other times, one for each shard.
+        # Each shard writes its snapshot at a different time, so snapshots are ignored.
         yield from (f"key {key.decode()}" for key in client.scan_iter() if b":snapshot:" not in key)
     finally:
         client.close()

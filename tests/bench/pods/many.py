@@ -1,6 +1,6 @@
 """The kubelet's default number of pods: their start, their steady state, and the agent's restart.
 
-Input: an agent, bare calls. Output: figures with the goals of fewer pods. Next: `pods`.
+Input: an agent, bare calls. Output: figures; the batch has the same goals as with fewer pods. Next: `pods`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results of the tests of `agent_bench`, as figures next to their goals: the table's rows without probes.
+"""Results of the tests of `agent_bench`, as figures next to their goals: the rows of the table that have no probes.
 
 Input: an agent, bare calls to compare with. Output: figures. Next: `pods`, which runs the parts.
 """
@@ -24,31 +24,36 @@ from tests.support import scratch
 
 CPU_GOALS = {"0:none": 0.4, "30:none": 0.6, "30:http": 2.0, "30:exec": 4.5, "60:none": 2.0, "60:http": 4.5}
 MEMORY_GOALS = {"0:none": 85.0, "30:none": 90.0, "30:http": 95.0, "60:none": 110.0}
-"""By number of pods and probe; memory of agent and Redis, with gRPC if a plugin is connected."""
+"""Goals by `<pods>:<probe>`: CPU seconds per minute and resident MiB of agent and Redis together; the memory goal
+includes gRPC if a plugin is connected.
+"""
 COMEBACK_GOALS = {30: 0.8, 110: 1.0}
 ALONE_GOAL = 1.05
 STOP_GOAL = 0.9
-"""In relation to the kubelet's time, which makes the same calls as a bare client, one after the other."""
+"""A stop must take at most this fraction of the time of a bare client, which makes the same calls as the kubelet, one
+after the other.
+"""
 TURN = 5
-"""Number of pods before bare client and agent alternate."""
+"""Number of consecutive pods that the bare client or the agent starts before the other takes over."""
 FIRST_GOAL, MEDIAN_GOAL, LAST_GOAL, REMOVAL_GOAL = 1.5, 0.6, 1.1, 1.0
-"""Goals for the first start in relation to one pod alone, the median to the last, the last and the removal to bare
-calls."""
+"""Goals for the ratios of the first start to a single pod, of the median start to the last start, and of the last start
+and the removal to bare calls.
+"""
 MOST_FOR_ONE_WORKER = 30
 ENDING_GOAL = 0.5
 REST_SECONDS = 2.0
 
 
 def single(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
-    """One pod's start and removal."""
+    """Measure the start and removal of single pods."""
     starts, stops, bare_starts, bare_stops = [], [], [], []
-    # Alternately: the machine's speed drifts by more than the differences measured here.
+    # Alternate between the two: the machine's speed drifts by more than the differences measured here.
     for left in range(reps, 0, -TURN):
         turn = min(left, TURN)
         for _ in range(turn):
             time.sleep(
                 REST_SECONDS
-            )  # with the pauses of `agent_bench`: an engine that has just created a pod is faster
+            )  # the same pauses as in `agent_bench`: an engine that has just created a pod is faster
             bare_starts.append(bare.one())
             time.sleep(REST_SECONDS)
             bare_stops.append(bare.stop_one())
@@ -70,18 +75,18 @@ def single(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
 
 
 def value(found: dict[str, Any], name: str) -> float:
-    """A measured value; infinite if nothing happened."""
+    """Return a measured value; infinite if nothing happened."""
     value = found.get(name)
     return math.inf if value is None else float(value)
 
 
 def timed(name: str, ours: float, reference: float, goal: float | None = None) -> Figure:
-    """A time next to that of bare calls; the goal is for their ratio."""
+    """Return a time next to that of bare calls; the goal is for their ratio."""
     return Figure(name=name, ours=ours, unit="s", reference=reference, reference_name="s by bare calls", goal=goal)
 
 
 def restart(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
-    """From a container's death to the next attempt's start."""
+    """Measure the time from a container's death to the next attempt's start."""
     bares = bare.restarts(reps)
     found = agent.measure("b", "--reps", str(reps))["b_restart_kill_to_start"]
     bares += bare.restarts(reps)
@@ -103,8 +108,8 @@ def restart(agent: Agent, bare: Bare, reps: int) -> list[Figure]:
 def batch(
     agent: Agent, bare: Bare, counts: Sequence[int], workers: Sequence[int] = (), alone: float | None = None
 ) -> list[Figure]:
-    """A batch of pods and its removal, next to the best of several bare clients and to one pod alone (seconds, measured
-    here if they are not given).
+    """Measure a batch of pods and its removal, compared with the fastest of several bare clients and with `alone`, the
+    seconds for a single pod (measured here if None).
     """
     if alone is None:
         alone = value(agent.measure("a", "--reps", "3")["a_single_start"], "median")
@@ -115,26 +120,26 @@ def batch(
 
 
 class BareBatch(NamedTuple):
-    """Seconds of the best bare client: to the last start, and until nothing ran any more."""
+    """Seconds of the fastest bare client until the last start, and until all apps and sandboxes have stopped."""
 
     started: float
     stopped: float
 
 
 def bare_batch(bare: Bare, count: int, workers: Sequence[int] = ()) -> BareBatch:
-    """A batch of pods by bare calls, once with each number of workers; by default with the usual numbers."""
+    """Measure a batch of pods by bare calls, once with each number of workers; by default with the usual numbers."""
     found = []
     for at_a_time in workers or (WORKERS if count <= MOST_FOR_ONE_WORKER else MANY_WORKERS):
         started = bare.batch(count, at_a_time)
         time.sleep(REST_SECONDS)
         found.append(BareBatch(started, bare.stop(at_a_time)))
         bare.remove()
-        time.sleep(3)  # the engine continues to clean up after the last answer
+        time.sleep(3)  # the engine continues to clean up after its last response
     return BareBatch(*map(min, zip(*found, strict=True)))
 
 
 def _batched(one: dict[str, Any], alone: float, before: BareBatch, after: BareBatch) -> list[Figure]:
-    """The figures of one batch."""
+    """Return the figures of one batch."""
     pods, last = f"batch of {one['n']} pods", value(one, "last")
     started, stopped = (before.started + after.started) / 2, (before.stopped + after.stopped) / 2
     return [
@@ -160,13 +165,13 @@ def _batched(one: dict[str, Any], alone: float, before: BareBatch, after: BareBa
 
 
 def comeback(agent: Agent, pods: int, reps: int) -> list[Figure]:
-    """The agent is killed and restarted while pods run."""
+    """Measure an agent that is killed and restarted while pods run."""
     found = agent.measure("e", "--restart-reps", str(reps), "--restart-pods", str(pods))
     return [returned(found, f"e. agent started again to acting, {pods} pods, median", COMEBACK_GOALS.get(pods))]
 
 
 def returned(found: dict[str, Any], name: str, goal: float | None) -> Figure:
-    """Figures of the results of test e."""
+    """Return the figure for the results of test e."""
     disturbed = sum(one["disturbed"] for one in found["e_agent_restart"]["reps"])
     return Figure(
         name=name,
@@ -179,7 +184,7 @@ def returned(found: dict[str, Any], name: str, goal: float | None) -> Figure:
 
 
 def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
-    """The same with this number of events in the agent's log, and with the snapshots that it took of them."""
+    """Do the same as `comeback` with `events` events in the agent's log, and with the snapshots taken after them."""
     agent.kill()
     store = RedisStore(agent.url, NODE)
     upto = _fill(Writer(store, shard_for("pod", SHARDS["pod"], "default/gone")), events)
@@ -193,13 +198,13 @@ def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
 
     scratch.wait_until(snapshots_taken, f"the snapshots of {len(shards)} shards; see {agent.log}", 300)
     store.close()
-    pods = 2 * reps  # each is killed once: the second time the back-off delays the restart
+    pods = 2 * reps  # each is killed once: a second restart would be delayed by the back-off
     found = agent.measure("e", "--restart-reps", str(reps), "--restart-pods", str(pods))
     return [returned(found, f"e. the same, {pods} pods, {events:,} events in the log", 2.0)]
 
 
 def _fill(writer: Writer, events: int) -> Position:
-    """Write events about a removed pod, which change no state; returns the last position."""
+    """Write events about a removed pod, which change no state; return the last position."""
     event = pleg.PodUnreadable(pod="default/gone", uid="5c0ffee5", error="again " * 12)
     name = registry.type_of(pleg.PodUnreadable)
     record = Record(name, "pod/default/gone", event.subject(), writer.actor, "", codec.encode(event))
@@ -210,7 +215,7 @@ def _fill(writer: Writer, events: int) -> Position:
 
 
 def steady(agent: Agent, counts: Sequence[int], *, quick: bool) -> list[Figure]:
-    """CPU and memory of agent and Redis while nothing happens to the pods."""
+    """Measure CPU and memory of agent and Redis while nothing happens to the pods."""
     return [
         figure
         for one in measured_steady(agent, [f"{count}:none" for count in counts], quick=quick)
@@ -222,19 +227,19 @@ def steady(agent: Agent, counts: Sequence[int], *, quick: bool) -> list[Figure]:
 
 
 def measured_steady(agent: Agent, configurations: Sequence[str], *options: str, quick: bool) -> list[dict[str, Any]]:
-    """Results of test d for each `<pods>:<probe>`."""
+    """Return the results of test d for each `<pods>:<probe>`."""
     timing = ["--window", "15", "--settle", "5"] if quick else []
     found = agent.measure("d", "--steady", ",".join(configurations), *agent.counted(), *timing, *options)
     return list(found["d_steady"])
 
 
 def configuration(one: dict[str, Any]) -> str:
-    """A configuration of test d: `<pods>:<probe>`."""
+    """Return the configuration of a result of test d: `<pods>:<probe>`."""
     return f"{one['pods']}:{one['probe']}"
 
 
 def cpu(one: dict[str, Any], name: str) -> Figure:
-    """CPU time of agent and Redis, with the engine's in the note."""
+    """Return the CPU time of agent and Redis, with the engine's in the note."""
     return Figure(
         name=name,
         ours=one["agent_cpu_s_per_min"],
@@ -245,18 +250,17 @@ def cpu(one: dict[str, Any], name: str) -> Figure:
 
 
 def engine_cpu(one: dict[str, Any]) -> float:
-    """CPU seconds per minute of dockerd and containerd."""
+    """Return the CPU seconds per minute of dockerd and containerd."""
     return float(one["dockerd_cpu_s_per_min"] + one["containerd_cpu_s_per_min"])
 
 
 def memory(one: dict[str, Any], name: str) -> Figure:
-    """Resident memory of agent and Redis."""
+    """Return the resident memory of agent and Redis."""
     return Figure(name=name, ours=one["agent_rss_mib"], unit="MiB", goal=MEMORY_GOALS.get(configuration(one)))
 
 
 class Ending(NamedTuple):
-    """The required end of a container of test g, by the kubelet's rules: seconds after the removal, and exit code.
-
+    """How a container of test g must end according to the kubelet's rules: seconds after the removal, and exit code.
     preStop counts against the grace period, and at least two seconds remain after it
     (pkg/kubelet/kuberuntime/kuberuntime_container.go, minimumGracePeriodInSeconds).
     """
@@ -279,7 +283,9 @@ ENDINGS = {
 
 
 def termination(agent: Agent) -> list[Figure]:
-    """The difference of each container's end from the time that its grace period allows; the harness has the cases."""
+    """Measure how far each container's exit is from the time that its grace period allows; the harness defines the
+    cases.
+    """
     found = agent.measure("g")["g_termination"]
     return [_ended(case, found[case], ending) for case, ending in ENDINGS.items()]
 

@@ -15,11 +15,11 @@ from chronolet_schemas.envelope import Entry, Position
 ROWS = 25
 NOTED = 4
 STANDING = {"MeasureLog", "GuardDisk", "FollowRuntime", "Relist", "WatchFolder", "KeepSecrets"}
-"""Effects that wait by their nature."""
+"""Effects that spend most of their time waiting by design."""
 
 
 def begin(folder: Path, part: str) -> Path:
-    """The path prefix of a part's samples, after removing those of an earlier run."""
+    """Remove the samples of an earlier run; return the path prefix of a part's samples."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.glob(f"{part}-*"):
         path.unlink()
@@ -27,13 +27,13 @@ def begin(folder: Path, part: str) -> Path:
 
 
 def has_samples(path: Path) -> bool:
-    """Whether the agent has begun to write them."""
+    """Return whether the agent has begun to write samples."""
     return bool(list(path.parent.glob(f"{path.name}-*.wall")))
 
 
 def summary(path: Path, entries: Iterable[Entry] = ()) -> str:
-    """Write the tables, including the times between entries of the log; returns a line with their path and the
-    functions with most CPU time.
+    """Write the tables, including the times between entries of the log; return a line with their path and the functions
+    that used the most CPU time.
     """
     cpu, wall = _read(path, "cpu"), _read(path, "wall")
     text = path.with_suffix(".txt")
@@ -58,7 +58,7 @@ def summary(path: Path, entries: Iterable[Entry] = ()) -> str:
 
 
 def _hops(entries: Iterable[Entry]) -> str:
-    """The time from an entry's cause to the entry, by type."""
+    """Return a table of the time from an entry's cause to the entry, by type."""
     types: dict[str, str] = {}
     took: dict[str, list[int]] = {}
     for entry in entries:
@@ -74,7 +74,7 @@ def _hops(entries: Iterable[Entry]) -> str:
 
 
 def _read(path: Path, kind: str) -> Counter[tuple[str, ...]]:
-    """All samples of a part, during which the agent may have been restarted."""
+    """Read all samples of a part, during which the agent may have been restarted."""
     found: Counter[tuple[str, ...]] = Counter()
     for file in path.parent.glob(f"{path.name}-*.{kind}"):
         for line in file.read_text().splitlines():
@@ -84,7 +84,7 @@ def _read(path: Path, kind: str) -> Counter[tuple[str, ...]]:
 
 
 def _acts(stack: tuple[str, ...]) -> bool:
-    """Whether a thread runs a one-shot effect, on which others may wait."""
+    """Return whether a thread runs a one-shot effect, for which others may wait."""
     _, _, effect = stack[0].partition(" ")
     return bool(effect) and effect not in STANDING
 

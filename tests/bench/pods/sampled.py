@@ -1,10 +1,10 @@
-"""`chronolet` with a thread that samples the stacks of the others a hundred times per second.
+"""`chronolet` with a thread that samples the stacks of all other threads a hundred times per second.
 
     python -m tests.bench.pods.sampled PATH ARGUMENT...
 
-Input: a path; chronolet's own arguments. Output: `<PATH>-<pid>.cpu` and `.wall`, folded stacks for flamegraph.pl and
-speedscope: `thread;module:function;... microseconds`. Written every second, because the agent ends by kill -9; deleting
-them restarts the sampling. Next: `profile`, which reads them.
+Input: a path and chronolet's arguments. Output: `<PATH>-<pid>.cpu` and `.wall`, folded stacks for flamegraph.pl and
+speedscope: `thread;module:function;... microseconds`. They are written every second, because the agent is ended with
+SIGKILL; deleting them restarts the sampling. Next: `profile`, which reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNSEEN = "threads that have ended;not seen"
 
 
 class Sampler(threading.Thread):
-    """Adds up each thread's CPU time and elapsed time since the last sample, by stack."""
+    """Adds up, by stack, the CPU time and the elapsed time of each thread since the last sample."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(name="sampler", daemon=True)
@@ -48,7 +48,7 @@ class Sampler(threading.Thread):
                 written = self._reset() if self._is_reset() else self._wrote(now)
 
     def _wrote(self, now: float) -> float:
-        # CPU time of threads that ended before the next sample.
+        # CPU time of threads that ended before they were sampled.
         unseen = time.process_time() - time.thread_time() - self._used_before - self._cpu.total() / 1e6
         self._write(self._cpu | {UNSEEN: max(round(unseen * 1e6), 0)}, "cpu")
         self._write(self._wall, "wall")
@@ -89,7 +89,9 @@ class Sampler(threading.Thread):
 
 
 def _folded(thread: str, frame: FrameType | None) -> str:
-    """The stack, outermost first, below its thread's name; for an effect's thread only kind and effect."""
+    """Return the stack, outermost first, after its thread's name; for an effect's thread, the name is kind and effect
+    only.
+    """
     names: list[str] = []
     while frame is not None and len(names) < DEEPEST:
         module = frame.f_globals.get("__name__", "?")
@@ -101,7 +103,7 @@ def _folded(thread: str, frame: FrameType | None) -> str:
 
 
 def _cpu_nanoseconds(number: int) -> int:
-    """CPU time of one thread of this process so far; 0 once it has ended."""
+    """Return the CPU time that one thread of this process has used so far; 0 if the thread has ended."""
     try:
         return int(Path(f"/proc/self/task/{number}/schedstat").read_text().split()[0])
     except (FileNotFoundError, ProcessLookupError):

@@ -20,13 +20,13 @@ from tests.support.docker.images import BUSYBOX
 SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p 8080 -h /tmp/www & sleep 1000000 & wait"
 IMAGE = f"{BUSYBOX.repository}:{BUSYBOX.tag}"
 ROOMY = {"CHRONOLET_MAX_PODS": "1000", "CHRONOLET_NODE_CAPACITY": "cpu=1000,memory=4Ti"}
-"""The environment of an agent that admits this number of pods."""
+"""The environment of an agent that admits up to 1000 pods."""
 _START_SECONDS = 1800
-"""250 pods take four minutes on two idle cores."""
+"""Time limit for the start of all pods: 250 pods take four minutes on two idle cores."""
 
 
 def start(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) -> None:
-    """Start the pods; returns when all run. `probes`: fields of a container by the pod's number."""
+    """Start the pods and wait until all run. `probes` returns fields of a container, given the pod's number."""
     for number in range(count):
         path = agent.folder / f"{number}.json"
         path.write_text(json.dumps(_manifest(name(number), probes(number))))
@@ -48,12 +48,12 @@ def served(agent: Agent, count: int, probes: Callable[[int], dict[str, Any]]) ->
 
 
 def name(number: int) -> str:
-    """The name of a pod."""
+    """Return the name of a pod."""
     return f"over-{number}"
 
 
 def handler(number: int) -> dict[str, Any]:
-    """The probe's handler: TCP for every second pod."""
+    """Return the probe's handler: TCP for every second pod."""
     return {"httpGet": {"path": "/ok", "port": 8080}} if number % 2 == 0 else {"tcpSocket": {"port": 8080}}
 
 

@@ -1,4 +1,4 @@
-"""The steps from a failing probe to the next container's start, by the log.
+"""The steps from a failing probe to the next container's start, read from the log.
 
 Input: a store, a position of its log. Output: the steps of each restart. Next: `broken`. The wait for the next probe,
 which no agent can shorten, is not included.
@@ -21,30 +21,30 @@ _KINDS = (
 
 
 class Steps(NamedTuple):
-    """Milliseconds. `decided` and `noticed` are ours, the rest is mostly Docker's. Their sum is the time from the
-    failing probe's start to the new container's.
+    """The steps of a restart in milliseconds. `decided` and `noticed` are the agent's, the other steps are mostly
+    Docker's. Their sum is the time from the failing probe's start to the new container's.
     """
 
     probe: int
-    """The failing probe."""
+    """Duration of the failing probe."""
     decided: int
-    """Until the request to stop the container is in the log."""
+    """From the failure until the request to stop the container is in the log."""
     stopped: int
-    """Until the container is dead, by Docker's clock."""
+    """Until the container is dead, according to Docker's clock."""
     noticed: int
-    """Until its death is in the log."""
+    """Until the container's death is in the log."""
     started: int
-    """Until the next one has started, by Docker's clock."""
+    """Until the next container has started, according to Docker's clock."""
 
 
 def medians(found: Sequence[Steps]) -> Steps:
-    """The median of each step. Raises StatisticsError without any restart."""
+    """Return the median of each step. Raises StatisticsError if there were no restarts."""
     return Steps(*(round(statistics.median(one[step] for one in found)) for step in range(len(Steps._fields))))
 
 
 def restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]:
-    """The restarts for failed probes in pods with this name prefix. Stops that were held back, because the machine had
-    a shortage, are excluded.
+    """Return the restarts for failed probes in pods with this name prefix. Stops that were held back, because the
+    machine was short of a resource, are excluded.
     """
     names = {registry.type_of(kind) for kind in _KINDS}
     failed: dict[str, prober.ProbeFailed] = {}
@@ -58,7 +58,7 @@ def restarts(store: RedisStore, after: Position, prefix: str) -> Iterator[Steps]
             case prober.ProbeSucceeded() | pleg.ProbeKillHeld() if event.pod not in wished:
                 failed.pop(event.pod, None)
             case prober.ProbeFailed() if event.consecutive >= event.threshold and _is_of(event.pod, prefix):
-                # The first failure counts: during a shortage a container is still probed until it is stopped.
+                # The first failure counts: while stops are held back, a container continues to be probed.
                 failed.setdefault(event.pod, event)
             case pod.ContainerStopRequested() if event.pod in failed:
                 wished[event.pod] = at

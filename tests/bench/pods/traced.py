@@ -1,6 +1,6 @@
-"""Where one start spent its time: the output of `chronolet trace` for the last pod that a part has started.
+"""Shows where one start spent its time: the output of `chronolet trace` for the last pod that a part has started.
 
-Input: an agent, a position of its log. Output: text, empty if nothing was started since. Next: `pods`.
+Input: an agent, a position of its log. Output: text; empty if nothing was started after that position. Next: `pods`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STARTED = registry.type_of(pod.ContainerStarted)
 
 
 def end_of_log(agent: Agent) -> Position:
-    """The position before a part's events."""
+    """Return the log's last position, before a part's events."""
     store = RedisStore(agent.url, NODE)
     try:
         return store.last()
@@ -28,7 +28,7 @@ def end_of_log(agent: Agent) -> Position:
 
 
 def last_start(agent: Agent, after: Position) -> str:
-    """The trace of the last pod that started a container since."""
+    """Return the trace of the last pod that started a container after the position `after`."""
     store = RedisStore(agent.url, NODE)
     try:
         started = [one.entity for one in store.scan(after) if one.type == _STARTED]

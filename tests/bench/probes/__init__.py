@@ -1,7 +1,7 @@
-"""Probes: cost and punctuality of 330 HTTP probes per second, and the agent bench's rows with probes.
+"""Probes: cost and punctuality of 330 HTTP probes per second, and the agent benchmark's rows with probes.
 
-Input: how thoroughly, and which parts. Output: figures next to their goals. The agent runs in the network of its
-engine, as on any host, so that it reaches its pods. Next: `rate`, `mixed`, `rows`.
+Input: options. Output: figures next to their goals. The agent runs in the network of its engine, as on any host, so
+that it can reach its pods. Next: `rate`, `mixed`, `rows`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PARTS: dict[str, Callable[[Agent, bool], list[Figure]]] = {
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """The figures of all or the selected parts."""
+    """Return the figures of all or the selected parts."""
     os.environ["PYTHONUNBUFFERED"] = "1"
     with running(in_network=True) as agent:
         found: list[Figure] = []

@@ -1,9 +1,9 @@
-"""Probes of all kinds: 110 pods with a liveness and a readiness probe each second, 220 probes a second.
+"""Probes of all kinds: 110 pods with a liveness and a readiness probe each second, 220 probes per second.
 
-Input: an agent, how many pods. Output: figures. Next: `probes`.
+Input: an agent, the number of pods. Output: figures. Next: `probes`.
 
-One of a pod's probes is by HTTP, the other by TCP; the readiness probe of every eleventh pod is a command. Commands
-cost the engine a hundred times as much: more of them would occupy two processors fully.
+One of a pod's probes uses HTTP, the other TCP; the readiness probe of every eleventh pod is a command. A command costs
+the engine a hundred times as much: more of them would fully occupy two processors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EACH_SECOND = {"periodSeconds": 1, "failureThreshold": 3}
 
 
 def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
-    """The rate is kept, the cost is low."""
+    """Measure how many probes run per second, and their CPU cost."""
     with serving.served(agent, pods, probes):
         time.sleep(3 if quick else rate.SETTLE_SECONDS)
         window = rate.measured(agent, 8 if quick else rate.WINDOW_SECONDS)
@@ -42,7 +42,7 @@ def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
 
 
 def probes(number: int) -> dict[str, Any]:
-    """The probes of a pod's container, by the pod's number."""
+    """Return the probes of a pod's container, given the pod's number."""
     command = {"exec": {"command": ["test", "-f", "/tmp/www/ok"]}}
     ready = command if number % EXEC_EVERY == 0 else serving.handler(number + 1)
     return {"livenessProbe": {**serving.handler(number), **EACH_SECOND}, "readinessProbe": {**ready, **EACH_SECOND}}

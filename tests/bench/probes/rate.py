@@ -1,9 +1,9 @@
 """Many HTTP probes per second: CPU of agent and Redis, and the lateness of each probe.
 
-Input: an agent, how many pods. Output: figures. Next: `probes`.
+Input: an agent, the number of pods. Output: figures. Next: `probes`.
 
-Each of 110 containers has all three probes. A startup probe ends with its first success, and the other two begin then,
-so two of three run. Their period is two thirds of a second, which gives 330 probes per second.
+Each of 110 containers has all three probes. A startup probe ends with its first success, and only then do the other two
+begin, so two of three are running. Their period is two thirds of a second, which gives 330 probes per second.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.docker.images import BUSYBOX
 PERIOD_MS = 667
 PROBES_AT_WORK = 2
 SETTLE_SECONDS, WINDOW_SECONDS = 15.0, 40.0
-"""The window fits into the stream of results."""
+"""Seconds before the window, and its length. All results of the window fit into the stream of results."""
 WRITTEN_SECONDS = 2.0
 """Seconds after which all outcomes of the window are in the stream."""
 CPU_GOAL, LATE_GOAL = 10.0, 20.0
@@ -36,17 +36,17 @@ _SERVES = "trap 'exit 0' TERM; mkdir -p /tmp/www; touch /tmp/www/ok; httpd -f -p
 
 
 class Window(NamedTuple):
-    """The measurements of one window."""
+    """Measurements taken during a window of `seconds`."""
 
     seconds: float
     agent: float
     server: float
-    """Processor seconds of the agent and of Redis."""
+    """`agent`, `server`: CPU seconds of the agent and of Redis."""
     results: list[dict[str, str]]
 
     @property
     def rate(self) -> float:
-        """Probes a second."""
+        """Probes per second."""
         return len(self.results) / self.seconds
 
     @property
@@ -55,7 +55,7 @@ class Window(NamedTuple):
         return sum(one["outcome"] != "success" for one in self.results)
 
     def cpu(self, name: str, goal: float | None) -> Figure:
-        """Of agent and Redis together."""
+        """Return a figure for the CPU usage of agent and Redis together."""
         percent = 100 / self.seconds
         return Figure(
             name=name,
@@ -67,7 +67,7 @@ class Window(NamedTuple):
 
 
 def figures(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
-    """The rate is kept, the cost is low, the times are met."""
+    """Measure how many probes run per second, their CPU cost, and how late they begin."""
     names = [f"rate-{number}" for number in range(pods)]
     for name in names:
         _put(agent, name)
@@ -105,7 +105,7 @@ def _figures(window: Window, pods: int, *, quick: bool) -> list[Figure]:
 
 
 def measured(agent: Agent, seconds: float) -> Window:
-    """Measure from now on, for this time."""
+    """Measure for `seconds` from now on."""
     server = agent.redis()[0]
     before, began = (cpu_seconds(agent.pid), cpu_seconds(server)), time.time()
     time.sleep(seconds)

@@ -1,6 +1,6 @@
-"""The rows of d with probes each second, and with more exec probes than the machine can run.
+"""The rows of the harness's test d: with probes each second, and with more exec probes than the machine can run.
 
-Input: an agent. Output: figures next to the goals of the anchors' table. Next: `probes`.
+Input: an agent. Output: figures next to the goals. Next: `probes`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _OPTIONS = ("--count-probes", "--steady-fthr", "3")
 
 
 def steady(agent: Agent, *, quick: bool) -> list[Figure]:
-    """CPU and memory with a liveness probe each second in every pod."""
+    """Measure CPU and memory with a liveness probe each second in every pod."""
     configurations = ("10:http", "10:exec") if quick else CONFIGURATIONS
     return [figure for one in configurations for figure in _steady(*_counted(agent, one, quick=quick))]
 
 
 def _counted(agent: Agent, wanted: str, *, quick: bool) -> tuple[dict[str, Any], int]:
-    """Results of test d, and the number of outcomes from the pods' start to their end."""
+    """Return the results of test d, and the number of outcomes that were recorded during it."""
     before = _outcomes(agent)
     (found,) = measured_steady(agent, (wanted,), *_OPTIONS, quick=quick)
     return found, _outcomes(agent) - before
 
 
 def _outcomes(agent: Agent) -> int:
-    """The number of outcomes since the log began."""
+    """Return the number of outcomes since the log began."""
     with redis.Redis.from_url(agent.url) as client:
         key = Keys(NODE).probe_results
         return int(client.xinfo_stream(key)["entries-added"]) if client.exists(key) else 0
@@ -67,7 +67,9 @@ def _steady(one: dict[str, Any], outcomes: int) -> list[Figure]:
 
 
 def overload(agent: Agent, pods: int, *, quick: bool) -> list[Figure]:
-    """More exec probes than the machine can run: they are delayed and reported as late, and no container restarts."""
+    """Measure more exec probes than the machine can run: they are delayed and reported as late, and no container
+    restarts.
+    """
     store = RedisStore(agent.url, NODE)
     before = store.last()
     (one,) = measured_steady(agent, (f"{pods}:exec",), *_OPTIONS, quick=quick)

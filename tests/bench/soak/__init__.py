@@ -1,10 +1,10 @@
-"""A day in two hours: pods of all kinds, kills each minute, overload a third of the time, and an undisturbed control
-node.
+"""A day in two hours: pods of all kinds, kills each minute, overload for a third of the time, and an undisturbed
+control node.
 
-Input: the duration, the number of pods and of busy loops. Output: figures. Next: `tests.bench.__main__`.
+Input: the duration, the numbers of pods and of busy loops. Output: figures. Next: `tests.bench.__main__`.
 
-The soaked node and the control node get the same pods, and the same containers of both are broken. Only on the first
-one agent, Redis and engine are killed, and the machine is overloaded. In the end both must be in the same state.
+The soaked node and the control node get the same pods, and the same containers break on both. Only on the soaked node
+are agent, Redis and engine killed and the machine overloaded. At the end both must be in the same state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ QUICK = Plan(seconds=120, pods=12, loops=8)
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """One soak, and its control node."""
+    """Measure one soak and its control node."""
     plan = QUICK if options.quick else FULL
     changes = {"seconds": options.seconds, "pods": options.pods, "loops": options.loops}
     found = lived(plan._replace(**{name: value for name, value in changes.items() if value is not None}))
@@ -56,7 +56,7 @@ def _figures(found: Result) -> list[Figure]:
         ),
         _growth("agent's memory", found.begin.mib, found.end.mib, "MiB", 10),
         _growth("memory of its Redis without its history", found.begin.redis_mib, found.end.redis_mib, "MiB", 10),
-        # Without a goal: it grows up to its bound.
+        # There is no goal, because the history grows up to its bound.
         _growth("memory of its Redis for its history", found.begin.history_mib, found.end.history_mib, "MiB"),
         _growth("agent's descriptors", found.begin.files, found.end.files, "", 6),
         _growth("agent's threads", found.begin.threads, found.end.threads, "", 4),

@@ -33,12 +33,12 @@ from tests.support.docker.engine import PrivateDocker, private_docker
 SEED = 2027
 PORT = 10255
 PACE = 5
-"""Number of pods applied together: hundreds of concurrent container starts stall the machine."""
+"""Number of pods applied together: hundreds of concurrent container starts would stall the machine."""
 QUARTER, OVERLOAD = 900.0, 300.0
 KILL_EVERY = 60.0
 SETTLE_SECONDS = 30.0
 LONGEST = 900.0
-"""Limit for waiting for a state, in seconds: only a hang takes longer."""
+"""Time limit in seconds for reaching a state: only a hang takes longer."""
 BREAKS = 6
 
 
@@ -51,8 +51,8 @@ class Plan(NamedTuple):
 
 
 class Held(NamedTuple):
-    """Resources of the idle agent, and memory of its Redis without and for its history.
-
+    """Resources of the idle agent, and its Redis's memory: `history_mib` for the history, `redis_mib` for everything
+    else.
     The history is bounded: the newest part of the log, the newest probe results and KubeEvents.
     """
 
@@ -64,7 +64,7 @@ class Held(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Results of a soak. `restarted` and `differences` have a line for each case."""
+    """Results of a soak. `restarted` and `differences` contain one line per case."""
 
     kills: Mapping[str, int]
     restarted: Sequence[str]
@@ -78,7 +78,7 @@ class Result(NamedTuple):
 
 
 def lived(plan: Plan) -> Result:
-    """The soak, then the control node, one after the other on the same engine."""
+    """Run the soak and then the control node, on the same engine."""
     with private_docker() as engine:
         with node_of(engine, "soak") as node:
             soak = Soak(node, plan)
@@ -109,12 +109,12 @@ def lived(plan: Plan) -> Result:
 
 @contextmanager
 def node_of(engine: PrivateDocker, name: str) -> Iterator[Node]:
-    """Run a node with a Redis of its own and a device plugin; removed afterwards."""
+    """Run a node with a separate Redis and a device plugin; everything is removed afterwards."""
     folder = scratch.create("soak")
     root = folder / "agent"
     node = Node(engine, f"unix://{root}/redis/redis.sock", name, root)
     del node.environ["CHRONOLET_REDIS"]
-    del node.environ["CHRONOLET_PROBE_OVERLOAD_PROTECTION"]  # tests turn it off; here it is tested
+    del node.environ["CHRONOLET_PROBE_OVERLOAD_PROTECTION"]  # other tests turn the protection off; here it is tested
     try:
         node.start(PORT, in_network=True)
         node.journal.wait_for("the log", lambda: node.journal.lines, LONGEST)
@@ -130,7 +130,7 @@ def node_of(engine: PrivateDocker, name: str) -> Iterator[Node]:
 
 
 class Soak:
-    """The life of one node."""
+    """Applies the pods to one node, disturbs the node according to the plan, and checks its containers."""
 
     def __init__(self, node: Node, plan: Plan) -> None:
         self.node = node
@@ -184,7 +184,7 @@ class Soak:
         self._before = self._started()
 
     def break_all(self) -> None:
-        """For the control node: break the same containers, one after the other."""
+        """Break the same containers one after the other, for the control node."""
         for name in self.broken:
             self._break(name)
         self._settled()
@@ -192,7 +192,7 @@ class Soak:
     # -- events of each minute ---------------------------------------------------------------------------------------
 
     def _minute(self, began: float) -> None:
-        """Kill agent, Redis and engine once each, at random times of the minute; then check the healthy containers."""
+        """Kill agent, Redis and engine once each, at random times in the minute; then check the healthy containers."""
         least = min(KILL_EVERY, self.plan.seconds / 4)
         start = time.monotonic()
         at = sorted((self._random.uniform(0, least * 0.7), name) for name in ("agent", "redis", "docker"))
@@ -227,7 +227,7 @@ class Soak:
         self.longest_return = max(self.longest_return, time.monotonic() - killed_at)
 
     def _look(self, began: float) -> None:
-        """Check that the healthy containers are still those from the start."""
+        """Check that the healthy containers are still the same as at the start."""
         now = self._started()
         for container, started in self._before.items():
             if now.get(container) != started:
@@ -237,7 +237,7 @@ class Soak:
     # -- breaking ----------------------------------------------------------------------------------------------------
 
     def _break(self, name: str) -> None:
-        """Break a container from inside: its probe fails until it is replaced."""
+        """Break a container from inside: its probe fails until the container is replaced."""
         command = HOW_TO_BREAK[self.kinds[name]]
         for _ in range(10):
             try:
@@ -250,7 +250,7 @@ class Soak:
         raise TimeoutError(f"{name} could not be broken")
 
     def broken_restarted(self) -> int:
-        """The number of broken containers that were restarted for their probe."""
+        """Return the number of broken containers that were restarted because of their probe."""
         stops = self.node.journal.events(pods.ContainerStopRequested, reason="LivenessFailed")
         return len({one.pod.removeprefix("default/") for one in stops} & set(self.broken))
 
@@ -273,13 +273,13 @@ class Soak:
         return bool(words) and not {"ContainerCreating", "PodInitializing"} & set(words)
 
     def _started(self) -> dict[str, str]:
-        """Docker's start time of each healthy container, by `<pod> <id>`."""
+        """Return Docker's start time of each healthy container, by `<pod> <id>`."""
         healthy = [name for name, kind in self.kinds.items() if stays(kind) and name not in self.broken]
         return {f"{name} {one}": at for name in healthy for one, at in self.node.started_at(name).items()}
 
 
 def ready(node: Node) -> bool:
-    """Whether the agent reports that it is ready."""
+    """Return whether the agent reports that it is ready."""
     try:
         return node.engine.namespace.http(PORT, path="/readyz").status == 200
     except OSError:
@@ -288,7 +288,7 @@ def ready(node: Node) -> bool:
 
 @contextmanager
 def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Run busy processes."""
+    """Run `count` busy processes for the block."""
     loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(count)]
     try:
         yield loops
@@ -299,7 +299,7 @@ def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def held(node: Node) -> Held:
-    """The minimum of several samples."""
+    """Return the minimum of several samples."""
     looks = []
     for _ in range(20):
         agent, redis = status(node.pid), status(OwnServer(node.root).pid() or 0)
@@ -311,17 +311,17 @@ def held(node: Node) -> Held:
 
 
 def status(pid: int) -> dict[str, str]:
-    """A process's status file of the kernel."""
+    """Return the fields of a process's /proc/<pid>/status."""
     return dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
 
 
 def mib(status: Mapping[str, str]) -> float:
-    """Resident memory of a process."""
+    """Return the resident memory of a process."""
     return int(status["VmRSS"].split()[0]) / 1024
 
 
 def history_mib(node: Node) -> float:
-    """Memory of the streams of its Redis."""
+    """Return the memory used by the node's Redis streams."""
     keys = Keys(node.name)
     channel = Channel(Address(node.url), LONGEST)
     usage = [channel.call("MEMORY", "USAGE", key) or 0 for key in (keys.log, keys.probe_results, keys.kube_events)]
@@ -330,7 +330,9 @@ def history_mib(node: Node) -> float:
 
 
 def states(node: Node, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """The state of each pod from `get pods`, without times, ids and addresses; for a crash-looping pod only that."""
+    """Return the state of each pod from `get pods`, without times, ids and addresses; for a crash-looping pod only its
+    phase.
+    """
     result = node.chronolet("get", "pods", "-o", "json")
     assert result.status == 0, result
     return {one["metadata"]["name"]: _state(one, kinds) for one in json.loads(result.out)["items"]}

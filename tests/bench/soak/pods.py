@@ -1,4 +1,4 @@
-"""The pods of a soak: all kinds in turn, so that any number of them has each kind about equally often.
+"""The pods of a soak: the kinds take turns, so that any number of pods contains about the same number of each kind.
 
 Input: a number. Output: manifests, and the expected behaviour of each. Next: `life`.
 """
@@ -53,7 +53,9 @@ _KINDS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 
 def kinds(count: int) -> dict[str, str]:
-    """The kind of each pod by its name. Devices suffice for a limited number of pods; the others are plain."""
+    """Return the kind of each pod by its name. There are devices for a limited number of pods only; the others are
+    plain.
+    """
     names = list(_KINDS)
     found: dict[str, str] = {}
     for number in range(count):
@@ -65,10 +67,10 @@ def kinds(count: int) -> dict[str, str]:
 
 
 def manifest(name: str, kind: str) -> dict[str, Any]:
-    """The text of a manifest file."""
+    """Return a pod's manifest."""
     return _KINDS[kind](name)
 
 
 def stays(kind: str) -> bool:
-    """Whether its containers run permanently."""
+    """Return whether the pod's containers run permanently."""
     return kind not in ("done", "failed", LOOPING)

@@ -33,7 +33,7 @@ def probed(at: int, outcome: type[prober.ProbeFailed | prober.ProbeSucceeded], *
 
 
 def restarted(at: int) -> list[tuple[int, Event]]:
-    """A stop after a probe that took this number of milliseconds, and the next start."""
+    """Return the events of a restart: a stop 30 ms after `at`, the container's exit, and the next start."""
     about = {"pod": PROBE["pod"], "uid": "u", "container": "app", "attempt": 0}
     stop = pod.ContainerStopRequested(**about, id="c", grace_period_seconds=5, deadline=0, reason="LivenessFailed")
     end = pod.ContainerExited(**about, id="c", exit_code=0, reason="Completed", started_at=0, finished_at=at + 80)

@@ -1,4 +1,4 @@
-"""A row that got worse is marked and fails nothing; a row that is missing fails."""
+"""A row that got worse is marked, but fails nothing; a row that is missing fails the run."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Memory of a process by kind and package adds up to the whole."""
+"""A process's memory by kind and by package adds up to the whole."""
 
 import subprocess
 import sys
@@ -92,7 +92,7 @@ def test_freed_code_is_not_counted() -> None:
 
 
 def test_a_traced_program_reports_the_memory_of_its_code(tmp_path: Path) -> None:
-    """Runs the tracing thread in a process of its own."""
+    """The tracing thread runs in a separate process."""
     program = (
         "import sys, tracemalloc; from pathlib import Path; import traced;"
         " tracemalloc.start(); traced.SnapshotThread(Path(sys.argv[1]), traced.measured()).start();"

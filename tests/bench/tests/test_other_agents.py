@@ -1,4 +1,4 @@
-"""Rows of two agents use the samples of all turns, and a command is run unchanged."""
+"""Rows of two agents use the samples of all turns, and a command's text is not changed except for its placeholders."""
 
 import math
 from pathlib import Path

@@ -53,6 +53,6 @@ def test_samples_of_all_runs_are_added_up(tmp_path: Path) -> None:
 
 
 def test_a_busy_function_is_found(tmp_path: Path) -> None:
-    """Runs the sampler in a process of its own."""
+    """The sampler runs in a separate process."""
     subprocess.run([sys.executable, "-c", BUSY, str(tmp_path / "x")], check=True, cwd=REPOSITORY)
     assert "% __main__:burn" in profile.summary(tmp_path / "x")

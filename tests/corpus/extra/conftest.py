@@ -15,7 +15,7 @@ from tests.support.redis.server import private_redis
 def pods(docker_engine: PrivateDocker) -> Iterator[AppliedPods]:
     """A node to which all pods of this folder have been applied; it is stopped after the folder's last test."""
     images.load(docker_engine.api())
-    # The agent takes the host's address from its outgoing route; this namespace has only Docker's bridge.
+    # The agent reads the host's address from the outgoing route; this namespace has only Docker's bridge.
     docker_engine.namespace.run("ip", "route", "replace", "192.0.2.0/24", "dev", "docker0")
     with private_redis() as server:
         agent = running_node(docker_engine, server.url, "own", server.folder / "agent", in_network=True)

@@ -1,4 +1,4 @@
-"""Each honoured field is in some pod that a real node runs in these tests."""
+"""Each honoured field occurs in some pod that these tests run on a real node."""
 
 import importlib
 from collections.abc import Iterator
@@ -26,28 +26,28 @@ BY_SERVERS = {
     "ownerReferences",
     "managedFields",
 }
-"""Fields of metadata that an API server writes; they have no effect here."""
+"""Metadata fields that an API server writes; they have no effect here."""
 
 ELSEWHERE = {
-    # All fields of probes: tests/e2e/probes and tests/integration/probes.
+    # All fields of probes are tested in tests/e2e/probes and tests/integration/probes.
     "containers.livenessProbe",
     "containers.readinessProbe",
     "containers.startupProbe",
-    # Served by a device plugin: tests/e2e/devices/test_plugins.py.
+    # These need a device plugin: tests/e2e/devices/test_plugins.py.
     "containers.resources.limits.*/*",
     "containers.resources.requests.*/*",
-    # Needs a machine with huge pages: tests/setup/cgroup2_checks.py.
+    # These need a machine with huge pages: tests/setup/cgroup2_checks.py.
     *(f"{whose}resources.{side}.hugepages-*" for whose in ("", "containers.") for side in ("limits", "requests")),
-    # Added to a running pod: test_lives.
+    # This is added to a running pod in test_lives.
     "containers.targetContainerName",
-    # The worker is the one of preStop; during the start it is not certain that anything answers here.
+    # The worker is the same as for preStop; during the start, nothing may be answering yet.
     "containers.lifecycle.postStart.httpGet",
     "containers.lifecycle.preStop.httpGet.host",
-    # Needs a kernel with AppArmor: here only the refusal is tested.
+    # This needs a kernel with AppArmor: here only the refusal is tested.
     "containers.securityContext.appArmorProfile.localhostProfile",
     "securityContext.appArmorProfile",
 }
-"""Fields below these are tested elsewhere, mostly in tests/integration/effects."""
+"""Prefixes of fields that are tested elsewhere, mostly in tests/integration/effects."""
 
 
 def test_every_honoured_field_is_in_a_pod_that_runs() -> None:
@@ -67,7 +67,7 @@ def _manifests() -> Iterator[Any]:
 
 
 def _paths(value: Any, path: str) -> Iterator[str]:
-    """The paths of all values in a manifest, without indices."""
+    """Yield the paths of all values in a manifest, without indices."""
     yield path
     if isinstance(value, dict):
         for key, held in value.items():
@@ -78,7 +78,7 @@ def _paths(value: Any, path: str) -> Iterator[str]:
 
 
 def _one_type(path: str) -> str:
-    """The path with one name for all types of containers."""
+    """Return the path with the same name for all container types."""
     plain = path.replace("[]", "")
     return plain.replace("spec.initContainers", "spec.containers").replace(
         "spec.ephemeralContainers", "spec.containers"

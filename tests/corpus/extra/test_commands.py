@@ -80,7 +80,8 @@ PORTS = add_pod(
 
 
 def test_references_to_variables_in_arguments_and_values(pods: AppliedPods) -> None:
-    # The first argument is the shell's own name; the shell prints its arguments and expands none of these references.
+    # The first argument becomes the name of the shell; the shell prints the others and expands none of these
+    # references.
     lines = pods.output(*EXPANDED).splitlines()
     assert lines[:6] == ["oneone", "$(FIRST)", "$(NOBODY)", "one and $(BEHIND), $(FIRST)", "a $(FIRST", "$FIRST"]
     assert lines[6:] == ["one and $(BEHIND), $(FIRST)"]

@@ -82,7 +82,7 @@ def test_hooks_run_after_the_start_and_before_the_end(pods: AppliedPods) -> None
 
 
 def test_a_post_start_hook_that_fails(pods: AppliedPods) -> None:
-    # As with the kubelet, the event omits the output, which may be secret.
+    # As with the kubelet, the event omits the hook's output, which may be secret.
     assert pods.event_message("FailedPostStartHook", FAILED_HOOK) == "PostStartHook failed"
     pods.wait("its restart", lambda: pods.container(FAILED_HOOK, "app").get("restartCount"))
 
@@ -100,7 +100,7 @@ def test_a_hook_that_requests_a_page(pods: AppliedPods) -> None:
 
 
 def slept(pods: AppliedPods, hook: str) -> int:
-    """Wait for the end of the sleeping hook; returns when it was requested."""
+    """Wait for the end of the sleeping hook; return the time at which the hook was requested."""
     journal, where = pods.node.journal, f"default/{SLEEPING_HOOK}"
     assert journal.wait_for_event(pod.HookEnded, pod=where, hook=hook).outcome == "Succeeded"
     return journal.wait_for_event(pod.HookRequested, pod=where, hook=hook).requested_at

@@ -1,4 +1,4 @@
-"""When an image is pulled, by policy and tag: an image that is present, of an unreachable registry."""
+"""Which images are pulled, depending on policy and tag. Their registry is unreachable; some images are present."""
 
 import pytest
 
@@ -12,7 +12,7 @@ IMAGES = add_pod("images")
 
 
 def stays(name: str, image: str, policy: str = "") -> tuple[str, str]:
-    """A container of the image with this tag."""
+    """Add a container that uses this image and keeps running."""
     given = {"imagePullPolicy": policy} if policy else {}
     command = ["/bin/sh", "-c", "echo end; sleep 3600"]
     return add_container(IMAGES, {"name": name, "image": image, "command": command, **given})

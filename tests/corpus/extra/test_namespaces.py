@@ -11,7 +11,7 @@ from tests.support.scratch import HANG_SECONDS
 
 pytestmark = pytest.mark.docker
 
-# `[e]`, so that neither the script nor grep itself matches.
+# `[e]` and `[r]` keep the patterns from matching the script or grep itself.
 _FINDS_OTHER = "until grep -l marked-othe[r] /proc/[0-9]*/cmdline; do sleep 0.1; done > /dev/null; echo found"
 
 SHARED = add_pod(
@@ -135,6 +135,6 @@ def test_another_resolver(pods: AppliedPods) -> None:
 
 
 def test_this_process_is_in_the_nodes_namespaces() -> None:
-    """The tests above compare with this process: it shares all namespaces but the network with dockerd."""
+    """The tests above compare with this process, which shares all namespaces but the network with dockerd."""
     assert Path("/proc/1").exists()
     assert namespace("self", "pid") == namespace(os.getppid(), "pid")

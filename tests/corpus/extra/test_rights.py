@@ -16,7 +16,7 @@ _NET_ADMIN = 12
 
 
 def status_of(*names: str) -> str:
-    """A script that prints these lines of its process's status."""
+    """Return a script that prints these lines of its process's status."""
     return f"grep -E '^({'|'.join(names)}):' /proc/self/status | tr -d '\\t'"
 
 
@@ -24,12 +24,12 @@ RIGHTS = add_pod("rights", volumes=[{"name": "v", "emptyDir": {}}])
 
 
 def has(name: str, lines: str, **context: Any) -> tuple[str, str]:
-    """A container with this security context, in a pod without one."""
+    """Add a container with this security context to a pod without one."""
     return add_container(RIGHTS, script(name, lines, volumeMounts=AT, securityContext=context))
 
 
 def pod_has(name: str, lines: str, pod: Any, **context: Any) -> tuple[str, str]:
-    """A pod with a security context, and one container."""
+    """Add a pod with a security context and one container."""
     return add_container(add_pod(name, securityContext=pod), script("app", lines, securityContext=context))
 
 
@@ -86,7 +86,7 @@ PRIVILEGED = has("privileged", status_of("Seccomp"), privileged=True)
 
 
 def may_have_all_capabilities() -> bool:
-    """Whether this machine can start a privileged container, for which it needs every capability itself."""
+    """Return whether this machine can start a privileged container, for which it must have every capability itself."""
     lines = Path("/proc/self/status").read_text().splitlines()
     bounding = next(line for line in lines if line.startswith("CapBnd:"))
     return bool(int(bounding.split()[1], 16) >> _SYS_RESOURCE & 1)
@@ -142,12 +142,12 @@ def test_privilege_escalation(pods: AppliedPods) -> None:
 def test_a_seccomp_profile(pods: AppliedPods) -> None:
     assert pods.output(*UNCONFINED) == "Seccomp:0\n"
     assert pods.output(*CONFINED) == "Seccomp:2\n"
-    # Docker's default filter, as under a kubelet with seccompDefault.
+    # This is Docker's default filter, as under a kubelet with seccompDefault.
     assert pods.output(*NO_SECCOMP) == "Seccomp:2\n"
 
 
 def test_a_seccomp_profile_of_the_node(pods: AppliedPods) -> None:
-    """The profile is created after the pod: the container waits and is retried."""
+    """The profile is created after the pod: until then the container waits and is retried."""
     assert "none.json" in pods.waits("CreateContainerError", *NO_PROFILE)
     profile = pods.node.root / "seccomp" / "profiles" / "forbids.json"
     profile.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""subPath mounts, including attempts to leave the volume; memory as a volume."""
+"""subPath mounts, including attempts to leave the volume; and volumes in memory."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.docker
 
 
 def furnish(place: Path) -> None:
-    """Create a folder with links that leave the volume `in`, and one that stays in it."""
+    """Create a folder with links that lead out of the volume `in`, and one link that stays in it."""
     volume = place / "in"
     (volume / "kept").mkdir(parents=True)
     (volume / "kept" / "word").write_text("kept\n")
@@ -28,7 +28,7 @@ PARTS = add_pod("parts", volumes=[host_volume("v", path="/in"), {"name": "e", "e
 
 
 def mounts(name: str, lines: str, *parts: dict[str, Any], **more: Any) -> tuple[str, str]:
-    """A container that mounts these subPaths of the volume `v`, or of another."""
+    """Add a container that mounts these subPaths of the volume `v`, or of another volume."""
     return add_container(PARTS, script(name, lines, volumeMounts=[{"name": "v", **part} for part in parts], **more))
 
 

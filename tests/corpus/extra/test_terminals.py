@@ -1,4 +1,4 @@
-"""Containers with a terminal, with an input, and with both."""
+"""Containers with a terminal, with standard input, with both, or with neither."""
 
 import pytest
 

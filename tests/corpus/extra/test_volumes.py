@@ -1,4 +1,4 @@
-"""Volumes that a node serves by itself, from inside the containers that mount them."""
+"""Volumes that the node itself provides, seen from inside the containers that mount them."""
 
 import os
 import socket
@@ -20,14 +20,14 @@ def furnish(place: Path) -> None:
     (place / "folder" / "word").write_text("found\n")
     (place / "file").write_text("found\n")
     with socket.socket(socket.AF_UNIX) as one:
-        # A socket's path may have at most 107 characters.
+        # A socket's path may have at most 107 characters, so it is bound relative to its folder.
         here = Path.cwd()
         os.chdir(place)
         try:
             one.bind("socket")
         finally:
             os.chdir(here)
-    # The numbers of /dev/null, and of a block device that need not exist: neither is opened.
+    # The device numbers of /dev/null, and of a block device that need not exist: neither is opened.
     os.mknod(place / "character", stat.S_IFCHR | 0o666, os.makedev(1, 3))
     os.mknod(place / "block", stat.S_IFBLK | 0o666, os.makedev(7, 200))
 
@@ -41,7 +41,7 @@ KINDS = {
     "CharDevice": ("character", "-c"),
     "BlockDevice": ("block", "-b"),
 }
-"""hostPath's types: a matching path, and the shell's test for it."""
+"""The types of hostPath: a matching path, and the shell's test for the type."""
 
 FITTING = add_pod(
     "fits", volumes=[host_volume(kind.lower(), kind, f"/{what}") for kind, (what, _) in KINDS.items()], prepare=furnish

@@ -1,9 +1,10 @@
-"""Whether the log and Docker agree on what runs, and how long they take after a disturbance.
+"""Checks whether the log and Docker agree on what is running, and how long that takes after a disturbance.
 
 Input: a node. Output: the differences; the seconds until there were none. Next: the tests of this folder.
 
-The log changes while Docker is queried. So a container agrees if Docker's state equals the state in the log immediately
-before the query or immediately after the answer. Containers that were created and not started do not count.
+The log changes while Docker is queried. So a container agrees if its state in Docker equals its state in the log
+immediately before the query or immediately after the response. Containers that were created but not started do not
+count.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from tests.support.scratch import hang_limit
 _SECONDS = hang_limit(60)
 _STATES = {"running": "runs", "paused": "runs", "exited": "dead", "dead": "dead", "removing": "dead", "created": "made"}
 _States = Mapping[str, str]
-"""Container id -> `runs`, `dead` or `made`; other containers are `gone`."""
+"""The state of each container by id: `runs`, `dead` or `made`; all other containers are `gone`."""
 
 
 def wait_for_agreement(node: Node, what: str) -> float:
-    """Wait until log and Docker agree; the seconds it took."""
+    """Wait until log and Docker agree; return the seconds it took."""
     began = time.monotonic()
     while found := differences(node):
         if time.monotonic() - began > _SECONDS:
@@ -49,8 +50,8 @@ def wait_for_agreement(node: Node, what: str) -> float:
 
 
 def lags(node: Node, deaths: Sequence[Death]) -> list[float]:
-    """The delay in seconds from each of these deaths to its log entry, sorted. Fails if a death is missing or was
-    recorded twice.
+    """Return the delay in seconds from each of these deaths to its log entry, sorted. Fails if a death is missing or
+    was recorded twice.
     """
     node.journal.read()
     recorded = {line.event.id: line.entry.position.milliseconds for line in node.journal.lines if _is_death(line.event)}
@@ -65,7 +66,7 @@ def _is_death(event: Event) -> TypeGuard[pleg.ContainerDied]:
 
 
 def differences(node: Node) -> list[str]:
-    """One line for each container on which the log (`pleg` or `pod`) and Docker differ."""
+    """Return one line for each container on which the log (`pleg` or `pod`) and Docker differ."""
     journal = node.journal
     journal.read()
     before = _by_pleg(journal), _by_pods(journal)
@@ -78,7 +79,7 @@ def differences(node: Node) -> list[str]:
     names = {one["Id"]: one["Names"][0] for one in listed}
     by_docker = {one["Id"]: _STATES[one["State"]] for one in listed}
     found = list(_different("pleg", by_docker, before[0], after[0]))
-    # Of dead containers a pod remembers only what it needs.
+    # For dead containers, a pod retains only what it needs.
     running = {container: state for container, state in by_docker.items() if state == "runs"}
     found += _different("pod", running, before[1], after[1])
     return [f"{names.get(line.split()[0], '')} {line}" for line in found]
@@ -93,7 +94,7 @@ def _different(actor: str, by_docker: _States, before: _States, after: _States) 
 
 
 def _by_pleg(journal: Journal) -> _States:
-    """The states by pleg."""
+    """Return the state of each container according to pleg."""
     return {
         container: "made" if run.unknown or not run.state else _STATES[run.state]
         for container, run in journal.runs.items()
@@ -101,7 +102,7 @@ def _by_pleg(journal: Journal) -> _States:
 
 
 def _by_pods(journal: Journal) -> _States:
-    """The states by the pods: their running containers, and strays."""
+    """Return the containers that are running according to the pods, including strays."""
     found: dict[str, str] = {}
     for state in journal.pods.values():
         if state.sandbox.phase in ("running", "stopping"):

@@ -1,10 +1,10 @@
-"""Pods that are added, changed and removed all the time, so that each disturbance meets every phase of a pod.
+"""Pods that are constantly added, changed and removed, so that each disturbance meets every phase of a pod.
 
-Input: a node, a seed. Output: manifests in its folder, killed processes; at the end, the expected pods. Next: the tests
-of this folder disturb the node meanwhile.
+Input: a node, a seed. Output: manifests in the node's folder, killed processes; at the end, the expected pods. Next:
+the tests of this folder, which disturb the node at the same time.
 
-The manifests cover the phases of many pods at a time: starts, init containers, sidecars, hooks, a pull that fails and
-backs off, crash loops, completion, graceful and forced ends.
+The manifests cover many phases at once: starts, init containers, sidecars, hooks, a pull that fails and backs off,
+crash loops, completion, graceful and forced ends.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KINDS: Mapping[str, dict[str, Any]] = {
 
 
 def _with_hooks(folder: str) -> dict[str, Any]:
-    """A pod whose hooks write a line each, which identifies the container's run."""
+    """Return a pod whose hooks each write a line that identifies the container's run."""
     line = "echo {} $HOSTNAME $(cut -d' ' -f22 /proc/1/stat) >> /hooks/lines"
     hooks = {name: {"exec": {"command": ["/bin/sh", "-c", line.format(name)]}} for name in ("postStart", "preStop")}
     mount = [{"name": "hooks", "mountPath": "/hooks"}]
@@ -69,12 +69,12 @@ class Churn:
         if fetched:
             self._kinds["fetches"] = {"containers": [{"name": "app", "image": fetched}, shell("other")]}
         self.expected: dict[str, str] = {}
-        """Pod -> kind, as last written."""
+        """The kind of each pod by its name, as last written."""
         self.changes = 0
         self._error: BaseException | None = None
 
     def start(self) -> None:
-        """Start pods that may be killed but are never removed; then begin."""
+        """Start pods that may be killed but are never removed; then begin the churn."""
         stay = [f"s{number}" for number in range(STAYING_PODS)]
         for name in stay:
             self._write(name, "steady")
@@ -85,7 +85,7 @@ class Churn:
         self.resume()
 
     def hook_count(self) -> int:
-        """How many hooks have written their line. Fails if one wrote it twice."""
+        """Return how many hooks have written their line. Fails if one wrote its line twice."""
         lines = self._hook_lines.read_text().splitlines() if self._hook_lines.exists() else []
         assert len(set(lines)) == len(lines), "a hook ran twice"
         return len(lines)
@@ -96,7 +96,7 @@ class Churn:
         self._thread.start()
 
     def pause(self) -> None:
-        """Stop; no change is made after this returns."""
+        """Stop the churn; no change is made after this returns."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -104,7 +104,7 @@ class Churn:
             raise self._error
 
     def settle(self) -> None:
-        """Leave half of the pods, each of a kind that reaches a final state."""
+        """Pause the churn and keep half of the pods, each of a kind that reaches a final state."""
         self.pause()
         self._remove("f")
         for number in range(PODS):
@@ -141,7 +141,7 @@ class Churn:
             (self._node.folder / f"{name}.yaml").unlink()
 
     def kill(self, count: int) -> int:
-        """Kill up to `count` containers of any kind, sandboxes too; how many were killed."""
+        """Kill up to `count` containers of any kind, including sandboxes; return the number killed."""
         processes = sorted(self._node.engine.processes().items())
         chosen = self._random.sample(processes, min(count, len(processes)))
         for _, pids in chosen:
@@ -152,6 +152,6 @@ class Churn:
 
 
 def wait_for_changes(node: Node, churn: Churn, *, changes: int, lines: int = 0) -> None:
-    """Wait for this many more changes and log entries."""
+    """Wait for `changes` more changes and `lines` more log entries."""
     target, length = churn.changes + changes, len(node.journal.lines) + lines
     node.journal.wait_for("the churn", lambda: churn.changes >= target and len(node.journal.lines) >= length, 60)

@@ -1,4 +1,4 @@
-"""Docker is killed with kill -9 and restarted while pods change: log and Docker agree within five seconds, and all
+"""Docker is killed with SIGKILL and restarted while pods change: log and Docker agree within five seconds, and all
 expected pods reach their state.
 """
 
@@ -15,11 +15,11 @@ from tests.support.redis.server import private_redis
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 KILLED = 3
-"""Containers that are killed while Docker is down, each time."""
+"""Number of containers that are killed each time Docker is down."""
 
 
 def check_final_state(node: Node, churn: Churn) -> None:
-    """Every expected pod runs or is done, and nothing is left of the others."""
+    """Check that every expected pod is running or completed, and that nothing is left of any other pod."""
     churn.settle()
     expected = {f"default/{name}" for name in churn.expected}
 
@@ -39,7 +39,7 @@ def check_final_state(node: Node, churn: Churn) -> None:
 
 
 def check_agreement_after_kills(*, live_restore: bool, kills: int, seed: int) -> None:
-    # The engine ends first, and its containers with it.
+    # On exit the engine ends first, and its containers with it.
     with (
         private_redis() as server,
         private_docker(live_restore=live_restore) as engine,

@@ -1,5 +1,5 @@
-"""A hundred containers that are killed again and again as soon as they run; with --long two hundred, and storms in
-which agent, Redis and Docker are killed, too.
+"""A hundred containers are killed repeatedly as soon as they run; with --long, two hundred, and storms in which agent,
+Redis and Docker are killed, too.
 """
 
 import os
@@ -25,9 +25,7 @@ NAMES = ("a", "b", "c", "d", "e")
 
 @pytest.fixture
 def node_of_own_engine() -> Iterator[Node]:
-    """A node on an engine of its own. The end of the engine ends all containers, which is faster than removing them one
-    by one.
-    """
+    """A node on a private engine, whose end also ends all containers: this is faster than removing each of them."""
     with private_redis() as server, private_docker() as engine:
         node = Node(engine, server.url, "flapping", server.folder / "agent")
         try:
@@ -37,7 +35,7 @@ def node_of_own_engine() -> Iterator[Node]:
 
 
 def many_pods(node: Node, count: int) -> int:
-    """Start `count` pods of five containers each; the number of containers."""
+    """Start `count` pods of five containers each; return the number of containers."""
     for number in range(count):
         node.write(f"p{number}.yaml", pod(f"p{number}", *(shell(name) for name in NAMES)))
     node.start()
@@ -47,7 +45,7 @@ def many_pods(node: Node, count: int) -> int:
 
 
 def running(node: Node) -> dict[str, str]:
-    """The pods' running containers by the log: `pod container` by id."""
+    """Return the pods' running containers according to the log: `pod container` by id."""
     return {
         one.id: f"{state.pod} {one.name}"
         for state in node.journal.pods.values()
@@ -57,7 +55,7 @@ def running(node: Node) -> dict[str, str]:
 
 
 def storm(node: Node, engine: PrivateDocker, kills: int) -> int:
-    """Kill every container's processes as soon as the log has it running; the number of containers killed."""
+    """Kill each container as soon as the log shows it as running; return the number of containers killed."""
     killed: set[str] = set()
     until = time.monotonic() + hang_limit(120)
     while len(killed) < kills and time.monotonic() < until:
@@ -83,7 +81,7 @@ def test_each_death_of_two_hundred_flapping_containers_is_recorded_once(node_of_
 
 
 def check_flapping(own_node: Node, count: int) -> None:
-    """Each container is killed at least twice, and every death is recorded once."""
+    """Check that every death is recorded once, with on average at least two kills per container."""
     docker_events = DockerEvents(own_node.engine)
     try:
         kills = 2 * many_pods(own_node, count)

@@ -1,4 +1,4 @@
-"""The event stream is cut again and again while containers die: log and Docker agree within five seconds."""
+"""The event stream is cut repeatedly while containers die: log and Docker agree within five seconds."""
 
 import pytest
 
@@ -28,7 +28,9 @@ def test_differences_between_log_and_docker_are_found(own_node: Node) -> None:
 
 
 def cut(node: Node, proxy: DockerProxy) -> Fault:
-    """Cut the stream and keep it from being opened again, until the log has its loss."""
+    """Cut the stream and keep it from being opened again, until the log contains its loss and the agent has tried
+    again.
+    """
     node.journal.wait_for("a stream that is followed", lambda: is_followed(node) and proxy.under_way("/events"))
     closed = proxy.drop("/events")
     assert proxy.cut("/events")
@@ -37,7 +39,7 @@ def cut(node: Node, proxy: DockerProxy) -> Fault:
 
 
 def is_followed(node: Node) -> bool:
-    """Whether the stream is followed, by the last entry about it."""
+    """Return whether the stream is followed, according to the last entry about it."""
     events = [
         line.event for line in node.journal.lines if isinstance(line.event, pleg.StreamFollowed | pleg.StreamLost)
     ]

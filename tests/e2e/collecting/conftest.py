@@ -1,4 +1,4 @@
-"""A node on an engine with a small disk of its own, whose collectors run only on request."""
+"""A node on an engine with a small separate disk; the node's collectors run only on request."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def node(small_engine: PrivateDocker, redis_server: PrivateRedis) -> Iterator[No
 
 @pytest.fixture
 def proxy(small_engine: PrivateDocker) -> Iterator[DockerProxy]:
-    """A proxy in front of that engine."""
+    """A proxy in front of the small engine."""
     with docker_proxy(small_engine.host) as found:
         yield found

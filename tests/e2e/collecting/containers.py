@@ -1,4 +1,4 @@
-"""Dead containers that tests of collecting create and look for.
+"""Dead containers that the tests of collecting create and look for.
 
 Input: a node. Output: container ids.
 """
@@ -16,7 +16,7 @@ def dead_containers_named(node: Node, name: str) -> list[str]:
 
 
 def dead_containers(node: Node) -> set[str]:
-    """The ids of this node's dead containers."""
+    """Return the ids of this node's dead containers."""
     chosen = {"label": f"{labels.NODE}={node.name}", "status": "exited"}
     return {one["Id"] for one in node.docker.containers(all=True, filters=chosen)}
 

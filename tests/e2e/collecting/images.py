@@ -1,6 +1,6 @@
-"""Images that tests of collecting create, by name.
+"""Images that the tests of collecting create, by name.
 
-Input: a node. Output: their ids, and what the log has of them.
+Input: a node. Output: the images' ids, and what the log says about them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Images:
         self.ids: dict[str, str] = {}
 
     def create(self, *names: str, labelled: Mapping[str, str] | None = None) -> None:
-        """Create one after the other, each once the log has the last one."""
+        """Create images one after the other, waiting each time until the log contains the new image."""
         for name in names:
             self.ids[name] = small_image(self._node.docker, [f"{name}:1"], labelled, MEGABYTES)
             self._wait_for(self.ids[name])
@@ -35,7 +35,7 @@ class Images:
         return {image.id for image in reported_images(self._node)}
 
     def use(self, name: str) -> str:
-        """Use an image by a dead container that belongs to no pod."""
+        """Create a container that uses the image and belongs to no pod; return the container's id."""
         created = self._node.docker.create_container(self.ids[name], ["/blob"], name=f"user-of-{name}")["Id"]
         self._node.journal.wait_for(f"the use of {name}", lambda: self._in_use(name))
         return str(created)
@@ -58,7 +58,7 @@ class Images:
 
 
 def reported_images(node: Node) -> list[image_gc.Image]:
-    """The images reported in the log. An image that is listed before it has its name is reported again with its name;
-    only the second report counts.
+    """Return the images reported in the log. An image that is listed before it has its name is reported again with the
+    name; only the second report counts.
     """
     return [image for event in node.journal.events(image_gc.ImagesChanged) for image in event.seen if image.names]

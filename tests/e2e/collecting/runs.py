@@ -1,4 +1,4 @@
-"""Plans and runs of the collectors, as tests request them.
+"""Plans and runs of the collectors, as requested by tests.
 
 Input: a node. Output: plans, commands in mailboxes, jobs of agents that are killed in the middle of a run.
 """
@@ -23,7 +23,7 @@ from tests.support.scratch import wait_until
 
 
 def gc_plan(node: Node, small_engine: PrivateDocker, *words: str) -> tuple[dict[str, Any], list[str]]:
-    """The output of `gc plan`, once both collectors have a policy, and all its calls to the engine."""
+    """Run `gc plan` once both collectors have a policy; return its output and all its calls to the engine."""
     node.journal.wait_for_event(image_gc.PolicySet)
     node.journal.wait_for_event(container_gc.PolicySet)
     proxy = DockerProxy(small_engine.host, node.root / "plan.sock")
@@ -43,8 +43,8 @@ def ids(objects: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def killed_job(node: Node, place: str, nth: int = 3, **more: Any) -> AgentJob:
-    """A job of an agent that collects every image regardless of its age, and is killed after the `nth` call at this
-    place.
+    """Return a job of an agent that collects every image regardless of its age, and is killed after the `nth` call at
+    `place`.
     """
     node.environ["CHRONOLET_MINIMUM_IMAGE_TTL_DURATION"] = "0s"
     job = node.job(point=Point(place=place, nth=nth), **more)

@@ -33,7 +33,7 @@ def test_only_dead_containers_and_their_logs_are_removed(node: Node, small_engin
     app = shell("app", CRASHES_TWICE, volumeMounts=[{"name": "runs", "mountPath": "/runs"}])
     node.write("crash.yaml", pod("crash", app, shell("good"), volumes=[{"name": "runs", "emptyDir": {}}]))
     node.start()
-    # Wait for the run at the start, so that everything later is left to the requested run.
+    # Wait for the run at the start, so that only the requested run handles what follows.
     node.journal.wait_for_event(container_gc.RunFinished)
     foreign = node.docker.create_container(BUSYBOX, ["true"], name="foreign")["Id"]
     odd = node.docker.create_container(BUSYBOX, ["true"], name="odd", labels={labels.NODE: node.name})["Id"]
@@ -52,7 +52,7 @@ def test_only_dead_containers_and_their_logs_are_removed(node: Node, small_engin
     ran = node.chronolet("gc", "run", "-o", "json")
     assert ran.status == 0, ran
     done = json.loads(ran.out)["containers"]
-    # Several are removed concurrently.
+    # Several objects are removed concurrently, so their order may differ.
     assert sorted(ids(plan["containers"]["removed"])) == sorted(ids(done["objects"]))
     assert {one["rule"] for one in done["objects"]} == {
         "per_container_limit",
@@ -64,7 +64,7 @@ def test_only_dead_containers_and_their_logs_are_removed(node: Node, small_engin
     assert node.docker.inspect_container(foreign)["State"]["Status"] == "exited"
     assert node.running("crash").keys() == {"POD", "app", "good"}
     assert list((logs / "pods").iterdir()) == [own]
-    # The log of the kept container is found by its path; of the removed container not even a link is left.
+    # The kept container's log can be found by its path; of the removed container not even a link is left.
     (link,) = (one for one in (logs / "containers").glob("crash_default_app-*") if one.stem.endswith(kept))
     assert link.readlink() == own / "app" / "1.log"
     assert json.loads(link.read_text())["log"] == "crash\n"
@@ -106,7 +106,7 @@ def test_a_kill_in_the_middle_of_a_run_over_containers_changes_nothing(
 
 
 def check_last_end(node: Node, name: str) -> None:
-    """Check that Docker has the container whose output `logs -p` shows, or a newer death is about to be recorded."""
+    """Check that Docker has the container whose output `logs -p` shows, or that a newer death will be recorded."""
     gone: set[str] = set()
 
     def found() -> bool:
@@ -122,7 +122,7 @@ def check_last_end(node: Node, name: str) -> None:
 
 
 def ended(node: Node, name: str) -> str:
-    """The id of the last dead attempt by the log; empty if there is none."""
+    """Return the id of the last dead attempt according to the log; empty if there is none."""
     state = node.journal.pods.get(f"default/{name}")
     one = state.container("app") if state is not None else None
     return one.exit.id if one is not None and one.exit is not None else ""
@@ -148,7 +148,7 @@ def test_a_collector_that_runs_all_the_time_disturbs_no_pod(node: Node) -> None:
         app = node.journal.pods[f"default/{names[-1]}"].container("app")
         return app is not None and app.phase == "backing_off"
 
-    # The next death makes the collector remove this one, even while its output is read.
+    # The next death makes the collector remove this container, even while its output is being read.
     with node.paused_when(f"a back-off of {names[-1]}", is_in_back_off):
         assert node.chronolet("logs", names[-1], "-c", "app", "-p").out == f"{names[-1]}\n"
     # A completed container is kept, too, unless the disk is full.

@@ -1,5 +1,5 @@
-"""Collecting images on a real engine with a small disk of its own: in the right order, never one that is in use, pinned
-or young; the run removes what the plan lists, and a kill in the middle changes nothing.
+"""Collecting images on a real engine with a small separate disk: in the right order, and never an image that is in use,
+pinned or young; the run removes what the plan lists, and a kill in the middle changes nothing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_images_are_removed_in_order_until_enough_is_free(node: Node, small_engi
     assert {call.partition(" ")[0] for call in calls} == {"GET"}
     assert plan["images"]["usagePercent"] >= 60
     going = [images.name(one) for one in ids(plan["images"]["removed"])]
-    # By age for images that were never used; used ones are the last.
+    # Images that were never used come first, in the order of their age; used images are last.
     assert going == ["first", "second", "third", "fourth", "fifth"][: len(going)]
     rules = {one["id"]: one["rule"] for one in plan["images"]["kept"]}
     assert {name: rules[images.ids[name]] for name in ("used", "named-pin", "label-pin", "young", "lately")} == {
@@ -64,7 +64,7 @@ def test_images_are_removed_in_order_until_enough_is_free(node: Node, small_engi
     assert run["images"]["freedBytes"] >= run["images"]["wantedBytes"]
     node.journal.read()
     after, _ = gc_plan(node, small_engine)
-    assert after["images"]["usagePercent"] <= 41  # rounded up, and the log of the engine grows
+    assert after["images"]["usagePercent"] <= 41  # rounded up, and the engine's log grows
     reported = {event.reason for event in node.journal.events(kube_events.Recorded)}
     assert not reported & {"ImageGCFailed", "FreeDiskSpaceFailed", "ContainerGCFailed"}
 
@@ -88,8 +88,8 @@ def test_the_next_agent_finishes_a_run_in_which_an_agent_was_killed(node: Node, 
         removal = proxy.hang("DELETE .*/images/")
         with node.running_command("gc", "run", "--unused-images", "-o", "json") as running:
             wait_until(lambda: bool(removal.met), "the first removal")
-            # A command gives up if no process hosts the node for five seconds. So it is paused until the next agent
-            # runs.
+            # A command gives up if no process hosts the node for five seconds, so it is paused until the next agent is
+            # running.
             with stopped([running.pid]):
                 removal.lift()
                 assert agent.ended.wait(HANG_SECONDS)
@@ -106,7 +106,7 @@ def test_the_next_agent_finishes_a_run_in_which_an_agent_was_killed(node: Node, 
     assert sorted(removed) == sorted(images.ids.values())
     assert len(node.journal.events(image_gc.RunStarted)) == 1
     assert images.existing() == set()
-    # Listing the images again reported none that the log already had: no image's age started again.
+    # Listing the images again reported no image that the log already contained, so no image's age was reset.
     assert sorted(image.id for image in reported_images(node)) == sorted(before), "an age began again"
     node.journal.wait_for_event(container_gc.RunFinished, trigger="request")
 

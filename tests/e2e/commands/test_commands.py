@@ -1,4 +1,4 @@
-"""Commands of a user against a real node, beyond those of tests/e2e/pods/test_pod_life.py."""
+"""A user's commands against a real node, beyond those in tests/e2e/pods/test_pod_life.py."""
 
 from chronolet_schemas import pod
 from tests.e2e.node import Node, shell
@@ -16,7 +16,7 @@ def test_a_second_delete_shortens_the_grace_period(node: Node) -> None:
     node.wait_until_running("slow")
     first = node.chronolet("delete", "pod", "slow", "--timeout", "1s")
     assert (first.status, first.err) == (1, "error: timed out waiting for the condition on pods/slow\n")
-    # Within a minute, the time limit of a command here, not after the grace period of ten minutes.
+    # This succeeds within a minute, the time limit for a command here, not after the grace period of ten minutes.
     assert node.chronolet("delete", "pod", "slow", "--now").out == "pod/slow deleted\n"
     node.wait_until_gone("slow")
     ends = node.journal.events(pod.TerminationRequested, pod="default/slow")
@@ -49,7 +49,7 @@ def test_output_and_commands_of_every_kind_of_container(node: Node) -> None:
         crashes = node.journal.pods["default/kinds"].container("crashes")
         return crashes is not None and crashes.phase == "backing_off" and crashes.next_attempt >= 2
 
-    # Commands need no agent, and while it is paused no new attempt starts.
+    # Commands need no agent, and while the agent is paused no new attempt starts.
     with node.paused_when("a back-off of crashes", is_in_back_off):
         check_output(node)
         check_commands(node)
@@ -114,7 +114,7 @@ def test_exec_passes_input_and_output_byte_for_byte(node: Node) -> None:
     counted = node.run_with_input(data, "exec", "-i", "pipe", "--", "sh", "-c", "wc -c; echo done >&2; exit 9")
     assert (counted.returncode, counted.stdout.strip()) == (9, str(len(data)).encode())
     assert counted.stderr == b"done\ncommand terminated with exit code 9\n"
-    # A command that does not read to the end, and one that closes its output long before it ends.
+    # One command does not read to the end; the next closes its output long before it exits.
     assert node.run_with_input(data, "exec", "-i", "pipe", "--", "head", "-c", "3").stdout == data[:3]
     early = node.run_with_input(b"", "exec", "pipe", "--", "sh", "-c", "exec >&- 2>&-; sleep 1; exit 6")
     assert early.returncode == 6

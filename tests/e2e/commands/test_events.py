@@ -1,5 +1,5 @@
-"""The KubeEvents of a pod's life on a real engine, as commands and sinks show them: the kubelet's reasons, in its
-order, with its counts.
+"""The KubeEvents of a pod's life on a real engine, as shown by commands and sinks: the same reasons, order and counts
+as the kubelet's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def node(own_node: Node, proxy: DockerProxy) -> Node:
 
 
 class Watch:
-    """`events -w -o json`: each object as it arrives."""
+    """Collects the objects that `events -w -o json` prints, as they arrive."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.seen: list[dict[str, object]] = []
@@ -64,7 +64,7 @@ def wait_for_attempt(node: Node, attempt: int) -> None:
 
 
 def kill_between_probes(node: Node, proxy: DockerProxy) -> None:
-    """kill -9 to the container between two probes: one that is interrupted by its death would fail and be recorded."""
+    """Send SIGKILL to the container between two probes: a probe interrupted by the death would fail and be recorded."""
     container = node.running("web")["app"]["Id"]
     held = proxy.hang("/exec")
     wait_until(lambda: proxy.under_way("/exec") == len(held.met), "the end of the current probe")
@@ -74,7 +74,7 @@ def kill_between_probes(node: Node, proxy: DockerProxy) -> None:
 
 
 def third_attempt_is_delayed(node: Node) -> bool:
-    """Whether the third attempt was delayed: an agent that stalled until the wait was over records no back-off."""
+    """Return whether the third attempt was delayed: an agent that stalled during the whole wait records no back-off."""
     scheduled = node.journal.wait_for_event(pods.RestartScheduled, pod="default/web", attempt=1)
     exited = node.journal.wait_for_event(pods.ContainerExited, pod="default/web", attempt=1)
     written = next(line.entry.position.milliseconds for line in node.journal.lines if line.event is scheduled)
@@ -92,7 +92,7 @@ def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_de
         web = pod("web", shell("app", RUNS, livenessProbe=probe), terminationGracePeriodSeconds=1)
         assert node.chronolet("apply", "-f", node.write_unwatched("web.yaml", web)).status == 0
         wait_for_attempt(node, 0)
-        # A watch that begins later shows only the current count of a repeated event.
+        # A watch that begins later would show only the current count of a repeated event.
         node.journal.wait_for("the watch", lambda: ("Started", 1) in watch.counts())
         node.docker.exec_start(node.docker.exec_create(node.running("web")["app"]["Id"], ["touch", "/tmp/sick"])["Id"])
         wait_for_attempt(node, 1)
@@ -138,7 +138,7 @@ def test_the_events_from_apply_through_a_liveness_restart_and_a_crash_loop_to_de
 
 @pytest.mark.long
 def test_a_crash_loop_is_recorded_as_often_as_by_a_kubelet(node: Node) -> None:
-    """Waits of 10, 20, 40 and 80 s: the back-off of the last one is recorded twice."""
+    """After waits of 10, 20 and 40 s comes one of 80 s, during which the back-off is recorded twice."""
     assert (
         node.chronolet("apply", "-f", node.write_unwatched("loop.yaml", pod("loop", shell("app", "exit 1")))).status
         == 0

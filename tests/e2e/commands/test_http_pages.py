@@ -12,7 +12,7 @@ from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod
 
 PORT = 10255
-"""A port in the engine's own network namespace, where no other program uses it."""
+"""A port in the engine's network namespace, where no other program uses it."""
 _BUSY = 503
 BUSY = "trap 'exit 0' TERM; while :; do :; done & wait"
 
@@ -35,7 +35,7 @@ def test_the_pages_show_the_pods_what_runs_and_what_it_uses(own_node: Node) -> N
     assert running["metadata"] == {"name": "web", "namespace": "default", "uid": uid, "creationTimestamp": None}
     assert [one["name"] for one in running["spec"]["containers"]] == ["app", "busy"]
 
-    # A container that has just started is on the page one round later at the latest.
+    # A container that has just started appears on the page after at most one sampling round.
     used = page(node, "/stats/summary", lambda found: [len(one["containers"]) for one in found["pods"]] == [2])
     assert used["node"]["nodeName"] == node.name
     assert used["node"]["cpu"]["usageCoreNanoSeconds"] > 0
@@ -85,7 +85,7 @@ def _check_cadvisor(node: Node, uid: str) -> None:
         return [one.value for one in found if one.name == name and wanted.items() <= one.labels.items()]
 
     def has_all() -> bool:
-        """Whether all counters have increased and were read."""
+        """Read the metrics; return whether both counters have increased."""
         answer = get(node, PORT, "/metrics/cadvisor")
         if answer.status == _BUSY:
             return False
@@ -115,7 +115,7 @@ def _check_cadvisor(node: Node, uid: str) -> None:
 
 
 def page(node: Node, path: str, condition: Callable[[Any], bool] = lambda _: True) -> Any:
-    """The page once the condition holds for it: recent changes may be missing at first."""
+    """Return the page once the condition holds for it: recent changes may be missing at first."""
 
     def found() -> Any:
         answer = get(node, PORT, path)

@@ -1,4 +1,4 @@
-"""What a user sees at a real terminal, with a real agent, Docker and Redis."""
+"""What a user sees in a real terminal, with a real agent, Docker and Redis."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def test_get_watch_shows_changes_of_a_pod(node: Node, terminal: Terminal) -> Non
 
 
 def row(screen: str, *words: str) -> bool:
-    """Whether a line begins with these words."""
+    """Return whether a line begins with these words."""
     return any(tuple(line.split()[: len(words)]) == words for line in screen.splitlines())
 
 
@@ -64,7 +64,7 @@ def test_a_shell_in_a_container_behaves_as_a_local_one(node: Node, terminal: Ter
     terminal.wait_for(IN_POD)
     terminal.type("until stty size | grep '30 100'; do :; done")
     terminal.wait_for_line(f"{tmux.ROWS} {tmux.COLUMNS}")
-    # The window shrinks while the shell in the container waits for that.
+    # The window shrinks while the shell in the container waits for the new size.
     terminal.type("until stty size | grep '20 90'; do :; done; echo narrow''er")
     terminal.resize(90, 20)
     terminal.wait_for_line("narrower")
@@ -95,7 +95,7 @@ def test_a_terminal_is_restored_after_exec_was_terminated(node: Node, terminal: 
     terminal.wait_for(IN_POD)
     for pid in terminal.children:
         os.kill(pid, signal.SIGTERM)
-    # The prompt follows the one in the container, on the same line.
+    # The prompt appears after the container's prompt, on the same line.
     terminal.wait_until(lambda screen: screen.endswith(tmux.PROMPT), "the prompt")
     terminal.type('echo status=$?; test "$before" = "$(stty -g)" && echo sa\'\'me')
     terminal.wait_for_line("status=143")
@@ -103,8 +103,8 @@ def test_a_terminal_is_restored_after_exec_was_terminated(node: Node, terminal: 
 
 
 def test_logs_follow_ends_with_the_container(node: Node, terminal: Terminal) -> None:
-    # It writes its last line before it ends, and ends on request: a follower of the engine may miss what is written
-    # while the container ends.
+    # The container writes its last line before it ends, and ends on request: a client that follows the engine's log may
+    # miss what is written while the container ends.
     on_term = "trap 'echo bye; read line < /tmp/end; exit 3' TERM"
     script = f"{on_term}; echo up; while read line < /tmp/pipe; do echo $line; done & wait"
     node.write("talks.yaml", a_pod("talks", shell("app", f"mkfifo /tmp/pipe /tmp/end; {script}")))
@@ -115,7 +115,7 @@ def test_logs_follow_ends_with_the_container(node: Node, terminal: Terminal) -> 
     terminal.wait_for_line("some words")
     assert node.chronolet("exec", "talks", "--", "kill", "1").status == 0
     terminal.wait_for_line("bye")
-    # The command may be killed with the container before it can report its status.
+    # The `exec` command may be killed with the container before it can report its status.
     node.chronolet("exec", "talks", "--", "sh", "-c", "echo > /tmp/end")
     terminal.ask("echo status=$?")
     terminal.wait_for_line("status=0")
@@ -125,15 +125,15 @@ def test_logs_follow_ends_with_the_container(node: Node, terminal: Terminal) -> 
 
 
 def complete(window: Terminal, typed: str, expected: str) -> None:
-    """Complete a line with the tabulator key, pressed again until it is complete: completion gives up on a busy node
-    after a second.
+    """Complete a line with the Tab key, pressing it again until the line is complete: on a busy node, completion gives
+    up after a second.
     """
     window.write(typed)
     pressed = 0.0
 
     def is_complete(screen: str) -> bool:
         nonlocal pressed
-        # Not while the shell still completes: a second tabulator would complete the next word.
+        # The key is not pressed while the shell is completing: a second Tab would complete the next word.
         if expected not in screen and time.monotonic() > pressed + PRESS_AGAIN_SECONDS and not window.children:
             pressed = time.monotonic()
             window.press("Tab")

@@ -1,5 +1,7 @@
-"""`chronolet trace` names in its first line what was slow: a pull, a full queue, a late probe. Real agent, Docker,
-Redis and registry, with all actors. The test holds up what is slow until it has inspected the trace.
+"""`chronolet trace` names in its first line what was slow: a pull, a full queue, a late probe.
+
+Agent, Docker, Redis and registry are real, with all actors. Each test holds up what is slow until it has inspected the
+trace.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from tests.support.ports import free_port
 from tests.support.scratch import HANG_SECONDS, hang_limit, wait_until
 
 STALL_SECONDS = 1.8
-"""Longer than the delay of a late probe, shorter than the lease: without a lease no probe is made, and none is late."""
+"""Seconds of a pause that is longer than the delay of a late probe, but shorter than the lease: without a lease no
+probe runs, so none is late.
+"""
 LATE_MILLISECONDS = 1_000
 
 
@@ -54,7 +58,7 @@ def first_line(node: Node, name: str) -> str:
 
 
 def wait_for_first_line(node: Node, name: str, text: str) -> str:
-    """The first line, once it contains the text: spans and results of probes are written a moment after the log."""
+    """Return the first line once it contains the text: spans and probe results are written a moment after the log."""
     found = [""]
 
     def is_found() -> bool:
@@ -143,14 +147,14 @@ def test_a_full_start_queue(own_node: Node, proxy: DockerProxy) -> None:
 
 
 def latest_late_probe(node: Node, name: str) -> RawResult | None:
-    """The latest of the pod's late probes by its delay, None if none was late."""
+    """Return the pod's late probe with the longest delay, or None if none was late."""
     found = kept_results(node.environ["CHRONOLET_REDIS"], node.name)
     late = [one for one in found if one.pod == f"default/{name}" and float(one.late_milliseconds) >= LATE_MILLISECONDS]
     return max(late, key=lambda one: float(one.late_milliseconds), default=None)
 
 
 def wait_for_result(node: Node, name: str, since: float) -> None:
-    """Wait for the stored result of a probe that began after this time: results are written once a second."""
+    """Wait for the stored result of a probe that began after `since`: results are written once a second."""
 
     def is_stored() -> bool:
         found = kept_results(node.environ["CHRONOLET_REDIS"], node.name)
@@ -184,7 +188,7 @@ def test_a_probe_late_because_the_agent_was_paused(own_node: Node) -> None:
 
 
 def test_a_probe_late_because_others_run(own_node: Node) -> None:
-    """Commands of busy probes occupy the few places for commands."""
+    """Commands of busy probes occupy the few slots for commands."""
     node = started(own_node)
     busy = "end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done"
     hogs = [probed(f"hog{number}", "sh", "-c", busy) for number in range(8)]
@@ -226,7 +230,7 @@ def test_a_removed_pod_an_unknown_pod_and_no_agent(own_node: Node) -> None:
 
 
 def test_two_agents_of_one_node(own_node: Node) -> None:
-    """One agent hosts the pods and has their calls, the other serves no pages."""
+    """One agent hosts the pods and makes their calls; the other serves no pages."""
     kinds = "pod,pleg,manifests,prober,qos,keeper,kube_events,container_gc,image_gc"
     node = started(own_node, "--actors", kinds)
     node.start_other("other", "devices")

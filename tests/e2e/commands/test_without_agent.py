@@ -1,5 +1,5 @@
-"""Commands while no agent runs: they are queued in Redis and executed by the next agent; output of containers is
-available.
+"""Commands while no agent is running: they are queued in Redis and executed by the next agent; the output of containers
+is available.
 """
 
 import pytest

@@ -2,8 +2,8 @@
 
 Input: an agent farm, an engine, the crash point and what is killed there. Output: a `RunResult`, or an error.
 
-    agent and plugin start -> two pods are added -> one has the device and runs, the other is refused, as by a kubelet
-    -> both are removed -> a third pod has the device and runs -> it is removed -> no device is in use
+    agent and plugin start -> two pods are added -> one gets the device and runs, the other is rejected, as by a kubelet
+    -> both are removed -> a third pod gets the device and runs -> it is removed -> no device is in use
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SECONDS = 60
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened. `names` are the crash points that were passed, if they were recorded."""
+    """The result of a run. `names`: the crash points that were passed, if they were recorded."""
 
     names: list[str]
     killed: bool
@@ -47,7 +47,9 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 def run_devices(
     farm: AgentFarm, engine: PrivateDocker, node: str, *, point: Point | None = None, target: KillTarget = "agent"
 ) -> RunResult:
-    """Run it to the end, with a folder, a plugin and a redis-server of its own. Without a point the run is recorded."""
+    """Complete a run with a separate folder, plugin and redis-server. If no `point` is given, its crash points are
+    recorded.
+    """
     with private_redis() as server:
         root = server.folder / "agent"
         (root / "manifests").mkdir(parents=True)
@@ -125,7 +127,9 @@ class _DeviceRun:
         assert not left, left
 
     def _check(self, first: str, second: str) -> None:
-        """The device had one owner at a time, in log and engine; no container was started twice or touched."""
+        """Check that the device had one owner at a time, in log and engine, and that no container was started twice or
+        touched.
+        """
         assert not self._state().used, self._state().used
         owners = (first, second)
         started = {name: self._one(pod.ContainerStarted, name) for name in owners}
@@ -144,7 +148,7 @@ class _DeviceRun:
         return found[0]
 
     def _state(self) -> State:
-        """The state of `devices`; after each event at most one pod owns the device."""
+        """Return the state of `devices`, after checking that at most one pod owned the device after each event."""
         state = DECIDER.initial
         for line in self.journal.lines:
             if line.entry.entity == "devices/node":
@@ -164,7 +168,7 @@ class _DeviceRun:
         return ""
 
     def _is_ready(self, name: str) -> bool:
-        """Whether the program has opened the device and handles SIGTERM."""
+        """Return whether the program has opened the device and handles SIGTERM."""
         app = self.journal.pods[f"default/{name}"].container("app")
         return app is not None and b"ready" in self.api.logs(app.id)
 
@@ -204,7 +208,7 @@ class _DeviceRun:
 
 
 def of_devices(found: Sequence[Point]) -> list[Point]:
-    """The crash points about devices: of plugins, of allocation, of a pod's requests and releases."""
+    """Return the crash points about devices: those of plugins, of allocation, and of a pod's requests and releases."""
     return [one for one in found if one.place.split()[1].startswith(("devices", "plugins")) or _is_of_devices(one.type)]
 
 

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class HookServer:
-    """Serves on a free port until it is closed."""
+    """The server, which listens on a free port until it is closed."""
 
     def __init__(self) -> None:
         self._requests: set[str] = set()
@@ -31,7 +31,7 @@ class HookServer:
         self._thread.start()
 
     def requests(self, node: str) -> list[str]:
-        """The paths that were requested under the node's name."""
+        """Return the paths that were requested under the node's name."""
         return sorted(path.removeprefix(f"/{node}/") for path in set(self._requests) if path.startswith(f"/{node}/"))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Many concurrent runs on one engine, each with a kill at another crash point, and their results.
+"""Many concurrent runs on one engine, each with a kill at a different crash point, and their results.
 
 Input: plans. Output: a `Verdict` with counts and all differences from the reference run. Next: the tests.
 """
@@ -38,14 +38,14 @@ class Verdict:
     counts: Counter[str] = field(default_factory=Counter)
     strata: set[str] = field(default_factory=set)
     not_reached: list[str] = field(default_factory=list)
-    """Crash points that a run did not reach: nothing was killed in it."""
+    """Crash points that a run did not reach, so that nothing was killed in it."""
     wrong: list[str] = field(default_factory=list)
 
     def print(self) -> None:
         counts = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
         not_reached = self.not_reached or "none"
-        print(f"crash matrix: {counts}")  # noqa: T201 - asked for
-        print(f"strata: {len(self.strata)}; not reached: {not_reached}; wrong: {len(self.wrong)}")  # noqa: T201 - asked for
+        print(f"crash matrix: {counts}")  # noqa: T201 - the results
+        print(f"strata: {len(self.strata)}; not reached: {not_reached}; wrong: {len(self.wrong)}")  # noqa: T201 - the results
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class ReferenceRun:
 
     result: RunResult
     points: Sequence[Point]
-    """One for each announcement, by its rarest event."""
+    """One point per announcement, identified by its rarest event."""
     common: frozenset[Point]
-    """The points that both recorded runs passed, by any event."""
+    """The points that both recorded runs passed; a step counts as one point for each of its events."""
 
 
 class Matrix:
-    """What runs share, and the runs."""
+    """Runs plans with a shared setup, and collects their results in `verdict`."""
 
     def __init__(self, shared: SharedSetup) -> None:
         self._shared = shared
@@ -83,8 +83,8 @@ class Matrix:
         return ReferenceRun(one, passed, common)
 
     def run(self, reference: ReferenceRun, plans: Sequence[Plan], concurrent: int = CONCURRENT_RUNS) -> None:
-        """Run all plans, and compare each with the reference run. If concurrent work happens in another order, a run
-        may not reach its crash point: it is repeated once.
+        """Run all plans, and compare each with the reference run. A run may not reach its crash point if concurrent
+        work happens in a different order: it is repeated once.
         """
         began = time.monotonic()
         not_reached = self._run_all(reference, plans, concurrent)
@@ -92,7 +92,7 @@ class Matrix:
         self.verdict.counts["seconds"] += round(time.monotonic() - began)
 
     def _run_all(self, reference: ReferenceRun, plans: Sequence[Plan], concurrent: int) -> list[Plan]:
-        """Run the plans; those in which nothing was killed."""
+        """Run the plans and return those in which nothing was killed."""
         with ThreadPoolExecutor(concurrent) as pool:
             runs = zip(plans, pool.map(self._attempt, plans), strict=True)
             return [plan for plan, result in runs if not self._compare(reference, plan, result)]
@@ -100,7 +100,7 @@ class Matrix:
     def _attempt(self, plan: Plan) -> RunResult | str:
         try:
             return self._run(plan)
-        except Exception as error:  # noqa: BLE001 - the other runs go on; the verdict has it
+        except Exception as error:  # noqa: BLE001 - the other runs go on; the verdict reports it
             return "".join(traceback.format_exception(error))
 
     def _run(self, plan: Plan, *, record: bool = False) -> RunResult:
@@ -111,7 +111,7 @@ class Matrix:
             self._ports.put(port)
 
     def _compare(self, reference: ReferenceRun, plan: Plan, result: RunResult | str) -> bool:
-        """Compare a run with the reference run; whether something was killed in it."""
+        """Compare a run with the reference run; return whether something was killed in it."""
         verdict, what = self.verdict, _description(plan)
         verdict.counts["runs"] += 1
         if isinstance(result, str):
@@ -136,18 +136,18 @@ def _description(plan: Plan) -> str:
 
 
 def _is_of_pods(point: Point) -> bool:
-    """Whether the point belongs to a pod. The collectors run at any time, and have kill tests of their own."""
+    """Return whether the point belongs to a pod. The collectors run at any time, and have separate kill tests."""
     return not any(f" {kind}" in point.place for kind in ("container_gc", "image_gc"))
 
 
 def plans_at(plan: Plan, at: Sequence[Point], target: KillTarget) -> list[Plan]:
-    """The plan with a kill at each of these points."""
+    """Return the plan once for each of these points, with a kill at the point."""
     return [msgspec.structs.replace(plan, point=point, target=target) for point in at]
 
 
 @contextmanager
 def matrix(engine: PrivateDocker) -> Iterator[Matrix]:
-    """A matrix on this engine."""
+    """Yield a matrix that runs on this engine; print its verdict at the end."""
     farm, docker_events, hook_server = AgentFarm(), DockerEvents(engine), HookServer()
     runner = Matrix(SharedSetup(farm, engine, docker_events, hook_server))
     try:

@@ -49,11 +49,13 @@ HOSTED = [shard for kind in ALL_ACTORS for shard in shards_of(kind, SHARDS[kind]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens in a run. `port_taken`: at first another program holds the host port. `probe_failures` of the
-    liveness probe. `kills` of the server's process; the second one is followed by a back-off of ten seconds. `changes`
-    of the pod, which must be applied for that.
-
-    `source` is how the pod is added and removed: as a file of the folder, or by the commands of `apply` and `delete`.
+    """What happens in a run.
+    `port_taken`: at first another program holds the host port.
+    `probe_failures`: number of failures of the liveness probe.
+    `kills`: number of kills of the server's process; a back-off of ten seconds follows the second one.
+    `changes`: number of changes to the pod, which require `source` to be `apply`.
+    `source`: how the pod is added and removed: as a file in the folder, or with the commands that `apply` and `delete`
+    send.
     """
 
     point: Point | None = None
@@ -67,7 +69,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened."""
+    """The result of a run."""
 
     plan: Plan
     record: RunRecord
@@ -81,7 +83,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedSetup:
-    """What all runs share."""
+    """Objects that all runs share."""
 
     def __init__(
         self, farm: AgentFarm, engine: PrivateDocker, docker_events: DockerEvents, hook_server: HookServer
@@ -94,7 +96,7 @@ class SharedSetup:
 
 
 def run_pod(shared: SharedSetup, plan: Plan, node: str, port: int, *, record: bool = False) -> RunResult:
-    """Run the plan to its end, with a folder and a redis-server of its own."""
+    """Run the plan to its end, with a separate folder and redis-server."""
     began = time.monotonic()
     with private_redis() as server:
         one = _PodRun(shared, server, plan, node, port, record=record)
@@ -132,7 +134,9 @@ class _PodRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """End what was started; errors show the end of the node's log and of the agent's own log."""
+        """On exit, stop the agent and close the journal. Errors carry the tail of the node's log and of the agent's own
+        log.
+        """
         try:
             yield
         except BaseException as error:
@@ -154,7 +158,7 @@ class _PodRun:
         for kill in range(1, self.plan.kills + 1):
             self._kill_server_process()
             self._checkpoint(f"restarted {kill}", lambda kill=kill: self._running(kill))
-        # The other container and the sandbox ran all the time, whatever was killed.
+        # The other container and the sandbox kept running, whatever was killed.
         self._check_untouched(before, "server")
         self._change_all()
         self._remove()
@@ -208,14 +212,14 @@ class _PodRun:
         unfinished.rename(self.folder / "web.json")
 
     def _add_with_port_taken(self) -> None:
-        """While another program holds the host port, the sandbox fails, and all that was created for it is removed."""
+        """While another program holds the host port, the sandbox fails, and everything created for it is removed."""
         with self.shared.engine.namespace.call(lambda: socket.create_server(("0.0.0.0", self.port))):
             self._add()
             self.journal.wait_for_event(pod.SandboxStartFailed)
             self.journal.wait_for("the removal of the failed sandbox", lambda: not self._containers())
 
     def _fail_probe(self) -> None:
-        """Let the liveness probe fail until its container is being stopped for that."""
+        """Let the liveness probe fail until its container is being stopped because of it."""
         already = len(self.journal.events(pod.ContainerStopRequested, reason="LivenessFailed"))
         self._well.unlink()
         self.journal.wait_for(
@@ -276,20 +280,20 @@ class _PodRun:
         return {one.name: one.restart_count for one in status.container_statuses} == {"writer": 0, "server": restarts}
 
     def _changed(self, change: int) -> bool:
-        """Whether what was changed has been recreated."""
+        """Return whether the changed containers or sandbox have been recreated."""
         state = self.journal.pods[POD]
         writer = state.container("writer")
         return bool(writer and writer.attempt >= change and state.sandbox.attempt >= change - 1 and self._all_ready())
 
     def _all_ready(self) -> bool:
-        """Whether all containers run, their hooks have ended, and init containers are done."""
+        """Return whether all containers are running, their hooks have ended, and init containers are done."""
         status = self.journal.status(POD)
         if status is None or not all(one.state.running and one.ready for one in status.container_statuses):
             return False
         return all(one.ready for one in status.init_container_statuses)
 
     def _all_handle_term(self) -> bool:
-        """Whether each program has set its trap: before that it would ignore SIGTERM."""
+        """Return whether each program has set its trap: before that, it would ignore SIGTERM."""
         return all(_handles_term(one["State"]["Pid"]) for one in self._running_containers())
 
     def _served(self) -> bool:
@@ -299,18 +303,20 @@ class _PodRun:
             return False
 
     def _hooks(self) -> list[str]:
-        """What the hooks did: the lines that exec hooks wrote, without the container's run, and each request once."""
+        """Return what the hooks did: the lines that exec hooks wrote, without the container's run, and each request
+        once.
+        """
         path = self.hooks / "lines"
         lines = path.read_text().splitlines() if path.exists() else []
         assert len(set(lines)) == len(lines), f"a hook ran twice: {lines}"
         return [*sorted(line.rpartition(" ")[0] for line in lines), *self.shared.hook_server.requests(self.node)]
 
     def _started_at(self) -> dict[str, str]:
-        """Container name -> start time, of each running container."""
+        """Return the start time of each running container, by container name."""
         return {one["Name"]: one["State"]["StartedAt"] for one in self._running_containers()}
 
     def _running_containers(self) -> Sequence[Mapping[str, Any]]:
-        """Docker's inspect result of each running container."""
+        """Return Docker's inspect result of each running container."""
         api = self.shared.api
         found = api.containers(filters={"label": f"{labels.NODE}={self.node}"})
         return [api.inspect_container(one["Id"]) for one in found]
@@ -320,7 +326,9 @@ class _PodRun:
         return removed >= {event.id for event in self.journal.events(pleg.ContainerStarted)}
 
     def _wait_and_stop(self) -> None:
-        """Wait until the kill has happened, one agent hosts everything and has read the whole log; then stop it."""
+        """Wait until the kill has happened and one agent hosts everything; then stop that agent and read the rest of
+        the log.
+        """
         if self.plan.point is not None:
             self.service_manager.wait_for_kill(self.journal)
         self.journal.wait_for("an agent that hosts everything", self._hosted)
@@ -329,7 +337,7 @@ class _PodRun:
         self.journal.read()
 
     def _hosted(self) -> bool:
-        """Whether one live process owns every shard; the lease of a dead one may not have expired yet."""
+        """Return whether one live process owns every shard; the lease of a dead process may not have expired yet."""
         heads = self._answer(lambda: self.journal.store.heads(HOSTED))
         alive = self._answer(self.journal.store.alive)
         owners = {head.token.partition(":")[2] for head in (heads or {}).values()}
@@ -338,7 +346,7 @@ class _PodRun:
         )
 
     def _answer(self, call: Callable[[], T]) -> T | None:
-        """The server's answer, None while it restarts."""
+        """Return the result of `call`, or None while the server cannot be reached."""
         try:
             return call()
         except StoreUnreachable:
@@ -354,7 +362,7 @@ class _PodRun:
         assert POD not in self.journal.pods
 
     def _containers(self) -> Sequence[Mapping[str, Any]]:
-        """All containers of this node, in any state."""
+        """Return all containers of this node, in any state."""
         found: Sequence[Mapping[str, Any]] = self.shared.api.containers(
             all=True, filters={"label": f"{labels.NODE}={self.node}"}
         )
@@ -363,7 +371,7 @@ class _PodRun:
 
 def _handles_term(pid: int) -> bool:
     if not pid:
-        return False  # it is ending
+        return False  # the process is ending
     status = Path(f"/proc/{pid}/status").read_text()
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)

@@ -1,11 +1,11 @@
 """The three pods of the crash matrix, and their changes.
 
-Input: a host port, a folder of the host, the server of HTTP hooks. Output: manifests. Next: `pod_run`.
+Input: a host port, a folder on the host, the server for HTTP hooks. Output: manifests. Next: `pod_run`.
 
 `web` is a short form of `examples/web.yaml`: one container writes a page, the other serves it from a shared emptyDir on
 a host port. `full` has an init container that writes the page, a sidecar, and hooks of every kind after starts and
 before stops. An exec hook writes a line that identifies the container's run. `probed` is `web` with a liveness probe of
-the server, which fails while the file `well` is not in the folder.
+the server, which fails while the file `well` is missing from the folder.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from chronolet.pod.planning.ahead import LONGEST_GRACE_SECONDS
 Kind = Literal["web", "full", "probed"]
 
 GRACE_SECONDS = 120
-"""In seconds; nothing that a pod does at its end takes that long, so that no container is killed for its grace period.
-"""
+"""Grace period in seconds: longer than anything that a pod does at its end, so that no container is killed by it."""
 
 WELL = "well"
 
@@ -34,7 +33,9 @@ _HOOKS = {"name": "hooks", "mountPath": "/hooks"}
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What differs from node to node: the host port, the folder for the lines of hooks, the port of the hook server."""
+    """Values that differ from node to node: the host port, the folder for the lines of hooks, the port of the hook
+    server, and the node's name.
+    """
 
     port: int
     hooks: str
@@ -43,7 +44,7 @@ class Setup(msgspec.Struct, frozen=True):
 
 
 def manifest(kind: Kind, setup: Setup, changes: int = 0) -> dict[str, Any]:
-    """The pod after `changes` changes: the first one changes a container, the second one the sandbox."""
+    """Return the pod after `changes` changes: the first one changes a container, the second one the sandbox."""
     specs = {"web": lambda: _web(setup), "full": lambda: _full(setup, changes), "probed": lambda: _probed(setup)}
     spec = specs[kind]()
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
@@ -94,7 +95,7 @@ def _container(name: str, script: str, mounts: Sequence[dict[str, Any]], **more:
 
 
 def _line(what: str) -> dict[str, Any]:
-    """A hook that writes its name and the start time of the container's first process, which identifies the run."""
+    """Return a hook that writes its name and the start time of the container's process 1, which identifies the run."""
     return {"exec": {"command": ["/bin/sh", "-c", f"echo {what} $(cut -d' ' -f22 /proc/1/stat) >> /hooks/lines"]}}
 
 

@@ -1,16 +1,21 @@
 """A record of a run, which must equal that of the reference run exactly, down to each event. Pure.
 
-Input: the log, Docker's events, statuses at checkpoints. Output: a `RunRecord`, and the difference of two.
+Input: the log, Docker's events, statuses at checkpoints. Output: a `RunRecord`, and the differences between two
+records.
 
-Left out are times, ids, addresses, and hashes that depend on the host port. Events of a pod are compared separately for
-each subject (two containers start concurrently, in any order), KubeEvents for each object that they are about. For
-`pleg`, a start, a death and a removal must be reported once each: which other states of a container it sees depends on
-when it looks, and it cannot know the exit code of a container that died and was removed while no agent ran. The exit
-code is compared in the pod's own event, and as Docker has it. Signals are a set: a retried stop sends its signal again,
-since nothing shows that the first one arrived. A creation ahead of a start is attempted once, if there is time for it:
-an agent that starts when the sandbox runs makes none. So its events are left out; the record checks that each creation
-ended, and compares what the engine did for it. Only an agent that runs sees the end
-of a process before Docker reports it; the consequences are compared.
+These are compared in a different form, or not at all:
+
+* Times, ids, addresses, and hashes that depend on the host port are omitted.
+* A pod's events are compared separately for each subject, because two containers may start in any order; KubeEvents,
+  for each object that they are about.
+* `pleg` must report each start, death and removal once. Which other states of a container it sees depends on when it
+  lists them, and it cannot know the exit code of a container that died and was removed while no agent was running. The
+  exit code is compared in the pod's event and in Docker's.
+* Signals are a set: a retried stop sends its signal again, since nothing shows that the first one arrived.
+* A container is created ahead of its start only if there is time: an agent that starts when the sandbox is running
+  creates none. So the events of creations are omitted; the record checks that each creation ended, and compares what
+  the engine did for it.
+* Only a running agent sees the end of a process before Docker reports it; the consequences are compared.
 """
 
 from __future__ import annotations
@@ -51,25 +56,25 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The record of a run, without ids and names that differ from run to run."""
 
     pod: dict[str, list[str]]
-    """Subject -> its events."""
+    """Events of the pod by subject."""
     kube_events: dict[str, list[str]]
-    """Field path -> KubeEvents."""
+    """KubeEvents by field path."""
     pleg_events: dict[str, list[str]]
-    """Container and attempt -> what pleg reported."""
+    """Reports of pleg by container and attempt."""
     manifests: list[str]
     kernel_events: list[str]
     """Events of the kernel about something lost, refused or restarted."""
     docker: dict[str, list[str]]
-    """Container name -> Docker's actions."""
+    """Docker's actions by container name."""
     signals: list[str]
     statuses: dict[str, list[str]]
-    """Checkpoint -> container statuses."""
+    """Container statuses by checkpoint."""
     hooks: list[str] = []
     """What the hooks did, as seen from outside."""
 
 
 def creations(lines: Iterable[Line]) -> tuple[int, list[str]]:
-    """The number of containers created ahead of their start, and the creations without a recorded end."""
+    """Return the number of containers created ahead of their start, and the creations without a recorded end."""
     created, requested = 0, dict[tuple[str, int], str]()
     for line in lines:
         match line.event:
@@ -85,8 +90,8 @@ def creations(lines: Iterable[Line]) -> tuple[int, list[str]]:
 
 
 def of_last_attempt(record: RunRecord) -> RunRecord:
-    """The record without sandboxes that could not be started. The number of attempts depends on time, and so does
-    whether a listing saw their containers and then their removal.
+    """Return the record without sandboxes that could not be started. Their number depends on timing, and so does
+    whether a listing saw their containers and then the removal.
     """
     sandbox = record.pod["sandbox"]
     failed = [number for number, text in enumerate(sandbox) if text.startswith(pod.SandboxStartFailed.__name__)]
@@ -101,7 +106,7 @@ def of_last_attempt(record: RunRecord) -> RunRecord:
 
 
 def _last(actions: Sequence[str], text: str) -> int:
-    """The position of the last occurrence; 0 if there is none, so that everything is compared."""
+    """Return the index of the last occurrence; 0 if there is none, so that everything is compared."""
     return max((number for number, action in enumerate(actions) if action == text), default=0)
 
 
@@ -114,7 +119,7 @@ def record_of(
     *,
     hooks: Sequence[str] = (),
 ) -> RunRecord:
-    """The record of the one pod of a node; `plain` replaces what differs from run to run."""
+    """Return the record of the only pod of a node; `plain` replaces what differs from run to run."""
     record = RunRecord(
         pod={},
         kube_events={},
@@ -139,7 +144,7 @@ def _add(record: RunRecord, line: Line, plain: Plain) -> None:
             text = f"{event.severity} {event.reason}: {event.message}"
             record.kube_events.setdefault(event.field_path, []).append(plain(text))
         case pod.ExitRead():
-            # It is read concurrently with the container's next attempt.
+            # This is read concurrently with the container's next attempt.
             record.pod.setdefault(f"exit/{event.container}/{event.attempt}", []).append(plain(_text(event)))
         case pod.PodEvent():
             record.pod.setdefault(line.entry.subject, []).append(plain(_text(event)))
@@ -168,7 +173,7 @@ def _text(event: Any) -> str:
 
 
 def status_lines(status: PodStatus | None) -> list[str]:
-    """The status of each container, without times and ids."""
+    """Return the status of each container, without times and ids."""
     if status is None:
         return []
     return [_status_line(one) for one in (*status.init_container_statuses, *status.container_statuses)]
@@ -182,7 +187,7 @@ def _status_line(one: Any) -> str:
 
 
 def difference(reference: RunRecord, other: RunRecord) -> str:
-    """The fields that differ; empty if none does."""
+    """Return the fields that differ; empty if none differs."""
     differences = []
     for name in RunRecord.__struct_fields__:
         expected, found = getattr(reference, name), getattr(other, name)

@@ -1,8 +1,8 @@
 """Wherever an agent or its Redis is killed in the life of a pod, the run's record equals that of the reference run.
 
-The crash points are taken from a recorded run. A short test has one run for each event type and each outside call,
-alternately before and after it, for the agent, and for every other point for Redis; a long one has every point for
-both, and those of a back-off that is waited out. The full pod with an init container, a sidecar and hooks, which is
+The crash points are taken from a recorded run. A short test kills the agent once for each event type and each outside
+call, alternately before and after it, and Redis at every other of these points. A long test kills both at every point,
+including those of a back-off that is waited out. The full pod, which has an init container, a sidecar and hooks and is
 changed while it runs, adds the points that the plain pod does not have.
 """
 
@@ -33,7 +33,7 @@ CONCURRENT = {
         "SandboxStarted",
     )
 }
-"""Events of a sandbox and of the containers that are created for it, concurrently."""
+"""Events of a sandbox, and of the containers that are created for it at the same time."""
 FULL_AND_LONG = Plan(pod="full", source="apply", kills=1, changes=2)
 
 
@@ -51,12 +51,12 @@ def plans_for_both_targets(plan: Plan, at: Sequence[Point]) -> list[Plan]:
 
 
 def of_manifests(found: Sequence[Point]) -> list[Point]:
-    """The points that an applied pod has in addition to one of a file."""
+    """Return the points that only an applied pod has, not one from a file."""
     return [point for point in found if "manifests." in point.type]
 
 
 def of_new_strata(found: Sequence[Point], known: Sequence[Point]) -> list[Point]:
-    """The points of strata that `known` does not have."""
+    """Return the points whose strata do not occur in `known`."""
     strata = {point.stratum for point in known}
     return [point for point in found if point.stratum not in strata]
 
@@ -79,8 +79,8 @@ def test_a_kill_at_each_kind_of_point_changes_nothing(docker_engine: PrivateDock
 
 
 def of_the_restart(reference: ReferenceRun) -> list[Point]:
-    """One point of each stratum from the first stop to the next start. The creation of the successor may share its step
-    with a rarer event; it must be among them nevertheless.
+    """Return one point from each stratum, between the first stop and the next start. A step that creates the successor
+    is identified by that event, even if it has a rarer one, so that the creation is among the points.
     """
     names = reference.result.names
     stop = next(number for number, name in enumerate(names) if "pod.ContainerStopRequested" in name)
@@ -116,7 +116,7 @@ def test_a_kill_at_any_point_of_the_full_pod_changes_nothing(docker_engine: Priv
         full = runner.reference_run(FULL)
         runner.run(full, plans_for_both_targets(FULL, full.points))
         long = runner.reference_run(FULL_AND_LONG)
-        # These runs mostly wait: twice as many run concurrently.
+        # These runs mostly wait, so twice as many run concurrently.
         late = [one for one in long.points if one not in full.points]
         runner.run(
             long,
@@ -135,7 +135,7 @@ def test_a_kill_at_any_point_changes_nothing(docker_engine: PrivateDocker) -> No
         applied = runner.reference_run(APPLY)
         runner.run(applied, plans_for_both_targets(APPLY, of_manifests(applied.points)))
         looping = runner.reference_run(LOOPING)
-        # These runs mostly wait: twice as many run concurrently.
+        # These runs mostly wait, so twice as many run concurrently.
         runner.run(
             looping,
             plans_for_both_targets(LOOPING, [one for one in looping.points if one not in reference.points]),

@@ -1,5 +1,5 @@
-"""Wherever an agent or its Redis is killed while two pods compete for the last device, one of them has it at a time, it
-is allocated once, it is never lost, and no running container is touched.
+"""Wherever an agent or its Redis is killed while two pods compete for the last device, the device has one owner at a
+time, is allocated once and never lost, and no running container is touched.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def farm() -> Iterator[AgentFarm]:
 
 
 def recorded(agents: AgentFarm, engine: PrivateDocker) -> list[Point]:
-    """The crash points that two runs without a kill both passed."""
+    """Return the crash points that two runs without a kill both passed."""
     runs = [run_devices(agents, engine, f"last-{next(_numbers)}") for _ in range(2)]
     common = points.reached_by_all([one.names for one in runs])
     return [one for one in of_devices(points.all_points(runs[0].names)) if one in common]
@@ -57,7 +57,7 @@ def check(results: Sequence[RunResult], kills: Sequence[Kill]) -> None:
     not_reached = [
         f"{target} at {point}" for one, (point, target) in zip(results, kills, strict=True) if not one.killed
     ]
-    print(f"device matrix: {len(kills)} kills, not reached: {not_reached or 'none'}")  # noqa: T201 - asked for
+    print(f"device matrix: {len(kills)} kills, not reached: {not_reached or 'none'}")  # noqa: T201 - the test's result
     assert len(not_reached) <= len(kills) // 6, not_reached
 
 

@@ -1,4 +1,4 @@
-"""The crash matrix's own tools: crash points, samples of them, and the comparison of records."""
+"""The tools of the crash matrix itself: crash points, samples of them, and the comparison of records."""
 
 import msgspec
 import pytest

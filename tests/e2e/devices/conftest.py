@@ -1,4 +1,4 @@
-"""A client of PodResources for the tests of devices."""
+"""A PodResources client for the tests of devices."""
 
 from collections.abc import Iterator
 

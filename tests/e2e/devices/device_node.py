@@ -1,4 +1,5 @@
-"""What tests of devices share: device plugins of a real node, pods that use their devices, and who has which device.
+"""Helpers for the tests of devices: device plugins on a real node, pods that use their devices, and queries of which
+pod has which device.
 
 Input: a node. Output: running plugins, lists of devices, containers, device ids.
 """
@@ -23,7 +24,7 @@ def folder(node: Node, name: str = "device-plugins") -> Path:
 
 @contextmanager
 def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
-    """A plugin of that resource, once its devices are listed."""
+    """Run a plugin for `resource`; the block begins once its devices are listed."""
     before = len(node.journal.events(devices.DevicesListed, resource=resource))
     with sample_plugin("--resource", resource, *options, folder=folder(node)) as found:
         try:
@@ -35,7 +36,7 @@ def plugin(node: Node, resource: str, *options: str) -> Iterator[SamplePlugin]:
 
 
 def wait_for_list(node: Node, resource: str, times: int = 1) -> devices.DevicesListed:
-    """The latest list of a resource, once there are `times` lists."""
+    """Wait until there are `times` lists of a resource; return the latest one."""
     found: list[devices.DevicesListed] = node.journal.wait_for(
         f"{times} lists of {resource}",
         lambda: (lists := node.journal.events(devices.DevicesListed, resource=resource))[times - 1 :] and lists,
@@ -44,7 +45,7 @@ def wait_for_list(node: Node, resource: str, times: int = 1) -> devices.DevicesL
 
 
 def pod_resources(node: Node, client: PodResourcesClient, method: str) -> dict[str, Any]:
-    """A response of PodResources. An agent that has just started, or cannot read its log, does not answer yet."""
+    """Return a response of PodResources. Retries, because an agent that has just started may not answer yet."""
 
     def ask() -> Any:
         answer = client.ask(folder(node, "pod-resources"), method)
@@ -56,7 +57,7 @@ def pod_resources(node: Node, client: PodResourcesClient, method: str) -> dict[s
 
 
 def allocatable(node: Node, client: PodResourcesClient, resource: str) -> list[str]:
-    """The allocatable devices of a resource, by PodResources."""
+    """Return the allocatable devices of a resource, as listed by PodResources."""
     response = pod_resources(node, client, "GetAllocatableResources")
     return [one["device_ids"][0] for one in response.get("devices", ()) if one["resource_name"] == resource]
 
@@ -69,7 +70,7 @@ def requesting(resource: str, count: int, script: str = STAYS, name: str = "app"
 
 
 def granted_devices(node: Node, resource: str) -> dict[str, tuple[str, ...]]:
-    """The granted devices of a resource by the log: pod -> ids."""
+    """Return the granted devices of a resource according to the log: pod -> ids."""
     granted = node.journal.events(pods.DevicesGranted)
     living = {state.uid for state in node.journal.pods.values()}
     return {one.pod: one.devices[resource] for one in granted if one.uid in living and resource in one.devices}

@@ -27,7 +27,7 @@ FUSE = ("--device-node", "/dev/fuse:/dev/f:r", "--device-node", "/dev/null:/dev/
 
 
 def by_pod_resources(node: Node, client: PodResourcesClient, resource: str) -> dict[str, set[str]]:
-    """The devices of a resource by PodResources: pod -> ids."""
+    """Return the devices of a resource as listed by PodResources: pod -> ids."""
     found: dict[str, set[str]] = {}
     for one in pod_resources(node, client, "List").get("pod_resources", ()):
         held = [each for container in one["containers"] for each in container.get("devices", ())]
@@ -37,7 +37,7 @@ def by_pod_resources(node: Node, client: PodResourcesClient, resource: str) -> d
 
 
 def by_get_devices(node: Node, resource: str) -> dict[str, set[str]]:
-    """The devices of a resource by `get devices`: pod -> ids."""
+    """Return the devices of a resource as shown by `get devices`: pod -> ids."""
     found: dict[str, set[str]] = {}
     for line in node.chronolet("get", "devices", "--no-headers").out.splitlines():
         name, one, _health, _numa, pod, _container, _since = line.split()
@@ -126,7 +126,7 @@ def test_errors_of_a_plugin_are_reported_and_harm_no_other(node: Node) -> None:
         node.write("fine.yaml", a_pod("fine", requesting(good, 1)))
         node.wait_until_running("fine")
         one.do("usual")
-        # The next command would change the answer of this call; the call may also have timed out.
+        # Wait, because the next command would change the answer to this call; the call may also have timed out.
         node.journal.wait_for(
             "the end of the hanging call",
             lambda: node.all_run("hangs") or node.journal.events(devices.DevicesRefused, pod="default/hangs"),

@@ -1,4 +1,4 @@
-"""Device plugins of a real node: real sockets, plugins that follow the protocol and plugins that do not."""
+"""Device plugins on a real node, with real sockets: plugins that follow the protocol and plugins that do not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_plugins_of_the_oldest_protocol_work(node: Node) -> None:
         node.write("older.yaml", a_pod("older", requesting(name, 1)))
         node.wait_until_running("older")
         assert granted_devices(node, name) == {"default/old": ("one",), "default/older": ("two",)}
-        # Some plugins do not implement further calls, and one dies of such a call: it is not repeated.
+        # Some plugins do not implement further calls, and one dies when it gets such a call: the call is not repeated.
         node.journal.wait_for_event(devices.PluginOptionsKnown, resource=name)
         known = node.journal.events(devices.PluginOptionsKnown, resource=name)
         assert {one.error.partition(" desc")[0] for one in known} == {"rpc error: code = Unimplemented"}
@@ -119,8 +119,8 @@ def test_a_plugin_that_registers_before_it_serves_is_found(node: Node) -> None:
     with sample_plugin("--resource", name, "--socket", "early.sock", "--watched", folder=elsewhere) as one:
         one.wait_for("serves")
         register(node, "v1beta1", "early.sock", name)
-        # Rename the socket of a running plugin: a plugin that starts now might take longer than the agent's ten
-        # seconds.
+        # Rename the socket of a running plugin: a plugin that starts now might take longer than the ten seconds that
+        # the agent allows.
         (elsewhere / "early.sock").rename(folder(node) / "early.sock")
         assert wait_for_list(node, name).count == 4
         assert one.count("registered") == 0, "it did not register by itself"
@@ -170,7 +170,8 @@ def test_invalid_lists_and_endless_lists(node: Node) -> None:
         flood.do("unhealthy thing-9999")
         last = devices.DeviceInfo(id="thing-9999", health="Unhealthy")
         node.journal.wait_for("the last change", lambda: last in wait_for_list(node, many).devices)
-        # A burst of lists passes, then one a second: their number depends on how slowly the plugin sends them.
+        # A burst of lists is accepted, then one list per second: their number depends on how slowly the plugin sends
+        # them.
         most = BURST + time.monotonic() - began
         assert len(node.journal.events(devices.DevicesListed, resource=many)) <= most
 

@@ -1,8 +1,8 @@
 """Agents that start in milliseconds: one parent process has imported everything and forks. SIGUSR1 makes an agent write
 the stack of each thread to its log.
 
-Input: `AgentJob`s on standard input, one JSON line each. Output: the pid of each agent, and its end (pid and status).
-At the end of its input (the test is over or was killed) the parent kills all agents that it has forked. Next:
+Input: `AgentJob`s on standard input, one JSON line each. Output: the pid of each agent, and its exit (pid and status).
+At the end of its input (the test has ended or was killed) the parent kills all agents that it has forked. Next:
 `service_manager` keeps an agent of an AgentFarm running.
 """
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class AgentJob(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent is started. `flags` by the names of the settings. At most one of `recording` and `point` is set."""
+    """How an agent is started. `flags` are keyed by setting name. At most one of `recording` and `point` is set."""
 
     flags: dict[str, str]
     log: str
@@ -42,7 +42,7 @@ class AgentJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """An agent has ended. `status` as in a shell, negative for the signal that killed it."""
+    """An agent has ended. `status` is as in a shell, but negative if a signal killed the agent."""
 
     pid: int
     status: int
@@ -64,7 +64,7 @@ class Agent:
 
 
 class AgentFarm:
-    """The parent of the agents. Thread-safe."""
+    """Starts the parent process and lets it fork agents. Thread-safe."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
@@ -88,7 +88,7 @@ class AgentFarm:
             return self._last
 
     def end(self) -> None:
-        """Kill all agents that still run, and the parent."""
+        """Kill all agents that are still running, and end the parent."""
         assert self._server.stdin is not None
         self._server.stdin.close()
         assert self._server.wait(timeout=scratch.HANG_SECONDS) == 0
@@ -107,7 +107,7 @@ class AgentFarm:
 
 
 class _Server:
-    """The parent, in its own process."""
+    """The parent's program, which runs in a separate process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -151,7 +151,7 @@ def _become(job: AgentJob) -> None:
     try:
         resolved, _ = resolve(job.flags, {})
         status = main.run(resolved, _faults(job))
-    except BaseException:  # noqa: BLE001 - into the agent's log, and out
+    except BaseException:  # noqa: BLE001 - logged before the process exits
         traceback.print_exc()
         sys.stderr.flush()
     finally:

@@ -1,7 +1,7 @@
 """Faults of an agent under test: a recorder that writes down every crash point, and a killer that acts at one of them.
 
-Input: announcements of kernel and effects, from any thread. Output: lines in a file, or a kill -9. Both write each
-point with a single call, so that a kill leaves whole lines. A kill that has not happened yet can be cancelled.
+Input: announcements of kernel and effects, from any thread. Output: lines in a file, or a SIGKILL. Both write each
+point with a single call, so that a kill leaves no partial line. A kill that has not happened yet can be cancelled.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CANCELLED = "cancelled"
 
 
 class Recorder:
-    """Writes down every crash point."""
+    """Writes every crash point to a file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
@@ -31,7 +31,7 @@ class Recorder:
 
 
 class Killer:
-    """Kills the agent itself or its redis-server when `point` is passed. It writes `marker` before the kill."""
+    """Kills the agent itself or its redis-server when `point` is passed, after writing the file `marker`."""
 
     def __init__(self, point: Point, target: KillTarget, redis_pid: int, marker: Path) -> None:
         self._point = point
@@ -56,17 +56,19 @@ class Killer:
 
 
 def cancel_kill(marker: Path) -> bool:
-    """Cancel the kill. False if it has happened or is about to."""
+    """Cancel the kill. Returns False if the kill has happened or is about to happen."""
     return _write_first(marker, _CANCELLED)
 
 
 def has_killed(marker: Path) -> bool:
-    """Whether the kill has happened."""
+    """Return whether the kill has happened."""
     return marker.exists() and marker.read_text() != _CANCELLED
 
 
 def _write_first(marker: Path, text: str) -> bool:
-    """Write the marker unless it exists; whether this call wrote it. Only the first writer decides about the kill."""
+    """Write the marker unless it exists, and return whether this call wrote it. Only the first writer decides about the
+    kill.
+    """
     unfinished = marker.with_suffix(f".{os.getpid()}")
     unfinished.write_text(text)
     try:

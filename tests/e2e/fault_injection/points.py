@@ -4,8 +4,8 @@ Input: the names that a process announced, in order. Output: `Point`s that other
 `faults.Killer` waits for one of them.
 
 A step is announced with the types of all its events, and the number of messages in one step differs from run to run. So
-a point is identified by one event type and the number of earlier events of that type, or by the outside call, its
-entity and subject, and how often it was made.
+a step's point is identified by one event type and the number of events of that type so far; that of an outside call, by
+the call, its entity and subject, and how often it was made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 _ID = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b")
-"""A container's id or a pod's uid."""
+"""Matches a container's id or a pod's uid."""
 _OF_CREATIONS = re.compile(r" pod/\S+ (?:create/|sandbox\b|pod\.Sandbox|pod\.ContainerCreate)")
 
 
@@ -25,7 +25,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """The `nth` time (from 1) that `place` is passed; for a step, with an event of `type`."""
 
     place: str
-    """`step/before pod/2`, or `effect/after docker.start pod/default/web container/app`."""
+    """For example `step/before pod/2`, or `effect/after docker.start pod/default/web container/app`."""
     type: str = ""
     nth: int = 1
 
@@ -34,7 +34,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
     @property
     def stratum(self) -> str:
-        """The class of which a sample has one point: before or after, and which event, or which call about what."""
+        """The class from which a sample takes one point: before or after, and which event, or which call about what."""
         where, what, *about = self.place.split()
         if self.type:
             return f"{where} {self.type}"
@@ -42,12 +42,12 @@ class Point(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 def _class(subject: str) -> str:
-    """`container` for `container/app` and for `container/web`: points of different containers are of one class."""
+    """Return `container` for both `container/app` and `container/web`: points of different containers share a class."""
     return subject.partition("/")[0]
 
 
 class Announcement(msgspec.Struct, frozen=True):
-    """One announcement."""
+    """One announcement of the kernel: the place that was reached, and for a step the types of its events."""
 
     place: str
     types: tuple[str, ...] = ()
@@ -63,13 +63,13 @@ def read(name: str) -> Announcement:
 
 
 class PointCounter:
-    """Counts how often each point was passed so far."""
+    """Counts how often each point has been passed so far."""
 
     def __init__(self) -> None:
         self._passed: Counter[tuple[str, str]] = Counter()
 
     def points(self, name: str) -> list[Point]:
-        """All points at which this announcement arrives."""
+        """Return all points that this announcement passes."""
         passed = read(name)
         found = []
         for type_ in passed.types or ("",):
@@ -79,8 +79,8 @@ class PointCounter:
 
 
 def all_points(names: Sequence[str], identified_by: str = "") -> list[Point]:
-    """One point for each announcement of a run, by the event that is rarest in that run. A step with an event of the
-    type `identified_by` goes by that event.
+    """Return one point per announcement of a run. A step with several events is identified by the event type that is
+    rarest in the run, or by `identified_by` if it has an event of that type.
     """
     counter = PointCounter()
     each = [counter.points(name) for name in names]
@@ -91,7 +91,7 @@ def all_points(names: Sequence[str], identified_by: str = "") -> list[Point]:
 
 
 def reached_by_all(runs: Iterable[Sequence[str]]) -> set[Point]:
-    """The points that all of these runs have passed."""
+    """Return the points that all of these runs have passed."""
     sets = [{point for name in names for point in counter.points(name)} for names, counter in _with_counters(runs)]
     return set.intersection(*sets)
 
@@ -101,7 +101,7 @@ def _with_counters(runs: Iterable[Sequence[str]]) -> Iterator[tuple[Sequence[str
 
 
 def sample(points: Iterable[Point]) -> list[Point]:
-    """The last point of each stratum: late in a run there is most to lose."""
+    """Return the last point of each stratum: late in a run there is most to lose."""
     chosen: dict[str, Point] = {}
     for point in points:
         chosen[point.stratum] = point
@@ -109,13 +109,16 @@ def sample(points: Iterable[Point]) -> list[Point]:
 
 
 def sample_of_hooks(points: Iterable[Point]) -> list[Point]:
-    """The first point about a hook of each stratum: `sample` has the last, and hooks run at both ends."""
+    """Return the first point of each stratum that is about a hook: `sample` returns the last, and hooks run at both
+    ends.
+    """
     return sample(reversed([point for point in points if "hook" in str(point).lower()]))
 
 
 def of_creations(names: Sequence[str]) -> list[Point]:
-    """The first point of each stratum about the sandbox or about a container created ahead of its start, by any event
-    of a step. If a sandbox fails, these points are about the one that fails.
+    """Of the points about the sandbox or about a container created ahead of its start, return the first in each
+    stratum. A step gives one point for each of its event types. If a sandbox fails, these points concern the failing
+    one.
     """
     counter = PointCounter()
     each = [point for name in names for point in counter.points(name)]
@@ -123,12 +126,12 @@ def of_creations(names: Sequence[str]) -> list[Point]:
 
 
 def without_ids(text: str) -> str:
-    """The text without ids, equal in all runs."""
+    """Return the text with ids replaced, so that it is equal in all runs."""
     return _ID.sub("ID", text)
 
 
 def halved(points: Sequence[Point]) -> list[Point]:
-    """One point for each event type or outside call, alternately before and after it."""
+    """Return one point for each event type or outside call, alternately before and after it."""
     found: dict[str, list[Point]] = {}
     for point in points:
         found.setdefault(point.type or point.place.split()[1], []).append(point)

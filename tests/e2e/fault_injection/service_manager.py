@@ -1,4 +1,4 @@
-"""A service manager for agents under test: it restarts an agent that has died, and its redis-server.
+"""A service manager for agents under test: it restarts an agent that has died, and the agent's redis-server.
 
 Input: how the first agent is started. Output: agents, one after the other, until `stop`.
 """
@@ -21,9 +21,7 @@ from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 KILL_WITHIN_SECONDS = 15
-"""A kill may happen after the rest of a run, at a last effect; the wait for a kill that never comes ends after this
-time.
-"""
+"""Seconds to wait for the kill at the end of a run: it may come only at a last effect, or never."""
 
 
 class ServiceManager:
@@ -43,12 +41,12 @@ class ServiceManager:
 
     @property
     def killed(self) -> bool:
-        """Whether the kill of the job's crash point has happened."""
+        """Whether the kill at the job's crash point has happened."""
         return bool(self._job.kill_marker) and faults.has_killed(Path(self._job.kill_marker))
 
     def wait_for_kill(self, journal: Journal) -> None:
-        """Wait until the kill has happened and the killed process runs again. After KILL_WITHIN_SECONDS the kill is
-        cancelled.
+        """Wait until the kill has happened and the killed process has been replaced. After KILL_WITHIN_SECONDS the kill
+        is cancelled.
         """
         until = time.monotonic() + KILL_WITHIN_SECONDS
         journal.wait_for("the kill", lambda: self.killed or time.monotonic() > until)
@@ -60,7 +58,7 @@ class ServiceManager:
             journal.wait_for("the restart of the server", lambda: self._server_restarted)
 
     def stop(self) -> int:
-        """Send SIGTERM to the current agent; its exit status."""
+        """Send SIGTERM to the current agent; return its exit status."""
         self._stopping.set()
         self._thread.join()
         os.kill(self._agent.pid, signal.SIGTERM)
@@ -72,7 +70,7 @@ class ServiceManager:
         return self._agent.status
 
     def kill(self) -> None:
-        """kill -9 to the current agent if it still runs."""
+        """Send SIGKILL to the current agent if it is still running."""
         self._stopping.set()
         self._thread.join()
         if not self._agent.ended.is_set():
@@ -88,7 +86,7 @@ class ServiceManager:
                 self._agent = self._farm.start(msgspec.structs.replace(self._job, point=None, recording=""))
             if self._job.target == "redis" and not server_killed and self._server_is_dead():
                 server_killed = True
-                self._server.kill9()  # already dead: this updates the server's state
+                self._server.kill9()  # the server is already dead: this updates the object's state
                 self._server.start()
                 self._server_restarted = True
 

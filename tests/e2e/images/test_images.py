@@ -1,4 +1,6 @@
-"""Images from a real registry: how they are pulled, what is reported when a pull fails, and that other pods go on."""
+"""Images from a real registry: how they are pulled, what is reported when a pull fails, and that other pods are not
+affected.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def secret(registry: PrivateRegistry, name: str, auth: str = AUTH) -> dict[str, 
 
 
 def pull_error(node: Node, name: str, reason: str = "ErrImagePull") -> str:
-    """The error message of the pod's image."""
+    """Return the error message of the pod's image."""
     return node.journal.wait_for_event(pods.ImageFailed, pod=f"default/{name}", reason=reason).message
 
 
@@ -99,7 +101,7 @@ def test_the_pull_policy_decides_about_a_moved_tag(node: Node, registry: Private
     after = registry.push(tag="latest")
     node.write("second.yaml", pod_of("kept", before.tag))
     node.wait_until_running("kept")
-    node.write("third.yaml", pod_of("followed", before.tag, "Always"))  # which moves the tag in the local engine, too
+    node.write("third.yaml", pod_of("followed", before.tag, "Always"))  # this moves the tag in the local engine, too
     node.wait_until_running("followed")
     assert image_id(node, "kept") == first == f"docker-pullable://{before.digest}"
     assert image_id(node, "followed") == f"docker-pullable://{after.digest}"
@@ -186,13 +188,13 @@ def test_a_pull_secret_gives_access_and_stays_hidden(
     own_node.wait_until_running("private", "from-file")
     assert own_node.chronolet("apply", "-f", file).out == "secret/regcred unchanged\npod/private unchanged\n"
     assert own_node.chronolet("describe", "pod", "private").status == 0
-    # Paused, so that no file is removed while it is read.
+    # The agent is paused, so that no file is removed while it is being read.
     with own_node.paused_when("a pause between two writes", lambda: True):
         check_hidden(own_node, redis_server, secret(private, "x")["data"][".dockerconfigjson"])
 
 
 def check_hidden(node: Node, server: PrivateRedis, data: str) -> None:
-    """Check that only the files made for it contain the Secret."""
+    """Check that only the files that are meant for the Secret contain it."""
     for hidden in (PASSWORD, AUTH, data):
         for path in (*server.folder.rglob("*"),):
             if path.is_file() and path.parent.name not in ("secrets", "manifests") and path.name != "private.yaml":

@@ -1,4 +1,4 @@
-"""Slow pulls: their order, what ends them, and an agent that is killed during one."""
+"""Slow pulls: their order, what ends them, and an agent that is killed during one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def wait_for_pulling(node: Node, name: str) -> None:
 
 
 def pulled_pods(node: Node) -> list[str]:
-    """The names of pods in the order in which their images were pulled."""
+    """Return the names of pods in the order in which their images were pulled."""
     return [one.pod.partition("/")[2] for one in node.journal.events(pods.ImageReady) if one.pulled]
 
 
@@ -134,7 +134,7 @@ def test_pull_progress_is_reported_periodically(own_node: Node, docker_engine: P
         assert 0 < progress.done_bytes < progress.total_bytes
         trickling.released.set()
         own_node.wait_until_running("slow")
-        # Not checked one by one: a stall may delay one report, and the next one is on time.
+        # The intervals are not checked one by one: a stall may delay one report while the next one is on time.
         count = len(own_node.journal.events(pods.ImagePullProgress))
         assert count <= (time.time() - began) / 4.9 + 1
     forget(docker_engine, trickling.address)

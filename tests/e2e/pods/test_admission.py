@@ -1,4 +1,4 @@
-"""Admission of pods: host ports, sysctls and node selectors, and what `get nodes` shows of the node."""
+"""Admission of pods: host ports, sysctls and node selectors, and what `get nodes` shows about the node."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_pod_waits_for_a_held_port_and_a_forbidden_kernel_parameter_is_rejecte
         node.wait_until_running("second")
 
         def ready() -> Any:
-            """The node, once it is ready: an agent that was stalled is not ready immediately."""
+            """Return the node once it is ready: an agent that was stalled is not ready immediately."""
             found = json.loads(node.chronolet("get", "node", "admits", "-o", "json").out)
             conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
             return found if conditions["Ready"] == "True" else None

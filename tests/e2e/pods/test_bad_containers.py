@@ -20,7 +20,7 @@ ID = re.compile("[0-9a-f]{64}")
 
 @pytest.fixture(autouse=True)
 def other_pod(node: Node) -> Iterator[None]:
-    """Check that a running pod is not touched. Tests start another pod while one fails."""
+    """Check that a running pod is not touched. Tests also start another pod while one fails."""
     node.write("other.yaml", a_pod("other"))
     node.wait_until_running("other")
     before = node.started_at("other")
@@ -101,7 +101,9 @@ def test_a_volume_whose_path_vanishes(node: Node, tmp_path: Path) -> None:
 
 
 def test_a_port_conflict_has_one_message(node: Node) -> None:
-    """The port is held by a container that is no pod: if a pod held it, the next pod would wait before its sandbox."""
+    """The port is held by a container that belongs to no pod: if a pod held it, the next pod would wait before its
+    sandbox.
+    """
     bound = node.docker.create_host_config(port_bindings={80: 8097})
     held = node.docker.create_container(BUSYBOX, ["sleep", "3600"], ports=[80], host_config=bound)
     node.docker.start(held["Id"])
@@ -123,7 +125,9 @@ def test_a_port_conflict_has_one_message(node: Node) -> None:
 
 
 def wait_for_failed_sandbox(node: Node, name: str) -> str:
-    """Wait until the sandbox has failed after a container was created for it, and both are removed; the pod's uid."""
+    """Wait until the sandbox has failed after a container was created for it, and both are removed; return the pod's
+    uid.
+    """
     failed = node.journal.wait_for_event(pod.SandboxStartFailed, pod=f"default/{name}")
     node.journal.wait_for_event(pod.ContainerCreated, pod=f"default/{name}")
 
@@ -135,12 +139,12 @@ def wait_for_failed_sandbox(node: Node, name: str) -> str:
 
 
 def of_pod(node: Node, uid: str) -> list[dict[str, Any]]:
-    """The pod's containers, in any state."""
+    """Return the pod's containers, in any state."""
     return list(node.docker.containers(all=True, filters={"label": f"{labels.POD_UID}={uid}"}))
 
 
 def endpoints(node: Node) -> list[str]:
-    """The names of all endpoints of the network."""
+    """Return the names of all endpoints in the network."""
     return [one["Name"] for one in node.docker.inspect_network("bridge")["Containers"].values()]
 
 

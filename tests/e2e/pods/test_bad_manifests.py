@@ -1,5 +1,5 @@
-"""Bad manifest files: each is refused with an error that names the file, the path and what was found; others are
-accepted.
+"""Bad manifest files: each is refused with an error that names the file, the path and what was found; all other files
+are accepted.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ BAD: dict[str, tuple[list[Any], list[str]]] = {
     "bomb": ([BOMB], ["bomb"]),
     "huge": (["# " + "x" * 10_000_000 + "\n"], ["huge"]),
 }
-"""File -> its documents, and what its errors must contain."""
+"""The documents of each file, and texts that its errors must contain, by file name."""
 
 
 def test_bad_files_are_refused_with_an_error_and_others_accepted(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Pods are added and removed all the time: the agent's threads and files do not grow with the number of past pods."""
+"""Pods are constantly added and removed: the agent's threads and files do not grow with the number of past pods."""
 
 from tests.bench.pods.agent import on
 from tests.bench.pods.churn import (
@@ -17,7 +17,7 @@ from tests.support.scratch import wait_until
 
 SECONDS = 15
 LEAST_ROUNDS = 2 * WARM_UP_ROUNDS
-"""In addition to the warm-up, also on a busy machine."""
+"""Minimum number of rounds after the warm-up, even on a busy machine."""
 
 
 def test_threads_and_files_do_not_grow_with_past_pods(docker_engine: PrivateDocker) -> None:

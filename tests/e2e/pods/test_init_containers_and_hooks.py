@@ -63,7 +63,7 @@ def test_a_hook_runs_once_even_if_the_agent_is_killed_meanwhile(node: Node) -> N
     mounts = {"volumeMounts": [{"name": "written", "mountPath": "/written"}]}
 
     def hook(name: str) -> dict[str, Any]:
-        """A hook that ends once its file exists."""
+        """Return a hook that ends once its file exists."""
         waits = f"while [ ! -e /written/go-{name} ]; do sleep 0.1; done"
         script = f"echo began >> /written/{name}; {waits}; echo ended >> /written/{name}"
         return {"exec": {"command": ["sh", "-c", script]}}
@@ -114,13 +114,13 @@ def test_a_failing_hook_ends_its_container_and_a_hanging_one_ends_with_the_grace
 
 
 def test_a_pod_past_its_deadline_fails_with_its_termination_message(node: Node) -> None:
-    # While it runs, the column shows why the pod has failed; afterwards, how its container ended.
+    # While the container runs, the column shows why the pod has failed; afterwards, how its container ended.
     ends = "until [ -e /tmp/seen ]; do sleep 0.1; done; echo -n out of time > /dev/termination-log; exit 7"
     late = a_pod("late", shell("app", f"trap '{ends}' TERM; echo ready; {_SLEEPS}"), terminationGracePeriodSeconds=600)
     assert node.chronolet("apply", "-f", node.write_unwatched("late.yaml", late)).status == 0
     node.wait_until_running("late")
     node.wait_for_output("late", "app", "ready")
-    # A deadline set from the beginning might pass before the trap is set.
+    # The deadline is set only now: if it were set from the beginning, it might pass before the trap is set.
     passed = math.ceil(time.time() - node.journal.pods["default/late"].accepted_at / 1000)
     late["spec"]["activeDeadlineSeconds"] = passed + 2
     assert node.chronolet("apply", "-f", node.write_unwatched("late.yaml", late)).out == "pod/late configured\n"

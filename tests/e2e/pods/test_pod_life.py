@@ -54,7 +54,7 @@ def test_the_web_pod_serves_restarts_and_reports_what_happened(node: Node) -> No
 
 
 def wait_until_serving(node: Node) -> None:
-    """Wait until the pod serves after a crash and has logged the request."""
+    """Wait until the pod serves again after a crash and has logged the request."""
     node.wait_until_running("web")
     node.journal.wait_for("the page again", lambda: "Hello from chronolet" in node.page(8080))
     node.journal.wait_for(

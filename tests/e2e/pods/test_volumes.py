@@ -1,5 +1,5 @@
-"""Volumes when the agent is killed: volumes in memory keep their content, nothing is mounted twice, all is removed with
-the pod.
+"""Volumes when the agent is killed: volumes in memory keep their content, nothing is mounted twice, and everything is
+removed with the pod.
 """
 
 from pathlib import Path
@@ -13,7 +13,7 @@ STAY = "trap 'exit 0' TERM; sleep 3600 & wait"
 
 
 def mount_points(node: Node) -> list[str]:
-    """The mount points below the node's folder, in order."""
+    """Return the mount points below the node's folder, in order."""
     points = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     return [point for point in points if point.startswith(f"{node.root}/")]
 

@@ -1,7 +1,7 @@
-"""What an agent holds permanently, and the processes in its containers, as the machine sees them.
+"""The resources that an agent holds permanently, and the processes in its containers, as the machine sees them.
 
-Input: a node. Output: counts to be compared: of what exists in each of several samples. Anything that exists only for a
-moment is not held.
+Input: a node. Output: counts that can be compared, of what exists in each of several samples. Anything that exists only
+for a moment is not held.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ from typing import NamedTuple
 from tests.e2e.node import Node
 
 _SAMPLING_SECONDS = 6.0
-"""Long enough for each hanging probe to end."""
+"""Seconds over which samples are taken: long enough for each hanging probe to end."""
 _INTERVAL_SECONDS = 0.1
-"""Between two samples."""
+"""Seconds between two samples."""
 _TIME_WAIT = "06"
 
 
 class Held(NamedTuple):
-    """gRPC's threads are counted separately. `sockets` are TCP sockets, `files` all other descriptors."""
+    """Numbers of resources that an agent holds. gRPC's threads are counted separately. `sockets` are TCP sockets;
+    `files`, all other descriptors.
+    """
 
     threads: int
     children: int
@@ -30,16 +32,18 @@ class Held(NamedTuple):
     grpc: int
 
     def is_no_more_than(self, before: Held) -> bool:
-        """Whether no more is held than before, apart from what is kept for reuse."""
+        """Return whether no more is held than before, apart from what is kept for reuse."""
         return all(one <= then + slack for one, then, slack in zip(self, before, SLACK, strict=True))
 
 
 SLACK = Held(threads=0, children=0, sockets=0, files=6, grpc=4)
-"""Idle connections to the engine are kept, more of them after a busy time; gRPC's pool starts and ends threads."""
+"""Tolerated growth. Idle connections to the engine are kept, more of them after a busy time; gRPC's pool starts and
+ends threads.
+"""
 
 
 class _Sample(NamedTuple):
-    """What an agent has at a moment: tids, pids and descriptors; in the order of `Held`."""
+    """The ids of what an agent has at a moment: threads, child processes and descriptors, in the order of `Held`."""
 
     threads: frozenset[str]
     children: frozenset[str]
@@ -49,8 +53,8 @@ class _Sample(NamedTuple):
 
 
 def permanently_held(node: Node) -> tuple[Held, Mapping[str, int]]:
-    """How much exists in every sample, and the processes of each container. Work in progress comes and goes, and a busy
-    machine has more of it at a time.
+    """Return how much exists in every sample, and the number of processes of each container. Work in progress comes and
+    goes, and a busy machine has more of it at any time.
     """
     held, processes = _sample(node), _processes(node)
     for _ in range(round(_SAMPLING_SECONDS / _INTERVAL_SECONDS)):
@@ -62,14 +66,14 @@ def permanently_held(node: Node) -> tuple[Held, Mapping[str, int]]:
 
 
 def _processes(node: Node) -> dict[str, set[int]]:
-    """The pids of each container's processes."""
+    """Return the pids of each container's processes."""
     return {one: set(pids) for one, pids in node.engine.processes().items()}
 
 
 def _sample(node: Node) -> _Sample:
     agent = Path(f"/proc/{node.pid}")
     own, tasks = (agent / "comm").read_text(), list((agent / "task").iterdir())
-    # Python does not name its threads, gRPC does.
+    # Python does not name its threads, but gRPC does.
     python = frozenset(one.name for one in tasks if _text(one / "comm") == own)
     children = frozenset(pid for one in tasks for pid in _text(one / "children").split())
     tcp = {f"socket:[{inode}]" for _, _, inode in _tcp(node.pid)}
@@ -80,7 +84,7 @@ def _sample(node: Node) -> _Sample:
 
 
 def _text(path: Path) -> str:
-    """The file's text, empty if its process has just ended."""
+    """Return the file's text, or an empty string if its process has just ended."""
     try:
         return path.read_text()
     except OSError:
@@ -88,7 +92,7 @@ def _text(path: Path) -> str:
 
 
 def _target(descriptor: Path) -> str:
-    """The target of a descriptor, empty if it was just closed."""
+    """Return the target of a descriptor, or an empty string if it was just closed."""
     try:
         return str(descriptor.readlink())
     except OSError:
@@ -96,12 +100,12 @@ def _target(descriptor: Path) -> str:
 
 
 def in_time_wait(node: Node, ports: range) -> int:
-    """Closed connections to these ports in state TIME_WAIT."""
+    """Return the number of closed connections to these ports that are in state TIME_WAIT."""
     return sum(state == _TIME_WAIT and port in ports for port, state, _ in _tcp(node.pid))
 
 
 def _tcp(pid: int) -> Iterator[tuple[int, str, str]]:
-    """For each TCP socket in the agent's network: the remote port, its state, its inode."""
+    """Yield for each TCP socket in the agent's network the remote port, its state and its inode."""
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()

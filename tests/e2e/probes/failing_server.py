@@ -1,6 +1,6 @@
 """A server that fails N probes of an agent on request, and holds all other probes.
 
-Input: pids of agents. Output: probes that use the server, counts of failed ones.
+Input: pids of agents. Output: probes that use the server, counts of failed probes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tests.support.probes.probing import Server
 
 
 class FailingServer:
-    """A server that fails the requested number of probes of each process; all others wait for their answer."""
+    """A server that fails the requested number of probes of each process; all others get no answer."""
 
     def __init__(self) -> None:
         self.failed: Counter[int] = Counter()
-        """Failed probes, by the pid of the prober."""
+        """Number of failed probes by the pid of the prober."""
         self._to_fail: Counter[int] = Counter()
         self._waiting: list[socket.socket] = []
         self._lock = threading.Lock()
@@ -28,7 +28,7 @@ class FailingServer:
         self._server = Server(self._serve)
 
     def probe(self, threshold: int) -> dict[str, Any]:
-        """A probe of this server."""
+        """Return a probe of this server."""
         action = {"host": "127.0.0.1", "port": self._server.port, "path": "/"}
         return {"httpGet": action, "timeoutSeconds": ENOUGH_SECONDS, "failureThreshold": threshold}
 
@@ -38,7 +38,7 @@ class FailingServer:
             self._to_fail[pid] += count
 
     def holds_probe_of(self, pid: int) -> bool:
-        """Whether a probe of this process waits for its answer."""
+        """Return whether a probe of this process is waiting for its answer."""
         with self._lock:
             return any(_comes_from(pid, one) for one in self._waiting)
 
@@ -67,7 +67,7 @@ class FailingServer:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the client has closed the connection or was killed."""
+    """Return whether the client has closed the connection or was killed."""
     try:
         return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
     except BlockingIOError:
@@ -77,11 +77,11 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 def _comes_from(pid: int, connection: socket.socket) -> bool:
-    """Whether the client of the connection is this process."""
+    """Return whether the client of the connection is this process."""
     try:
         port = f":{connection.getpeername()[1]:04X}"
         rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
         ends = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(port)}
         return any(str(one.readlink()) in ends for one in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
-        return False  # it has ended, or has just closed one: checked again soon
+        return False  # the process has ended, or has just closed a descriptor: checked again soon

@@ -1,4 +1,4 @@
-"""What tests of probes share: manifests of probed pods, and their state in the log and on the machine.
+"""Helpers for the tests of probes: manifests of probed pods, and their state in the log and on the machine.
 
 Input: a node. Output: manifests, statuses, files of containers.
 """
@@ -19,7 +19,7 @@ NEVER = 1_000_000
 
 
 def with_period(milliseconds: int, manifest: dict[str, Any]) -> dict[str, Any]:
-    """The pod with this probe period."""
+    """Return the pod with this probe period."""
     manifest["metadata"]["annotations"] = {"chronolet/period-milliseconds": str(milliseconds)}
     return manifest
 
@@ -35,5 +35,5 @@ def started(node: Node, name: str, attempt: int = 0) -> pod.ContainerStarted:
 
 
 def file_in(node: Node, name: str, path: str, container: str = "app") -> Path:
-    """A file of a running container, as the host sees it."""
+    """Return the path of a running container's file, as the host sees it."""
     return Path(f"/proc/{node.running(name)[container]['State']['Pid']}/root{path}")

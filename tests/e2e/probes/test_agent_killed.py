@@ -30,7 +30,7 @@ FAILURES = 4
 
 
 def probed_pod(name: str, milliseconds: int, **probes: Any) -> dict[str, Any]:
-    """A pod with these probes and this period."""
+    """Return a pod with these probes and this period."""
     return with_period(milliseconds, a_pod(name, shell("app", STAYS, **probes)))
 
 
@@ -50,7 +50,7 @@ def is_ready(state: State) -> bool:
 
 
 def ready_changes(node: Node, name: str) -> list[bool]:
-    """Whether the pod's containers were ready, by the log from its beginning on; each change once."""
+    """Return the pod's readiness over the whole log, with consecutive equal values merged."""
     state, seen = DECIDER.initial, list[bool]()
     for line in node.journal.lines:
         if line.entry.entity == f"pod/default/{name}":
@@ -60,7 +60,7 @@ def ready_changes(node: Node, name: str) -> list[bool]:
 
 
 def failures(node: Node, name: str, **fields: object) -> list[int]:
-    """The recorded counts of consecutive failures."""
+    """Return the recorded counts of consecutive failures."""
     return [one.consecutive for one in node.journal.events(prober.ProbeFailed, pod=f"default/{name}", **fields)]
 
 
@@ -92,7 +92,7 @@ def test_a_failure_streak_continues_after_each_kill(
 
 
 def test_ready_and_started_survive_kills_of_agent_and_redis(own_node: Node, redis_server: PrivateRedis) -> None:
-    """After a restart no container becomes Ready or NotReady by itself, and no startup probe is repeated."""
+    """A restart alone makes no container Ready or NotReady and repeats no startup probe."""
     own_node.start()
     probes: dict[str, Any] = {"startupProbe": cat("/etc/passwd"), "readinessProbe": cat("/etc/passwd")}
     liveness = cat("/none", failureThreshold=NEVER)  # a probe whose progress is visible
@@ -113,7 +113,7 @@ def test_ready_and_started_survive_kills_of_agent_and_redis(own_node: Node, redi
         count = failures(own_node, "ready")[-1]
         if killed != "Redis":
             own_node.start()
-        # By then the readiness probes have run again, too, several times.
+        # By then the readiness probes have also run again several times.
         own_node.journal.wait_for_event(prober.ProbeFailed, pod="default/ready", consecutive=count + 4)
     counts = failures(own_node, "ready")
     assert counts == list(range(1, len(counts) + 1)), "none lost, none twice"
@@ -125,7 +125,7 @@ def test_ready_and_started_survive_kills_of_agent_and_redis(own_node: Node, redi
 
 
 def commands(node: Node, name: str) -> set[int]:
-    """The pids of the probe's commands in the pod's container."""
+    """Return the pids of the probe's commands in the pod's container."""
     main = node.running(name)["app"]["State"]["Pid"]
     here = Path(f"/proc/{main}/ns/pid").readlink()
     found = set()
@@ -180,9 +180,7 @@ class ProbedByTwo:
         return [line for line in self.node.journal.lines if isinstance(line.event, kind)]
 
     def wait_for_takeover(self, since: float) -> int:
-        """Wait for the takeover of all shards, within a lease's time and a renewal; the number of the last one's
-        position.
-        """
+        """Wait until all shards are taken over; return the number of the last takeover's position."""
         self.node.journal.wait_for("the takeover of all shards", lambda: len(self._taken(since)) == 4)
         return max(line.entry.position.n for line in self.takeovers(since))
 
@@ -198,8 +196,8 @@ PODS_ONLY = ("--actors", "manifests,pod,pleg,keeper", "--admission")
 
 
 def test_another_process_takes_over_the_probes(own_node: Node, failing: FailingServer) -> None:
-    """Two processes can host probers. One hangs in the middle of a probe, and the other continues the streak; the first
-    one resumes, and the result of its probe is ignored. Then the other one is killed, and the first one takes over
+    """Two processes can host probers. One hangs in the middle of a probe, and the other continues the streak; when the
+    first one resumes, the result of its probe is ignored. Then the other one is killed, and the first one takes over
     again.
 
     A process that must not take over is paused: on a busy machine the owner may lose its lease at any time.

@@ -1,6 +1,7 @@
 """Probes that are commands, as the Kubernetes documentation describes them: real agent, Docker and Redis.
 
-The documentation's pods, with its periods divided by ten; `--long` runs its liveness example with its own times.
+The pods are those of the documentation, with its periods divided by ten; `--long` runs its liveness example with the
+original times.
 """
 
 from __future__ import annotations
@@ -30,20 +31,23 @@ def command(*words: str, **more: Any) -> dict[str, Any]:
 
 
 def liveness_exec(healthy: str, delay: int, more: Mapping[str, Any] | None = None, **probe: Any) -> dict[str, Any]:
-    """The documentation's pods/probe/exec-liveness.yaml: healthy while this script runs, then never again."""
+    """Return the documentation's pods/probe/exec-liveness.yaml: healthy while the script `healthy` runs, then never
+    again.
+    """
     script = f"touch /tmp/healthy; {healthy}; rm -f /tmp/healthy; exec sleep 600"
     check = command("cat", "/tmp/healthy", initialDelaySeconds=delay, **probe)
     return a_pod("liveness-exec", shell("liveness", script, livenessProbe=check, **(more or {})))
 
 
 def pods() -> dict[str, dict[str, Any]]:
-    """The pods of all tests, so that they run concurrently."""
+    """Return the pods of all tests, so that they run concurrently."""
     ready, healthy = command("cat", "/tmp/ready"), command("cat", "/tmp/healthy")
     # On a busy machine a probe may run before the script has begun.
     begins = {"startupProbe": {**healthy, "failureThreshold": NEVER}}
     return {
         "liveness": with_period(500, liveness_exec("until [ -e /tmp/ill ]; do sleep 0.1; done", 1, begins)),
-        # It becomes healthy after the liveness probe alone would have failed: the startup probe delays that.
+        # The container becomes healthy after the liveness probe alone would have failed: the startup probe delays that
+        # probe.
         "slow": with_period(
             300,
             a_pod(
@@ -165,7 +169,7 @@ def test_a_probe_has_its_own_grace_period(node: Node) -> None:
 
 
 def test_a_missing_command_counts_as_a_failure(node: Node) -> None:
-    """Docker starts the exec, whose command does not exist: 126 or 127, as in a shell."""
+    """Docker starts the exec, whose command does not exist: the exit code is 126 or 127, as in a shell."""
     failed = node.journal.wait_for_event(prober.ProbeFailed, pod="default/absent")
     assert failed.code in (126, 127)
     assert started_and_ready(node, "absent") == (True, False)
@@ -173,7 +177,7 @@ def test_a_missing_command_counts_as_a_failure(node: Node) -> None:
 
 def test_more_commands_than_the_machine_can_run_are_delayed_fairly(node: Node) -> None:
     """Eight containers request 160 probes a second, which takes about seven cores. Each gets its share, the delays are
-    reported, and no container is restarted for them.
+    reported, and no container is restarted because of them.
     """
     names = [f"c{number}" for number in range(8)]
     probe = command("true", failureThreshold=2)
@@ -200,8 +204,8 @@ def test_more_commands_than_the_machine_can_run_are_delayed_fairly(node: Node) -
 
 @pytest.mark.long
 def test_liveness_with_the_times_of_the_documentation(docker_engine: PrivateDocker) -> None:
-    """Healthy for 30 s, probed every 5 s from 5 s on: three failures follow from 30 s on, five seconds apart, and then
-    a kill.
+    """Healthy for 30 s, and probed every 5 s after a delay of 5 s: after 30 s there are three failures, five seconds
+    apart, and then a kill.
     """
     with private_redis() as server, running_node(docker_engine, server.url, "doc", server.folder / "agent") as node:
         node.write("liveness.yaml", liveness_exec("sleep 30", 5, periodSeconds=5))

@@ -1,5 +1,7 @@
-"""Agent, engine and servers are paused for a while: no healthy container is restarted for that, and one that hangs is
-restarted. Real agent, Docker and Redis. Signals pause the processes, so the load of this machine does not matter.
+"""Agent, engine and servers are paused for a while: no healthy container is restarted because of that, and a container
+that hangs is restarted.
+
+Agent, Docker and Redis are real. Signals pause the processes, so the load of this machine does not matter.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ TCP = {"tcpSocket": {"port": 8080}}
 EXEC = {"exec": {"command": ["true"]}}
 OFTEN = {"periodSeconds": 1, "failureThreshold": 3}
 SELDOM = {"periodSeconds": 15, "failureThreshold": 3, "timeoutSeconds": 3}
-"""Time to pause a server for one probe and resume it before three probes fail."""
+"""Fields of a probe that leave time to pause a server for one probe and resume it before three probes fail."""
 STARTUP = {"startupProbe": {**TCP, "periodSeconds": 1, "timeoutSeconds": 300, "failureThreshold": 1_000_000}}
 STALL_SECONDS = 4.0
-"""Longer than the longest time-out."""
+"""Seconds of a stall: longer than the longest time-out."""
 LIMIT_SECONDS = 60
-"""The longest time for which failures may be left unjudged, also those of a container that hangs."""
+"""Maximum time for which failures may be left unjudged, including those of a container that hangs."""
 _ESTABLISHED = "01"
 HEALTHY = ("http", "tcp", "exec")
 
@@ -58,12 +60,12 @@ def node(own_node: Node) -> Node:
 
 
 def processes(node: Node, name: str) -> list[int]:
-    """The processes of a pod's app container."""
+    """Return the pids of a pod's app container."""
     return node.engine.processes()[node.running(name)["app"]["Id"]]
 
 
 def has_client(pid: int) -> bool:
-    """Whether a client is connected to port 8080 in the network namespace of this process."""
+    """Return whether a client is connected to port 8080 in the network namespace of this process."""
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp6").read_text().splitlines()[1:]]
     rows += [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     return any(row[1].endswith(f":{8080:04X}") and row[3] == _ESTABLISHED for row in rows)
@@ -74,7 +76,7 @@ def first_success(node: Node, name: str) -> prober.ProbeSucceeded:
 
 
 def stall(node: Node, server: int) -> None:
-    """Pause agent and engine in the middle of a probe of this server, which does not answer."""
+    """Pause agent and engine in the middle of a probe of `server`, a process that does not answer."""
     while True:
         wait_until(lambda: has_client(server), "a probe that waits for its answer")
         with stopped([node.pid, node.engine.pid]):
@@ -112,7 +114,9 @@ def test_a_stall_restarts_no_healthy_container_and_delays_others_within_the_limi
 
 
 def check_within_limit(node: Node, container: str) -> None:
-    """Check the number of unjudged probes before the stop, in probes, since a slow machine probes less often."""
+    """Check that not too many probes were left unjudged before the stop. The limit counts probes, since a slow machine
+    probes less often.
+    """
     (changed,) = node.journal.events(prober.ResultChanged, id=container, result="failure", consecutive=3)
     assert changed.threshold == 3
     url = node.environ["CHRONOLET_REDIS"]

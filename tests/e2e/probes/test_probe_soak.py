@@ -1,7 +1,7 @@
-"""110 probed containers that work, fail and crash: nothing of the probes is left behind.
+"""110 probed containers that work, fail and crash: the probes leave nothing behind.
 
-A minute of faults; `--long` takes ten minutes and kills the engine meanwhile. What is held is compared twice: with the
-pods, after all broken containers have recovered, and after their removal.
+A minute of faults; `--long` takes ten minutes and kills the engine halfway. What is held is compared twice: with the
+pods, after all broken containers have recovered, and after the pods' removal.
 """
 
 from __future__ import annotations
@@ -38,9 +38,11 @@ SHORT_SECONDS, LONG_SECONDS = 60.0, 600.0
 SHORT_PAUSE, LONG_PAUSE = 1.5, 4.0
 """Seconds between faults: a container with many faults is in back-off for minutes and is not probed then."""
 LEAST_PROBES = 1_000
-"""An idle machine makes about 100 a second; a busy one is late and makes fewer."""
+"""Minimum number of probes during the faults. An idle machine makes about 100 a second; a busy one is late and makes
+fewer.
+"""
 SETTLE_PROBES = 800
-"""By then each container has been probed several times since it came to rest."""
+"""Number of probes to wait for, after which each container has been probed several times since it last changed."""
 
 SERVES = "trap 'exit 0' TERM; echo ok > /tmp/ok; httpd -f -p {port} -h /tmp & wait"
 ANSWERS = "trap 'exit 0' TERM; nc -ll -p {port} -e {program} & wait"
@@ -61,7 +63,9 @@ def command(*words: str) -> dict[str, Any]:
 
 
 def probed(name: str, seed: int) -> dict[str, Any]:
-    """Ten containers: servers that answer, hang, hang up, send endlessly and crash; commands; no gRPC server."""
+    """Return a pod with ten containers: servers that answer, hang, hang up, send endlessly and crash; commands; and a
+    server without gRPC that is probed by gRPC.
+    """
 
     def one(number: int, script: str, **probes: Any) -> dict[str, Any]:
         program = {2: "sleep 2", 3: "true", 4: "sh -c 'echo HTTP/1.1 200; echo; exec yes'"}.get(number, "")
@@ -91,7 +95,7 @@ def node(docker_engine: PrivateDocker) -> Iterator[Node]:
 
 
 class FaultInjector:
-    """The pods, and the faults caused in them."""
+    """Causes faults in the pods, and counts them by kind."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -100,7 +104,7 @@ class FaultInjector:
         self.counts: Counter[str] = Counter()
 
     def run(self, names: list[str], seconds: float, pause: float) -> None:
-        """Cause faults, each kind in each pod in turn, so that few containers are in back-off for long."""
+        """Cause each kind of fault in each pod, in random order, so that few containers are in back-off for long."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if not self._next:
@@ -108,13 +112,13 @@ class FaultInjector:
                 self._next = [(fault, name) for fault in faults for name in names]
                 self._random.shuffle(self._next)
             fault, name = self._next.pop()
-            with suppress(FileNotFoundError, ProcessLookupError):  # it has died since it was looked up
+            with suppress(FileNotFoundError, ProcessLookupError):  # the process has ended in the meantime
                 fault(name)
             time.sleep(pause)
             self._node.journal.read()
 
     def _main(self, name: str, *containers: str) -> int:
-        """The pid of a running container's first process, 0 if there is none."""
+        """Return the pid of a running container's first process, or 0 if none of `containers` is running."""
         running = self._node.running(name)
         found = [running[one]["State"]["Pid"] for one in containers if one in running]
         return int(self._random.choice(found)) if found else 0
@@ -125,7 +129,7 @@ class FaultInjector:
             self.counts["killed"] += 1
 
     def _freeze(self, name: str) -> None:
-        """Pause the server: its port accepts connections and does not answer."""
+        """Pause the server: its port accepts connections but does not answer."""
         pid = self._main(name, "c0", "c1", "c7")
         servers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split() if pid else []
         for one in map(int, servers):
@@ -141,7 +145,7 @@ class FaultInjector:
 
 
 def outcomes(node: Node) -> int:
-    """The number of probe results since the beginning."""
+    """Return the number of probe results since the beginning."""
     with redis.Redis.from_url(node.environ["CHRONOLET_REDIS"]) as client:
         return int(client.xinfo_stream(Keys(node.name).probe_results)["entries-added"])
 
@@ -170,7 +174,7 @@ def check_soak(node: Node, seconds: float, pause: float, *, kill_engine: bool) -
 def cause_faults(
     node: Node, names: list[str], seconds: float, pause: float, *, kill_engine: bool
 ) -> tuple[int, Counter[str]]:
-    """Cause faults for `seconds`; the number of probes meanwhile, and of faults by kind."""
+    """Cause faults for `seconds`; return the number of probes in that time, and the number of faults by kind."""
     counted = outcomes(node)
     injector = FaultInjector(node)
     injector.run(names, seconds / 2, pause)
@@ -180,12 +184,14 @@ def cause_faults(
     injector.run(names, seconds / 2, pause)
     until = time.monotonic() + hang_limit(60)
     while (probes := outcomes(node) - counted) < LEAST_PROBES and time.monotonic() < until:
-        injector.run(names, pause, pause)  # a busy machine is late with them
+        injector.run(names, pause, pause)  # a busy machine is late with its probes
     return probes, injector.counts
 
 
 def settle(node: Node, names: list[str]) -> None:
-    """Wait until all containers run that do not crash by themselves, none is broken, and SETTLE_PROBES followed."""
+    """Wait until all containers that do not crash by themselves are running, none is broken, and SETTLE_PROBES probes
+    have followed.
+    """
     node.journal.wait_for("all to run", lambda: all(all_run(node, name) for name in names), 180)
     node.journal.wait_for("the restart of all that is broken", lambda: all(is_whole(node, name) for name in names), 60)
     enough = outcomes(node) + SETTLE_PROBES
@@ -194,13 +200,13 @@ def settle(node: Node, names: list[str]) -> None:
 
 
 def is_whole(node: Node, name: str) -> bool:
-    """Whether each container that `_break` may break has its file."""
+    """Return whether each container that `_break` may break has its file."""
     running = node.running(name)
     return all(one in running and ok_file(running[one]["State"]["Pid"]).exists() for one in BREAKABLE)
 
 
 def ok_file(pid: int) -> Path:
-    """The file in this process's container without which its probe fails."""
+    """Return the file in this process's container without which the container's probe fails."""
     return Path(f"/proc/{pid}/root/tmp/ok")
 
 
@@ -212,8 +218,8 @@ def all_run(node: Node, name: str) -> bool:
 
 
 def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
-    """What the agent holds, and the largest number of processes by container name; sandboxes have none. Crashing
-    containers are left out.
+    """Return what the agent holds, and the largest number of processes by container name; sandboxes have the empty
+    name. Crashing containers are omitted.
     """
     held, processes_before = permanently_held(node)
     names = {one.id: one.container for one in node.journal.events(pod.ContainerStarted)}
@@ -228,7 +234,7 @@ def with_pods(node: Node) -> tuple[Held, Mapping[str, int]]:
 def wait_for_no_more(
     before: Held, processes_before: Mapping[str, int], sample: Callable[[], tuple[Held, Mapping[str, int]]]
 ) -> None:
-    """Wait until no more is held than before, and no kind of container has more processes."""
+    """Wait until the agent holds no more than before, and no kind of container has more processes."""
     until = time.monotonic() + hang_limit(60)
     while True:
         now, processes = sample()
@@ -240,7 +246,7 @@ def wait_for_no_more(
 
 
 def warm_up(node: Node) -> None:
-    """Create what stays after the first use: connections to the engine, threads of gRPC and of listings."""
+    """Create what remains after the first use: connections to the engine, threads of gRPC and of listings."""
     names = ("warm-1", "warm-2")
     for number, name in enumerate(names):
         node.write(f"{name}.yaml", probed(name, number))
@@ -259,7 +265,7 @@ def check_results(node: Node, faults: Counter[str]) -> None:
     assert {"c2", "c3", "c6", "c8", "c9"} <= failed.keys()
     assert {"c0", "c1", "c4", "c5", "c7"} <= {one.container for one in node.journal.events(prober.ProbeSucceeded)}
     stopped = [one for one in node.journal.events(pod.ContainerStopRequested) if one.reason == "LivenessFailed"]
-    # A container that is killed meanwhile, or broken when its pod is removed, is not stopped for its probe.
+    # Not every broken container is stopped because of its probe: it may be killed first, or its pod may be removed.
     assert len(stopped) >= faults["broken"] // 3
     assert len(node.journal.events(pod.RestartScheduled)) >= faults["killed"] // 2
 

@@ -1,7 +1,7 @@
 """Probes of servers, as the Kubernetes documentation describes them: real HTTP, TCP and gRPC in real containers.
 
-The documentation's pods, with scripts for the Python of this machine in place of its images, and its times divided by
-about three; `--long` runs them with its own times.
+The pods are those of the documentation, with scripts for this machine's Python in place of its images, and with its
+times divided by about three; `--long` uses the original times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from tests.support.redis.server import private_redis
 
 
 class Times(NamedTuple):
-    """In seconds: delay and period, and the number of requests answered with 200; delay and period; delay."""
+    """Times in seconds. `http`: delay, period, and the number of requests answered with 200. `tcp`: delay and period.
+    `grpc`: delay.
+    """
 
     http: tuple[int, int, int]
     tcp: tuple[int, int]
@@ -44,8 +46,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"ok")
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 """
-"""Like the documentation's image, but healthy for N requests instead of seconds, then status 500; healthy after a
-restart.
+"""An HTTP server like the documentation's image, but healthy for N requests instead of N seconds, and then with status
+500. After a restart it is healthy.
 """
 
 GRPC = """
@@ -63,11 +65,11 @@ while True:
         servicer.set(service, words.NOT_SERVING if ill else words.SERVING)
     time.sleep(0.05)
 """
-"""Healthy, except for the service `shop` while a file exists."""
+"""A gRPC server that is healthy, except that its service `shop` is unhealthy while a file exists."""
 
 
 def python(name: str, script: str, *words: str, **more: Any) -> dict[str, Any]:
-    """A container that runs a script with the Python that runs the tests."""
+    """Return a container that runs a script with the Python that runs the tests."""
     mounts = [{"name": f"v{number}", "mountPath": path, "readOnly": True} for number, path in enumerate(_folders())]
     mounts.append({"name": "state", "mountPath": "/state"})
     command = [sys.executable, "-c", script, *words]
@@ -75,19 +77,19 @@ def python(name: str, script: str, *words: str, **more: Any) -> dict[str, Any]:
 
 
 def _folders() -> list[str]:
-    """The folders of this Python and its libraries."""
+    """Return the folders of this Python and its libraries."""
     named = {"/usr", "/lib", "/lib64", sys.prefix, sys.base_prefix}
     return sorted(one for one in named if not any(one.startswith(f"{other}/") for other in named))
 
 
 def served(name: str, *containers: dict[str, Any]) -> dict[str, Any]:
-    """A pod whose folder `/state` outlives a container."""
+    """Return a pod whose folder `/state` outlives its containers."""
     volumes = [{"name": f"v{number}", "hostPath": {"path": path}} for number, path in enumerate(_folders())]
     return a_pod(name, *containers, volumes=[*volumes, {"name": "state", "emptyDir": {}}])
 
 
 def pods(times: Times) -> list[dict[str, Any]]:
-    """The pods of all tests, so that they run concurrently."""
+    """Return the pods of all tests, so that they run concurrently."""
     delay, period, healthy_requests = times.http
     enough = {"timeoutSeconds": ENOUGH_SECONDS}
     http = {
@@ -101,7 +103,7 @@ def pods(times: Times) -> list[dict[str, Any]]:
         **enough,
     }
     tcp = {"tcpSocket": {"port": 8080}, "initialDelaySeconds": times.tcp[0], "periodSeconds": times.tcp[1], **enough}
-    # However long a server takes to start on a busy machine: its other probes wait for the startup probe, or never give
+    # A server may take any time to start on a busy machine: its other probes wait for the startup probe, or never give
     # up.
     patient = {"failureThreshold": NEVER, **enough}
     health = {"grpc": {"port": 2379}, "initialDelaySeconds": times.grpc, **patient}
@@ -161,13 +163,15 @@ def node(docker_engine: PrivateDocker, times: Times) -> Iterator[Node]:
 
 
 def liveness_results(node: Node, container_id: str) -> list[str]:
-    """The outcomes of a container's liveness probes, the first one first."""
+    """Return the outcomes of a container's liveness probes, oldest first."""
     kept = kept_results(node.environ["CHRONOLET_REDIS"], node.name)
     return [one.outcome for one in kept if one.id == container_id and one.probe == "Liveness"][::-1]
 
 
 def test_liveness_over_http(node: Node, times: Times) -> None:
-    """Probed from the delay on; healthy for some requests, then three failures, a kill and a restart."""
+    """The container is probed after the delay. It is healthy for some requests; three failures, a kill and a restart
+    follow.
+    """
     delay = times.http[0] * 1_000
     began = started(node, "liveness-http").started_at
     first = node.journal.wait_for_event(pod.ContainerStopRequested, pod="default/liveness-http").id
@@ -193,7 +197,7 @@ def test_liveness_over_http(node: Node, times: Times) -> None:
 
 
 def test_liveness_and_readiness_over_tcp(node: Node, times: Times) -> None:
-    """Not ready before the first probe, which runs after the delay."""
+    """The pod is not ready before the first probe, which runs after the delay."""
     delay = times.tcp[0] * 1_000
     began = started(node, "goproxy").started_at
     ready = node.journal.wait_for_event(

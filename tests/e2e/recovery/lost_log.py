@@ -1,4 +1,4 @@
-"""What tests of a lost log share.
+"""Helpers for the tests of a lost log.
 
 Input: a node whose log was lost. Output: the journal of the new log, a pod's containers.
 """
@@ -17,6 +17,6 @@ def wait_for_new_log(node: Node, seconds: float = 30) -> None:
 
 
 def all_ids(node: Node, pod_name: str) -> set[str]:
-    """The ids of all containers of the pod, dead ones too."""
+    """Return the ids of all containers of the pod, including dead ones."""
     chosen = {"label": [f"{labels.NODE}={node.name}", f"{labels.POD_NAME}={pod_name}"]}
     return {one["Id"] for one in node.docker.containers(all=True, filters=chosen)}

@@ -1,4 +1,6 @@
-"""A Docker Engine that is missing, dies or hangs: one clear error, retried, and nothing that runs is lost."""
+"""A Docker Engine that is missing, dies or hangs: there is one clear error, calls are retried, and no running container
+is lost.
+"""
 
 import os
 import signal
@@ -63,7 +65,7 @@ def test_an_engine_that_hangs_for_long_is_reported(own_node: Node, docker_engine
 
 
 def check_hanging_engine(node: Node, engine: PrivateDocker, until: Callable[[], object]) -> None:
-    """Pause the engine while one pod runs. Resume it after another pod was added and `until` has returned."""
+    """Pause the engine while one pod is running. Resume it once another pod has been added and `until` has returned."""
     node.write("stays.yaml", pod("stays"))
     node.start()
     node.wait_until_running("stays")

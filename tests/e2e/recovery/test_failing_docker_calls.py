@@ -1,5 +1,5 @@
-"""Docker calls that hang or fail: a container whose inspect hangs stops no other; failing lists make the node
-unhealthy.
+"""Docker calls that hang or fail: a container whose inspect hangs delays no other container; failing lists make the
+node unhealthy.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_failing_lists_make_the_node_unhealthy(own_node: Node, docker_engine: Pr
 
 
 def wait_for_health(node: Node, kind: type[E]) -> E:
-    """Wait until this is the latest event: a machine that stalls for three seconds also makes its node unhealthy."""
+    """Wait until the latest health event has this class: a stall of three seconds also makes the node unhealthy."""
 
     def latest() -> E | None:
         events = [line.event for line in node.journal.lines if isinstance(line.event, pleg.Unhealthy | pleg.Healthy)]

@@ -21,8 +21,8 @@ LOOPING = pod("looping", shell("app", "exit 3"))
 
 
 def three_pods(node: Node) -> Mapping[str, str]:
-    """Three pods: an applied one, one of a file at its third attempt, one that keeps failing; Docker's start times by
-    container id.
+    """Start three pods: an applied one, one from a file at its third attempt, and one that keeps failing. Return
+    Docker's start times of the first two by container id.
     """
     node.write("filed.yaml", FILED)
     node.write("looping.yaml", LOOPING)
@@ -38,7 +38,7 @@ def three_pods(node: Node) -> Mapping[str, str]:
 
 @contextmanager
 def between_failures(node: Node) -> Iterator[int]:
-    """Pause the agent while `looping` waits for its next attempt; the number of that attempt, 3 or more."""
+    """Pause the agent while `looping` waits for its next attempt; yield the number of that attempt, 3 or more."""
 
     def is_in_back_off() -> bool:
         one = node.journal.pods["default/looping"].container("app")
@@ -52,7 +52,7 @@ def between_failures(node: Node) -> Iterator[int]:
 
 def check_adopted(node: Node, before: Mapping[str, str], uids: Mapping[str, str], attempt: int) -> None:
     """Check that nothing was touched, everything is in the new log, and later events are handled. `attempt` is the next
-    one of `looping`.
+    attempt of `looping`.
     """
     journal = node.journal
     assert {one.pod: one.uid for one in journal.events(manifests.PodAdopted)} == uids
@@ -142,7 +142,7 @@ def test_a_change_that_starts_nothing_is_kept(own_node: Node, redis_server: Priv
 
 
 def lose_kept_manifests(node: Node, server: PrivateRedis) -> None:
-    """Lose the log once more, and the manifests in the state folder, too: nothing can be adopted."""
+    """Lose the log again together with the manifests in the state folder: nothing can be adopted."""
     node.kill9()
     server.client(timeout=HANG_SECONDS).flushall()
     shutil.rmtree(node.root / "pods")
@@ -153,7 +153,9 @@ def lose_kept_manifests(node: Node, server: PrivateRedis) -> None:
 
 
 def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
-    """Check that `gc run --left-alone` removes the dead containers of pod two, and the others after their death."""
+    """Check that `gc run --left-alone` removes the dead containers of pod `two`, and its other containers after their
+    death.
+    """
     everything = all_ids(node, "two")
     dead = everything - set(running)
     assert (len(running), len(dead)) == (2, 1)
@@ -174,7 +176,7 @@ def check_left_alone(node: Node, running: Mapping[str, str]) -> None:
 
 
 def planned(node: Node) -> dict[str, set[str]]:
-    """The ids in the plan of `gc run --left-alone`."""
+    """Return the ids in the plan of `gc run --left-alone`."""
     result = node.chronolet("gc", "run", "--left-alone", "--dry-run", "-o", "json")
     assert result.status == 0, result.err
     plan = json.loads(result.out)["containers"]
@@ -182,7 +184,7 @@ def planned(node: Node) -> dict[str, set[str]]:
 
 
 def gc_runs(node: Node) -> list[dict[str, Any]]:
-    """The result of `gc run --left-alone`, by collector."""
+    """Return the results of `gc run --left-alone`, one per collector."""
     result = node.chronolet("gc", "run", "--left-alone", "-o", "json")
     assert result.status == 0, result.err
     return list(json.loads(result.out).values())
@@ -198,7 +200,7 @@ def test_a_deletion_in_progress_continues(own_node: Node, redis_server: PrivateR
         own_node.wait_until_running("deaf")
         uid = own_node.journal.pods["default/deaf"].uid
         assert own_node.chronolet("delete", "pod", "deaf", "--wait=false").status == 0
-        # The agent dies after it has written the request to the disk, and before it acts on it.
+        # The agent dies after it has written the request to disk, but before it acts on it.
         assert agent.ended.wait(HANG_SECONDS)
         assert agent.status == -9
     finally:
@@ -211,7 +213,7 @@ def test_a_deletion_in_progress_continues(own_node: Node, redis_server: PrivateR
     again = own_node.journal.wait_for_event(pods.TerminationRequested)
     assert (again.uid, again.reason, again.deadline) == (uid, "Deleted", asked.deadline)
     shown = [line.split()[2] for line in own_node.chronolet("get", "pods").out.splitlines() if line.startswith("deaf ")]
-    # On a busy machine the grace period may be over: then the pod is shown as failed, or is gone.
+    # On a busy machine the grace period may have ended: then the pod is shown as failed, or is gone.
     assert shown in (["Terminating"], ["Error"], [])
     assert (
         own_node.chronolet("apply", "-f", own_node.write_unwatched("deaf.yaml", pod("deaf"))).out
@@ -236,7 +238,7 @@ def test_a_container_removed_before_the_first_listing_is_reported_as_missing(
     redis_server.client(timeout=HANG_SECONDS).flushall()
     farm = AgentFarm()
     try:
-        # The adopted containers are in the log, and nothing has been listed yet.
+        # The adopted containers are in the log, but nothing has been listed yet.
         point = Point(place="step/before pleg", type="pleg.ContainersAdopted")
         agent = farm.start(own_node.job(point=point))
         assert agent.ended.wait(HANG_SECONDS)

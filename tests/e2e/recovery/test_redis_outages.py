@@ -1,4 +1,6 @@
-"""A Redis that cannot be used or goes away: one clear error, retried where that may help; what runs is not lost."""
+"""A Redis that is unusable or becomes unreachable: there is one clear error, the agent retries where that may help, and
+no running container is lost.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -46,7 +48,7 @@ REFUSED: dict[str, tuple[RedisOptions, str]] = {
     "evicting": (RedisOptions(maxmemory_policy="allkeys-lru"), "noeviction"),
     "replica": (RedisOptions(more=("--replicaof", "127.0.0.1", "1")), "read-only replica"),
 }
-"""What is wrong with the server -> its options, and a word of the agent's error."""
+"""The server's options and a word of the agent's error, by name of the fault."""
 
 
 @pytest.mark.parametrize("fault", REFUSED)
@@ -79,7 +81,7 @@ def test_a_killed_redis_loses_nothing(own_node: Node, redis_server: PrivateRedis
     assert len(before.items() & after.items()) == 1, "the sandbox was touched"
     assert own_node.journal.events(kernel.TailLost) == []
     warnings = [line for line in own_node.log.splitlines() if "warning" in line or "error" in line]
-    # Each shard that wants to write reports the error once: how many do depends on time.
+    # Each shard that wants to write reports the error once; how many do depends on timing.
     assert 0 < most_repeated(warnings) <= 2, own_node.log
     assert len(warnings) < 60, own_node.log
     assert "Traceback" not in own_node.log
@@ -113,7 +115,7 @@ def test_an_emptied_redis_gets_a_new_log_and_no_container_is_touched(
     before = own_node.started_at("stays")
     run = own_node.journal.wait_for_event(kernel.LogStarted).run
     redis_server.client(timeout=HANG_SECONDS).flushall()
-    # The next write makes the agent notice the loss; it would notice within a minute anyway.
+    # The next write makes the agent notice the loss; without it, the agent would notice within a minute.
     own_node.write("later.yaml", pod("later"))
     own_node.reopen_journal()
     assert own_node.journal.wait_for_event(kernel.LogStarted).run != run
@@ -125,7 +127,7 @@ def test_an_emptied_redis_gets_a_new_log_and_no_container_is_touched(
 
 
 def put_into_log(node: Node, client: Any, entry: dict[Any, Any]) -> None:
-    """Append the next entry, although the agent writes concurrently."""
+    """Append an entry to the log, although the agent writes concurrently."""
     while True:
         with suppress(StoreUnreachable, ResponseError):  # the server is stalled, or another entry came first
             millisecond, number = node.journal.store.last()

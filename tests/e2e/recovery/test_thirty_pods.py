@@ -1,5 +1,5 @@
-"""Redis is emptied under thirty running pods, and then its folder is deleted: nothing that runs is touched, and later
-deaths are handled as usual.
+"""Redis is emptied under thirty running pods, and then its folder is deleted: nothing that is running is touched, and
+later deaths are handled as usual.
 """
 
 import shutil
@@ -24,11 +24,13 @@ STEADY = [*APPLIED, *OF_FILES]
 WITH_HOOKS = APPLIED[-2:]
 """Applied pods whose container has hooks; each hook writes a line."""
 WITH_SIDECAR = OF_FILES[-4:]
-"""Pods of files with a completed init container and a running sidecar."""
+"""Pods from files, with a completed init container and a running sidecar."""
 
 
 class Before(msgspec.Struct, frozen=True):
-    """State when the log was lost. `started` by container id; `actions` and `signals` by Docker's events."""
+    """State of the pods when the log is lost. `started`: start times by container id. `actions`, `signals`: from
+    Docker's events.
+    """
 
     uids: Mapping[str, str]
     started: Mapping[str, str]
@@ -38,7 +40,7 @@ class Before(msgspec.Struct, frozen=True):
 
 
 def thirty_pods(node: Node) -> None:
-    """Applied pods, pods of files of which two are at their third attempt, and pods that keep failing."""
+    """Start applied pods, pods from files of which two are at their third attempt, and pods that keep failing."""
     node.start()
     node.journal.wait_for("the log", lambda: node.journal.lines)
     for name in OF_FILES:
@@ -58,12 +60,12 @@ def thirty_pods(node: Node) -> None:
         node.journal.wait_for_event(pods.HookEnded, pod=f"default/{name}", hook="PostStart", outcome="Succeeded")
     for name in LOOPING:
         node.journal.wait_for_event(pods.ContainerStarted, pod=f"default/{name}", container="other")
-        # The next back-off takes this long; a slow agent may have noticed this death after the wait was over.
+        # The next back-off takes this long; a slow agent may have noticed this death only after the wait had ended.
         node.journal.wait_for_event(pods.RestartScheduled, pod=f"default/{name}", attempt=1, next_back_off_seconds=20)
 
 
 def pod_with_hooks(node: Node, name: str) -> dict[str, Any]:
-    """A pod whose hooks write to a file of the host."""
+    """Return a pod whose hooks write to a file on the host."""
     (node.root / "hooks").mkdir(exist_ok=True)
     lifecycle = {
         hook: {"exec": {"command": ["/bin/sh", "-c", f"echo {hook} >> /hooks/{name}"]}}
@@ -75,12 +77,12 @@ def pod_with_hooks(node: Node, name: str) -> dict[str, Any]:
 
 
 def hooks(node: Node, name: str) -> list[str]:
-    """The hooks that ran."""
+    """Return the hooks that ran."""
     return (node.root / "hooks" / name).read_text().split()
 
 
 def current_state(node: Node, docker_events: DockerEvents) -> Before:
-    """The current state of the pods."""
+    """Return the current state of the pods."""
     node.wait_until_running(*STEADY)
     node.journal.wait_for("Docker's start events of all containers", lambda: has_seen_all(node, docker_events))
     return Before(
@@ -93,24 +95,24 @@ def current_state(node: Node, docker_events: DockerEvents) -> Before:
 
 
 def started(node: Node) -> dict[str, str]:
-    """Docker's start time by container id, of all containers that do not keep failing."""
+    """Return Docker's start time by container id, for all containers that do not keep failing."""
     return {one["Id"]: one["State"]["StartedAt"] for one in lasting(node)}
 
 
 def lasting(node: Node) -> list[dict[str, Any]]:
-    """The running containers, except for those that fail immediately and may just be running."""
+    """Return the running containers, except those that keep failing and may happen to be running."""
     there = [(name in LOOPING, node.running(name)) for name in (*STEADY, *LOOPING)]
     return [one for fails, found in there for name, one in found.items() if not (fails and name == "app")]
 
 
 def has_seen_all(node: Node, docker_events: DockerEvents) -> bool:
-    """Whether the start of each container has arrived in `docker_events`."""
+    """Return whether the start of each container has arrived in `docker_events`."""
     seen = docker_events.actions(node.name)
     return all(seen.get(one["Name"].removeprefix("/"), [""])[-1] == "start" for one in lasting(node))
 
 
 def restarts(node: Node, name: str) -> int:
-    """The restart count of the container `app`."""
+    """Return the restart count of the container `app`."""
     status = node.journal.status(f"default/{name}")
     assert status is not None
     (count,) = (one.restart_count for one in status.container_statuses if one.name == "app")
@@ -118,7 +120,9 @@ def restarts(node: Node, name: str) -> int:
 
 
 def actions(node: Node, docker_events: DockerEvents) -> dict[str, list[str]]:
-    """Docker's actions by container, of all containers that do not keep failing. The collector may remove dead ones."""
+    """Return Docker's actions by container, for all containers that do not keep failing. The collector may remove dead
+    ones, so a final removal of a dead container is omitted.
+    """
     return {
         name: actions[:-1] if len(actions) > 1 and dead_and_gone(*actions[-2:]) else actions
         for name, actions in docker_events.actions(node.name).items()
@@ -127,12 +131,12 @@ def actions(node: Node, docker_events: DockerEvents) -> dict[str, list[str]]:
 
 
 def dead_and_gone(before: str, last: str) -> bool:
-    """Whether a dead container was removed."""
+    """Return whether a dead container was removed."""
     return before.startswith("die") and last == "destroy"
 
 
 def check(node: Node, docker_events: DockerEvents, before: Before) -> None:
-    """Check that all thirty pods are as before, nothing was touched, and failing pods go on failing."""
+    """Check that all thirty pods are unchanged, nothing was touched, and failing pods continue to fail."""
     journal = node.journal
     assert {one.pod: one.uid for one in journal.events(manifests.PodAdopted)} == before.uids
     assert [one.left_alone for one in journal.events(manifests.AdoptionFinished)] == [()]
@@ -152,7 +156,7 @@ def check(node: Node, docker_events: DockerEvents, before: Before) -> None:
 
 
 def wait_for_failure(node: Node, name: str, attempt: int) -> None:
-    """Wait until an attempt after this one has failed; a slow test may miss the next one."""
+    """Wait until an attempt after `attempt` has failed; a slow test may miss the next one."""
 
     def scheduled() -> list[pods.RestartScheduled]:
         return node.journal.events(pods.RestartScheduled, pod=f"default/{name}", container="app")
@@ -161,7 +165,7 @@ def wait_for_failure(node: Node, name: str, attempt: int) -> None:
 
 
 def check_crashes(node: Node) -> None:
-    """Check that count and back-off continue, of containers that had crashed and of one that had not."""
+    """Check that restart count and back-off continue, for containers that had crashed and for one that had not."""
     for name in (APPLIED[0], OF_FILES[0], WITH_SIDECAR[0]):
         attempt = restarts(node, name)
         immediate = crash(node, name, "app")

@@ -1,6 +1,6 @@
 """The machine's cgroups as tests read them, independent of the product: v1 or v2, plain folders or systemd slices.
 
-Input: a cgroup's name, in Docker's form for a parent. Output: folders, numbers.
+Input: a cgroup's name, in the form that Docker uses for a parent. Output: folders, numbers.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ _FILES = {
     "used": ("cpuacct", "cpuacct.usage", "cpu.stat"),
 }
 CONTROLLERS = ("",) if IS_V2 else ("cpu", "memory", "pids", "freezer", "devices")
-"""The hierarchies in which Docker and the agent create cgroups; v2 has one."""
+"""The hierarchies in which Docker and the agent create cgroups; v2 has only one."""
 
 
 def named(*parts: str) -> str:
-    """The name of a cgroup by the parts of its path."""
+    """Return the name of a cgroup, given the parts of its path."""
     if DRIVER == "systemd":
         return "-".join(part.replace("-", "_") for part in parts) + ".slice"
     return "/" + "/".join(parts)
 
 
 def folder(cgroup: str, controller: str = "memory") -> Path:
-    """A cgroup's folder. A slice is inside the one whose name is shorter by a word."""
+    """Return a cgroup's folder. A slice's folder is inside that of the slice whose name lacks the last word."""
     path = "/".join(_slices(cgroup)) if cgroup.endswith(".slice") else cgroup.lstrip("/")
     return _ROOT / ("" if IS_V2 else controller) / path
 
 
 def of_container(container_id: str) -> str:
-    """The name of the cgroup that Docker creates for a container below its parent."""
+    """Return the name of the cgroup that Docker creates for a container below its parent."""
     return f"docker-{container_id}.scope" if DRIVER == "systemd" else container_id
 
 
 def value(what: str, cgroup: str, beneath: str = "") -> int:
-    """A value: `shares` (v2: weight), `quota` in microseconds, `memory` in bytes, `used` in nanoseconds; -1 for no
-    limit.
+    """Return a value: `shares` (v2: weight), `quota` in microseconds, `memory` in bytes, `used` in nanoseconds; -1 if
+    there is no limit.
     """
     controller, v1, v2 = _FILES[what]
     text = (folder(cgroup, controller) / beneath / (v2 if IS_V2 else v1)).read_text()
@@ -52,7 +52,7 @@ def value(what: str, cgroup: str, beneath: str = "") -> int:
 
 
 def file_of(what: str) -> str:
-    """The name of a value's file."""
+    """Return the name of a value's file."""
     _, v1, v2 = _FILES[what]
     return v2 if IS_V2 else v1
 

@@ -13,12 +13,12 @@ from tests.e2e.resources import cgroup_files
 
 
 def parent_path(node: Node) -> list[str]:
-    """The parts of the path that contains the node's kubepods."""
+    """Return the parts of the path that contains the node's kubepods."""
     return node.engine.cgroup_root(node.name).strip("/").split("/")
 
 
 class QosNode:
-    """A node with three processors and 8 GiB by its settings, and its cgroups."""
+    """A node whose settings give it three processors and 8 GiB, and the node's cgroups."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -33,7 +33,7 @@ class QosNode:
         return str(accepted.uid)
 
     def of(self, name: str) -> str:
-        """A pod's cgroup, as Docker gets it for the parent of containers."""
+        """Return the name of a pod's cgroup, as given to Docker for the parent of the pod's containers."""
         ready: Any = self.node.journal.wait_for_event(qos.CgroupReady, uid=self.uid(name))
         return str(ready.parent)
 

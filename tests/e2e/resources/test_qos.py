@@ -1,6 +1,6 @@
-"""QoS with the machine's own cgroups: limits and weights, CPU time by requests, memory limits, pods that do not fit.
+"""QoS with the machine's real cgroups: limits and weights, CPU time by requests, memory limits, pods that do not fit.
 
-On the cgroup version of this machine; tests/setup/cgroup2_machine has v2 with systemd slices.
+The tests use the cgroup version of this machine; tests/setup/cgroup2_machine has v2 with systemd slices.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SPIN = "while :; do :; done"
 HOG = "x=a; while :; do x=$x$x; done"
 BUSY_NANOSECONDS = 2_000_000_000
 READING_NANOSECONDS = BUSY_NANOSECONDS // 200
-"""The most CPU time that may be used while several cgroups are read."""
+"""Maximum CPU time that may be used while several cgroups are read."""
 WEIGHTS = {3072: 118, 2048: 79, 1024: 39, 102: 4, 2: 1}
-"""v2 weights of v1 shares. The lowest weight is 1 of 10,000, the lowest shares are 2 of 262,144."""
+"""cgroup v2 weights by v1 shares. The lowest weight is 1 of 10,000, the lowest shares are 2 of 262,144."""
 ALMOST_NOTHING = 0.02 if IS_V2 else 0.01
 
 
 def weight_of(shares: int) -> int:
-    """The weight that this machine's kernel has for v1 shares."""
+    """Return the weight that this machine's kernel has for v1 shares."""
     return WEIGHTS[shares] if IS_V2 else shares
 
 
@@ -56,7 +56,7 @@ def qos_node(docker_engine: PrivateDocker) -> Iterator[QosNode]:
 
 
 def test_weights_and_limits_of_three_pods(qos_node: QosNode) -> None:
-    """Three pods on three processors and 8 GiB: the expected values in the kernel."""
+    """Check the kernel's values for three pods on three processors and 8 GiB."""
     one_gib = ("1", "1Gi")
     qos_node.apply(
         a_pod("gold", shell("c3", resources=requests_and_limits(*one_gib, one_gib))),
@@ -100,14 +100,14 @@ def test_weights_and_limits_of_three_pods(qos_node: QosNode) -> None:
 
 
 def remaining_pod_cgroups(qos_node: QosNode) -> list[str]:
-    """The cgroups of pods in any hierarchy; they are removed right after their pods."""
+    """Return the cgroups of pods in any hierarchy; they are removed right after their pods."""
     tops = [cgroup_files.folder(qos_node.all, controller) for controller in cgroup_files.CONTROLLERS]
     names = [name for top in tops for _, folders, _ in os.walk(top) for name in folders]
     return [name for name in names if re.search("pod[0-9a-f]", name)]
 
 
 def test_cpu_time_is_shared_by_requests(qos_node: QosNode) -> None:
-    """1500 to 500 on one processor, and almost nothing for a pod without a request."""
+    """Two pods share one processor 1500 to 500, and a pod without a request gets almost nothing."""
     qos_node.apply(
         a_pod("much", shell("app", SPIN, resources={"requests": {"cpu": "1500m"}})),
         a_pod("little", shell("app", SPIN, resources={"requests": {"cpu": "500m"}})),
@@ -131,7 +131,7 @@ def test_cpu_time_is_shared_by_requests(qos_node: QosNode) -> None:
 
 
 def used(qos_node: QosNode, names: Sequence[str]) -> list[int]:
-    """CPU nanoseconds used by each pod, at one moment: if reading took too long, read again."""
+    """Return the CPU nanoseconds used by each pod at one moment; if reading takes too long, read the values again."""
     cgroups = [qos_node.of(name) for name in names]
     first, second = ([value("used", one) for one in cgroups] for _ in range(2))
     while sum(second) - sum(first) > READING_NANOSECONDS:
@@ -141,7 +141,7 @@ def used(qos_node: QosNode, names: Sequence[str]) -> list[int]:
 
 @pytest.mark.parametrize("scope", ["container", "child", "pod"])
 def test_a_container_above_its_memory_limit_is_killed_and_reported(qos_node: QosNode, scope: str) -> None:
-    """Also if a child process was killed and the container ended by itself, and if the limit is the pod's."""
+    """This also holds if a child process is killed and the container then exits, and if the limit is the pod's."""
     script = f"sh -c '{HOG}'; exit 3" if scope == "child" else HOG
     limit = {"limits": {"cpu": "1", "memory": "32Mi"}}
     name = f"hog-{scope}"
@@ -181,7 +181,7 @@ def test_a_pod_that_does_not_fit_is_rejected_in_the_kubelets_words(qos_node: Qos
 
 
 def test_a_changed_cgroup_is_restored_and_reported(qos_node: QosNode) -> None:
-    """Checked once a minute, and immediately when a pod has ended."""
+    """The cgroup is checked once a minute, and immediately when a pod has ended."""
     qos_node.apply(a_pod("kept", shell("app", resources={"requests": {"cpu": "100m"}})), a_pod("other", shell("app")))
     qos_node.node.wait_until_running("kept", "other")
     mine = qos_node.of("kept")
@@ -196,13 +196,13 @@ def test_a_changed_cgroup_is_restored_and_reported(qos_node: QosNode) -> None:
 
 
 def test_an_unknown_pods_cgroup_is_removed_with_its_processes(qos_node: QosNode) -> None:
-    """A cgroup of an unknown pod, with a process in it."""
+    """The cgroup belongs to an unknown pod and has a process in it."""
     qos_node.apply(a_pod("after", shell("app")))
     qos_node.node.wait_until_running("after")
     name = cgroup_files.named(*qos_node.parent_path, "kubepods", "besteffort", "podleft")
     left = [cgroup_files.folder(name, controller) for controller in cgroup_files.CONTROLLERS]
     child = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "3600")
-    with stopped([qos_node.node.pid]):  # it may be about to check, and would find no process in it
+    with stopped([qos_node.node.pid]):  # the agent may be about to check, and would find no process in the cgroup
         for folder in left:
             folder.mkdir(parents=True)
         (left[-1] / "cgroup.procs").write_text(str(child))
@@ -229,7 +229,7 @@ def test_a_foreign_kubepods_is_not_touched(own_node: Node) -> None:
 
 
 def wrapper_for_mounts(command: str) -> list[str]:
-    """A wrapper that runs this command on the mounts of cgroups, whose path is $at, in its own mount namespace."""
+    """Return a wrapper that runs `command` for each cgroup mount (its path is $at) in a separate mount namespace."""
     look = f"while read -r _ at kind _; do case $kind in cgroup*) {command} ;; esac; done < /proc/mounts"
     return ["unshare", "--mount", "sh", "-ec", f'{look}; exec "$@"', "sh"]
 

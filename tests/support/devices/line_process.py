@@ -1,6 +1,6 @@
 """A process whose output lines are collected while it runs.
 
-Input: a command. Output: its lines so far, and waiting for some. Next: `sample_plugin`, `old_plugin`.
+Input: a command. Output: the lines so far, and waits for certain lines. Next: `sample_plugin`, `old_plugin`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.support.scratch import HANG_SECONDS
 
 
 class LineProcess:
-    """One process. `lines` is its output so far, including standard error."""
+    """One process. `lines` contains its output so far, including standard error."""
 
     def __init__(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
@@ -39,22 +39,22 @@ class LineProcess:
             self.lines.append(line.rstrip("\n"))
 
     def count(self, text: str) -> int:
-        """The number of lines with this text."""
+        """Return the number of lines that contain the text."""
         return sum(text in line for line in self.lines)
 
     def wait_for(self, text: str, times: int = 1) -> str:
-        """Wait until this many lines have the text; return the last of them."""
+        """Wait until this many lines contain the text; return the last of them."""
         scratch.wait_until(lambda: self.count(text) >= times, f"{times} x {text!r}; its output: {self.lines}")
         return [line for line in self.lines if text in line][-1]
 
     def end(self) -> int:
-        """Wait for its own end; return its exit status."""
+        """Wait until the process ends by itself; return its exit status."""
         status = self.process.wait(HANG_SECONDS)
         self._reader.join(HANG_SECONDS)
         return status
 
     def kill(self) -> None:
-        """kill -9."""
+        """Send SIGKILL to the process and wait for its exit."""
         self.process.kill()
         self.process.wait()
         self._reader.join(HANG_SECONDS)

@@ -1,9 +1,9 @@
-"""A device plugin of 2018, in its own process.
+"""A device plugin as written in 2018, in a separate process.
 
-Input: a folder. Output: its lines. It imports nothing of the product. Unlike the sample plugin it does as plugins of
-2018 did: its interface is the first v1beta1, without options, preferences, topology and all later additions; its
-authority is a path, as in Go programs; it notices a new kubelet.sock by inotify and immediately serves and registers,
-unless there is a file DEPRECATION; it ends if it cannot register.
+Input: a folder. Output: the plugin's lines. It imports nothing from the product. Unlike the sample plugin, it does what
+plugins did in 2018: its interface is the first v1beta1, without options, preferences, topology or any later addition;
+its authority is a path, as in Go programs; it notices a new kubelet.sock through inotify and immediately serves and
+registers, unless there is a file DEPRECATION; it exits if it cannot register.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ while True:
 
 
 class OldPlugin(LineProcess):
-    """One plugin of 2018."""
+    """A running plugin as written in 2018."""
 
     def __init__(self, where: Path, folder: Path, resource: str) -> None:
         (where / "first.proto").write_text(PROTO)
@@ -121,7 +121,7 @@ class OldPlugin(LineProcess):
 
 @contextmanager
 def old_plugin(folder: Path, resource: str) -> Iterator[OldPlugin]:
-    """A plugin in that folder, which must exist; killed at the end."""
+    """Run a plugin in `folder`, which must exist, and kill it at the end."""
     where = scratch.create("client")
     plugin = OldPlugin(where, folder, resource)
     try:

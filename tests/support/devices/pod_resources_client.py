@@ -1,6 +1,6 @@
-"""A client of PodResources in its own process, generated from the interface alone.
+"""A client of PodResources in a separate process, generated from the interface alone.
 
-Input: the .proto file. Output: responses as JSON. It imports nothing of the product.
+Input: the .proto file. Output: responses as JSON. It imports nothing from the product.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ for line in sys.stdin:
 
 
 class PodResourcesClient:
-    """One process, which makes one call at a time."""
+    """A client process, which makes one call at a time."""
 
     def __init__(self, folder: Path) -> None:
         out = (f"--python_out={folder}", f"--grpc_python_out={folder}")
@@ -64,7 +64,7 @@ class PodResourcesClient:
     @classmethod
     @contextmanager
     def generated(cls) -> Iterator[PodResourcesClient]:
-        """A client generated into a folder that is removed at the end."""
+        """Yield a client generated into a folder that is removed at the end."""
         folder = scratch.create("client")
         client = cls(folder)
         try:
@@ -75,7 +75,7 @@ class PodResourcesClient:
             shutil.rmtree(folder)
 
     def ask(self, folder: Path, method: str, **fields: str) -> Any:
-        """Return the response of the server in that folder, or its `error`."""
+        """Return the response of the server in that folder, or a dict with its `error`."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         asked = {"socket": str(folder / "kubelet.sock"), "method": method, "fields": fields}

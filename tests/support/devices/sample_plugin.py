@@ -1,6 +1,6 @@
-"""The sample device plugin in its own process.
+"""The sample device plugin in a separate process.
 
-Input: options, commands. Output: its lines, its exit status.
+Input: options, commands. Output: the plugin's lines, its exit status.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tests.support.devices.line_process import LineProcess
 
 
 class SamplePlugin(LineProcess):
-    """One sample plugin, which takes commands on its standard input."""
+    """One sample plugin, which reads commands from its standard input."""
 
     def __init__(self, *options: str) -> None:
         super().__init__([sys.executable, "-m", "chronolet_sample_plugin", *options])
 
     def do(self, command: str) -> None:
-        """Run a command and wait until it is done. `stop` may end the plugin before it reports that."""
+        """Run a command and wait until it is done. After `stop`, the plugin may exit before it reports that."""
         before = self.count(f"did {command}")
         self.write(command)
 
@@ -32,7 +32,7 @@ class SamplePlugin(LineProcess):
         scratch.wait_until(done, f"{command}; its output: {self.lines}")
 
     def write(self, line: str) -> None:
-        """Write a line to its standard input."""
+        """Write a line to the plugin's standard input."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
@@ -40,7 +40,7 @@ class SamplePlugin(LineProcess):
 
 @contextmanager
 def sample_plugin(*options: str, folder: Path) -> Iterator[SamplePlugin]:
-    """A plugin in that folder, killed at the end."""
+    """Run a plugin in that folder, and kill it at the end."""
     plugin = SamplePlugin("--folder", str(folder), *options)
     try:
         yield plugin

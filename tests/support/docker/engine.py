@@ -1,9 +1,9 @@
 """A private Docker Engine for tests, which they may kill.
 
-Input: nothing. Output: an engine in its own network namespace, with its own folders, socket and cgroup. By default it
-has `--live-restore`, as on a production host; without it containers survive a kill -9 of dockerd, but not its next
-start. `destroy()` removes everything. Next: tests use the session fixture `docker_engine`, or `private_docker()` for
-one that they break.
+Input: nothing. Output: an engine in a separate network namespace, with separate folders, socket and cgroup. By default
+it has `--live-restore`, as on a production host; without that, containers survive a SIGKILL of dockerd, but not its
+next start. `destroy()` removes everything. Next: tests use the session fixture `docker_engine`, or `private_docker()`
+for an engine that they break.
 """
 
 import os
@@ -28,13 +28,14 @@ _KIND = "docker"
 _ID_LENGTH = 64
 IS_V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
 DRIVER = "systemd" if IS_V2 and Path("/run/systemd/system").exists() else "cgroupfs"
-"""Who creates cgroups: systemd, if it manages the only tree."""
+"""The driver that creates cgroups: systemd, if it manages the only hierarchy."""
 
 
 class PrivateDocker(ServerProcess):
     """One dockerd, with all its files in one folder.
 
-    With --live-restore containers survive `stop`; they and their shims always survive `kill9`, but host ports do not.
+    With --live-restore, containers survive `stop`. Containers and their shims always survive `kill9`, but their host
+    ports do not.
     """
 
     def __init__(self, folder: Path, *, live_restore: bool = True) -> None:
@@ -51,7 +52,7 @@ class PrivateDocker(ServerProcess):
     # -- dockerd ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start dockerd and wait until it responds. RuntimeError with the end of its log if it exits."""
+        """Start dockerd and wait until it responds. Raises RuntimeError with the end of its log if it exits."""
         self._config.write_text("{}")
         self._launch(self.namespace.command(*self._arguments()), seconds=60)
 
@@ -60,25 +61,27 @@ class PrivateDocker(ServerProcess):
     def api(self, timeout: int = int(scratch.HANG_SECONDS)) -> docker.APIClient:
         """Create a low-level client with its own connection pool. Threads should not share one.
 
-        It is closed by the caller, with its last reference, or at the latest with the engine.
+        The client is closed by the caller, with its last reference, or at the latest with the engine.
         """
         client = docker.APIClient(base_url=self.host, version="auto", timeout=timeout)
         self._clients.add(client)
         return client
 
     def cgroup_root(self, node: str) -> str:
-        """The cgroup root for a node's settings: below the engine's, so that it is removed with it, and unique."""
+        """Return a unique cgroup root for a node's settings, below the engine's cgroup, so that both are removed
+        together.
+        """
         return f"/{self.folder.name}/{node}"
 
     @property
     def cgroup(self) -> str:
-        """The engine's own cgroup, as the driver names it."""
+        """The name of the engine's cgroup, in the driver's form."""
         return f"{self.folder.name.replace('-', '_')}.slice" if DRIVER == "systemd" else self.folder.name
 
     def processes(self) -> dict[str, list[int]]:
-        """The processes of each running container by its id, without asking dockerd."""
+        """Return the pids of each running container by its id, without asking dockerd."""
         (root, *_) = _hierarchies()
-        # `glob` fails if a cgroup disappears meanwhile.
+        # `glob` would fail if a cgroup disappeared in the meantime.
         below = {_id_of(Path(path).name): Path(path) for path, _, _ in os.walk(root / self.cgroup)}
         found = {name: _pids_in([path]) for name, path in below.items() if len(name) == _ID_LENGTH}
         return {container: pids for container, pids in found.items() if pids}
@@ -124,7 +127,7 @@ class PrivateDocker(ServerProcess):
             f"--exec-root={self._exec}",
             f"--pidfile={self.folder}/pid",
             f"--host={self.host}",
-            # Else the default cgroup /docker would be shared with the machine's own engine.
+            # Otherwise the default cgroup /docker would be shared with the machine's own engine.
             f"--cgroup-parent={'' if DRIVER == 'systemd' else '/'}{self.cgroup}",
             f"--exec-opt=native.cgroupdriver={DRIVER}",
             # The machine's own /etc/docker/daemon.json may have any content.
@@ -161,7 +164,7 @@ class PrivateDocker(ServerProcess):
 
 
 def _removed(api: docker.APIClient, container: str) -> bool:
-    """Remove a container; False if the engine stopped waiting for its end."""
+    """Remove a container; return False if the engine stopped waiting for its exit."""
     try:
         api.remove_container(container, force=True, v=True)
     except docker.errors.NotFound:
@@ -182,7 +185,7 @@ def private_docker(
 ) -> Iterator[PrivateDocker]:
     """Run an engine, by default with the local images, and remove it at the end.
 
-    `disk_megabytes` gives it its own disk, which can be filled.
+    `disk_megabytes` gives it a separate disk, which can be filled.
     """
     sweep()
     engine = PrivateDocker(scratch.create(_KIND), live_restore=live_restore)
@@ -199,8 +202,8 @@ def private_docker(
 
 
 def mount_disk(folder: Path, megabytes: int) -> None:
-    """Mount a file system of that size on a new folder, with its image next to it. The caller unmounts it; for an
-    engine's disk, `destroy` does.
+    """Mount a file system of that size on a new folder, with its image file next to the folder. The caller unmounts it;
+    for an engine's disk, `destroy` does.
     """
     image = folder.with_name("disk")
     with image.open("wb") as file:
@@ -216,13 +219,13 @@ def sweep() -> None:
 
 
 def _cgroups(names: set[str]) -> list[Path]:
-    """The cgroup folders with these names, and all below them, in each hierarchy, the deepest first."""
+    """Return the cgroup folders with these names, and all folders below them, in each hierarchy, deepest first."""
     walks = (os.walk(hierarchy, topdown=False) for hierarchy in _hierarchies())
     return [Path(path) for walk in walks for path, _, _ in walk if names & set(map(_id_of, path.split("/")))]
 
 
 def _id_of(name: str) -> str:
-    """The container's id from either driver's name of its cgroup; other names as they are."""
+    """Return the container's id, given either driver's name for its cgroup; other names are returned unchanged."""
     return name.removeprefix("docker-").removesuffix(".scope")
 
 

@@ -20,7 +20,7 @@ _built: list[bytes] = []
 
 
 def root_file_system() -> bytes:
-    """The root file system as a tar archive, built once per test run."""
+    """Return the root file system as a tar archive, built once per test run."""
     if not _built:
         _built.append(build())
     return _built[0]
@@ -37,7 +37,7 @@ def load_images(api: docker.APIClient) -> None:
 def small_image(
     api: docker.APIClient, names: Sequence[str], labels: Mapping[str, str] | None = None, megabytes: int = 2
 ) -> str:
-    """Create an image with one random file under these names; return its id. It contains no program."""
+    """Create an image with one random file, tagged with these names; return its id. It contains no program."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         info = tarfile.TarInfo("blob")

@@ -2,9 +2,9 @@
 streams.
 
 Input: an engine's socket. Output: a socket whose calls are forwarded to the engine, except those with a fault. A call's
-name is `METHOD /path?query`; a fault has a regular expression that is searched in it. Each connection carries one call,
-so that all after its head is passed on unchanged, including upgraded connections. Next: tests pass `proxy.host` to an
-agent or a runtime instead of the engine's.
+name is `METHOD /path?query`; a fault applies to calls whose name matches its regular expression (`re.search`). Each
+connection serves one call, so that everything after its head is passed on unchanged, including upgraded connections.
+Next: tests pass `proxy.host` to an agent or a runtime instead of the engine's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Muted = Callable[[], bool]
 
 @dataclass(eq=False)
 class Fault:
-    """A fault of matching calls until it is lifted. `met` has the affected calls."""
+    """A fault that affects matching calls until it is lifted. `met` contains the affected calls."""
 
     kind: Literal["hang", "delay", "refuse", "drop", "swallow", "mute"]
     pattern: re.Pattern[str]
@@ -48,12 +48,12 @@ class Fault:
 
 
 class DockerProxy:
-    """Listens on `host` until `close`."""
+    """The proxy, which listens on `host` until it is closed."""
 
     def __init__(self, engine: str, path: Path) -> None:
         self.host = f"unix://{path}"
         self.calls: list[str] = []
-        """All calls in order."""
+        """All calls so far, in order."""
         self._engine = engine.removeprefix("unix://")
         self._faults: list[Fault] = []
         self._open: dict[_Call, str] = {}
@@ -69,27 +69,27 @@ class DockerProxy:
     # -- faults ---------------------------------------------------------------------------------------------------
 
     def hang(self, pattern: str) -> Fault:
-        """Matching calls do not reach the engine until the fault is lifted."""
+        """Keep matching calls from reaching the engine until the fault is lifted."""
         return self._set(Fault("hang", re.compile(pattern)))
 
     def delay(self, pattern: str, seconds: float) -> Fault:
-        """Matching calls reach the engine `seconds` later."""
+        """Forward matching calls to the engine `seconds` later."""
         return self._set(Fault("delay", re.compile(pattern), seconds=seconds))
 
     def refuse(self, pattern: str, status: int = 500, message: str = "out of order") -> Fault:
-        """Matching calls get this error and do not reach the engine."""
+        """Answer matching calls with this error; they do not reach the engine."""
         return self._set(Fault("refuse", re.compile(pattern), status=status, message=message))
 
     def drop(self, pattern: str) -> Fault:
-        """The connections of matching calls are closed before the calls reach the engine."""
+        """Close the connections of matching calls before the calls reach the engine."""
         return self._set(Fault("drop", re.compile(pattern)))
 
     def swallow(self, pattern: str) -> Fault:
-        """Matching calls are executed, and the connection is closed instead of a response."""
+        """Let the engine execute matching calls, but close the connection instead of sending the response."""
         return self._set(Fault("swallow", re.compile(pattern)))
 
     def mute(self, pattern: str = "/events") -> Fault:
-        """The content of matching streams is lost, of open ones and of new ones."""
+        """Discard the content of matching streams, both open and new ones."""
         return self._set(Fault("mute", re.compile(pattern)))
 
     def cut(self, pattern: str = "/events") -> int:
@@ -101,7 +101,7 @@ class DockerProxy:
         return len(found)
 
     def under_way(self, pattern: str) -> int:
-        """The number of matching calls in progress."""
+        """Return the number of matching calls in progress."""
         with self._lock:
             return sum(bool(re.search(pattern, name)) for name in self._open.values())
 
@@ -145,7 +145,7 @@ class DockerProxy:
             if self._may_pass(call, name):
                 call.connect(self._engine)
                 if self._closing.is_set():
-                    return  # it was not connected yet when all calls were cut
+                    return  # the call was not connected yet when all calls were cut
                 call.relay(swallow=bool(self._met("swallow", name)), muted=lambda: bool(self._met("mute", name)))
         except (OSError, ValueError):
             pass  # the engine is gone or ended during its response, or the client disconnected
@@ -155,7 +155,7 @@ class DockerProxy:
             call.close()
 
     def _may_pass(self, call: _Call, name: str) -> bool:
-        """Whether the call may be forwarded; waits while it is delayed or hangs."""
+        """Return whether the call may be forwarded, after waiting while it is delayed or hangs."""
         if (fault := self._met("drop", name)) is not None:
             return False
         if (fault := self._met("refuse", name)) is not None:
@@ -179,7 +179,7 @@ class DockerProxy:
 
 
 class _Call:
-    """A client's connection, and the corresponding one to the engine."""
+    """A client's connection, and the corresponding connection to the engine."""
 
     def __init__(self, client: socket.socket) -> None:
         self._client = client
@@ -188,7 +188,7 @@ class _Call:
         self._rest = b""
 
     def read_head(self) -> str:
-        """Read the head; return the call's name, empty if there is none."""
+        """Read the head; return the call's name, or an empty string if there is none."""
         data = b""
         while b"\r\n\r\n" not in data:
             if not (piece := self._client.recv(_PIECE)):
@@ -199,13 +199,13 @@ class _Call:
         return head.split(b"\r\n", 1)[0].decode().rpartition(" ")[0]
 
     def left(self) -> bool:
-        """Whether the client hung up."""
+        """Return whether the client has hung up."""
         with suppress(BlockingIOError):
             return self._client.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
         return False
 
     def answer(self, status: int, message: str) -> None:
-        """Send an error instead of the engine."""
+        """Reply with an error in the engine's place."""
         body = msgspec.json.encode({"message": message})
         head = f"HTTP/1.1 {status} Fault\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         self._client.sendall(head.encode() + b"Connection: close\r\n\r\n" + body)
@@ -233,7 +233,7 @@ class _Call:
             self._engine.shutdown(socket.SHUT_WR)
 
     def _pieces(self, muted: Muted) -> Iterator[bytes]:
-        """Yield the engine's response: a chunked one by whole chunks, without muted ones."""
+        """Yield the engine's response: a chunked response in whole chunks, without muted ones."""
         assert self._engine is not None
         with self._engine.makefile("rb") as reader:
             head = b""
@@ -259,14 +259,14 @@ class _Call:
                     one.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close both sockets; called by the serving thread at its end."""
+        """Close both sockets; called by the serving thread when it has finished."""
         for one in (self._client, self._engine):
             if one is not None:
                 one.close()
 
 
 def _one_call(head: bytes) -> bytes:
-    """The head for the engine, which closes the connection after its response unless it is upgraded."""
+    """Return the head to send to the engine, which closes the connection after its response unless it is upgraded."""
     lines = head.split(b"\r\n")
     if any(line.lower().startswith(b"upgrade:") for line in lines):
         return head + b"\r\n\r\n"

@@ -1,7 +1,7 @@
 """A real registry (Debian's docker-registry) for a private engine, with images to be pulled from it.
 
-Input: an engine. Output: a registry on the engine's own loopback, which needs no TLS, with or without a password. It
-can be killed and restarted. Next: the tests of images.
+Input: an engine. Output: a registry on the engine's loopback address, which needs no TLS, with or without a password.
+It can be killed and restarted. Next: the tests of images.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _contents = itertools.count(1)
 
 
 class Pushed(msgspec.Struct, frozen=True):
-    """An image that the registry has and the engine does not have."""
+    """An image that is in the registry but not in the engine."""
 
     tag: str
     digest: str
-    """`host/path@sha256:...`"""
+    """The digest with the name: `host/path@sha256:...`."""
 
 
 class PrivateRegistry(ServerProcess):
@@ -68,12 +68,14 @@ class PrivateRegistry(ServerProcess):
         self._launch(command)
 
     def kill9(self) -> None:
-        """Kill the registry, if it runs."""
+        """Kill the registry if it is running."""
         if self._process is not None:
             super().kill9()
 
     def push(self, path: str = "team/app", tag: str = "1") -> Pushed:
-        """Push an image with busybox and unique content. An image that the engine has under the name keeps it."""
+        """Push an image with busybox and unique content. If the engine already has an image with this name, that image
+        keeps the name.
+        """
         api = self._engine.api()
         repository = f"{self.address}/{path}"
         reference = f"{repository}:{tag}"
@@ -90,7 +92,7 @@ class PrivateRegistry(ServerProcess):
         return Pushed(reference, made["RepoDigests"][0])
 
     def forget(self) -> None:
-        """Remove the names of images from this registry in the engine."""
+        """Remove from the engine the names of images from this registry."""
         forget(self._engine, self.address)
 
     def _responds(self) -> bool:
@@ -101,18 +103,18 @@ class PrivateRegistry(ServerProcess):
 
 
 def forget(engine: PrivateDocker, address: str) -> None:
-    """Remove the names of images from a registry in the engine, and unused images."""
+    """Remove from the engine the names of images from a registry, and thereby images without another name."""
     api = engine.api()
     names = [name for one in api.images() for name in (*(one["RepoTags"] or ()), *(one["RepoDigests"] or ()))]
     for name in names:
         if name.startswith(f"{address}/"):
-            with suppress(docker.errors.ImageNotFound):  # it was removed with its last tag
+            with suppress(docker.errors.ImageNotFound):  # the name was removed with its last tag
                 api.remove_image(name, force=True)
     api.close()
 
 
 def unique_root() -> bytes:
-    """The root file system of busybox with a unique file."""
+    """Return the root file system of busybox with a unique file."""
     buffer = io.BytesIO(busybox.build())
     with tarfile.open(fileobj=buffer, mode="a") as archive:
         # Incompressible, so that there is something to pull.

@@ -1,6 +1,7 @@
 """A fake Kubernetes API server: creates and patches Event objects, and checks every request by the rules of a real one.
 
 Input: requests over real HTTP, and the faults of `faulty_server`. Output: the objects, the calls, and their errors.
+
 Source: pkg/apis/core/validation/events.go, the API machinery's metadata rules and its handlers of create and patch.
 """
 
@@ -42,11 +43,11 @@ _SHAPE: Shape = {
     "reportingComponent": str,
     "reportingInstance": str,
 }
-"""The fields of the kubelet's objects. They have no series, which belongs to events with an eventTime."""
+"""The fields of the kubelet's objects. They have no `series`, which belongs to events with an `eventTime`."""
 
 
-class Refused(Exception):  # noqa: N818 - a response
-    """A Status: code, reason, and a message that names the error."""
+class Refused(Exception):  # noqa: N818 - a response, not an error
+    """A response that is a Status: code, reason, and a message that names the error."""
 
     def __init__(self, code: int, reason: str, message: str = "") -> None:
         super().__init__(message)
@@ -62,8 +63,8 @@ class Call(NamedTuple):
 
 
 class ApiServer(Server):
-    """Event objects by namespace and name. `wrong` has the errors of requests that no kubelet would send, which are
-    refused. `namespaces`: the existing ones, None for any.
+    """The server. `events`: Event objects by namespace and name. `wrong`: errors of requests that no kubelet would
+    send, which are refused. `namespaces`: the existing namespaces, or None if every namespace exists.
     """
 
     def __init__(self, token: str = "", namespaces: set[str] | None = None) -> None:
@@ -142,7 +143,7 @@ class ApiServer(Server):
 
 
 def _place(path: str) -> tuple[str, str]:
-    """Parse namespace and name of a path."""
+    """Parse namespace and name from a path."""
     found = _PATH.fullmatch(path)
     return (found[1], found[2] or "") if found else ("", "")
 
@@ -162,7 +163,7 @@ def _problems(namespace: str, event: dict[str, Any]) -> Iterator[str]:
 
 
 def _misshapen(path: str, found: Any, shape: Any) -> list[str]:
-    """Errors of a strict decoder: fields of a wrong type, and unknown fields."""
+    """Return the errors of a strict decoder: fields of a wrong type, and unknown fields."""
     if not isinstance(shape, Mapping):
         good = isinstance(found, shape) and not (shape is int and isinstance(found, bool))
         return [] if good else [f"{path}: {found!r} is not a {shape.__name__}"]
@@ -197,7 +198,7 @@ def _misplaced(namespace: str, metadata: dict[str, Any], involved: dict[str, Any
         yield f"metadata.name: {name!r}"
     if metadata.get("namespace") != namespace:
         yield f"metadata.namespace: {metadata.get('namespace')!r} in {namespace!r}"
-    # Events of objects without a namespace are in `default`.
+    # Events about objects without a namespace are in `default`.
     if involved.get("namespace", "default") != namespace:
         yield f"involvedObject.namespace: {involved.get('namespace')!r} in {namespace!r}"
     if not involved.get("kind") or not involved.get("name"):

@@ -1,6 +1,6 @@
-"""A real HTTP server that fails on request: the base of servers that KubeEvents are sent to.
+"""A real HTTP server that fails on request: the base of servers to which KubeEvents are sent.
 
-Input: faults, one for each coming request. Output: the number of requests, and of each fault. Next: `webhook`,
+Input: faults, one for each request to come. Output: the number of requests, and of each fault. Next: `webhook`,
 `api_server`.
 """
 
@@ -24,7 +24,7 @@ UNREACHABLE: tuple[Fault, ...] = ("close", "reset", "half", "nonsense", "drip", 
 
 
 class Server(ABC):
-    """One server on its own port. Once the `faults` are used up, requests get proper responses."""
+    """One server on a separate port. Once the `faults` are used up, requests get proper responses."""
 
     def __init__(self) -> None:
         self.faults: deque[Fault] = deque()

@@ -8,7 +8,7 @@ from chronolet_schemas.kube_events import Post
 
 
 def warnings(messages: Iterable[str]) -> list[Post]:
-    """Return one warning of a pod per message."""
+    """Return one warning about a pod for each message."""
     return [
         Post(
             at=f"1-{n}",

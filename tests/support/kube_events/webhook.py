@@ -1,4 +1,4 @@
-"""A webhook that KubeEvents are sent to.
+"""A webhook to which KubeEvents are sent.
 
 Input: signed requests over real HTTP, and the faults of `faulty_server`. Output: the accepted events.
 """
@@ -15,7 +15,7 @@ from tests.support.kube_events.faulty_server import Server
 
 
 class Webhook(Server):
-    """Accepts events signed with `secret`, once for each key; `taken` has them in order of arrival."""
+    """Accepts events signed with `secret`, once for each key; `taken` contains them in order of arrival."""
 
     def __init__(self, secret: bytes = b"") -> None:
         super().__init__()

@@ -1,6 +1,6 @@
 """/proc and cgroup hierarchies as plain files, for tests of usage: v1, v2, or v1 with pressure figures in v2.
 
-Output: files as the kernel writes them, which a test may change or remove.
+Input: a folder. Output: files as the kernel writes them, which a test may change or remove.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PRESSURE = "some avg10={0} avg60=0.00 avg300={0} total={1}\nfull avg10=0.00 avg
 
 
 class CgroupTrees:
-    """`root` is the path above all pods."""
+    """Simulates /proc and the cgroup hierarchies with files in `folder`. `root` is the cgroup path above all pods."""
 
     def __init__(self, folder: Path, kind: Kind = "v1", *, root: str = "/kubepods", mounted_root: str = "/") -> None:
         self.kind, self.root = kind, root
@@ -55,7 +55,7 @@ class CgroupTrees:
         write(self.proc / "self/mountinfo", "\n".join(mounts))
 
     def pod(self, uid: str, ids: Sequence[str], *, qos: str = "burstable", driver: str = "cgroupfs") -> str:
-        """Create the cgroups of a pod and its containers; return the pod's path."""
+        """Create the cgroups of a pod and its containers; return the path of the pod's cgroup."""
         path = f"{self.root}/{qos}/pod{uid}" if qos else f"{self.root}/pod{uid}"
         if driver == "systemd":
             path = f"{self.root}.slice/kubepods-{qos}.slice/kubepods-{qos}-pod{uid.replace('-', '_')}.slice"
@@ -76,7 +76,7 @@ class CgroupTrees:
         return self._pid
 
     def cgroup(self, path: str, *, cpu: int = 5_000, memory: int = 900) -> None:
-        """Create one cgroup with processor time in nanoseconds and memory in bytes."""
+        """Create one cgroup that has used `cpu` nanoseconds of CPU time and `memory` bytes."""
         if self.kind != "v2":
             self._v1(path.lstrip("/"), cpu, memory)
         if self.kind == "v2":
@@ -88,7 +88,7 @@ class CgroupTrees:
                 )
 
     def busy(self, path: str, *, cpu: int, memory: int = 900) -> None:
-        """Set the usage so far: nanoseconds and bytes."""
+        """Set the usage so far: `cpu` in nanoseconds, `memory` in bytes."""
         below = path.lstrip("/")
         if self.kind == "v2":
             write(self.tree / "unified" / below / "cpu.stat", _v2_cpu(cpu))
@@ -98,7 +98,7 @@ class CgroupTrees:
             write(self.tree / "memory" / below / "memory.usage_in_bytes", f"{memory}\n")
 
     def file(self, path: str, controller: str, name: str) -> Path:
-        """The path of one file of a cgroup."""
+        """Return the path of one file of a cgroup."""
         return self.tree / ("unified" if self.kind == "v2" else controller) / path.lstrip("/") / name
 
     def folders(self, path: str) -> list[Path]:

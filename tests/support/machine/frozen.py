@@ -1,6 +1,6 @@
-"""Stopped processes, frozen disks, and processes without free descriptors.
+"""Stopped processes, frozen disks, and processes without free file descriptors.
 
-Input: pids, or folders that are mount points. Output: context managers; at their end all is as before.
+Input: pids, or folders that are mount points. Output: context managers that undo everything on exit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FREEZE = 'fsfreeze --freeze "$1" && echo frozen && read -r _; fsfreeze --unfree
 
 @contextmanager
 def stopped(pids: Sequence[int]) -> Iterator[None]:
-    """Stop these processes."""
+    """Stop these processes for the block."""
     with ExitStack() as stack:
         for pid in pids:
             stack.callback(_signal, pid, signal.SIGCONT)
@@ -30,14 +30,14 @@ def stopped(pids: Sequence[int]) -> Iterator[None]:
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):  # it was killed meanwhile
+    with suppress(ProcessLookupError):  # it was killed in the meantime
         os.kill(pid, number)
 
 
 @contextmanager
 def frozen_disks(*folders: Path) -> Iterator[None]:
-    """Freeze these file systems, so that writers wait. They thaw even if this process is killed, since the shell that
-    froze them then reads the end of its input.
+    """Freeze these file systems for the block, so that writers wait. They thaw even if this process is killed, since
+    the shell that froze them then reads the end of its input.
     """
     with ExitStack() as stack:
         for folder in folders:
@@ -54,7 +54,7 @@ def frozen_disks(*folders: Path) -> Iterator[None]:
 
 @contextmanager
 def no_descriptor_left(*pids: int) -> Iterator[None]:
-    """Lower the descriptor limit of the processes to numbers already in use, so that they can open nothing."""
+    """Lower the descriptor limit of the processes to 3 for the block, so that they cannot open anything."""
     with ExitStack() as stack:
         for pid in pids:
             soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
@@ -64,6 +64,6 @@ def no_descriptor_left(*pids: int) -> Iterator[None]:
 
 
 def _restore_limits(pid: int, limits: tuple[int, int]) -> None:
-    # dockerd replaces a containerd that has not responded for a while.
+    # The process may have ended: dockerd replaces a containerd that has not responded for a while.
     with suppress(ProcessLookupError):
         resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)

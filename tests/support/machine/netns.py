@@ -1,7 +1,7 @@
 """A network namespace, and code or commands inside it.
 
-Input: a name. Output: commands, sockets and HTTP responses from inside. A private dockerd runs in one, so that its
-docker0 and its iptables rules do not affect the machine's; a pod's host port is therefore open only inside.
+Input: a name. Output: commands, sockets and HTTP responses from inside. A private dockerd runs in such a namespace, so
+that its docker0 and its iptables rules do not affect the machine's. Therefore a pod's host port is open only inside.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A response of an HTTP server."""
+    """A response from an HTTP server."""
 
     status: int
     body: bytes
@@ -34,7 +34,7 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetworkNamespace:
-    """A named network namespace with its loopback up."""
+    """A named network namespace whose loopback interface is up."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,12 +45,12 @@ class NetworkNamespace:
         subprocess.run(["ip", "-n", self.name, "link", "set", "lo", "up"], check=True)
 
     def delete(self) -> None:
-        """Remove it, if it exists. Open sockets inside keep it alive without a name."""
+        """Remove the namespace if it exists. Open sockets inside keep it alive without a name."""
         if self.path.exists():
             subprocess.run(["ip", "netns", "delete", self.name], check=True)
 
     def command(self, *argv: str) -> list[str]:
-        """The argument list that runs argv inside. nsenter replaces itself, so the pid is argv's own.
+        """Return a command that runs `argv` inside. nsenter replaces itself, so the pid is that of `argv`.
 
         `ip netns exec` does not work: it mounts another /sys, in which dockerd finds no devices cgroup.
         """
@@ -63,7 +63,7 @@ class NetworkNamespace:
     def call(self, function: Callable[[], T]) -> T:
         """Run the function in a thread inside the namespace; return its result or raise its exception.
 
-        setns moves one thread only, which ends with the call: the test's own threads stay in their namespace.
+        setns moves only that thread, which ends with the call: the test's own threads stay in their namespace.
         """
         outcome: Future[T] = Future()
 

@@ -1,5 +1,6 @@
-/* Preloaded into a process: shifts its wall clock by the seconds (an int64) in the file SHIFTED_CLOCK, immediately
- * when they change. The monotonic clocks are unchanged. With Debian's faketime, sleeps of Python fail (EINVAL).
+/* Preloaded into a process to shift its wall clock by the number of seconds (an int64) in the file SHIFTED_CLOCK. A
+ * change of the number takes effect immediately. The monotonic clocks are unchanged. Debian's faketime cannot be used,
+ * because Python's sleeps fail with it (EINVAL).
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

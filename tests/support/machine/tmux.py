@@ -34,7 +34,7 @@ class Terminal:
         self.wait_for(PROMPT)
 
     def type(self, text: str) -> None:
-        """Type a line and the return key."""
+        """Type a line and press Enter."""
         self.write(text)
         self.press("Enter")
 
@@ -44,11 +44,11 @@ class Terminal:
         self.type(text)
 
     def write(self, text: str) -> None:
-        """Type text without the return key."""
+        """Type text without pressing Enter."""
         self._tmux("send-keys", "-l", text)
 
     def press(self, *keys: str) -> None:
-        """Press keys by tmux's names: `C-c`, `Enter`."""
+        """Press keys, named as in tmux: `C-c`, `Enter`."""
         self._tmux("send-keys", *keys)
 
     def resize(self, columns: int, rows: int) -> None:
@@ -65,11 +65,11 @@ class Terminal:
         return self.wait_until(lambda screen: text in screen, repr(text))
 
     def wait_for_line(self, line: str) -> str:
-        """Wait for a line that is exactly this; typed text has a prompt before it. Return the screen."""
+        """Wait for a line that equals `line`; typed text has a prompt before it. Return the screen."""
         return self.wait_until(lambda screen: line in screen.splitlines(), f"the line {line!r}")
 
     def wait_until(self, holds: Callable[[str], bool], what: str, seconds: float = 30) -> str:
-        """Wait until the condition holds for the screen; return it."""
+        """Wait until `holds` is true for the screen; return the screen."""
         try:
             scratch.wait_until(lambda: holds(self.screen), f"{what} on the screen", seconds)
         except TimeoutError as error:

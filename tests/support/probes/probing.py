@@ -25,7 +25,7 @@ SERVER_THREAD = "test server"
 
 
 class Probes:
-    """Attempts made from a test's thread."""
+    """Makes probe attempts from a test's thread."""
 
     def __init__(self, prober: Probing) -> None:
         self.prober = prober
@@ -38,7 +38,7 @@ class Probes:
         return reading
 
     def cancel(self, attempts: Sequence[Attempt]) -> None:
-        """Cancel all attempts that are in it when the prober's thread runs this."""
+        """Cancel the attempts that are in `attempts` when the prober's thread runs this."""
 
         def cancel() -> None:
             for one in attempts:
@@ -52,7 +52,7 @@ class Probes:
 
 
 class Server:
-    """Accepts connections, reads one request from each, and runs its script."""
+    """A server that accepts connections, reads one request from each, and runs its script."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -80,14 +80,14 @@ class Server:
             self._script(connection, request)
 
     def close(self) -> None:
-        # A close alone would leave it listening while a thread waits in `accept`.
+        # Closing alone would leave the socket listening while a thread waits in `accept`.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 
 def held() -> tuple[int, int]:
-    """The numbers of threads and open files of this process."""
+    """Return the numbers of threads and open files of this process."""
     return threading.active_count(), sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 

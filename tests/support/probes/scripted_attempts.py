@@ -1,6 +1,6 @@
 """Probe attempts that end immediately with scripted readings.
 
-Output: `begin` of a prober, for tests of its callers.
+Input: readings, from a subclass. Output: `begin` as in a prober, for tests of its callers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A private redis-server on a unix socket, which tests may kill, with an optionally slow or small disk.
+"""A private redis-server on a unix socket, which tests may kill, optionally with a slow or small disk.
 
 Input: options. Output: a server whose append-only file survives `kill9()` and `restart()`; everything is removed at the
 end of the `with` block. Next: tests use the fixture `redis_server`, or `private_redis(...)` with options.
@@ -29,9 +29,9 @@ _SLOW_FSYNC, _STEPPED_CLOCK = (Path(__file__).with_name(name) for name in ("slow
 
 
 class RedisOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a redis-server. `port` 0: unix socket only. Sizes in bytes; `disk` creates a file system of that size
-    for the data. `slow_fsync` preloads the library for `slow_down`, `clock` that for `step_clock`. `more`: further
-    arguments of redis-server.
+    """Options of a redis-server. `port` 0: unix socket only. Sizes are in bytes; `disk` creates a file system of that
+    size for the data. `slow_fsync` preloads the library for `slow_down`, `clock` the one for `step_clock`. `more`:
+    further arguments of redis-server.
     """
 
     appendfsync: Literal["always", "everysec", "no"] = "always"
@@ -65,7 +65,7 @@ class PrivateRedis(ServerProcess):
     # -- the server ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start and wait until it has loaded its data and responds."""
+        """Start the server and wait until it has loaded its data and responds."""
         assert self._process is None, "redis-server is running already"
         if (self.data / "appendonlydir").exists():
             append_only.cut_torn_end(self.data / "appendonlydir")
@@ -75,13 +75,13 @@ class PrivateRedis(ServerProcess):
         )
 
     def wait_for_end(self) -> int:
-        """Wait until the server ends by itself, as on a full disk with `always`; return its exit status."""
+        """Wait until the server exits by itself, as on a full disk with `always`; return its exit status."""
         status = self._running().wait(timeout=HANG_SECONDS)
         self._process = None
         return status
 
     def client(self, *, timeout: float = HANG_SECONDS) -> redis.Redis:
-        """Create a client without retries: redis-py's default of ten would send commands twice."""
+        """Create a client without retries: redis-py's default of ten retries would send commands twice."""
         client = redis.Redis.from_url(self.url, socket_timeout=timeout, retry=Retry(NoBackoff(), 0))
         self._clients.append(client)
         return client
@@ -89,7 +89,7 @@ class PrivateRedis(ServerProcess):
     # -- a bad clock -----------------------------------------------------------------------------------------------
 
     def step_clock(self, ahead_seconds: int) -> None:
-        """Set how far the server's wall clock is ahead of the machine's; negative: behind. Needs `clock`."""
+        """Set how many seconds the server's wall clock is ahead of the machine's; negative: behind. Needs `clock`."""
         assert self.options.clock, "private_redis(clock=True) is needed"
         with (self.folder / "clock").open("r+b", buffering=0) as file:
             file.write(struct.pack("=q", ahead_seconds))
@@ -97,7 +97,7 @@ class PrivateRedis(ServerProcess):
     # -- a bad disk ------------------------------------------------------------------------------------------------
 
     def slow_down(self, milliseconds: int) -> None:
-        """Delay each fsync from the next one on; 0 ends it. Needs `slow_fsync`.
+        """Delay each fsync from the next one on; 0 ends the delay. Needs `slow_fsync`.
 
         With everysec, a write during an fsync is acknowledged immediately and reaches the kernel up to two seconds
         later: `wait_for_fsync()`, write, `kill9()` loses exactly those writes.
@@ -114,7 +114,7 @@ class PrivateRedis(ServerProcess):
         scratch.wait_until(busy.exists, "the start of an fsync; was anything written?")
 
     def fill_disk(self) -> Path:
-        """Fill the small disk; return the file to be removed to free it."""
+        """Fill the small disk; return the file whose removal frees the space again."""
         assert self.options.disk, "private_redis(disk=BYTES) is needed"
         filler = self.data / "filler"
         with suppress(OSError), filler.open("wb", buffering=0) as file:
@@ -130,15 +130,15 @@ class PrivateRedis(ServerProcess):
             client.close()
         scratch.kill(scratch.pids_naming(f"{self.folder}/"))
         if self._process is not None:
-            # With a port, its process title has that instead of the folder.
+            # If the server has a port, its process title contains the port instead of the folder.
             self._process.kill()
             self._process.wait()
             self._process = None
-        scratch.unmount_below(self.folder)  # its disk, and volumes of agents with their folder here
+        scratch.unmount_below(self.folder)  # the server's disk, and volumes of agents whose folder is below this one
         shutil.rmtree(self.folder)
 
     def prepare(self) -> None:
-        """Create the data folder, on its own disk if requested."""
+        """Create the data folder, on a separate disk if requested."""
         self.data.mkdir()
         if self.options.disk:
             size = f"size={self.options.disk}"
@@ -160,7 +160,7 @@ class PrivateRedis(ServerProcess):
         }
         words = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
         password = ["--requirepass", options.requirepass] if options.requirepass else []
-        # An empty `save` must come last: redis-server takes the next word for its value.
+        # An empty `save` must come last: redis-server would use the next word as its value.
         return ["redis-server", *words, *password, *options.more, "--save", ""]
 
     def _shims(self) -> dict[str, str]:

@@ -1,8 +1,8 @@
-/* A disk with a slow fsync: preloaded into redis-server by tests/support/redis/server.py.
+/* Simulates a disk with a slow fsync; preloaded into redis-server by tests/support/redis/server.py.
  *
- * SLOW_FSYNC_FOLDER/milliseconds holds the delay and is read at each call. While a call is delayed, the file
- * SLOW_FSYNC_FOLDER/busy exists, which shows a test when to kill. The delay comes before the real call: data written
- * meanwhile is not on the disk.
+ * SLOW_FSYNC_FOLDER/milliseconds contains the delay and is read at each call. While a call is delayed, the file
+ * SLOW_FSYNC_FOLDER/busy exists, which shows a test when to kill. The delay comes before the real call, so data written
+ * during the delay is not on the disk yet.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

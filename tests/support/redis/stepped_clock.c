@@ -1,9 +1,10 @@
-/* A wall clock that a test steps while the program runs: preloaded into redis-server by tests/support/redis/server.py.
+/* A wall clock that a test can step while the program runs; preloaded into redis-server by
+ * tests/support/redis/server.py.
  *
- * Input: the environment variable STEPPED_CLOCK, a file of eight bytes: how many seconds the wall clock is ahead, as a
- * signed number in the machine's byte order. A change takes effect at the next call. The monotonic clock is unchanged,
- * as by a real step. Debian's faketime does not work here: redis-server's jemalloc reads the time while faketime still
- * looks up the real function, and neither recovers.
+ * Input: the environment variable STEPPED_CLOCK names a file of eight bytes, which says how many seconds the wall clock
+ * is ahead, as a signed number in the machine's byte order. A change takes effect at the next call. The monotonic clock
+ * is unchanged, as when a real clock is stepped. Debian's faketime does not work here: redis-server's jemalloc reads the
+ * time while faketime is still looking up the real function, and neither recovers.
  */
 
 #define _GNU_SOURCE
@@ -25,7 +26,7 @@ __attribute__((constructor)) static void begin(void)
     int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     void *page = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, file, 0);
     if (page == MAP_FAILED)
-        abort(); /* a test that believes that it has stepped the clock would prove nothing */
+        abort(); /* otherwise a test would prove nothing, because the clock would not step */
     close(file);
     ahead = page;
 }
