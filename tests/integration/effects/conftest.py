@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.effects.support import PatientRuntime, World, be_patient
+from tests.integration.effects.support import PatientRuntime, World
 from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker
 
 
 @pytest.fixture
-def world(docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    be_patient(monkeypatch)
+def world(docker_engine: PrivateDocker, tmp_path: Path) -> Iterator[World]:
     runtime = PatientRuntime(docker_engine.host)
     yield World(runtime, tmp_path)
     runtime.close()

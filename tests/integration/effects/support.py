@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec import structs
 
 from chronolet.adapters.cgroups import ContainerGroups
@@ -70,10 +69,6 @@ class PatientRuntime(DockerRuntime):
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = HANG_SECONDS) -> ContainerState | None:
         return super().inspect(container_id_or_name, timeout_seconds=max(timeout_seconds, HANG_SECONDS))
-
-
-def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for an engine that works, however slowly."""
 
 
 class Killed(BaseException):

@@ -8,14 +8,13 @@ import pytest
 
 from chronolet.pod import signals
 from tests.integration.effects.manifests import app, pod, start_in
-from tests.integration.effects.support import PatientRuntime, World, be_patient, cleanup, start_sandbox
+from tests.integration.effects.support import PatientRuntime, World, cleanup, start_sandbox
 from tests.support.docker.engine import private_docker
 
 
 @pytest.fixture
-def small_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Path]]:
+def small_engine(tmp_path: Path) -> Iterator[tuple[World, Path]]:
     """A node on an engine with 64 MB of disk, and the folder of that disk."""
-    be_patient(monkeypatch)
     with private_docker(disk_megabytes=64) as engine:
         runtime = PatientRuntime(engine.host)
         yield World(runtime, tmp_path), engine.data
