@@ -1,4 +1,4 @@
-"""Engine information as other versions than this machine's write it."""
+"""Engine information in the form in which other versions than this machine's return it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A node on the shared private engine, without containers before and after each test."""
+"""A node on the shared private engine, which has no containers before and after each test."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def world(docker_engine: PrivateDocker, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """A folder whose path is short enough for the names of sockets."""
+    """Yield a folder whose path is short enough for the names of sockets."""
     folder = scratch.create("devices")
     yield folder
     scratch.remove(folder)

@@ -1,11 +1,11 @@
-"""`chronolet run` with the times and sizes of a test, in its own process, with the product's main function.
+"""Runs `chronolet run` in a separate process, through the product's main function, with time settings and sizes for a
+test.
 
     python -m tests.integration.process.agent ROOT [FLAG=VALUE...]
 
 Input: a state folder; settings by field name, and tuning: `chunk`, `measure`, `reserve`, `rest`, `snapshot`, `pause`;
 `lease`: duration of a lease in milliseconds; `end`: time-out of a clean shutdown, `call`: of a call to a sink of
-KubeEvents, both in seconds.
-Output: the exit status. Next: `support`, which starts it.
+KubeEvents, both in seconds. Output: the exit status. Next: `support`, which starts it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chronolet.node.tuning import DEFAULTS
 def run(arguments: list[str]) -> int:
     root, *more = arguments
     given = dict(option.split("=", 1) for option in more)
-    # Snapshots are due after a number of events; ten thousand take too long in a test.
+    # Snapshots are due after a number of events; the usual ten thousand take too long in a test.
     timing = Timing(snapshot_events=int(given.pop("snapshot", Timing().snapshot_events)))
     lease = int(given.pop("lease", TTL_MILLISECONDS))
     wiring.Setup = partial(wiring.Setup, lease_milliseconds=lease, timing=timing)  # type: ignore[misc, assignment]

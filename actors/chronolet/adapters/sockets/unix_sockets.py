@@ -107,10 +107,11 @@ def serve(
 
 @contextmanager
 def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
-    """Yield the listening socket and its identity. Removed at the end, unless another process has replaced it.
+    """Yield the listening socket and its identity. At the end the socket is removed, unless another process has
+    replaced it.
 
-    It appears at the path only once it listens, because plugins connect as soon as they see it. Unlike a rename, a link
-    fails if another process was faster.
+    The socket appears at its path only once it listens, because plugins connect as soon as they see it. Unlike a
+    rename, a link fails if another process was faster.
     """
     new = socket.with_name(f"{_NEW_PREFIX}{os.getpid()}")
     with stream_socket(AF_UNIX) as listener:
