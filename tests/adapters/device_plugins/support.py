@@ -20,7 +20,7 @@ from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"
 SOCKETS = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05, alive_seconds=HANG_SECONDS)
-"""`check_seconds` is also how long it takes to notice a stop."""
+"""A stop of the service is noticed within `check_seconds`."""
 SHORT = Patience(connect=1, allocate=0.5, introduce=HANG_SECONDS, sockets=SOCKETS)
 PATIENT = Patience(
     connect=HANG_SECONDS,

@@ -1,4 +1,4 @@
-"""Engine information in the form in which other versions than this machine's return it."""
+"""Engine information as returned by other versions of Docker than this machine's."""
 
 from typing import Any
 

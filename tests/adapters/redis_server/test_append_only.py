@@ -44,8 +44,8 @@ def step(store: RedisStore, token: str, name: str) -> None:
 
 
 def begun(server: OwnServer) -> tuple[RedisStore, str, list[int]]:
-    """Make three steps of two entries each; return the store, the token, and the file's size before and after each
-    step.
+    """Make three steps of two entries each; return the store, the token, and the file's size before the first step and
+    after each step.
     """
     store = connect(server.url)
     token = begin(store)
@@ -75,8 +75,8 @@ def test_a_cut_file_is_truncated_to_its_last_whole_transaction(server: OwnServer
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 def test_half_of_a_step_does_not_reappear_after_a_later_restart(server: OwnServer, share: float) -> None:
-    """With Redis's own repair (aof-load-truncated) it would: 7.0.15 puts the entries of the torn step before the next
-    step.
+    """With Redis's own repair (aof-load-truncated) it does reappear: 7.0.15 puts the entries of the torn step before
+    the next step.
     """
     store, token, sizes = begun(server)
     killed(server, sizes[2] + int((sizes[3] - sizes[2]) * share))

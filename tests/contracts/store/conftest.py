@@ -18,7 +18,7 @@ from tests.support.patience import be_patient
 
 @pytest.fixture(params=["memory", "redis"])
 def another(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Another]:
-    """Return a function that opens stores of the same node, as each process has its own."""
+    """Return a function that opens another store of the same node, as another process would."""
     made: list[Store] = []
     if request.param == "memory":
         server = MemoryServer()

@@ -72,7 +72,7 @@ class PatientRuntime(DockerRuntime):
 
 
 class Killed(BaseException):
-    """The simulated kill of the process. No worker may catch it."""
+    """A simulated kill of the process. No worker may catch it."""
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Context:
     cancelled: threading.Event = field(default_factory=threading.Event)
     points: list[str] = field(default_factory=list)
     at: dict[str, Callable[[], None]] = field(default_factory=dict)
-    """The function to call at each of these points."""
+    """Maps points to the functions that are called there."""
     sent: list[tuple[Signal, str]] = field(default_factory=list)
 
     def fence(self, point: str) -> None:

@@ -1,7 +1,7 @@
 """Whole agents in their own processes, with a temporary state folder.
 
-Input: settings and tuning by name (see `agent`). Output: `Place`, which starts, kills and reads agents, and finally
-ends every process.
+Input: settings and tuning by name (see `agent`). Output: `Place`, which starts and kills agents, reads their logs, and
+finally ends every process.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Place:
                 error.add_note(f"the log is at {store.last()}, {store.archived()}; {store.heads([MANIFESTS])}")
             raise
 
-    # -- its Redis -----------------------------------------------------------------------------------------------
+    # -- Redis ---------------------------------------------------------------------------------------------------
     @property
     def url(self) -> str:
         return f"unix://{self.root}/redis/redis.sock"
@@ -146,7 +146,7 @@ class Place:
         self._stores.append(RedisStore(url or self.url, NODE))
         return self._stores[-1]
 
-    # -- its disk ------------------------------------------------------------------------------------------------
+    # -- the disk ------------------------------------------------------------------------------------------------
     def fill_disk(self) -> Path:
         """Fill the disk; removing the file that is returned frees it again."""
         filler = self.disk / "filler"
@@ -167,7 +167,7 @@ class Place:
         except StoreUnreachable:
             return []
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- clean-up ------------------------------------------------------------------------------------------------
     def destroy(self) -> None:
         for store in self._stores:
             store.close()

@@ -168,7 +168,7 @@ def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
     assert began < line["seen"] / 1000 < time.time()
 
 
-# -- the end -------------------------------------------------------------------------------------------------------
+# -- shutdown ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_clean_shutdown(here: Place, number: signal.Signals) -> None:
     agent = here.start(actors=ALL, port=free_port(), **PATIENT)
@@ -225,7 +225,7 @@ def test_a_timely_shutdown_before_redis_was_ever_available(here: Place) -> None:
     assert agent.end() == 0, agent.log
 
 
-# -- its log -------------------------------------------------------------------------------------------------------
+# -- the log -------------------------------------------------------------------------------------------------------
 def lines_of(agent: Agent, since: datetime, seconds: float) -> list[str]:
     """Return the lines of the log whose time is in this interval."""
     until = since + timedelta(seconds=seconds)
@@ -250,7 +250,7 @@ def test_few_log_lines_while_redis_and_docker_are_unavailable(here: Place) -> No
         assert "Traceback" not in agent.log
 
 
-# -- what it cannot run with ---------------------------------------------------------------------------------------
+# -- settings with which it cannot run -----------------------------------------------------------------------------
 def test_a_port_in_use_is_reported_in_one_line(here: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -79,7 +79,7 @@ def errors(agent: Agent) -> list[str]:
     return [line for line in agent.lines if "[error" in line]
 
 
-# -- its life ------------------------------------------------------------------------------------------------------
+# -- life cycle -----------------------------------------------------------------------------------------------------
 @MODES
 def test_the_server_outlives_its_agent_and_the_next_one_uses_it(here: Place, mode: str) -> None:
     agent, store = up(here, redis_appendfsync=mode)
@@ -131,7 +131,7 @@ def test_a_server_killed_with_its_agent_is_started_by_the_next(here: Place) -> N
     assert no_gap(here, store)
 
 
-# -- which server --------------------------------------------------------------------------------------------------
+# -- choice of server ---------------------------------------------------------------------------------------------
 OLD = "#!/bin/sh\necho 'Redis server v=6.0.16 sha=00000000:0 malloc=libc bits=64'\n"
 ODD = "#!/bin/sh\nexit 3\n"
 
@@ -183,7 +183,8 @@ def test_a_full_disk_uses_the_disk_reserve_and_loses_no_log_entry(small: Place, 
     sender = Sender(small, store)
     sender.send(5)
     assert small.events(store, BallastRestored) == []
-    with stopped([agent.pid]):  # otherwise the agent may release its reserve too early
+    # While the disk is being filled, the agent must not release its reserve, because that would be filled, too.
+    with stopped([agent.pid]):
         filler = small.fill_disk()
     sender.send(50, 30)
     small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")

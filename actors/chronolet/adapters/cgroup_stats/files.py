@@ -48,7 +48,7 @@ class Files:
         return number(text) if text else 0
 
     def pairs(self, path: str) -> Mapping[bytes, bytes]:
-        """Return a mapping of the name on each line to its value; empty if there is no such file."""
+        """Return the file's lines as a mapping of names to values; empty if there is no such file."""
         return pairs(self.read(path) or b"")
 
     def pressure(self, path: str) -> Pressure | None:
@@ -69,7 +69,7 @@ def pairs(text: bytes) -> Mapping[bytes, bytes]:
 
 
 def limit(found: int) -> int:
-    """Convert the content of a limit file to a limit; 0 if there is none."""
+    """Return `found` if it is a limit; 0 if it means that there is none."""
     return found if 0 < found < NO_LIMIT else 0
 
 

@@ -56,8 +56,8 @@ class Finder:
         yield f"/system.slice/docker-{container_id}.scope"
 
     def _of_process(self, pid: int, container_id: str) -> str:
-        """Return the container's path from the process's /proc entry; empty if the pid has been reused or /proc belongs
-        to another machine.
+        """Return the container's cgroup path from the process's /proc entry; empty if the pid has been reused or /proc
+        belongs to another machine.
         """
         try:
             text = (self._proc / str(pid) / "cgroup").read_text()

@@ -58,7 +58,7 @@ class Hierarchies:
         """Return the folders of the cgroup with this path."""
         v1 = {name: self._below(name, path) for name in ("memory", "cpu", "cpuacct", "pids", "blkio")}
         unified = self._below("", path)
-        if unified and any(v1.values()) and not os.path.isdir(unified):  # noqa: PTH112 - the same
+        if unified and any(v1.values()) and not os.path.isdir(unified):  # noqa: PTH112 - as above
             unified = ""
         return Folders(path=path, unified=unified, **v1)
 

@@ -71,7 +71,7 @@ class Reader:
         """Return the cgroup's usage; None if it no longer exists. Raises ValueError if a file is malformed.
 
         Values beyond `depth` are copied from `last`; without `last`, everything is read. `processes` and `transfers`
-        are left empty for a pod's cgroup, because they belong to its containers.
+        are not read for a pod's cgroup, because they belong to its containers.
         """
         core = self._v2(folders) if folders.is_v2 else self._v1(folders, last)
         if core is None:

@@ -132,7 +132,7 @@ class KernelOfFiles(LinuxKernel):
 
 
 def _normalized(name: str, text: str) -> str:
-    """Convert a written value as the kernel does."""
+    """Return the value that the kernel would store for a written value."""
     if name == "cpu.shares":
         return str(max(LEAST_SHARES, min(int(text), MOST_SHARES)))
     if name == "memory.limit_in_bytes":

@@ -100,7 +100,7 @@ def _exact(controller: str, file: str, value: int) -> Line:
 
 
 def _counted(controller: str, file: str, value: int | None, unit: int = 1) -> Line:
-    """Return the line for a limit; `max` if there is none."""
+    """Return the line for a limit; its content is `max` if there is no limit."""
     if value is None:
         return Line(controller, file, _MAX, lambda found: found == _MAX)
     return _rounded(controller, file, value, unit)

@@ -1,6 +1,6 @@
 """Find the mount points of the kernel's cgroup hierarchies in /proc, without assuming their paths.
 
-Input: /proc. Output: `Mounted` records. Next: `linux`, `cgroup_stats`.
+Input: /proc. Output: `Mounted` records. Next: `linux`, `containers`, `cgroup_stats`.
 """
 
 from __future__ import annotations

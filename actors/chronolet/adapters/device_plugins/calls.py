@@ -1,6 +1,6 @@
 """gRPC calls to a plugin's socket, with errors converted to `PluginRefusal`.
 
-Input: a socket, a request. Output: the response, or `PluginRefusal`. Next: `plugin_calls`, `watcher`.
+Input: a socket, a request. Output: the response, or `PluginRefusal`. Next: `plugin_calls`, `lists`, `watcher`.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class _Part(msgspec.Struct, kw_only=True, rename="camel"):
-    """Fields with the names that the specification uses. Unknown fields are ignored: a device node keeps the owner that
-    it has on the host.
+    """Fields with the names that the specification uses. Unknown fields are ignored, such as a device node's owner: the
+    node keeps the owner that it has on the host.
     """
 
 
@@ -54,7 +54,7 @@ class _Edits(_Part, forbid_unknown_fields=True):
     intel_rdt: Any = None
 
     def unsupported(self) -> str:
-        """Return a list of the edits that Docker cannot apply, as text."""
+        """Return the names of the edits that Docker cannot apply, as text; empty if it can apply all of them."""
         found = [name for name, has in (("hooks", self.hooks), ("netDevices", self.net_devices)) if has]
         found += ["intelRdt"] if self.intel_rdt else []
         found += [f"a mount of type {one.type}" for one in self.mounts if one.type not in ("", "bind", "none")]

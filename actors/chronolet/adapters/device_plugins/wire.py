@@ -30,7 +30,7 @@ def registering(request: api.RegisterRequest, folder: str) -> Registering:
 
 
 def found_registering(info: found.PluginInfo, socket: str, folder: str) -> Registering:
-    """Convert the reply of a discovered plugin to GetInfo."""
+    """Convert a discovered plugin's reply to GetInfo."""
     return Registering(
         by="watcher",
         resource=info.name,

@@ -92,7 +92,7 @@ def container(spec: ContainerSpec) -> bytes:
             **_rights(spec),
         },
     }
-    # If an entrypoint is given, Docker also drops the image's arguments; without these fields it uses the image's own.
+    # If an entrypoint is given, Docker also drops the image's arguments. It takes missing fields from the image.
     if spec.command:
         body["Entrypoint"] = spec.command
     if spec.args:

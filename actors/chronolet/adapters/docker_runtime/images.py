@@ -70,7 +70,7 @@ class DockerImages:
             self._remove_names(image_id)
 
     def disk(self) -> DiskState:
-        # Not asked of the engine, which reports disk figures only for some storage drivers.
+        # The engine is not asked, because it reports disk figures only for some storage drivers.
         self._root = self._root or _info.decode(self._connection.call("GET", "/info")).DockerRootDir
         try:
             found = os.statvfs(self._root)
@@ -84,8 +84,8 @@ class DockerImages:
         self._connection.close()
 
     def _remove_names(self, image_id: str) -> None:
-        """Remove an image that has several names. The engine refuses to remove such an image by id, and removes names
-        without checking for containers, so this checks first.
+        """Remove an image that has several names. The engine refuses to remove such an image by id, but removes names
+        without checking whether containers use the image; so this method checks first.
         """
         filters = msgspec.json.encode({"ancestor": [image_id]}).decode()
         query = {"all": "1", "filters": filters}

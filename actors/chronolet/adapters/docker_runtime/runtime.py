@@ -1,6 +1,6 @@
 """The runtime port on a Docker Engine.
 
-Input: calls by effect workers and readers, from any thread. Output: usually one call to the engine each. Next:
+Input: calls by effect workers and readers, from any thread. Output: usually one call to the engine for each. Next:
 `connection`. Corresponds to pkg/kubelet/cri/remote/remote_runtime.go.
 """
 
@@ -126,7 +126,7 @@ class DockerRuntime:
             self._connection.call_unless(ABSENT, "POST", f"{path}/wait", removed, timeout_seconds=_CREATE_SECONDS)
 
     def forget_endpoint(self, name: str) -> None:
-        # With Force, if there is no such container, the engine takes the name for that of an endpoint.
+        # With Force, if there is no such container, the engine treats the name as an endpoint's name.
         body = msgspec.json.encode({"Container": name, "Force": True})
         self._connection.call_unless(ABSENT, "POST", f"/networks/{_DEFAULT_NETWORK}/disconnect", None, body)
 

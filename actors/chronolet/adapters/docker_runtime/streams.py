@@ -62,7 +62,7 @@ def pieces(reply: OpenReply) -> Iterator[tuple[str, bytes]]:
 
 
 def lines(reply: OpenReply) -> Iterator[bytes]:
-    """Yield the reply's lines as they become complete, without blank ones."""
+    """Yield the reply's lines as they become complete, skipping blank ones."""
     rest = b""
     while piece := reply.read_some():
         *whole, rest = (rest + piece).split(b"\n")

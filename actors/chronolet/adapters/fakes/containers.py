@@ -26,7 +26,7 @@ from chronolet.ports.runtime.runtime import (
 
 @dataclass
 class Box:
-    """One container. Mutable, because it plays the part of the runtime's own record."""
+    """One container. Mutable, because it represents the runtime's internal state."""
 
     id: str
     spec: SandboxSpec | ContainerSpec

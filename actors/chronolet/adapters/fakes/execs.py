@@ -46,7 +46,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class Exec:
-    """One command, and the attachment to it. Mutable, because it plays the part of the runtime's own record."""
+    """One command, and the attachment to it. Mutable, because it represents the runtime's internal state."""
 
     container_id: str
     program: Program

@@ -1,7 +1,8 @@
 """In-memory images with the contract of the real ones.
 
 Input: the port's calls, and the images, users and refusals that a test or a trial run sets. Output: the port's states.
-Next: users of `ports.runtime.images.Images`. `tests/contracts/test_images.py` compares it with the Docker adapter.
+Next: users of `ports.runtime.images.Images`. `tests/contracts/test_images.py` compares this fake with the Docker
+adapter.
 """
 
 from __future__ import annotations

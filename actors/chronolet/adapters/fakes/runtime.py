@@ -1,8 +1,8 @@
 """An in-memory container runtime with the contract of the real one.
 
 Input: the port's calls, and what a test or a trial run sets: programs, exits, refusals, an engine that is down. Output:
-the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/runtime` compares it
-with the Docker adapter.
+the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/runtime` compares this
+fake with the Docker adapter.
 """
 
 from __future__ import annotations
@@ -297,7 +297,7 @@ class FakeRuntime:
     def close(self) -> None:
         """Do nothing: no resources are held."""
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------------------------
 
     def _enter(self, call: str) -> None:
         with self._changed:

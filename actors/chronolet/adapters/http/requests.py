@@ -52,7 +52,7 @@ class HttpRequests:
 
 
 def _exchange(request: Request, until: float | None, cancelled: threading.Event) -> tuple[int, str]:
-    """Make the request; return status and Location. ssl.SSLError is left to the caller, who interprets it."""
+    """Make the request; return status and Location. ssl.SSLError propagates to the caller, which interprets it."""
     with closing(_connection(request, min(_CONNECT_SECONDS, _left(request, until)))) as connection:
         try:
             connection.connect()

@@ -1,7 +1,7 @@
 """The texts of HTTP requests, URLs and error messages. Pure; shared by both HTTP clients.
 
 Input: `ports.pods.requests.Request`. Output: texts, and the request that follows a redirect. Next: `requests` (hooks),
-`probes.handlers.http`. Corresponds to pkg/probe/http/request.go and to Go's net/http, whose error messages are used.
+`probes.handlers`. Corresponds to pkg/probe/http/request.go and to Go's net/http, whose error messages are used.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Registry credentials from Secrets and from the Docker configuration of the agent's user, including credential
 helpers.
 
-Input: an image, digests of Secrets. Output: `Found`. For each pull it reads the files again and runs
-`docker-credential-<name> get` again, so that a `docker login` takes effect immediately. Next: the `pod` actor's image
-worker. Corresponds to pkg/credentialprovider/config.go, pkg/credentialprovider/secrets, and the docker CLI's use of
-credential helpers.
+Input: an image, digests of Secrets. Output: `Found`. For each pull, the files are read and `docker-credential-<name>
+get` is run again, so that a `docker login` takes effect immediately. Next: the `pod` actor's image worker. Corresponds
+to pkg/credentialprovider/config.go, pkg/credentialprovider/secrets, and the docker CLI's use of credential helpers.
 """
 
 from __future__ import annotations
@@ -75,7 +74,9 @@ class HostKeyring:
             return None
 
     def _own(self, image: ImageName) -> tuple[Sequence[Credential], str]:
-        """Return the credentials of `docker login`, a helper's first; and why some are unavailable, or empty text."""
+        """Return the credentials from `docker login`, with a helper's first; and a text that says why some are
+        unavailable, empty if all are available.
+        """
         try:
             config = docker_config(self._file.read_bytes())
         except FileNotFoundError:
@@ -91,8 +92,8 @@ class HostKeyring:
         return ((credential,) if credential else ()) + tuple(kept), remark
 
     def _from_helper(self, name: str, server: str) -> tuple[Credential | None, str]:
-        """Run the credential helper; return its credential, and why there is none. The helper's own output is never
-        part of the text, because it may contain secrets.
+        """Run the credential helper; return its credential, or None and the reason. The helper's own output is never
+        part of the reason, because it may contain secrets.
         """
         program = f"docker-credential-{name}"
         try:

@@ -35,7 +35,7 @@ class Pace:
         self._seconds = 1 / per_second if per_second else 0.0
         self._burst = burst
         self._next = 0.0
-        """Monotonic time up to which calls would have lasted at an even rate: how far the pace has been used up."""
+        """Monotonic time at which the next call would be due if calls were evenly spaced."""
 
     def wait(self) -> None:
         """Sleep until the next call is allowed. Not thread-safe."""
@@ -46,7 +46,7 @@ class Pace:
 
 class KubernetesSink:
     """Implements `ports.kube_sinks.Sink` for an API server. `token_file` contains a bearer token and is read for each
-    call, because the files of such tokens are renewed.
+    call, because such tokens are renewed.
     """
 
     at_once = 1

@@ -82,7 +82,7 @@ class LinuxHost:
 
 
 def _address_by_name() -> str:
-    """Return the address of this machine's own host name, if it is a local address: for a machine without a default
+    """Return the address of this machine's own host name if it is a local address, for machines without a default
     route.
     """
     try:

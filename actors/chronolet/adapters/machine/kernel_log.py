@@ -1,7 +1,7 @@
 """Read the kernel's log to find containers in which the OOM killer killed a process.
 
-Input: /dev/kmsg. Output: `ports.machine.kernel_log.Kills`. Next: `pod`'s effects. A runtime detects such a kill by a
-counter of the container's cgroup. If the cgroup is removed before the runtime reads the counter, only the line in the
+Input: /dev/kmsg. Output: `ports.machine.kernel_log.Kills`. Next: `pod`'s effects. A runtime detects such a kill through
+a counter of the container's cgroup. If the cgroup is removed before the runtime reads the counter, only the line in the
 kernel's log remains. The line is written before the process dies, and remains until the log's ring buffer is full.
 Source: mm/oom_kill.c (dump_oom_victim), Documentation/ABI/testing/dev-kmsg.
 """
@@ -19,7 +19,7 @@ _VICTIM = re.compile(rb";oom-kill:.*\btask_memcg=[^,]*?([0-9a-f]{64})")
 
 
 class KernelLog:
-    """Implements `ports.machine.kernel_log.Kills`. Thread-safe. If the log may not be read, no kills are found."""
+    """Implements `ports.machine.kernel_log.Kills`. Thread-safe. If the log cannot be read, no kills are found."""
 
     def __init__(self, path: str = "/dev/kmsg") -> None:
         self._path = path

@@ -1,5 +1,5 @@
-"""Watch and signal containers' processes through the kernel, which is faster than the runtime: that reports an exit
-only after its clean-up, and starts a program for each signal.
+"""Watch and signal containers' processes through the kernel. This is faster than through the runtime, which reports an
+exit only after its clean-up, and starts a program for each signal.
 
 Input: pids from the runtime. Output: callbacks on exit, signals sent. Next: `pod`'s workers, through the port. Source:
 pidfd_open(2), pidfd_send_signal(2).

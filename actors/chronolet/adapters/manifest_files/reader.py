@@ -56,7 +56,7 @@ def read_documents(
 
 
 def _text(content: bytes | str) -> str:
-    """Return the text, decoded from UTF-8, without a byte order mark. Raises UnicodeError if it cannot be UTF-8."""
+    """Return the text without a byte order mark. Raises UnicodeError if it is not valid UTF-8."""
     if isinstance(content, bytes):
         return content.decode("utf-8-sig")
     content.encode()

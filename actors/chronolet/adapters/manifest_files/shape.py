@@ -35,7 +35,9 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fit(value: Any, part: type[Part], path: str = "") -> Fitted:
-    """Make `value` fit the type `part`. A wrong field is dropped; a wrong list item becomes an empty one."""
+    """Make `value` fit the type `part`. A wrong field is dropped; a wrong item in a list of objects becomes an empty
+    object.
+    """
     fitter = _Fitter()
     fitted = fitter.fit(value, _info(part), path)
     return Fitted(
@@ -104,8 +106,8 @@ class _Fitter:
         self.unknown.append(Problem(path, f"unknown field{hint}"))
 
     def items(self, value: Any, info: inspect.VarTupleType, path: str) -> Any:
-        """Fit a list. If items are objects, a wrong item becomes an empty object, so that the indices of other items do
-        not change.
+        """Fit a list. In a list of objects, a wrong item becomes an empty object, so that the indices of other items do
+        not change; in other lists it is dropped.
         """
         if not isinstance(value, list):
             return self._wrong(value, "a list", path)

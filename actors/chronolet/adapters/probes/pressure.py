@@ -51,7 +51,7 @@ class Pressure:
 
     def waited(self) -> Waited:
         """Return the current totals. A file that cannot be opened counts as 0. If a file cannot be read or parsed,
-        return the last totals, since this must not prevent any probe.
+        return the last totals, because this must not fail a probe.
         """
         try:
             self._last = self._read()

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class RepairError(Exception):
-    """The file is damaged at another place than its end, or was not written by Redis. Nothing was changed."""
+    """The file is damaged somewhere other than at its end, or was not written by Redis. Nothing was changed."""
 
 
 def cut_torn_end(folder: Path) -> int:

@@ -54,7 +54,7 @@ def _candidates(path: str | None) -> Iterator[Path]:
 
 
 def _version(program: Path) -> str | None:
-    """Return the version that `--version` prints; None if the program cannot be run or prints none."""
+    """Return the version that `--version` prints; None if the program cannot be run or prints no version."""
     try:
         result = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False

@@ -78,8 +78,8 @@ def started(
 
 
 def answers(socket: str, seconds: float) -> bool:
-    """Whether a live gRPC server replies in time at a path on which a process listens. A process that is stopped may
-    accept connections, but does not reply.
+    """Whether a gRPC server replies in time at a path on which a process listens. A stopped process may still accept
+    connections, but does not reply.
     """
     with channel(socket) as opened:
         try:

@@ -4,8 +4,8 @@ Input: a path, and a function that returns handlers. Output: a server that runs 
 Next: `device_plugins`, `pod_resources`; `relay`, which accepts the connections; `grpc_sockets`, which answers them.
 
 Most nodes have no device plugin, and grpc takes 25 MiB and a tenth of a second of CPU, so the socket is served without
-grpc until it is needed. Loading grpc does not change the socket, since plugins would take a new socket for a restarted
-kubelet.
+grpc until it is needed. Loading grpc does not change the socket, because plugins interpret a new socket as a restart of
+the kubelet.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _NEW_PREFIX = ".new-"
 """Prefix of the name of a socket that does not listen yet, in the same folder; the process id follows."""
 
 Identity = tuple[int, int, int]
-"""Device, inode and modification time. Inode numbers alone would not do, because they are soon reused."""
+"""Device, inode and modification time. Inode numbers alone are not enough, because they are soon reused."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Intervals of a served socket.
 
     `check_seconds`: how often to check that the socket is still at its path. `grace_seconds`: how long running calls
-    may take after the server is told to stop. `alive_seconds`: how long a server that is starved of CPU may take to
-    reply; if no process listens, no time is spent waiting.
+    may take after the server has been asked to stop. `alive_seconds`: how long a server that is starved of CPU may take
+    to reply; if no process listens, no time is spent waiting.
     """
 
     check_seconds: float = 1.0
@@ -135,7 +135,9 @@ def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
 
 
 def make_room(socket: Path, alive_seconds: float) -> None:
-    """Create the socket's folder and free its path. Raises SocketError if a live process serves the socket."""
+    """Create the socket's folder and free its path. Raises SocketError if that fails or if a live process serves the
+    socket.
+    """
     check_length(str(socket))
     try:
         socket.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
@@ -150,7 +152,9 @@ def make_room(socket: Path, alive_seconds: float) -> None:
 
 
 def _answers(socket: Path, alive_seconds: float) -> bool:
-    """Whether a live gRPC server is behind the socket. A stopped process may accept connections, but does not reply."""
+    """Whether a gRPC server replies behind the socket. A stopped process may still accept connections, but does not
+    reply.
+    """
     if not _is_taken(socket):
         return False
     from chronolet.adapters.sockets import grpc_sockets  # noqa: PLC0415 - loads grpc

@@ -59,7 +59,7 @@ class SecretFiles:
         self._young_seconds = young_seconds
 
     def prepare(self) -> None:
-        """Create the folder and its key; called by the node's agent. Raises OSError."""
+        """Create the folder with its key and the node's name; called by the node's agent. Raises OSError."""
         self._folder.mkdir(0o700, parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         key = self._folder / _KEY

@@ -1,5 +1,5 @@
 """Volumes on the host: emptyDir folders below the state folder (on disk or in memory), hostPaths (as they are, or
-created as their type demands), and files about the pod itself.
+created as their type requires), and files about the pod itself.
 
 Input: volumes and a pod's uid. Output: paths; everything created below the state folder is removed again. Next: binds
 of containers. Corresponds to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go,

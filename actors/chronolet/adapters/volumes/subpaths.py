@@ -1,6 +1,6 @@
 """Mount a part of a volume without ever leaving the volume.
 
-Input: a volume's folder and a path in it; containers may be changing both at the same time. Output: a mount point that
+Input: a volume's folder and a path in it, both of which containers may change at any moment. Output: a mount point that
 shows this part. Next: `mounts`. Corresponds to pkg/volume/util/subpath/subpath_linux.go.
 
 The kernel resolves the path beneath the volume: a symbolic link, a `..` or a change at the wrong moment can cause an

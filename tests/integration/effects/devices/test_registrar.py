@@ -28,7 +28,7 @@ ODD = Registering(by="watcher", resource="cpu", versions=("v1beta1",), endpoint=
 
 
 def refusals(context: Context) -> list[devices.RegistrationRefused]:
-    """Return the refusals that are logged for all signals."""
+    """Return the refusals that the decider records for the signals sent so far."""
     state, found = DECIDER.initial, []
     for signal, _ in context.sent:
         for event in DECIDER.decide(state, signal, 1_000):

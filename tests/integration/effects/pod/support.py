@@ -1,4 +1,4 @@
-"""Running containers, for the tests of the workers of pods."""
+"""Functions that start containers, for the tests of the workers of pods."""
 
 import time
 

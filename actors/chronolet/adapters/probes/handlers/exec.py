@@ -19,10 +19,10 @@ from chronolet.ports.runtime.runtime import Refusal, Runtime
 log = structlog.get_logger("chronolet.probes")
 
 MARK = "CHRONOLET_PROBE"
-"""Environment variable of each command with the probe's name, by which a later process recognizes the command."""
+"""Environment variable that holds the probe's name in each command, by which a later process recognizes the command."""
 
 _KILL_SECONDS = 10.0
-"""How long to keep trying to kill a timed-out command and checking that it has exited."""
+"""How long to keep trying to kill a timed-out command and to verify that it has exited."""
 _LOOK_SECONDS = 0.05
 _BUSY_SHARE = 0.5
 """A command that has used a processor for less than this share of its run time is waiting for something else."""

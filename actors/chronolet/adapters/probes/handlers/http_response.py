@@ -93,7 +93,8 @@ class ResponseParser:
     # -- head --------------------------------------------------------------------------------------------------------
 
     def _head(self) -> bool:
-        end = _HEAD_END.search(self._rest, max(self._searched - 3, 0))  # may begin 3 bytes before the new ones
+        # The end of the head may begin with the last three bytes of the previous search.
+        end = _HEAD_END.search(self._rest, max(self._searched - 3, 0))
         size = len(self._rest) if end is None else end.end()
         if self._read + size > HEAD_LIMIT:
             raise Malformed(f"net/http: server response headers exceeded {HEAD_LIMIT} bytes; aborted")

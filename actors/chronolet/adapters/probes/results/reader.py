@@ -19,7 +19,7 @@ _TIMEOUT_SECONDS = 5.0
 
 def kept_results(url: str, node: str) -> Iterator[RawResult]:
     """Yield the results, read lazily page by page. Raises StoreUnreachable if the server does not respond. Malformed
-    entries, which others wrote, are skipped.
+    entries, written by other programs, are skipped.
     """
     channel = Channel(Address(url), _TIMEOUT_SECONDS)
     key, end = Keys(node).probe_results, "+"

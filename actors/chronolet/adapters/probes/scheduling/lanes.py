@@ -47,10 +47,10 @@ class AttemptHandle(Protocol):
 
     @property
     def may(self) -> May:
-        """The check to make before every call."""
+        """Returns whether this process may still act. Must be called before every call to the outside world."""
 
     def report(self, outcome: Outcome) -> None:
-        """Report the outcome. Must be called once."""
+        """Report the outcome. Must be called exactly once."""
 
     def asks_engine(self) -> None:
         """Report that the engine is being asked whether the command is still running; until it replies, this is
@@ -72,7 +72,7 @@ class AttemptHandle(Protocol):
 
 
 Work = Callable[[AttemptHandle], None]
-"""Makes an attempt until it is cancelled, reports the outcome once, and cleans up before it returns."""
+"""Carries out an attempt unless it is cancelled, reports its outcome once, and cleans up before it returns."""
 
 
 GRACE_SECONDS = 0.1
