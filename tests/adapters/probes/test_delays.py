@@ -48,7 +48,7 @@ class World:
         self._pass(until, shares)
 
     def stop(self, seconds: float) -> None:
-        """Stop the process for a time."""
+        """Simulate that the process is stopped for `seconds`."""
         self.now += seconds
 
     def _pass(self, until: float, shares: Waited | None) -> None:

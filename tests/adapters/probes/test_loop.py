@@ -25,7 +25,7 @@ def loop() -> Iterator[Loop]:
 
 
 def completed_round(loop: Loop) -> bool:
-    """Wait until the loop has called all pending actions and waits; return False on time-out."""
+    """Wait until the loop has called all pending actions and is waiting again; return False on time-out."""
     for _ in range(2):
         called = threading.Event()
         loop.soon(called.set)

@@ -1,4 +1,4 @@
-"""A kill in the middle of a write: no part of that write is loaded, immediately or later."""
+"""A kill in the middle of a write: no part of that write is ever loaded, not even after later restarts."""
 
 import os
 import shutil

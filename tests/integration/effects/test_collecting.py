@@ -45,7 +45,7 @@ def redis() -> Iterator[PrivateRedis]:
 
 
 class Log:
-    """The kind's events in the log."""
+    """The events of one actor kind in the log."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -66,7 +66,7 @@ def _module(kind: type[Event]) -> str:
 
 @contextmanager
 def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
-    """Run the kernel with only this kind."""
+    """Run the kernel with this actor kind only."""
     store = RedisStore(redis.url, f"node-of-{kind.name}")
     shards = {kind.name: 1}
     # The lease must not expire if the machine stalls, because that would restart the calls.

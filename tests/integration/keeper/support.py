@@ -32,7 +32,7 @@ TTL = 600_000
 
 
 class Crash(BaseException):
-    """The simulated crash of the process."""
+    """A simulated crash of the process."""
 
 
 class Context:

@@ -58,7 +58,8 @@ def test_the_measurement_has_the_logs_state(at_desk: Desk) -> None:
     found = at_desk.measured()
     assert (found.last, found.archived) == (str(last), str(middle))
     assert found.begun_at == at_desk.written[0].position.milliseconds
-    # prober/3 never had an owner, so it holds back no trimming; the keeper has no snapshot yet, so it needs everything.
+    # prober/3 never had an owner, so it does not hold back trimming; the keeper has no snapshot yet, so it needs every
+    # entry.
     assert found.needed == {"pod/0": str(middle), "pleg": str(middle), "keeper": "0-0"}
     assert found.unowned == {}
 

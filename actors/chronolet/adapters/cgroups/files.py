@@ -107,7 +107,9 @@ def _counted(controller: str, file: str, value: int | None, unit: int = 1) -> Li
 
 
 def _rounded(controller: str, file: str, value: int, unit: int) -> Line:
-    """Return a line whose content is compared in whole units, as the kernel rounds it; huge values equal `max`."""
+    """Return a line whose content is compared in whole units of `unit`, because the kernel rounds it; huge values count
+    as `max`.
+    """
 
     def means(found: str) -> bool:
         if found == _MAX:

@@ -39,7 +39,7 @@ class Kernel(Protocol):
 
 
 class LinuxKernel:
-    """The real kernel."""
+    """Implements `Kernel` on the real cgroup files."""
 
     def read(self, path: str) -> str | None:
         # Avoids the built-in `open` for speed, since many small files are read in a row.

@@ -4,8 +4,8 @@ Input: device names, JSON or YAML files. Output: `Edits`; `CdiRefusal`. Next: th
 specification of tags.cncf.io/container-device-interface (SPEC.md), versions 0.3 to 1.0.
 
 Files are read again for each call, because their generators rewrite them when drivers change. Edits that Docker cannot
-apply (hooks, network devices, Intel RDT) are refused by name: without them the container would not get the device as
-specified.
+apply (hooks, network devices, Intel RDT) are refused and named in the error: without them the container would not get
+the device as specified.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Discover plugins by their sockets in the folder plugins_registry.
 
-Input: sockets that appear and vanish. Output: `Registering`, and the endpoints of plugins whose sockets have gone.
-Next: the worker of WatchPlugins. Corresponds to pkg/kubelet/pluginmanager (pluginwatcher, reconciler,
+Input: sockets that appear and vanish. Output: `Registering`, and the endpoints of plugins whose sockets have
+disappeared. Next: the worker of WatchPlugins. Corresponds to pkg/kubelet/pluginmanager (pluginwatcher, reconciler,
 operationexecutor).
 
 Here the node calls the plugin: GetInfo, then NotifyRegistrationStatus. An unresponsive plugin is retried with back-off.
@@ -32,7 +32,7 @@ _DEEPEST = 4
 
 
 class WatchedSocket(Struct):
-    """A socket in the folder. `endpoint` is where its plugin serves; empty until it is registered."""
+    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until that is registered."""
 
     identity: Identity
     endpoint: str = ""

@@ -80,7 +80,7 @@ def preference(available: Sequence[str], must_include: Sequence[str], size: int)
 
 
 def preferred(message: api.PreferredAllocationResponse) -> tuple[str, ...]:
-    """Return the preferred devices of the first container response: only one is requested."""
+    """Return the preferred devices from the first container response, because only one is requested."""
     return tuple(message.container_responses[0].deviceIDs) if message.container_responses else ()
 
 

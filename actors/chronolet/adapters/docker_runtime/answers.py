@@ -18,7 +18,7 @@ _STATES: Mapping[str, State] = {"created": "created", "running": "running", "exi
 
 
 class _Reply(msgspec.Struct):
-    """Base of replies. Fields are spelt as Docker spells them."""
+    """Base class of replies. Fields are spelt as Docker spells them."""
 
 
 class _HostConfig(_Reply):
@@ -179,7 +179,7 @@ def created(body: bytes) -> str:
 
 
 def execution(body: bytes) -> ExecState:
-    """Convert the reply to an exec's inspection. An exec that was never started has no exit code and is not running."""
+    """Convert the reply to /exec/<id>/json. An exec that was never started has no exit code and is not running."""
     found = _exec.decode(body)
     return ExecState(running=found.Running, exit_code=None if found.Running else found.ExitCode)
 

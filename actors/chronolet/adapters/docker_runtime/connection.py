@@ -25,7 +25,7 @@ _SCHEME = "unix://"
 _BASE = "http+docker://localhost"
 """HTTP requires a host in each request; an engine on a unix socket ignores it."""
 _NEWEST_KNOWN = (1, 51)
-"""Newest API version that the agent supports; newer engines are also called with this one."""
+"""Newest API version that the agent supports; newer engines are also called with this version."""
 _CONNECT_SECONDS = 5.0
 # A burst opens more connections than the pool holds; urllib3 would warn about each connection that it then closes.
 logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
@@ -155,7 +155,7 @@ class Connection:
         return OpenReply(connection, cut, reply)
 
     def upgrade(self, path: str, body: bytes, *, tty: bool) -> Attached:
-        """Make a POST request whose connection becomes the streams of the started command."""
+        """Make a POST request that starts a command, and turn the connection into the command's streams."""
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             raw.settimeout(self._timeout)

@@ -124,7 +124,7 @@ def broken(error: Exception, socket_path: str, call: str) -> Refusal:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return the error and its causes, outermost first. urllib3 passes some causes only as arguments."""
+    """Return the error and its causes, outermost first. urllib3 passes some causes only as exception arguments."""
     found: list[BaseException] = []
     todo: list[BaseException] = [error]
     while todo:

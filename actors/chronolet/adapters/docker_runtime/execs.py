@@ -144,8 +144,8 @@ class Execs:
             return ()
 
     def _ended(self, wait: _Wait, text: str) -> _Inspected:
-        """Wait until the engine has recorded the exit, and return the record. The stream ends earlier: usually by a
-        moment, on a busy machine by many seconds.
+        """Wait until the engine has recorded the exit, and return the record. The output ends earlier than that:
+        usually by a moment, on a busy machine by many seconds.
         """
         if wait.until is not None:
             wait = wait._replace(until=max(wait.until, time.monotonic() + _SETTLE_SECONDS))

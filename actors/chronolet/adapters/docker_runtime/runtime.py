@@ -38,7 +38,7 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 _BEING_REMOVED = "is already in progress"
 _DEFAULT_NETWORK = "bridge"
 """The network of a sandbox whose specification names none."""
-_CREATE_SECONDS = 120.0  # for a busy disk; the kubelet gives a runtime request two minutes
+_CREATE_SECONDS = 120.0  # allows for a busy disk; the kubelet gives a runtime request two minutes
 _LEAST_WAIT_SECONDS = 0.01
 
 

@@ -149,7 +149,7 @@ class FakeRuntime:
     def remove_dead(self, container_id: str) -> None:
         self._remove("remove_dead", container_id, only_dead=True)
 
-    def forget_endpoint(self, name: str) -> None:  # noqa: ARG002 - its network keeps nothing
+    def forget_endpoint(self, name: str) -> None:  # noqa: ARG002 - the fake network has no endpoints
         self._enter("forget_endpoint")
 
     def _remove(self, call: str, container_id: str, *, only_dead: bool = False) -> None:

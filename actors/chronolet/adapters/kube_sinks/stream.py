@@ -33,7 +33,7 @@ class StreamSink:
 
     Each entry is a complete Event object as it was at that position; among entries with the same name, the last one is
     current. When new entries arrive, the stream is trimmed to entries younger than `keep_milliseconds`, and to the
-    newest `length`.
+    newest `length` of them.
     """
 
     at_once = _AT_ONCE

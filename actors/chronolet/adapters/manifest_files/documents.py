@@ -1,8 +1,8 @@
 """Build the documents of a manifest file as plain data from the YAML parser's events.
 
 Input: text. Output: maps, lists and scalars, with the problems that are visible only in the text: duplicate keys,
-nesting that is too deep, aliases that expand without bound, tags. Recursion is limited to `MAX_DEPTH`, and the result
-to `MAX_NODES` and `MAX_CHARACTERS` with aliases expanded. Next: `reader`.
+nesting that is too deep, aliases that expand too far, tags. Recursion is limited to `MAX_DEPTH`, and the result to
+`MAX_NODES` and `MAX_CHARACTERS` with aliases expanded. Next: `reader`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def documents(text: str) -> Iterator[Document]:
 
 
 def _json_documents(text: str) -> list[Document] | None:
-    """Parse a sequence of JSON values; return None if the text is not JSON (it may then be YAML in braces).
+    """Parse a sequence of JSON values; return None if the text is not JSON (it may still be YAML that begins with a
+    brace).
 
     The JSON parser builds a value in one go, so nodes are counted before it starts.
     """

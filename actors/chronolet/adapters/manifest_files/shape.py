@@ -147,7 +147,7 @@ class _Fitter:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
     def literal(self, value: Any, info: inspect.LiteralType, path: str) -> Any:
-        """Fit one of a few words; empty text counts as not given."""
+        """Fit a value to an enumeration of words; empty text counts as not given."""
         if value in info.values and isinstance(value, str):
             return value
         if value == "":

@@ -26,7 +26,7 @@ SUFFIXES = (".yaml", ".yml", ".json", ".kyaml")
 _MOST_BYTES = 16 * 1024 * 1024
 """Larger than any valid manifest, so that a manifest that is too large is reported as such."""
 _TICK_SECONDS = 0.02
-"""Longer than the resolution of a file's timestamps."""
+"""How long after a write a file may be incomplete; longer than the resolution of a file's timestamps."""
 _SLICE_SECONDS = 1.0
 """Interval at which a wait checks for cancellation, and at which an unreadable folder is read again."""
 

@@ -234,8 +234,8 @@ class OwnServer:
         return [*arguments, "--save", ""]
 
     def _how_to_repair(self, failure: str) -> str:
-        """Return advice for a damaged append-only file. The repair is not automatic, because it discards all data after
-        the damage.
+        """Return advice for a damaged append-only file; empty if it is not damaged. The repair is not automatic,
+        because it discards all data after the damage.
         """
         if _DAMAGED not in failure and _CUT_SHORT not in failure:
             return ""

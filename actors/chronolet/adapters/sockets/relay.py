@@ -1,4 +1,5 @@
-"""Relay connections to a socket, byte by byte, to a server that is started when the first client connects.
+"""Accept connections on a socket and relay them, byte by byte, to a server that is started when the first client
+connects.
 
 Input: a listening socket, the server's path, a function that starts the server. Output: bytes in both directions. Next:
 `unix_sockets`.

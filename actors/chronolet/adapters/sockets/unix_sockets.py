@@ -144,7 +144,7 @@ def make_room(socket: Path, alive_seconds: float) -> None:
         if identity(socket) and _answers(socket, alive_seconds):
             raise SocketError(f"{socket}: another process serves it; end it, or choose another folder")
         socket.unlink(missing_ok=True)
-        for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # of a process that was killed before it listened
+        for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # left by a process that was killed before it listened
             if not _is_taken(left):
                 left.unlink(missing_ok=True)
     except OSError as error:
@@ -152,8 +152,8 @@ def make_room(socket: Path, alive_seconds: float) -> None:
 
 
 def _answers(socket: Path, alive_seconds: float) -> bool:
-    """Whether a gRPC server replies behind the socket. A stopped process may still accept connections, but does not
-    reply.
+    """Whether a gRPC server listens behind the socket and replies. A stopped process may accept connections, but does
+    not reply.
     """
     if not _is_taken(socket):
         return False
@@ -165,7 +165,7 @@ def _answers(socket: Path, alive_seconds: float) -> bool:
 def _is_taken(socket: Path) -> bool:
     """Whether a process listens on the socket."""
     with stream_socket(AF_UNIX) as probe:
-        # Do not wait if the queue of connections is full: then a live process listens.
+        # Do not wait if the queue of connections is full: in that case, a live process listens.
         probe.setblocking(False)
         return probe.connect_ex(str(socket)) not in (errno.ECONNREFUSED, errno.ENOENT)
 

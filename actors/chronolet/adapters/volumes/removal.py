@@ -1,4 +1,4 @@
-"""Remove a folder to which containers wrote.
+"""Remove a folder that containers have written to.
 
 Input: a folder. Output: none; the folder no longer exists. Next: `folders`. Corresponds to the kubelet's removeall
 (pkg/util/removeall), without its recursion.

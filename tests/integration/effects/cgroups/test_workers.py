@@ -203,7 +203,7 @@ def test_the_first_pass_killed_at_any_point_is_completed_by_the_next(world: Worl
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[World]:
-    """Yield the same world on this machine's cgroups, below a cgroup of the test."""
+    """Yield a world on this machine's own cgroups, below a cgroup of the test."""
     cgroups = LinuxCgroups(tmp_path / "kept")
     tree = cgroups.tree("cgroupfs")
     assert tree is not None

@@ -204,8 +204,8 @@ def test_a_crash_of_the_engine_during_a_hook_leaves_its_outcome_unknown(
 
 
 class Page(BaseHTTPRequestHandler):
-    """A page that records its requests. Some paths get a status other than 200; one gets no response until it is
-    released.
+    """An HTTP handler that records its requests. Some paths get a status other than 200; one gets no response until it
+    is released.
     """
 
     requests: ClassVar[list[tuple[str, dict[str, str]]]] = []
