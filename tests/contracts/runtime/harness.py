@@ -48,7 +48,7 @@ _names = itertools.count(1)
 
 @dataclass
 class Harness:
-    """One implementation of the runtime, with shorthands."""
+    """One implementation of the runtime, with shorthand methods."""
 
     runtime: Runtime
     go_down: Callable[[], None]

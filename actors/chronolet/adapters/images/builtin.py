@@ -10,8 +10,8 @@ from chronolet.ports.runtime.runtime import BuiltImage, Refusal
 
 
 def builtin(reference: str) -> BuiltImage | None:
-    """Build the pause image; None for any other reference. Raises `Refusal(failed)` if this machine has no suitable
-    busybox.
+    """Build the pause image; return None for any other reference. Raises `Refusal(failed)` if this machine has no
+    suitable busybox.
     """
     if reference != busybox.PAUSE.reference:
         return None

@@ -33,7 +33,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(folder: Path, proc: Path = Path("/proc")) -> Machine:
-    """Measure now. Raises OSError if /proc does not have the expected files."""
+    """Measure the machine's resource usage. Raises OSError if /proc does not have the expected files."""
     disk = os.statvfs(folder)
     return Machine(
         usage=_usage(proc),

@@ -1,7 +1,7 @@
 """Atomic, durable file writes: after a crash, the file has either its old or its new content.
 
-Input: a path and its content. Output: the file, readable only by its owner. Next: `state_folder`, and other data that
-is stored outside the log.
+Input: a path and its content. Output: the file, readable only by its owner. Next: the modules that store data outside
+the log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _give(handle: int, folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names created in and removed from this folder to disk."""
+    """Flush the creation and removal of files in this folder to disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

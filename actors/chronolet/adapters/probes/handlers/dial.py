@@ -112,7 +112,9 @@ class Dial:
             self._hand_over(raw)
 
     def _hand_over(self, raw: socket.socket) -> None:
-        """Hand over the socket, still watched if it was before: the receiver decides what to watch for next."""
+        """Hand the socket over to the caller. If it is being watched, it stays watched: the caller decides what to
+        watch for next.
+        """
         self._raw, self._over = None, True
         self._connected(raw)
 
