@@ -1,4 +1,4 @@
-"""The contract of a tree of cgroups: on plain files and on the machine's cgroups, with both drivers' names."""
+"""The contract of a cgroup tree: on plain files and on the machine's cgroups, with the names of both drivers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIB = 1 << 20
 
 
 class World(NamedTuple):
-    """A machine with cgroups. `top` is the test's own cgroup; `files` is None on the kernel's cgroups."""
+    """A machine with cgroups. `top` is the test's own cgroup; `files` is None if the cgroups are the kernel's."""
 
     cgroups: Cgroups
     driver: Driver
@@ -81,7 +81,7 @@ def settle(tree: CgroupTree, cgroup: Cgroup) -> int:
 
 
 def above(world: World) -> CgroupTree:
-    """The tree with the cgroup above all pods and those of two QoS classes."""
+    """Return the tree after creating the cgroup above all pods and the cgroups of two QoS classes."""
     tree = world.tree()
     tree.claim(world.root, "node")
     for path in (world.root, world.path("burstable"), world.path("besteffort")):
@@ -165,7 +165,7 @@ def test_cgroups_below_are_removed_once_they_are_empty(world: World) -> None:
 
 
 def test_the_cgroup_of_a_container_gets_the_given_values_and_is_never_created(world: World) -> None:
-    """Only the runtime creates it, and values that are not given stay as the runtime has set them."""
+    """Only the runtime creates this cgroup, and values that are not given stay as the runtime has set them."""
     tree = above(world)
     pod = Cgroup(path=world.path("burstable", "podu"), values=Values(**_dict(FULL), huge_pages=((2 * MIB, 4 * MIB),)))
     settle(tree, pod)
@@ -186,7 +186,7 @@ def created_by_the_runtime(world: World, one: Cgroup) -> dict[str, str]:
     """Create the cgroup under the name that Docker uses; return the files to be written there, with their content."""
     tree = world.tree()
     if world.files is None and (tree.version == 1 or world.driver == "systemd"):
-        return {}  # there is no such file, or only systemd may create the cgroup
+        return {}  # v1 has no such file, or only systemd may create the cgroup
     pages = Values(**{**_dict(FULL), "pids": 31}, huge_pages=((2 * MIB, MIB),))
     name = f"docker-{one.path[-1]}.scope" if world.driver == "systemd" else one.path[-1]
     for folder in {step.folder for step in tree.missing(Cgroup(path=one.path[:-1], values=pages))}:

@@ -1,6 +1,6 @@
 """The contract of the images port, for the Docker adapter on a real engine and for the fake.
 
-Output: the same tests for both, so that results with the fake hold for Docker.
+Both must pass the same tests, so that results obtained with the fake hold for Docker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _numbers = itertools.count(1)
 
 @dataclass
 class Harness:
-    """One implementation. `make` creates an image with names and labels; `use` creates a dead container of an image."""
+    """One implementation of the port. `make` creates an image with names and labels; `use` creates a dead container
+    that uses an image.
+    """
 
     images: Images
     make: Callable[..., str]
@@ -133,7 +135,7 @@ def test_an_image_takes_disk_space(harness: Harness) -> None:
         assert before.available_bytes <= capacity
         return with_image.available_bytes <= before.available_bytes
 
-    # Others use the disk, too: they may free more than an image takes, but not each time.
+    # Other programs also use the disk: they may free more than the image takes, but not every time.
     wait_until(takes_space, "an image that takes space")
     assert harness.images.disk().capacity_bytes == capacity
 

@@ -1,4 +1,4 @@
-"""What all these tests share: their own stores wait for a server that stands still for a while."""
+"""A fixture for all integration tests: their own stores wait for a server that is stalled for a while."""
 
 from tests.support.patience import patient_stores
 

@@ -1,4 +1,4 @@
-"""The usage of containers by the kernel's files matches Docker's figures."""
+"""The usage of containers according to the kernel's files matches Docker's figures."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def output(runtime: DockerRuntime, container: str) -> bytes:
 
 
 def docker_stats(engine: PrivateDocker, container: str) -> dict[str, Any]:
-    """Docker's statistics, which take a second."""
+    """Return Docker's statistics; this takes a second."""
     found: dict[str, Any] = engine.api().stats(container, stream=False)
     return found
 
@@ -39,7 +39,7 @@ def test_the_usage_of_a_real_container_matches_dockers_figures(docker_engine: Pr
         image=BUSYBOX.reference,
         command=["/bin/sh", "-c", f"({burn}; {write}; echo done; sleep 3600) 2>/dev/null"],
         memory_bytes=64 * MIB,
-        cpu_milli=50,  # less than it uses on any machine, so that it is throttled
+        cpu_milli=50,  # less than the program would use on any machine, so that it is throttled
     )
     app = runtime.create_container(spec)
     runtime.start(app)

@@ -1,4 +1,4 @@
-"""Usage from the kernel's files, on trees of plain files for both versions of cgroups."""
+"""Read resource usage from the kernel's files: trees of plain files stand in for cgroups of both versions."""
 
 from pathlib import Path
 
@@ -64,7 +64,9 @@ def test_a_limit_differs_from_no_limit(tmp_path: Path, kind: Kind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_optional_files_may_be_absent(tmp_path: Path, kind: Kind) -> None:
-    """Swap accounting, PSI, block I/O or the pids controller may be missing; before 5.19 there is no memory.peak."""
+    """Swap accounting, PSI, block I/O or the pids controller may be missing; memory.peak exists only from Linux 5.19
+    on.
+    """
     trees = CgroupTrees(tmp_path, kind)
     path = trees.pod("u", [ID])
     needed = {"cpuacct.usage", "memory.usage_in_bytes", "cpu.stat", "memory.current"}
@@ -178,7 +180,7 @@ def test_a_reused_pid_is_not_mistaken_for_the_container(tmp_path: Path) -> None:
 
 
 def test_a_mounted_part_of_a_hierarchy_suffices(tmp_path: Path) -> None:
-    """In a container, the mount shows the tree from the container's own cgroup down."""
+    """In a container, the mount shows only the container's own cgroup and those below it."""
     trees = CgroupTrees(tmp_path, mounted_root="/outer")
     trees.cgroup(f"/docker/{ID}")
     folders = Hierarchies(trees.proc).folders(f"/outer/docker/{ID}")

@@ -1,6 +1,6 @@
-"""Calls of systemd for cgroups, and writes to the cgroup of a container: on plain files, with a fake busctl.
+"""Calls to systemd for cgroups, and writes to the cgroup of a container, tested with plain files and a fake busctl.
 
-tests/setup/cgroup2_machine has a real systemd.
+tests/setup/cgroup2_machine tests them with a real systemd.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ FULL = Values(cpu_shares=512, cpu_quota_us=150_000, cpu_period_us=100_000, memor
 
 
 class Systemd:
-    """Fake programs: `calls` are their arguments, `fail` sets the error of the next ones."""
+    """Fake `busctl` and `systemctl`. `calls` are the calls that they received; `fail` makes later calls fail with an
+    error.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._notes, self._error = folder / "notes", folder / "error"
@@ -43,7 +45,7 @@ class Systemd:
 
     @property
     def calls(self) -> list[str]:
-        """The calls since the last reading."""
+        """Return the calls since `calls` was last read."""
         lines = self._notes.read_text().splitlines() if self._notes.exists() else []
         self._notes.unlink(missing_ok=True)
         return [line.removeprefix("busctl call ").partition(".Manager ")[2] or line for line in lines]
@@ -113,7 +115,7 @@ def test_the_values_of_an_existing_slice_are_set(tree: SystemdTree, systemd: Sys
 def test_systemd_decides_which_controllers_are_enabled_below(
     tree: SystemdTree, systemd: Systemd, tmp_path: Path
 ) -> None:
-    """It disables controllers that no slice below needs; a new slice gets all of them."""
+    """systemd disables controllers that no child slice needs; a new slice gets all of them."""
     above = Cgroup(path=POD[:-1], values=Values(cpu_shares=2))
     settle(tree, FULL)
     settle(tree, above.values, above.path)
@@ -125,7 +127,7 @@ def test_systemd_decides_which_controllers_are_enabled_below(
 
 
 def test_the_values_of_a_container_are_set_on_its_scope(tree: SystemdTree, systemd: Systemd, tmp_path: Path) -> None:
-    """The scope may have ended meanwhile."""
+    """The values are set through systemd, because the container's cgroup is one of its units."""
     settle(tree, FULL)
     pod = next((tmp_path / "cgroup").rglob(UNIT))
     (pod / "cgroup.subtree_control").write_text("memory")
@@ -176,7 +178,7 @@ HELD = Values(memory_low_bytes=MIB, memory_high_bytes=2 * MIB, huge_pages=((2 * 
 
 
 class Container:
-    """The process of a container, in a cgroup of plain files."""
+    """The process of a container, in a cgroup that consists of plain files."""
 
     def __init__(self, folder: Path, version: int, name: str = ID) -> None:
         controllers = ("cpu", "memory", "pids", "hugetlb")

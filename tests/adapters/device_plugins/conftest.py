@@ -1,4 +1,4 @@
-"""The desk where plugins register."""
+"""Fixtures: a `Desk`, at which plugins register."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def desk() -> Iterator[Desk]:
 
 @pytest.fixture
 def hasty(desk: Desk) -> Desk:
-    """The same desk with short time-outs, for tests that wait for them."""
+    """Return the same desk with short time-outs, for tests that wait for them."""
     return Desk(GrpcDevicePlugins(desk.folder, desk.watched, SHORT), desk.folder, desk.watched)

@@ -1,4 +1,6 @@
-"""A desk where plugins register, and readers of their device lists, for tests of plugins over real sockets."""
+"""A `Desk` at which plugins register, and functions that read their device lists, for tests of plugins over real
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from tests.support.scratch import HANG_SECONDS
 
 RESOURCE = "example.com/thing"
 SOCKETS = unix_sockets.Timing(check_seconds=0.05, grace_seconds=0.05, alive_seconds=HANG_SECONDS)
-"""A stop is noticed within `check_seconds`."""
+"""A stop of the service is noticed within `check_seconds`."""
 SHORT = Patience(connect=1, allocate=0.5, introduce=HANG_SECONDS, sockets=SOCKETS)
 PATIENT = Patience(
     connect=HANG_SECONDS,
@@ -33,7 +35,7 @@ PATIENT = Patience(
 
 @dataclass
 class Desk:
-    """Records registrations, and refuses those for which `problem` returns a text."""
+    """Registers plugins. It records their registrations, and refuses those for which `problem` returns a text."""
 
     plugins: GrpcDevicePlugins
     folder: Path
@@ -43,7 +45,7 @@ class Desk:
     opened: int = 0
     left: list[str] = field(default_factory=list)
     failed: list[PluginRefusal] = field(default_factory=list)
-    """Why the latest service ended on its own."""
+    """Why the last service ended by itself."""
     registered: queue.SimpleQueue[Registering] = field(default_factory=queue.SimpleQueue)
 
     def register(self, asked: Registering) -> str:
@@ -59,7 +61,7 @@ class Desk:
 
     @contextmanager
     def serving(self, *, watching: bool = False) -> Iterator[None]:
-        """Serve the registration socket, or watch the folder."""
+        """Serve the registration socket, or watch the folder if `watching` is set."""
         stop, failed = threading.Event(), list[PluginRefusal]()
         self.failed = failed
 
@@ -88,7 +90,7 @@ class Desk:
 
 @contextmanager
 def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | PluginRefusal]]:
-    """Yield a queue of the lists of a plugin, and at its end of the reason."""
+    """Yield a queue with a plugin's device lists, and finally the reason why the stream ended."""
     news, failed = queue.SimpleQueue[Listing | PluginRefusal](), list[BaseException]()
     stop = desk.plugins.follow(path, Following(news.put, news.put, failed.append))
     try:
@@ -99,14 +101,14 @@ def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | Plugi
 
 
 def listed(news: queue.SimpleQueue[Listing | PluginRefusal]) -> dict[str, str]:
-    """The health of each device in the next list."""
+    """Return the health of each device in the next list."""
     latest = news.get(timeout=HANG_SECONDS)
     assert isinstance(latest, Listing), latest
     return {one.id: one.health for one in latest.devices}
 
 
 def ended(news: queue.SimpleQueue[Listing | PluginRefusal]) -> PluginRefusal:
-    """Why a stream ended; earlier lists are skipped."""
+    """Return why the stream ended; earlier lists are skipped."""
     while isinstance(one := news.get(timeout=HANG_SECONDS), Listing):
         pass
     return one

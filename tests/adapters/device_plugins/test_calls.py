@@ -65,7 +65,7 @@ def test_a_refusal_has_the_message_of_the_plugin(desk: Desk) -> None:
 
 
 def test_a_late_response_is_a_timeout(desk: Desk, hasty: Desk) -> None:
-    # It responds only after the command `usual`, however long this process is stopped.
+    # The plugin responds only after the command `usual`, no matter how long this process is stopped.
     with sample_plugin("--do", "hang allocate", folder=made(desk.folder)) as plugin:
         path = plugin.wait_for("serves").rpartition(" ")[2]
         with pytest.raises(PluginRefusal) as raised:

@@ -1,4 +1,4 @@
-"""CDI specifications on a host, good and bad."""
+"""CDI specifications on a host, valid and invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device lists of plugins."""
+"""Device lists from plugins."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def test_a_flood_of_lists_is_reported_by_its_latest_lists_and_a_count(desk: Desk
             listed(news)
             plugin.do("flood 20000")
             reported: list[Listing] = []
-            # A list of the flood may already contain the change.
+            # Wait for the number of lists, not for the change: a list of the flood may already contain it.
             while sum(one.skipped + 1 for one in reported) < 20_002:
                 latest = news.get(timeout=HANG_SECONDS)
                 assert isinstance(latest, Listing)
                 if not reported:
-                    plugin.do("unhealthy thing-7")  # the flood has begun: the change gets a list of its own
+                    plugin.do("unhealthy thing-7")  # the flood has begun: the plugin sends one more list for the change
                 reported.append(latest)
             assert len(reported) < 20_002 / 10, "most of them were skipped"
             assert sum(one.skipped + 1 for one in reported) == 20_002
@@ -122,7 +122,7 @@ def test_the_streams_of_all_plugins_share_a_thread(desk: Desk) -> None:
             before = len(list(Path("/proc/self/task").iterdir()))
             for path in paths[1:]:
                 assert len(listed(stack.enter_context(listing(desk, path)))) == 1
-            # gRPC's own threads vary, but there is none per plugin.
+            # The number of gRPC's own threads varies, but there is not one per plugin.
             assert len(list(Path("/proc/self/task").iterdir())) < before + len(names) // 2
 
 

@@ -1,4 +1,4 @@
-"""Plugins that register at the registration socket."""
+"""Plugins that register through the registration socket."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_plugins_register_again_when_the_socket_is_recreated(desk: Desk) -> None
     with sample_plugin(folder=made(desk.folder)) as plugin:
         with desk.serving():
             desk.next()
-            plugin.wait_for("registered")  # its response is sent before the socket is removed
+            plugin.wait_for("registered")  # the response must be sent before the socket is removed
         with desk.serving():
             desk.next()
             plugin.wait_for("registered", times=2)
@@ -141,7 +141,7 @@ def test_a_removed_registration_socket_is_recreated(desk: Desk) -> None:
         desk.next()
         plugin.wait_for("registered", times=2)
         assert desk.opened == 2
-        # Many plugins watch only their own socket: it is removed so that they register again.
+        # Many plugins watch only their own socket, so that is removed to make them register again.
         assert unix_sockets.identity(path) not in (None, before)
 
 
@@ -199,7 +199,7 @@ def test_a_registration_socket_of_a_live_process_is_left_alone(desk: Desk) -> No
 
 
 def test_a_registration_socket_of_a_slow_process_is_left_alone(desk: Desk) -> None:
-    """A process starved of CPU answers a second later, with the settings frame that begins HTTP/2."""
+    """A process starved of CPU replies a second later, with the settings frame with which HTTP/2 begins."""
     assert unix_sockets.DEFAULT_TIMING.alive_seconds > 1
     desk.folder.mkdir()
 
@@ -214,7 +214,7 @@ def test_a_registration_socket_of_a_slow_process_is_left_alone(desk: Desk) -> No
     with sockets.socket(sockets.AF_UNIX) as alive, ThreadPoolExecutor() as pool:
         alive.bind(str(desk.folder / "kubelet.sock"))
         alive.listen(1)
-        # The first connection only checks for a listener.
+        # The first connection only checks whether a process listens.
         pool.submit(alive.accept).add_done_callback(lambda _: respond_late())
         try:
             with pytest.raises(PluginRefusal, match="another process serves it"), desk.serving():

@@ -1,4 +1,4 @@
-"""Docker's description of a container, converted to the port's."""
+"""Docker's description of a container, converted to the port's state."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The Docker adapter without Docker: no server, another server, a silent server."""
+"""The Docker adapter without Docker: with no server, with a server that is not Docker, and with a silent server."""
 
 import http.client
 import socket
@@ -17,7 +17,7 @@ from tests.support.scratch import HANG_SECONDS
 
 @contextmanager
 def listening(folder: Path, answer: bytes | None) -> Iterator[str]:
-    """A socket whose server sends this response on every connection, or none."""
+    """Yield the URL of a server that sends this reply on every connection, or nothing if `answer` is None."""
     path = folder / "sock"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -102,7 +102,7 @@ def test_the_head_of_a_stream_has_the_time_out_of_its_messages(
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body)
     with listening(tmp_path, reply) as host:
         connection = Connection(host, timeout_seconds=30.0)
-        assert connection.call("GET", "/info") == body  # the version has been requested
+        assert connection.call("GET", "/info") == body  # the API version has been negotiated
         bounds.clear()
         stream = connection.open("POST", "/images/create", idle_seconds=idle_seconds)
         assert stream.read_some() == body

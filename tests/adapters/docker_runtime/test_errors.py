@@ -1,4 +1,4 @@
-"""Refusals of an engine: the kind, which decides what is done next, and the message in one line."""
+"""Refusals by an engine: their kind, which decides what is done next, and their message, which has one line."""
 
 import msgspec
 import pytest

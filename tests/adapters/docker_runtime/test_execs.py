@@ -1,4 +1,4 @@
-"""How Docker's commands end. For a command that it could not start it always reports 126, whatever the reason."""
+"""How Docker's execs end. For a command that it could not start, Docker always reports 126, whatever the reason."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OCI = "OCI runtime exec failed: exec failed: unable to start container process: 
 
 
 class Engine(Connection):
-    """A fake connection: each exec ends immediately with this output, exit code and pid."""
+    """A fake connection: each exec exits immediately with this output, exit code and pid."""
 
     def __init__(self, output: str, exit_code: int, pid: int) -> None:
         self._pieces = [struct.pack(">BxxxL", 1, len(output)) + output.encode(), b""]
@@ -80,7 +80,7 @@ def test_a_command_that_ran_may_write_anything() -> None:
 
 
 class Clock:
-    """Advances when its `sleep` is called."""
+    """A clock that advances only when its `sleep` is called."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -93,7 +93,7 @@ class Clock:
 
 
 class LongEngine(Engine):
-    """The output ends immediately; the engine records the exit code 3 when the clock shows `ends_at`."""
+    """A fake connection. The output ends immediately; exit code 3 is recorded when the clock shows `ends_at`."""
 
     def __init__(self, clock: Clock, ends_at: float) -> None:
         super().__init__("early words", 3, 7)

@@ -1,4 +1,4 @@
-"""Engine information as other versions than this machine's write it."""
+"""Engine information as returned by other versions of Docker than this machine's."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Credentials for registries: from Secrets first, then from Docker's configuration and its helper programs."""
+"""Credentials for registries: from Secrets first, then from Docker's configuration and its credential helpers."""
 
 import base64
 import json

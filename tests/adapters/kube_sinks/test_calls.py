@@ -1,4 +1,4 @@
-"""A response of a sink counts only if it is complete: over a real socket, cut at every byte."""
+"""A sink's response counts only if it is complete: tested over a real socket, with responses cut off at every byte."""
 
 import socket
 import threading
@@ -18,7 +18,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\
 
 @contextmanager
 def sink(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """The URL of a server that reads one request and then calls `answer` with the connection."""
+    """Yield the URL of a server that reads one request and then calls `answer` with the connection."""
 
     def serve() -> None:
         client, _ = listener.accept()
@@ -37,7 +37,7 @@ def sink(answer: Callable[[socket.socket], None]) -> Iterator[str]:
 
 
 def called(text: bytes) -> HttpResponse:
-    """The outcome of a call whose response is this text, followed by the end of the connection."""
+    """Return the outcome of a call that gets `text` as its response, followed by the end of the connection."""
     with sink(lambda client: client.sendall(text)) as url:
         return HttpCaller(url, seconds=HANG_SECONDS)("POST", "", {}, b"")
 
@@ -86,7 +86,7 @@ def test_a_malformed_response_does_not_count(text: bytes) -> None:
     "text", [b"HTTP/1.1 200 OK\r\nA: b\r\n", OPEN_HEAD + b"ok"], ids=["in-the-head", "in-the-body"]
 )
 def test_a_response_cut_by_the_timeout_does_not_count(text: bytes) -> None:
-    """The server sends single bytes: each read ends in time, but all of them do not."""
+    """The server sends single bytes: each read succeeds in time, but the response as a whole takes too long."""
     done = threading.Event()
 
     def drip(client: socket.socket) -> None:

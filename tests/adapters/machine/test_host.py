@@ -22,7 +22,7 @@ print(LinuxHost(Path()).address())
     ],
 )
 def test_a_machine_without_a_route_has_an_address(interfaces: str, address: str) -> None:
-    """In its own network namespace; the machine's name cannot be resolved."""
+    """The machine is simulated by a network namespace, and its host name cannot be resolved."""
     script = f'hostname no-such-name.invalid; ip link set lo up; {interfaces} exec "$0" -c "$1"'
     command = ["unshare", "--net", "--uts", "sh", "-c", script, sys.executable, _PROGRAM]
     found = subprocess.run(command, capture_output=True, text=True, timeout=HANG_SECONDS, check=True)

@@ -1,4 +1,4 @@
-"""Containers with out-of-memory kills, from the kernel log."""
+"""Containers with out-of-memory kills, found in the kernel's log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def test_other_records_name_no_container() -> None:
 
 @pytest.fixture
 def cgroup() -> Iterator[Path]:
-    """A cgroup with 8 MiB, named like a container's. The name is new each time, since the log is long."""
+    """Yield a cgroup limited to 8 MiB that is named like a container's. Its name is new for each test, since the log
+    keeps the kills of earlier tests.
+    """
     name = cgroup_files.named(f"chronolet-kmsg-{os.getpid()}")
     folder = cgroup_files.folder(name) / os.urandom(32).hex()
     if IS_V2:

@@ -1,4 +1,4 @@
-"""Signals to processes and notification of their ends, through the kernel."""
+"""Sending signals to processes and being notified of their exit, through the kernel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TERM_CAUGHT = f"{1 << (signal.SIGTERM - 1):016x}"
 
 
 def proc_of(folder: Path, pid: int, cgroup: str, caught: str = TERM_CAUGHT) -> Path:
-    """A /proc in which the process is in this cgroup and catches these signals."""
+    """Make a /proc in which the process is in this cgroup and catches these signals."""
     (folder / str(pid)).mkdir()
     (folder / str(pid) / "status").write_text(f"Name:\tpause\nSigIgn:\t{0:016x}\nSigCgt:\t{caught}\n")
     (folder / str(pid) / "cmdline").write_bytes("/bin/pause\0-é\0".encode())
@@ -179,7 +179,7 @@ def test_a_process_of_which_no_command_is_known_gets_no_signal(
 ) -> None:
     proc = proc_of(tmp_path, process.pid, f"/docker/{ID}")
     assert not HostProcesses(proc).signal(process.pid, ID, (), "TERM")
-    (proc / str(process.pid) / "cmdline").write_bytes(b"")  # a zombie's
+    (proc / str(process.pid) / "cmdline").write_bytes(b"")  # as for a zombie
     assert not HostProcesses(proc).signal(process.pid, ID, (), "TERM")
     assert process.poll() is None
 

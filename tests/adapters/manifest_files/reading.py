@@ -1,4 +1,4 @@
-"""Helpers for tests of reading manifests: pod texts, and the pods or errors read from them."""
+"""Helpers for tests that read manifests: texts of pods, and the pods or errors read from them."""
 
 import textwrap
 
@@ -14,7 +14,7 @@ def read(text: str | bytes) -> Parsed:
 
 
 def errors(text: str | bytes) -> list[str]:
-    """The errors as lines. A file with errors yields no pod."""
+    """Return the errors as lines. A file with errors must yield no pods."""
     parsed = read(text)
     assert parsed.errors
     assert parsed.pods == ()
@@ -28,7 +28,7 @@ def pods(text: str | bytes) -> tuple[Pod, ...]:
 
 
 def spec(text: str) -> str:
-    """A pod whose container also has these lines."""
+    """Return a pod whose container also has these lines."""
     return POD + textwrap.indent(textwrap.dedent(text), "    ")
 
 

@@ -1,4 +1,6 @@
-"""Documents and lists of a manifest file: what becomes a pod, and errors that name place and reason for all else."""
+"""Documents and lists in a manifest file: which of them become pods, and the errors for all others, with place and
+reason.
+"""
 
 import json
 

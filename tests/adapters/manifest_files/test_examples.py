@@ -1,4 +1,4 @@
-"""Strict reading of the examples in the README yields no error and no finding."""
+"""The examples of the README are read strictly without any error or finding."""
 
 from pathlib import Path
 
@@ -22,5 +22,5 @@ def test_an_example_is_honoured_completely(path: Path) -> None:
     for container in pod.spec.containers:
         assert container.image == "chronolet/busybox:1"
         assert container.image_pull_policy == "IfNotPresent"
-        # Shell scripts are full of `$(...)`: Kubernetes leaves it as it is unless it names a variable.
+        # Shell scripts are full of `$(...)`, which Kubernetes leaves unchanged unless it names a variable.
         assert expand_all(container.args, environment(container.env)) == container.args

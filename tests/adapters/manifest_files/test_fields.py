@@ -1,4 +1,4 @@
-"""Fields of a pod: duplicate and unknown ones, nulls, wrong types."""
+"""Fields of a pod: duplicate and unknown fields, nulls, wrong types."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""Reading any file yields pods or readable errors. It never raises."""
+"""Reading any file yields pods or readable errors, and never raises."""
 
 import json
 
@@ -60,7 +60,7 @@ JSON = st.recursive(
 
 
 def checked(content: bytes | str) -> Parsed:
-    """Read the file and check the guarantees for any file."""
+    """Read the file, and check what must hold for every file."""
     parsed = read_documents(content, "f.yaml")
     assert not (parsed.pods and parsed.errors)
     for error in parsed.errors:
@@ -118,9 +118,9 @@ def test_a_container_with_any_value_in_a_field_is_read(value: object) -> None:
 @SLOWER
 @given(pods())
 def test_a_generated_pod_has_no_type_errors(drawn: Pod) -> None:
-    """Written as JSON and as YAML, it reads as it was generated, without unknown fields or wrong types."""
+    """A pod that is written as JSON and as YAML reads as it was generated, without unknown fields or wrong types."""
     content = {**to_plain(drawn), "apiVersion": "v1", "kind": "Pod"}
-    # All in quotes, with tags for other types than text: other YAML libraries write the text `y` bare.
+    # Quote everything, with tags for types other than text, because PyYAML writes the text `y` without quotes.
     written = yaml.safe_dump(content, allow_unicode=True, default_style='"')
     for text in (json.dumps(content), written):
         checked(text)

@@ -1,4 +1,4 @@
-"""Scalars and keys of YAML: which become text, numbers or booleans, and which are refused."""
+"""YAML scalars and keys: which of them become text, numbers or booleans, and which are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Secrets in manifest files: what is kept of them. No message shows their content."""
+"""Secrets in manifest files: what is read from them. No message shows their content."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ def encoded(text: str) -> str:
 
 
 def secret(**fields: Any) -> dict[str, Any]:
-    """A valid Secret; fields that are None are omitted."""
+    """Return a valid Secret with these fields changed; a field set to None is omitted."""
     whole = {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -1,4 +1,4 @@
-"""The manifest folder on a real file system: what is reported, when, and what is not."""
+"""The manifest folder on a real file system: what is reported and when, and what is not."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 class Watch:
-    """Follows a folder on its own thread."""
+    """Follows a folder on a separate thread."""
 
     def __init__(self, path: Path, rescan_seconds: float, tick_seconds: float) -> None:
         self.news: list[FolderNews] = []
@@ -34,7 +34,7 @@ class Watch:
         assert not self._thread.is_alive()
 
     def contents(self, name: str) -> list[bytes]:
-        """The reported contents of this file."""
+        """Return the reported contents of this file."""
         return [file.content for one in list(self.news) for file in one.changed if file.name == name]
 
     def names(self) -> set[str]:
@@ -55,7 +55,9 @@ Watching = Callable[..., Watch]
 
 @pytest.fixture
 def watching(tmp_path: Path) -> Iterator[Watching]:
-    """Start a watch of `tmp_path / "m"` or the given path. Rescans are an hour apart, so only notifications count."""
+    """Return a function that watches `tmp_path / "m"` or another path. Rescans are an hour apart, so that only
+    notifications matter.
+    """
     (tmp_path / "m").mkdir()
     started: list[Watch] = []
 
@@ -75,7 +77,7 @@ def folder(tmp_path: Path, watching: Watching) -> Path:
 
 
 def put(folder: Path, name: str, content: bytes) -> None:
-    """Write a file elsewhere and rename it into place, as a careful writer does."""
+    """Write a file elsewhere and rename it into place, as a careful program does."""
     stage = folder.parent / f"stage-{name}"
     stage.write_bytes(content)
     stage.rename(folder / name)
@@ -110,7 +112,7 @@ def _names(news: FolderNews, number: int) -> bool:
 
 
 def vanishing(monkeypatch: pytest.MonkeyPatch, remove: Callable[[Path], None]) -> None:
-    """Let files named `gone*` disappear after the scan and before they are opened."""
+    """Make files named `gone*` disappear after the scan, but before they are opened."""
     read = watched_folder._content
 
     def gone(path: Path) -> bytes:
@@ -138,7 +140,7 @@ def test_a_file_that_disappears_before_it_is_read_counts_as_removed(
 def test_a_file_that_was_never_reported_is_not_reported_as_gone(folder: Path, watching: Watching) -> None:
     watch = watching(tick_seconds=3600)
     brief = folder / "brief.yaml"
-    brief.write_bytes(b"half")  # in place, and so postponed for a tick
+    brief.write_bytes(b"half")  # written in place, and therefore postponed for a tick
     put(folder, "first.yaml", b"x")
     wait_until(lambda: watch.contents("first.yaml") == [b"x"], "a scan that found it")
     brief.unlink()
@@ -177,11 +179,11 @@ def test_a_file_is_not_read_in_the_tick_in_which_it_is_written(folder: Path, wat
         file.write(b"half ")
         file.flush()
         for number in range(3):
-            put(folder, f"{number}.yaml", b"x")  # moved in, and so complete
+            put(folder, f"{number}.yaml", b"x")  # moved in, and therefore complete
             wait_until(lambda n=number: watch.contents(f"{n}.yaml") == [b"x"], "another file")
         file.write(b"whole")
         file.flush()
-        os.utime(file.fileno(), (0, 0))  # an hour later
+        os.utime(file.fileno(), (0, 0))  # now the last write seems older than a tick
     wait_until(lambda: bool(watch.contents("web.yaml")), "the whole file")
     assert watch.contents("web.yaml") == [b"half whole"]
 
@@ -269,7 +271,8 @@ def test_a_rescan_finds_changes_without_a_notification(folder: Path, watching: W
     target.write_bytes(b"1")
     (folder / "web.yaml").symlink_to(target)
     watch = watching(rescan_seconds=0.05)
-    # The change is in another folder: no notification comes. It is one write, so that no scan finds the file empty.
+    # The change is in another folder, so there is no notification. It is a single write, so that no scan finds the file
+    # empty.
     with target.open("r+b") as file:
         file.write(b"22")
     wait_until(lambda: watch.contents("web.yaml") == [b"1", b"22"], "the second content")

@@ -1,4 +1,4 @@
-"""PodResources, read by a client in another process that was generated from the interface alone."""
+"""PodResources, read by a client in another process whose code was generated only from the interface definition."""
 
 from __future__ import annotations
 
@@ -160,6 +160,6 @@ def test_concurrent_calls_are_limited(server: Server) -> None:
 
 
 def _unanswered(calls: list[grpc.Future], at_least: int) -> list[grpc.Future]:
-    """The calls in progress, once at least `at_least` others were refused."""
+    """Wait until at least `at_least` calls have been refused; return the calls that are still in progress."""
     scratch.wait_until(lambda: sum(one.done() for one in calls) >= at_least, f"{at_least} refusals")
     return [one for one in calls if not one.done()]

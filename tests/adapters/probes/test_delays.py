@@ -15,7 +15,7 @@ from chronolet.ports.pods.probes import Reading
 
 
 class World:
-    """A loop, a clock and a machine in one."""
+    """A loop, a clock and a machine in one object."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -37,7 +37,7 @@ class World:
         return len(self._timers)
 
     def run(self, seconds: float, *, shares: Waited | None = None, probes: bool = True) -> None:
-        """Run the loop; tasks wait for these shares of each second."""
+        """Run the loop. `shares`: the fraction of each second that tasks spend waiting for each resource."""
         if probes:
             self.delays.wake()
         until = self.now + seconds
@@ -48,7 +48,7 @@ class World:
         self._pass(until, shares)
 
     def stop(self, seconds: float) -> None:
-        """Stop the process for a time."""
+        """Simulate that the process is stopped for `seconds`."""
         self.now += seconds
 
     def _pass(self, until: float, shares: Waited | None) -> None:

@@ -1,4 +1,4 @@
-"""Fair queueing: each owner gets its share, whatever the others do."""
+"""Fair queueing: each owner gets its share, no matter what other owners do."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def test_owners_that_used_little_go_first() -> None:
 
 @pytest.mark.parametrize("greedy", [1, 10, 100])
 def test_a_modest_owner_has_its_share_among_any_number_of_greedy_ones(greedy: int) -> None:
-    """There is one slot. Greedy owners hold it for a second and queue again immediately; the modest one for a 20th."""
+    """There is one slot. Greedy owners hold it for a second and queue again immediately; the modest one holds it for
+    1/20 s.
+    """
     queue: FairQueue[str] = FairQueue()
     seconds = {f"g{number}": 1.0 for number in range(greedy)} | {"modest": 0.05}
     for owner in seconds:

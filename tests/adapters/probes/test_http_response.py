@@ -1,4 +1,4 @@
-"""Responses parsed in pieces: the result does not depend on the pieces, and malformed ones are rejected early."""
+"""Responses parsed in pieces: the result does not depend on the pieces, and malformed responses are rejected early."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_any_bytes_are_parsed_or_malformed(wire: list[bytes], ends: bool) -> Non
 
 
 class Searched(bytearray):
-    """Counts the bytes that were searched."""
+    """A buffer that counts the bytes that were searched."""
 
     searched = 0
 
@@ -141,7 +141,7 @@ class Searched(bytearray):
 
 
 class Pattern:
-    """A compiled pattern that counts the same."""
+    """A compiled pattern that counts the searched bytes in the same way."""
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern

@@ -25,7 +25,7 @@ def loop() -> Iterator[Loop]:
 
 
 def completed_round(loop: Loop) -> bool:
-    """Return once the loop has called all pending actions and waits."""
+    """Wait until the loop has called all pending actions and is waiting again; return False on time-out."""
     for _ in range(2):
         called = threading.Event()
         loop.soon(called.set)
@@ -64,7 +64,7 @@ def test_a_thread_that_could_not_start_is_retried(loop: Loop, monkeypatch: pytes
 
 
 def held(loop: Loop) -> list[weakref.ref[object]]:
-    """Set 2,000 distant deadlines and cancel nine of ten; return the number kept."""
+    """Set 2,000 distant deadlines and cancel nine out of ten; return weak references to all timers."""
     refs: list[weakref.ref[object]] = []
 
     def begin() -> None:
@@ -102,7 +102,7 @@ def test_the_remaining_timers_fire_in_order(loop: Loop) -> None:
 
 
 def test_an_ended_lane_starts_nothing(loop: Loop) -> None:
-    """A worker may become due between the end of the attempts and that of the loop's thread."""
+    """A worker may become due after the attempts have been ended, but before the loop's thread ends."""
     lane = Lane(loop, "lane", 1, HANG_SECONDS)
     done: list[object] = []
     attempts = [

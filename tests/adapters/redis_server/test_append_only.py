@@ -1,4 +1,4 @@
-"""A kill in the middle of a write: no part of that write is loaded, then or later."""
+"""A kill in the middle of a write: no part of that write is ever loaded, not even after later restarts."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ from tests.support import scratch
 
 @pytest.fixture
 def server() -> Iterator[OwnServer]:
-    """A server of its own state folder; removed at the end."""
+    """Yield a server with a new state folder, which is removed at the end."""
     folder = scratch.create("state")
     server = OwnServer(folder)
     server.ensure()
@@ -32,7 +32,7 @@ def file_of(server: OwnServer) -> Path:
 
 
 def killed(server: OwnServer, size: int | None = None) -> None:
-    """Kill the server; with a size, as if only that much of its file had been written by then."""
+    """Kill the server. If `size` is given, truncate its file, as if only that much had been written."""
     scratch.kill([pid for pid in [server.pid()] if pid])
     scratch.wait_until(lambda: server.pid() is None, "the server's end")
     if size is not None:
@@ -44,7 +44,9 @@ def step(store: RedisStore, token: str, name: str) -> None:
 
 
 def begun(server: OwnServer) -> tuple[RedisStore, str, list[int]]:
-    """Three steps of two entries each, and the file's size after each of them."""
+    """Make three steps of two entries each; return the store, the token, and the file's size before the first step and
+    after each step.
+    """
     store = connect(server.url)
     token = begin(store)
     sizes = [file_of(server).stat().st_size]
@@ -55,7 +57,7 @@ def begun(server: OwnServer) -> tuple[RedisStore, str, list[int]]:
 
 
 def test_a_cut_file_is_truncated_to_its_last_whole_transaction(server: OwnServer, tmp_path: Path) -> None:
-    """The file's sizes after each acknowledged step show how much of it is whole."""
+    """The file's sizes after each acknowledged step show which part of it is whole."""
     store, _, sizes = begun(server)
     store.close()
     folder = server.folder / "appendonlydir"
@@ -73,7 +75,9 @@ def test_a_cut_file_is_truncated_to_its_last_whole_transaction(server: OwnServer
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
 def test_half_of_a_step_does_not_reappear_after_a_later_restart(server: OwnServer, share: float) -> None:
-    """Redis's own repair (aof-load-truncated) lets it: 7.0.15 puts the entries of the torn step before the next."""
+    """With Redis's own repair (aof-load-truncated) it does reappear: 7.0.15 puts the entries of the torn step before
+    the next step.
+    """
     store, token, sizes = begun(server)
     killed(server, sizes[2] + int((sizes[3] - sizes[2]) * share))
     assert server.ensure() == "started"
@@ -107,7 +111,7 @@ def test_damage_other_than_a_torn_end_is_an_error(server: OwnServer) -> None:
 
 
 def test_a_file_that_cannot_be_repaired_is_an_error_and_not_changed(server: OwnServer) -> None:
-    """The end is incomplete and the data before it is not Redis's: only a person may repair it."""
+    """The end is incomplete, and the data before it was not written by Redis: only a person may repair this."""
     store, _, sizes = begun(server)
     store.close()
     killed(server, sizes[3] - 3)

@@ -1,4 +1,4 @@
-"""Which redis-server program the agent starts: on PATH, recent enough, or the one in the wheel."""
+"""Which redis-server program the agent starts: one on PATH that is recent enough, or the one in the wheel."""
 
 from pathlib import Path
 

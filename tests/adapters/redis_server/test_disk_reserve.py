@@ -1,4 +1,4 @@
-"""The disk reserve: real blocks, given back when the disk is full."""
+"""The disk reserve: real blocks, which are released when the disk is full."""
 
 from pathlib import Path
 

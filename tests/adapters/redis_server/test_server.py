@@ -28,7 +28,7 @@ from tests.support.scratch import HANG_SECONDS
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A state folder with a path short enough for sockets; its servers end with the test."""
+    """Yield a state folder whose path is short enough for sockets; its servers are killed after the test."""
     made = scratch.create("state")
     yield made
     scratch.kill(scratch.pids_naming(str(made)))
@@ -37,7 +37,7 @@ def folder() -> Iterator[Path]:
 
 
 def killed(server: OwnServer) -> int:
-    """End the server as a crash does."""
+    """Kill the server, as in a crash; return its process id."""
     pid = server.pid()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -67,7 +67,7 @@ def test_a_server_is_started_adopted_and_stopped(folder: Path) -> None:
 
 
 def filled(store: RedisStore, token: str) -> str:
-    """Commit until the server is full; returns the error text."""
+    """Commit until the server is full; return the error text."""
     try:
         for turn in range(1000):
             store.step(fitting(store, token, 200, step_id=f"{turn}"))
@@ -121,7 +121,7 @@ def test_its_settings_keep_every_acknowledged_write(folder: Path) -> None:
 
 
 def test_it_survives_the_agent_and_is_adopted(folder: Path) -> None:
-    """Another process starts the server and is killed, with its whole session."""
+    """Another process starts the server and is then killed, with its whole session."""
     code = (
         "import os, signal, sys; from pathlib import Path;"
         "from chronolet.adapters.redis_server.server import OwnServer;"
@@ -174,7 +174,7 @@ def test_a_pid_file_that_names_another_process_is_ignored(folder: Path) -> None:
 
 @contextlib.contextmanager
 def fake_server(folder: Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with the name redis-server and the folder's socket in its title, as any user can start."""
+    """Run a process with the name redis-server and with the folder's socket in its title, as any user can do."""
     program = folder.with_name(f"{folder.name}-fake") / "redis-server"
     program.parent.mkdir()
     shutil.copy("/bin/sleep", program)
@@ -255,7 +255,7 @@ def test_a_damaged_file_is_reported(folder: Path) -> None:
 
 
 def fill(store: RedisStore, token: str) -> int:
-    """Commit until the server fails; returns the number of acknowledged steps."""
+    """Commit until the server fails; return the number of acknowledged steps."""
     for turn in range(10_000):
         try:
             store.step(fitting(store, token, 100, step_id=str(turn)))
@@ -265,7 +265,7 @@ def fill(store: RedisStore, token: str) -> int:
 
 
 def test_after_a_full_disk_the_released_reserve_lets_the_server_restart_with_all_steps(folder: Path) -> None:
-    """Redis ends when its disk is full; once the reserve is released it restarts with every acknowledged step."""
+    """Redis exits when its disk is full; once the reserve is released, it restarts with every acknowledged step."""
     disk = folder / "redis"
     disk.mkdir(mode=0o700)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", disk], check=True)

@@ -1,4 +1,4 @@
-"""Waiting for bytes, with any descriptor number."""
+"""Waiting for bytes on a socket with any descriptor number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that wait for their server and are relayed to it."""
+"""Connections that wait until their server has started and are then relayed to it."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ print("grpc" in sys.modules, "google.protobuf" in sys.modules, file=sys.stderr)
 
 
 class Backwards(socketserver.StreamRequestHandler):
-    """Sends the request back in reverse order once the client has sent all."""
+    """Sends the request back in reverse order once the client has sent all of it."""
 
     def handle(self) -> None:
         self.wfile.write(self.rfile.read()[::-1])
 
 
 class Tidy(socketserver.StreamRequestHandler):
-    """Responds after a garbage collection."""
+    """Sends the request back after a garbage collection."""
 
     def handle(self) -> None:
         request = self.rfile.read()
@@ -70,7 +70,7 @@ class Tidy(socketserver.StreamRequestHandler):
 
 
 class Greeting(socketserver.StreamRequestHandler):
-    """Sends a greeting immediately, and waits until the client has disconnected."""
+    """Sends a greeting immediately, then waits until the client has disconnected."""
 
     left = threading.Semaphore(0)
 
@@ -81,7 +81,7 @@ class Greeting(socketserver.StreamRequestHandler):
 
 
 class Server:
-    """Starts when the test permits; counts its starts and stops."""
+    """A server that starts when the test permits it; counts its starts and stops."""
 
     def __init__(self, path: Path, handler: type[socketserver.StreamRequestHandler] = Backwards) -> None:
         self.path = path
@@ -132,7 +132,7 @@ def ask(path: str, request: bytes) -> bytes:
 
 
 def is_rejected(path: str) -> bool:
-    """Whether the connection is closed without a response, perhaps before the request could be sent."""
+    """Whether the connection is closed without a response, possibly before the request could be sent."""
     try:
         return ask(path, b"hello?") == b""
     except (BrokenPipeError, ConnectionResetError):
@@ -172,7 +172,7 @@ def test_the_server_notices_a_client_that_left_without_reading(folder: Path) -> 
         client.settimeout(HANG_SECONDS)
         client.connect(path)
         assert client.recv(5, socket.MSG_PEEK)
-        client.close()  # unread bytes make this a reset instead of an end of file
+        client.close()  # because of the unread bytes, this is a reset instead of an end of file
         assert Greeting.left.acquire(timeout=HANG_SECONDS)
 
 
@@ -304,7 +304,7 @@ def test_the_next_start_removes_a_hidden_socket_of_a_killed_process(folder: Path
 
 
 class Stop(threading.Event):
-    """`awaited` is set once a thread waits for it."""
+    """An event that sets `awaited` once a thread waits for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -317,7 +317,7 @@ class Stop(threading.Event):
 
 @contextmanager
 def served(path: Path, check_seconds: float = 1.0) -> Iterator[None]:
-    """A server without connections that has checked its socket for the first time."""
+    """Run a server without connections; yield once it has checked its socket for the first time."""
     stop = Stop()
     timing = unix_sockets.Timing(check_seconds=check_seconds)
 
@@ -343,7 +343,7 @@ def test_the_socket_is_removed_at_the_end(folder: Path) -> None:
 def test_the_socket_of_another_process_is_not_removed_at_the_end(folder: Path) -> None:
     path = folder / "kubelet.sock"
     with socket.socket(socket.AF_UNIX) as other:
-        with served(path, check_seconds=HANG_SECONDS):  # it does not check again before the stop
+        with served(path, check_seconds=HANG_SECONDS):  # the socket is not checked again before the stop
             path.unlink()
             other.bind(str(path))
             theirs = unix_sockets.identity(path)

@@ -1,4 +1,4 @@
-"""Secrets in a state folder: complete or absent, readable by the owner only, under names that reveal nothing."""
+"""Secrets in a state folder: complete or absent, readable only by their owner, under names that reveal nothing."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Specs on the disk: complete or absent, readable by the owner only, and safe against foreign files."""
+"""Specs on disk: complete or absent, readable only by their owner, and safe against files from other sources."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Parts of volumes that may be mounted: folders and plain files of the pod, anything of the host."""
+"""Which parts of volumes may be mounted: folders and plain files of the pod, and anything on the host."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def special(folder: Path, kind: str) -> None:
         case "FIFO":
             os.mkfifo(folder / "it")
         case "socket":
-            # From inside the folder, since a socket's path has at most 107 characters.
+            # Bind from inside the folder, since a socket's path may have at most 107 characters.
             with contextlib.chdir(folder), socket.socket(socket.AF_UNIX) as listening:
                 listening.bind("it")
         case _:

@@ -1,6 +1,6 @@
 """The implementations of the runtime port: the Docker adapter on a real engine, and the fake.
 
-Output: the same tests for both, so that results with the fake hold for Docker.
+Both must pass the same tests, so that results obtained with the fake hold for Docker.
 """
 
 from collections.abc import Iterator

@@ -48,7 +48,7 @@ _names = itertools.count(1)
 
 @dataclass
 class Harness:
-    """One implementation, with shorthands."""
+    """One implementation of the runtime, with shorthand methods."""
 
     runtime: Runtime
     go_down: Callable[[], None]
@@ -80,7 +80,7 @@ class Harness:
         return created
 
     def ready(self, container: str) -> None:
-        """Wait for the output, before which the shell has set its traps."""
+        """Wait for the program's output, which it prints after setting its traps."""
         wait_until(lambda: self.output(container)["stdout"] == b"ready\n", "the output of the program")
 
     def output(self, container: str) -> dict[str, bytes]:
@@ -102,7 +102,7 @@ class Harness:
 
 @dataclass
 class Follower:
-    """Reads notices on its own thread."""
+    """Reads notices on a separate thread."""
 
     notices: list[Notice] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)

@@ -40,7 +40,7 @@ def test_a_command_reads_its_input_to_the_end(harness: Harness) -> None:
 
 
 def resized(runtime: Runtime, prepared: str) -> bool:
-    """Resize the terminal; False if the engine has not started the command yet."""
+    """Resize the terminal; return False if the engine has not started the command yet."""
     try:
         runtime.resize_exec(prepared, 31, 97)
     except Refusal as refusal:

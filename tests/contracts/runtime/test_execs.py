@@ -24,7 +24,7 @@ def known(harness: Harness, exec_id: str) -> ExecState:
 
 
 def started(harness: Harness, exec_id: str) -> None:
-    """Wait until the command runs: the engine may start it after the time-out."""
+    """Wait until the command is running; the engine may start it only after the time-out."""
     wait_until(lambda: harness.runtime.exec_seconds(exec_id) is not None, "the process of an exec")
     assert known(harness, exec_id) == ExecState(running=True)
 
@@ -90,8 +90,8 @@ def test_a_command_ends_with_its_container(harness: Harness) -> None:
     harness.runtime.kill(container)
     runner.join(HANG_SECONDS)
     assert not runner.is_alive()
-    # Either end may be recorded first: that of the command or that of the container. A command that the engine had
-    # not fully started is refused, or ends with 126 if the engine blames the command.
+    # The exit of the command or that of the container may be recorded first. A command that the engine had not fully
+    # started is refused, or exits with 126 if the engine blames the command.
     assert len(ends) == 1
     assert ends[0] in ("not_found", "failed", 126, 137)
     left = harness.runtime.inspect_exec(made)
@@ -151,7 +151,9 @@ def test_waiting_and_computing_commands_are_distinguished(
     decided = threading.Event()
 
     def look() -> None:
-        """Count from the first reading: starting takes processor time for both."""
+        """Record the processor time used. Usage counts from the first reading, because starting a command takes
+        processor time in either case.
+        """
         seconds = harness.runtime.exec_seconds(made)
         if seconds is not None:
             readings.append((time.monotonic(), seconds))

@@ -26,7 +26,7 @@ def test_notices_cover_the_life_of_a_container(harness: Harness) -> None:
         died = follower.notices[2]
         assert (died.exit_code, died.labels["role"]) == (3, "app")
         assert died.at >= follower.notices[1].at > 0
-        harness.runtime.remove(sandbox)  # it does not have the label `role`
+        harness.runtime.remove(sandbox)  # no notice, because the sandbox does not have the label `role`
     assert follower.ends == [None]
     assert len(follower.notices) == 4
 

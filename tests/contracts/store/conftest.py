@@ -1,4 +1,4 @@
-"""The stores that the contract covers: Redis, and the one in memory."""
+"""The stores to which the contract applies: the Redis store and the in-memory store."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ from tests.support.patience import be_patient
 
 @pytest.fixture(params=["memory", "redis"])
 def another(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Another]:
-    """Return a factory of stores of the same node; each process has its own."""
+    """Return a function that opens another store of the same node, as another process would."""
     made: list[Store] = []
     if request.param == "memory":
         server = MemoryServer()
@@ -54,7 +54,9 @@ def begun(store: Store) -> Store:
 
 @pytest.fixture
 def long_log(begun: Store) -> tuple[Store, str, list[Position]]:
-    """A store with 1,001 entries, all consumed, archived and in a snapshot; the keeper's token; the positions."""
+    """Return a store with 1,001 entries, all of them consumed, archived and covered by a snapshot; the keeper's token;
+    the positions.
+    """
     token = take(begun)
     for turn in range(10):
         commit(begun, token, 100, step_id=str(turn))

@@ -37,7 +37,7 @@ def take(store: Store, shard: Shard = SHARD, process: str = "p") -> str:
 
 
 def step(store: Store, token: str, *, shard: Shard = SHARD, step_id: str = "s", **changes: object) -> Step:
-    """Build a step that fits the current hash of the shard."""
+    """Return a step that fits the current hash of the shard."""
     head = store.heads([shard])[shard]
     fields = {
         "version": head.version,

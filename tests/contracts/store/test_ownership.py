@@ -123,7 +123,7 @@ def test_the_time_without_an_owner_is_recorded(begun: Store) -> None:
     begun.retire("p", [])
     if isinstance(begun, MemoryStore):
         now = begun._server.clock()
-        begun._server.clock = lambda: now  # it reads the clock twice, and a millisecond may have passed
+        begun._server.clock = lambda: now  # the store reads the clock twice, and a millisecond may pass in between
     assert begun.unowned(SHARD, token) == 0
     since = begun.heads([SHARD])[SHARD].unowned_since
     assert since > 0

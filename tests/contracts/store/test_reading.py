@@ -87,11 +87,11 @@ def test_waking_ends_a_wait(begun: Store) -> None:
 
 
 def test_a_wake_just_before_a_wait_ends_it(begun: Store) -> None:
-    """The caller has checked its own work before it waits; a wake after that check must not be missed."""
+    """The caller checks its own work before it waits; a wake-up after that check must not be missed."""
     token = take(begun)
     before = begun.last()
     begun.wake()
-    # A missed wake would end this test by its time-out.
+    # If the wake-up were missed, this test would time out.
     assert not begun.wait(before, {}, 10, 3_600_000).log
     commit(begun, token)
     assert len(begun.wait(before, {}, 10, 1000).log) == 1

@@ -102,7 +102,7 @@ def test_a_cursor_that_moves_back_is_refused(begun: Store, cursor: str) -> None:
 
 
 def test_concurrent_owners_leave_no_gap(another: Another) -> None:
-    """Four threads write to four shards concurrently: each event is appended once, and n has no gap."""
+    """Four threads write to four shards concurrently: each event is appended once, and the numbers n have no gap."""
     stores = [another() for _ in range(4)]
     stores[0].begin("run-1", {"pod": 4}, STARTED)
 
@@ -138,7 +138,7 @@ def test_attempts_are_counted_and_forgotten(begun: Store) -> None:
 
 @pytest.mark.parametrize("cursor", ["log_cursor", "mail_cursor"])
 def test_a_step_can_consume_only_present_entries(begun: Store, cursor: str) -> None:
-    """On a server that lost the tail of its log, the tail must not be recorded as consumed."""
+    """If the server has lost the tail of its log, the tail must not be recorded as consumed."""
     token = take(begun)
     last = begun.last()
     lost = Position(last.milliseconds + 1, last.n + 1)

@@ -44,7 +44,7 @@ def test_the_archive_mark_only_advances(begun: Store) -> None:
 def test_trimming_removes_entries_up_to_the_given_position(long_log: tuple[Store, str, list[Position]]) -> None:
     store, keeper, positions = long_log
     removed = store.trim(KEEPER, keeper, positions[499], [SHARD])
-    # A server removes only whole nodes of a stream, which have 100 entries by default.
+    # A server removes only whole nodes of a stream. By default, a node has 100 entries.
     assert isinstance(removed, int)
     assert 400 <= removed <= 500
     left = [entry.position for entry in store.scan(START)]

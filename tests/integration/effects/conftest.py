@@ -1,18 +1,17 @@
-"""A node on the shared private engine, without containers before and after each test."""
+"""A node on the shared private engine, which has no containers before and after each test."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.effects.support import PatientRuntime, World, be_patient
+from tests.integration.effects.support import PatientRuntime, World
 from tests.support import scratch
 from tests.support.docker.engine import PrivateDocker
 
 
 @pytest.fixture
-def world(docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    be_patient(monkeypatch)
+def world(docker_engine: PrivateDocker, tmp_path: Path) -> Iterator[World]:
     runtime = PatientRuntime(docker_engine.host)
     yield World(runtime, tmp_path)
     runtime.close()
@@ -21,7 +20,7 @@ def world(docker_engine: PrivateDocker, tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """A folder whose path is short enough for the names of sockets."""
+    """Yield a folder whose path is short enough for the names of sockets."""
     folder = scratch.create("devices")
     yield folder
     scratch.remove(folder)

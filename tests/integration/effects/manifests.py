@@ -1,4 +1,4 @@
-"""Starts pods from plain manifests on a real engine, and reads the output of their containers.
+"""Start pods from plain manifests on a real engine, and read the output of their containers.
 
 Input: plain manifests. Output: the workers' results and containers' output.
 """
@@ -15,7 +15,7 @@ IDLE = "trap 'exit 0' TERM; echo ready; sleep 3600 & wait"
 
 
 def app(script: str = IDLE, name: str = "app", **more: Any) -> dict[str, Any]:
-    # One stream, because the engine does not keep the order between two.
+    # Only one stream, because the engine does not preserve the order between two streams.
     return {"name": name, "image": BUSYBOX.reference, "command": ["/bin/sh", "-c", f"exec 2>&1; {script}"], **more}
 
 
@@ -35,7 +35,7 @@ def start_in(world: World, manifest: Pod, sandbox: signals.SandboxUp, name: str)
 
 
 def output_of(world: World, manifest: Pod, name: str = "app") -> list[str]:
-    """The output of a container of the manifest, after its end."""
+    """Start a container of the manifest, wait until it exits, and return its output."""
     answer = start(world, manifest, name)
     assert isinstance(answer, signals.ContainerUp | signals.ContainerDead), answer
     assert world.runtime.wait(answer.id, HANG_SECONDS)
@@ -52,6 +52,6 @@ def ready(world: World, container_id: str) -> None:
 
 
 def run(world: World, container_id: str, *command: str) -> list[str]:
-    """The output of a command in a running container."""
+    """Run a command in a running container and return its output."""
     exec_id = world.runtime.create_exec(container_id, command)
     return world.runtime.run_exec(exec_id, HANG_SECONDS).output.decode().splitlines()

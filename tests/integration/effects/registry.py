@@ -1,7 +1,7 @@
 """A local registry with one image: the part of the v2 protocol that an engine needs to pull it.
 
 Input: the network namespace of an engine. Output: an image that this engine can pull from 127.0.0.1, with or without a
-password, immediately or only after its release.
+password, immediately or only after the test releases it.
 """
 
 import base64
@@ -40,24 +40,24 @@ def _layer(content: bytes) -> bytes:
 
 @dataclass
 class Registry:
-    """`reference`: the image's name. `password`: of user `u`; empty if no login is needed."""
+    """The registry and what it returns. `password`: of the user `u`; empty if no login is needed."""
 
     port: int
     password: str = ""
     root: bytes = b""
-    """The layer, as a tar; by default without a program."""
+    """The layer's content, as a tar; by default it contains no program."""
     status: int = 200
-    """If not 200, the status of every response."""
+    """The status of every response if it is not 200."""
     released: threading.Event = field(default_factory=threading.Event)
-    """Set to send the second half of a layer."""
+    """Set to send the second half of the layer."""
     half_sent: threading.Event = field(default_factory=threading.Event)
-    """Set once the first half of the layer was sent."""
+    """Set once the first half of the layer has been sent."""
     drip: int = 0
-    """Bytes of the second half that are sent every tenth of a second before the release."""
+    """Number of bytes of the second half that are sent every tenth of a second before the release."""
     answers: dict[str, tuple[str, bytes]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Each registry has other content, because an engine does not pull a layer that it has.
+        # The content differs in each registry, because an engine does not pull a layer that it already has.
         layer = self.root or _layer(f"{self.port:05}".encode())
         packed = gzip.compress(layer, mtime=0)
         rootfs = {"type": "layers", "diff_ids": [_digest(layer)]}
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, kind, body)
 
     def _send(self, body: bytes) -> None:
-        """Send a layer, with a pause in the middle until its release."""
+        """Send a body. A layer is sent with a pause in the middle, which lasts until its release."""
         sent = len(body) // 2 if self.path == self.registry.layer_path else 0
         self.wfile.write(body[:sent])
         if sent:
@@ -116,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
             sent += len(dripped)
         self.wfile.write(body[sent:])
 
-    do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
+    do_HEAD = do_GET  # noqa: N815 - http.server requires this name
 
     def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
@@ -140,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
 def registry_in(
     namespace: NetworkNamespace, *, password: str = "", slow: bool = False, root: bytes = b""
 ) -> Iterator[Registry]:
-    """A registry that serves inside the namespace."""
+    """Run a registry that serves inside the namespace."""
     listening = namespace.call(lambda: socket.create_server(("127.0.0.1", 0)))
     registry = Registry(listening.getsockname()[1], password, root)
     if not slow:

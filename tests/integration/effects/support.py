@@ -1,6 +1,6 @@
-"""An effect context that can end a worker at any point, and pods to start, for the tests of workers.
+"""An effect context that can kill a worker at any point, and pods to start, for the tests of workers.
 
-Input: a real engine. Output: effects run by the workers as the kernel would run them.
+Input: a real engine. Output: effects, run by the workers as the kernel would run them.
 """
 
 import threading
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec import structs
 
 from chronolet.adapters.cgroups import ContainerGroups
@@ -49,7 +48,7 @@ PATIENT = Timing(after_kill_seconds=HANG_SECONDS)
 
 
 def ensure(image: str, policy: str) -> wanted.EnsureImage:
-    """The effect that provides an image for the container `app`."""
+    """Return the effect that provides an image for the container `app`."""
     return wanted.EnsureImage(
         subject="container/app",
         intent="image/0",
@@ -72,17 +71,15 @@ class PatientRuntime(DockerRuntime):
         return super().inspect(container_id_or_name, timeout_seconds=max(timeout_seconds, HANG_SECONDS))
 
 
-def be_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for an engine that works, however slowly."""
-
-
 class Killed(BaseException):
-    """The simulated end of the process; no worker may catch it."""
+    """A simulated kill of the process. No worker may catch it."""
 
 
 @dataclass
 class Context:
-    """An `EffectContext` that records the points it passes and raises Killed at number `dies_at` (from 1; 0: never)."""
+    """An `EffectContext` that records the points it passes, and raises Killed at point number `dies_at` (from 1; 0:
+    never).
+    """
 
     cause: str = "1-1"
     entity: str = POD
@@ -90,7 +87,7 @@ class Context:
     cancelled: threading.Event = field(default_factory=threading.Event)
     points: list[str] = field(default_factory=list)
     at: dict[str, Callable[[], None]] = field(default_factory=dict)
-    """Called at these points."""
+    """Maps points to the functions that are called there."""
     sent: list[tuple[Signal, str]] = field(default_factory=list)
 
     def fence(self, point: str) -> None:
@@ -148,17 +145,17 @@ class World:
         self.jobs = effects.jobs(deps)
 
     def with_timing(self, **seconds: float) -> "World":
-        """The same node with new workers, which use these times."""
+        """Return the same node with new workers, which use these time settings."""
         return replace(self, timing=structs.replace(self.timing, **seconds))
 
     def run(self, effect: Effect, context: Context | None = None) -> Any:
-        """Run the effect to its end."""
+        """Run the effect until it is complete, and return its result."""
         return self.jobs[type(effect)].run(effect, context or Context())
 
     def run_through_every_death(self, make: Callable[[], Effect], check: Callable[[Any], None]) -> int:
-        """Kill the worker at its first point and run it again; repeat with its second point, its third, and so on.
+        """Kill the worker at its first point and run it again; repeat this with its second point, its third, and so on.
 
-        `make` prepares the initial state each time. Returns the number of points.
+        `make` prepares the initial state each time. Return the number of points.
         """
         dies_at = 0
         while True:

@@ -1,4 +1,4 @@
-"""The container collector and the streams of plugins with the real kernel: one log, real threads."""
+"""The container collector and the device lists of plugins, with the real kernel: a real log and real threads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def redis() -> Iterator[PrivateRedis]:
 
 
 class Log:
-    """The events of the kind."""
+    """The events of one actor kind in the log."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
@@ -66,10 +66,10 @@ def _module(kind: type[Event]) -> str:
 
 @contextmanager
 def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
-    """The kernel with this kind."""
+    """Run the kernel with this actor kind only."""
     store = RedisStore(redis.url, f"node-of-{kind.name}")
     shards = {kind.name: 1}
-    # A lease that does not expire during a stall of the machine, which would restart the calls.
+    # The lease must not expire if the machine stalls, because that would restart the calls.
     process = Process(
         Setup(node="node", store=store, kinds={kind.name: kind}, shards=shards, locks=locks, lease_milliseconds=600_000)
     )
@@ -82,7 +82,7 @@ def hosted(redis: PrivateRedis, kind: Kind[Any], locks: Path) -> Iterator[Log]:
 
 
 class Slow(FakeRuntime):
-    """Each removal waits until the expected number run concurrently."""
+    """A runtime in which each removal waits until the expected number of removals are in progress."""
 
     def __init__(self) -> None:
         super().__init__(images=["image:1"])
@@ -148,7 +148,9 @@ def test_plugins_are_followed_up_to_the_limit_and_more_are_refused(
 
 
 def register_again(log: Log, folder: Path, resource: str, times: int) -> list[devices.PluginRegistered]:
-    """Register one resource repeatedly over the real socket; returns the accepted ones once the newest is followed."""
+    """Register one resource repeatedly over the real socket; return the accepted registrations once the newest one is
+    followed.
+    """
     request = api.RegisterRequest(
         version="v1beta1", endpoint=f"{resource.replace('.', '_').replace('/', '_')}.sock", resource_name=resource
     )

@@ -1,4 +1,4 @@
-"""Exec probes on a real engine: what remains of a command after a time-out or the death of its container."""
+"""Exec probes on a real engine: results, and what is left of a command after a time-out or its container's death."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ sleep 3600 &
 echo begun
 wait
 """
-"""A command with children, one of them in its own session."""
+"""A command with children, one of which has its own session."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def app(world: World) -> str:
 
 
 def inside(world: World, container_id: str) -> dict[int, str]:
-    """The states of the processes in a container's pid namespace, by the machine's pid, with zombies."""
+    """Return the states of all processes in a container's pid namespace, zombies included, by pid on the machine."""
     found = world.runtime.inspect(container_id)
     assert found is not None
     here = Path(f"/proc/{found.pid}/ns/pid").readlink()
@@ -57,12 +57,12 @@ def inside(world: World, container_id: str) -> dict[int, str]:
 
 
 def _is_below(pid: int, ancestor: int) -> bool:
-    """A zombie has no namespaces, but it has a parent."""
+    """Whether the process is a child of `ancestor`: a zombie has no namespaces, but it has a parent."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) == ancestor
 
 
 def execs(world: World, container_id: str) -> list[int]:
-    """All processes except the container's main process and its sleeping child."""
+    """Return all processes except the container's main process and its sleeping child."""
     found = world.runtime.inspect(container_id)
     assert found is not None
     main = {found.pid, *map(int, Path(f"/proc/{found.pid}/task/{found.pid}/children").read_text().split())}
@@ -98,7 +98,7 @@ def test_a_timed_out_command_is_killed_with_all_its_children(
     def until_all_run(
         exec_id: str, _seconds: float, *, cancelled: threading.Event, meanwhile: Callable[[], object]
     ) -> Any:
-        """The time-out comes once the command and its children run."""
+        """Run the command, and simulate its time-out once the command and its children are running."""
         over = threading.Event()
 
         def until_running() -> None:
@@ -130,7 +130,7 @@ def test_a_cancelled_command_is_also_killed(probes: Probes, world: World, app: s
 
 
 def test_hanging_commands_delay_no_other(probes: Probes, world: World, app: str) -> None:
-    """More commands than the concurrency limit, each with a time-out of an hour."""
+    """There are more commands than the concurrency limit, each with a time-out of an hour."""
     readings: list[Reading] = []
     attempts: list[Attempt] = []
     hangs = ExecTarget(container_id=app, command=("sleep", "1000"))
@@ -166,7 +166,7 @@ def test_a_container_that_dies_during_a_probe(probes: Probes, world: World, app:
 
 @pytest.fixture
 def saving(docker_engine: PrivateDocker) -> Iterator[Probes]:
-    """Probes that keep one connection to the engine, for any number of concurrent probes."""
+    """Yield probes that keep only one connection to the engine open, for any number of concurrent probes."""
     runtime = PatientRuntime(docker_engine.host, pool_size=1)
     prober = Probing(runtime)
     yield Probes(prober)
@@ -175,7 +175,7 @@ def saving(docker_engine: PrivateDocker) -> Iterator[Probes]:
 
 
 def test_probes_leave_no_thread_and_no_open_file(saving: Probes, app: str) -> None:
-    """The first round opens the connection that is kept."""
+    """The first round opens the connection that is kept open."""
     probes = saving
 
     def ask_twice() -> None:

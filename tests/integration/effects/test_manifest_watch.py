@@ -89,7 +89,7 @@ def test_an_invalid_file_is_reported_with_its_errors_and_without_pods(watch: Wat
         wait_until(lambda: watch.last(signals.FileRead).path.endswith("bad.json"), "the bad file")
     read = watch.last(signals.FileRead)
     assert read.pods == ()
-    # The agent's output reports it as well.
+    # The agent's own log also reports the errors.
     assert [line["error"] for line in logged if line["event"] == "manifest refused"] == list(read.errors)
     assert any(error.startswith("bad.json: spec.containers[0].imagePullPolicy") for error in read.errors), read.errors
 

@@ -1,7 +1,7 @@
-"""A node's log on a real Redis, written by shards of the test, with the keeper's workers on it.
+"""A node's log on a real Redis, written by shards of the test, with the keeper's workers.
 
-Input: a server, a folder. Output: `Desk`: the log as written, runs of the keeper's effects with or without a crash, and
-the whole history read back.
+Input: a server, a folder. Output: `Desk`: the log as it was written, runs of the keeper's effects with or without a
+crash, and the whole history as it is read back.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ TTL = 600_000
 
 
 class Crash(BaseException):
-    """The simulated end of the process."""
+    """A simulated crash of the process."""
 
 
 class Context:
-    """An `EffectContext` that raises at one of its points."""
+    """An `EffectContext` that can raise Crash at one of its points."""
 
     entity, cause = "node", "1-1"
 
@@ -94,7 +94,7 @@ class Desk:
         self.tokens[shard] = answer.head.token
 
     def write(self, count: int, shard: Shard = POD) -> Position:
-        """Append `count` events, a hundred per step; returns the position of the last."""
+        """Append `count` events, a hundred per step; return the position of the last one."""
         for first in range(0, count, 100):
             data = [codec.encode(ClockJumped(by_milliseconds=number)) for number in range(min(100, count - first))]
             record = ("kernel.ClockJumped@1", f"{shard.kind}/default/web", "container/app", f"{shard}#1", "request-1")
@@ -102,7 +102,7 @@ class Desk:
         return self._read()
 
     def keep_up(self, *shards: Shard, snapshots: bool = True) -> None:
-        """Let these shards read everything and store a snapshot of it."""
+        """Make these shards read everything, and store snapshots of the result if `snapshots` is set."""
         last = self.store.last()
         for shard in shards:
             self._step(shard, (), cursor=last)
@@ -152,7 +152,7 @@ class Desk:
 
     # -- the history ---------------------------------------------------------------------------------------------
     def history(self, after: Position = START) -> list[Entry]:
-        """Archive and stream as one history."""
+        """Return archive and stream as one history."""
         return list(entries(self.store, self.node_archive, after))
 
     def in_stream(self) -> list[Entry]:

@@ -1,4 +1,4 @@
-"""The keeper's workers on a real Redis: no entry is trimmed that a shard needs or that cannot be read back."""
+"""The keeper's workers on a real Redis: no entry is trimmed if a shard needs it or if it cannot be read back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def at_desk(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[Desk]:
 
 @pytest.fixture
 def archived(at_desk: Desk) -> tuple[Desk, Position]:
-    """A log with two chunks in the archive and a third only in the stream, untrimmed; and the end of the first."""
+    """Return a log with two chunks in the archive and a third chunk only in the stream, untrimmed; and the end of the
+    first chunk.
+    """
     first = at_desk.write(CHUNK)
     at_desk.archive_upto(first)
     at_desk.archive_upto(at_desk.write(CHUNK))
@@ -56,13 +58,14 @@ def test_the_measurement_has_the_logs_state(at_desk: Desk) -> None:
     found = at_desk.measured()
     assert (found.last, found.archived) == (str(last), str(middle))
     assert found.begun_at == at_desk.written[0].position.milliseconds
-    # prober/3 never had an owner, so it holds back nothing; the keeper has no snapshot yet, so it needs everything.
+    # prober/3 never had an owner, so it does not hold back trimming; the keeper has no snapshot yet, so it needs every
+    # entry.
     assert found.needed == {"pod/0": str(middle), "pleg": str(middle), "keeper": "0-0"}
     assert found.unowned == {}
 
 
 def test_shards_whose_owner_was_killed_or_handed_over_are_measured(at_desk: Desk) -> None:
-    at_desk.take(NEVER_OWNED, "killed")  # a process that never had a lease counts as dead
+    at_desk.take(NEVER_OWNED, "killed")  # this process never had a lease, so it counts as dead
     at_desk.store.retire("p", [(PLEG, at_desk.tokens[PLEG])])
     at_desk.store.renew("p", "everything", 600_000)
     found = at_desk.measured()
@@ -86,7 +89,7 @@ def test_archive_and_stream_are_one_history_at_every_stage(at_desk: Desk) -> Non
     assert len(at_desk.files()) == rounds
     assert CHUNK <= len(at_desk.in_stream()) < 2 * CHUNK
     assert len(list(at_desk.archive.read())) == rounds * CHUNK + 1
-    # Also from the middle of each part.
+    # The history can also be read from positions within each part.
     for start in at_desk.written[:: CHUNK // 3]:
         assert at_desk.history(start.position) == at_desk.written[start.position.n :]
 
@@ -100,7 +103,7 @@ def test_an_interrupted_archive_file_is_written_again_under_the_same_name(at_des
     with pytest.raises(Crash):
         at_desk.archive_part("0-0", first, point)
     before = {path: path.read_bytes() for path in at_desk.files()}
-    at_desk.write(50)  # the log has grown when the next process repeats it
+    at_desk.write(50)  # the log has grown by the time the next process repeats the job
     answer = at_desk.archive_part("0-0", first)
     assert isinstance(answer, signals.ArchiveDone)
     assert (answer.events, answer.first, answer.last) == (CHUNK + 1, str(at_desk.written[0].position), str(first))
@@ -144,7 +147,7 @@ def test_an_unwritable_folder_is_reported(at_desk: Desk) -> None:
 def test_archived_entries_that_no_shard_needs_are_trimmed(archived: tuple[Desk, Position]) -> None:
     at_desk, first = archived
     answer = at_desk.trim(first)
-    # Only whole nodes of the stream, so not quite all.
+    # Only whole nodes of the stream are removed, so a few entries may remain.
     assert CHUNK - 100 < removed(answer) <= CHUNK + 1
     assert len(at_desk.in_stream()) == len(at_desk.written) - removed(answer)
     assert isinstance(answer, signals.TrimDone)

@@ -1,4 +1,4 @@
-"""The keeper in a whole agent under repeated kills and a stream of commands: no entry is lost."""
+"""The keeper in a whole agent, under repeated kills and a stream of commands: no entry is lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def here() -> Iterator[Place]:
 
 
 class Witness:
-    """Reads the log as it is written, into a list."""
+    """Reads the log into a list while it is being written."""
 
     def __init__(self, store: RedisStore) -> None:
         self.seen: list[Entry] = []
@@ -90,7 +90,7 @@ def test_the_history_is_complete_after_repeated_kills(here: Place) -> None:
         answered = f"request-{COMMANDS - 1}"
         here.wait_until(lambda: any(one.cause == answered for one in witness.seen[-2000:]), answered, 60)
         sent = COMMANDS
-        # The number of parts depends on the backlog at each start of an agent: continue until there are many.
+        # The number of trims depends on the backlog at each start of the agent: continue until there are enough.
         while len(here.events(store, LogTrimmed)) < 4 or store.archived()[1].n <= COMMANDS // 2:
             before = store.archived()
             send(store, sent, 700)
@@ -111,12 +111,12 @@ def _judge(here: Place, store: RedisStore, seen: list[Entry], sent: int) -> None
     assert causes == [f"request-{number}" for number in range(sent)]
     archive = NodeArchive(here.root, NODE, store).current()
     assert len(archive.files()) >= 5
-    # The agent may have been stopped between a file and its mark: the next one writes that file again.
+    # The agent may have been stopped after writing a file and before marking it: the next agent writes that file again.
     assert len(list(archive.read())) == archive.files()[-1][1].n >= store.archived()[0].n
     assert len(here.events(store, LogTrimmed)) >= 4
     in_stream = list(store.scan(START))
     assert in_stream[0].position.n > COMMANDS // 2
-    # The entries of one archive file stay in the stream.
+    # As many entries as fit into an archive file stay in the stream.
     assert len(in_stream) >= TUNING["chunk"]
 
 
@@ -131,7 +131,7 @@ def _recovers_without_snapshots(here: Place, store: RedisStore, sent: int) -> No
     send(store, sent, 1)
     request = f"request-{sent}"
     here.wait_until(lambda: any(entry.cause == request for entry in here.history(store)[-20:]), "an answer")
-    # The keeper may have started another job meanwhile.
+    # Only one kind is compared, because the keeper may have started another job.
     after = state_at(store, archive, kinds)
     assert after.states["manifests"] == before.states["manifests"]
     assert len(here.events(store, PodRefused)) == sent + 1
@@ -139,14 +139,14 @@ def _recovers_without_snapshots(here: Place, store: RedisStore, sent: int) -> No
 
 
 def _damage_is_named(here: Place, store: RedisStore) -> None:
-    path = NodeArchive(here.root, NODE, store).current().files()[0][2]  # trimmed, so only the file has the entries
+    path = NodeArchive(here.root, NODE, store).current().files()[0][2]  # trimmed, so only this file has its entries
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     for arguments in (("get", "pods"), ("log",)):
         result = cli(here, *arguments)
         assert (result.returncode, str(path) in result.stderr) == (1, True), result
         assert len(result.stderr.splitlines()) == 1
-    # The agent also logs one clear line for each shard, and does not act on an incomplete history.
+    # The agent, too, logs one clear line for each shard, and does not act on an incomplete history.
     version = store.heads([MANIFESTS])[MANIFESTS].version
     agent = here.start(measure=600, port=free_port())
     here.wait_until(lambda: agent.log.count("shard quarantined") == 2, "both shards")
@@ -178,7 +178,7 @@ def test_a_shard_without_owner_for_a_week_is_released_and_trimming_continues(her
     (event,) = here.events(store, ShardLetGo)
     assert isinstance(event, ShardLetGo)
     assert (event.shard, abs(event.unowned_since - since) < 5_000) == ("prober/2", True)
-    # It has an owner again.
+    # Give the shard an owner again.
     store.renew("alive", "prober", 600_000)
     token = store.heads([gone])[gone].token
     assert isinstance(store.acquire(gone, token, "alive", 1, proven_dead=True), Acquired)

@@ -1,7 +1,7 @@
 """A node whose only process hosts kube_events, and a fake actor that records KubeEvents.
 
-Input: a redis-server. Output: `Events`, which records KubeEvents by real steps, starts and kills the agent, and reads
-the outcome of each event from the log.
+Input: a redis-server. Output: `Events`, which records KubeEvents through real steps, starts and kills the agent, and
+reads the outcome of each event from the log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RECORDER = Shard("pleg")
 
 
 def recorded(number: int, **fields: Any) -> kube_events.Recorded:
-    """An event about the object with this number."""
+    """Return a KubeEvent about the object with this number."""
     known: dict[str, Any] = {
         "object_kind": "Pod",
         "namespace": "shop",
@@ -45,7 +45,7 @@ def recorded(number: int, **fields: Any) -> kube_events.Recorded:
 
 
 class Events:
-    """See the module."""
+    """The node: records KubeEvents, starts and kills the agent, and reads the outcome."""
 
     def __init__(self, server: PrivateRedis, root: Path, **settings: object) -> None:
         self.server = server
@@ -88,7 +88,7 @@ class Events:
         self.count += len(events)
 
     def _committed(self, step: Step) -> object:
-        """Send the same step until there is a reply, as a host does."""
+        """Send the same step until there is a reply, as a host does; return the reply."""
         until = time.monotonic() + scratch.hang_limit(60)
         while True:
             try:
@@ -126,18 +126,18 @@ class Events:
 
     # -- outcome -------------------------------------------------------------------------------------------------------
     def facts(self) -> list[Any]:
-        """The events of kube_events in the log."""
+        """Return the events of kube_events in the log."""
         own = [entry for entry in self.store.scan(START) if entry.entity.startswith("kube_events/")]
         return [codec.decode(entry.type, entry.data, Event) for entry in own]
 
     def recorded(self) -> list[kube_events.Recorded]:
-        """All recorded events in the log."""
+        """Return all recorded KubeEvents in the log."""
         kind = registry.type_of(kube_events.Recorded)
         found = [codec.decode(one.type, one.data, Event) for one in self.store.scan(START) if one.type == kind]
         return [event for event in found if isinstance(event, kube_events.Recorded)]
 
     def balance(self, sink: str) -> Counter[str]:
-        """Counts of all events in the log about the sink."""
+        """Return the numbers of KubeEvents and posts in the log, by what happened to them at this sink."""
         found: Counter[str] = Counter()
         for fact in self.facts():
             match fact:
@@ -156,11 +156,11 @@ class Events:
         return found
 
     def posts(self) -> list[kube_events.Post]:
-        """All posts to be delivered."""
+        """Return all posts to be delivered."""
         return [post for fact in self.facts() if isinstance(fact, kube_events.Correlated) for post in fact.posts]
 
     def settled(self, sink: str) -> bool:
-        """Whether all recorded events are delivered to the sink or given up."""
+        """Whether all recorded KubeEvents have been delivered to the sink or given up."""
         found = self.balance(sink)
         whole = found["heard"] == self.count
         return whole and found["posted"] == found["delivered"] + found["given up"]
@@ -174,7 +174,7 @@ class Events:
             raise
 
     def stream(self) -> list[tuple[str, dict[str, Any]]]:
-        """The entries of the stream for readers, as (position, Event object)."""
+        """Return the entries of the stream that `get events` reads, as (position, Event object)."""
         entries: Any = self.server.client().xrange(Keys(NODE).kube_events)
         return [(at.decode(), msgspec.json.decode(fields[b"event"])) for at, fields in entries]
 
@@ -185,7 +185,7 @@ def _record(entity: str, event: Event) -> Record:
 
 @contextmanager
 def node(server: PrivateRedis, root: Path, **settings: object) -> Iterator[Events]:
-    """Run a node for the block."""
+    """Run a node while the block is executed."""
     events = Events(server, root, **settings)
     try:
         yield events

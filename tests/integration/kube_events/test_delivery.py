@@ -1,5 +1,5 @@
-"""From log entries to sinks that fail in every way: delivered and given-up posts are all posts, posted and suppressed
-events are all recorded events, also after kill -9.
+"""From log entries to sinks that fail in every way. Every post is either delivered or given up, and every recorded
+event is either posted or suppressed, even after kill -9.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def webhook() -> Iterator[Webhook]:
 
 
 def keys(events: Events) -> list[str]:
-    """The webhook's keys of all posts."""
+    """Return the idempotency key with which the webhook gets each post."""
     return [f"{NODE}/{post.name}/{post.count}/{post.at}" for post in events.posts()]
 
 
@@ -47,7 +47,7 @@ def test_delivery_to_sinks_that_fail_in_every_way(redis_server: PrivateRedis, tm
             server.faults.extend(fault for fault in FAULTS * 3)
         events.start()
         for number in range(objects):
-            # Half of them are recorded twice: the second time is a patch.
+            # Half of the events are recorded twice; the second time, the API server gets a patch.
             events.record(recorded(number), *([recorded(number)] if number % 2 else []))
         events.wait_settled("redis", "webhook", "kubernetes")
         posted = keys(events)
@@ -58,8 +58,8 @@ def test_delivery_to_sinks_that_fail_in_every_way(redis_server: PrivateRedis, tm
             found = events.balance(sink)
             assert found["failed"] >= 20
             assert found["given up"] == found["given up: refused"] >= refused
-        # Refused posts were not accepted; nothing else is missing. An empty response counts as delivered, although the
-        # post was not stored.
+        # Only refused posts are missing. An empty response counts as a delivery, although the webhook did not store the
+        # post.
         assert len(webhook.taken) == events.balance("webhook")["delivered"] - webhook.met["empty"]
         assert set(webhook.taken) < set(posted)
         assert api.wrong == []
@@ -81,7 +81,7 @@ def test_posts_beyond_the_backlog_of_a_failing_sink_are_given_up(redis_server: P
         found = events.balance("webhook")
         by_attempts = found["given up: tries"]
         assert found["failed"] >= 11 * by_attempts, "each had twelve attempts"
-        # The slower events are recorded, the more of them have used up their attempts by now.
+        # The more slowly events are recorded, the more of them have used up their attempts by now.
         assert found["given up: backlog"] == found["given up"] - by_attempts
         assert 0 < found["posted"] - found["given up"] <= 100  # the backlog
         assert len(events.stream()) == 600
@@ -98,7 +98,7 @@ def test_events_recorded_without_an_agent_are_delivered_by_the_next_one(
         events.record(recorded(1), recorded(2))
         events.start()
         events.wait_settled("redis", "webhook")
-        assert [post.count for post in events.posts()] == [1, 2, 1]  # the counts survive the process
+        assert [post.count for post in events.posts()] == [1, 2, 1]  # the counts are not lost with the process
         assert sorted(webhook.taken) == sorted(keys(events))
 
 
@@ -118,7 +118,7 @@ def test_a_hanging_sink_does_not_delay_others(redis_server: PrivateRedis, tmp_pa
 def test_unusual_events_are_delivered_and_those_of_a_removed_namespace_refused(
     redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
 ) -> None:
-    """They have a megabyte of text, control characters, and a removed namespace."""
+    """The events have a megabyte of text with control characters, or a removed namespace."""
     unusual = "\x00\x1b[2J\r\n\t\u2028\x7f" + "x" * 1_000_000
     api = ApiServer(namespaces={"shop"})
     with (
@@ -144,8 +144,8 @@ def test_unusual_events_are_delivered_and_those_of_a_removed_namespace_refused(
 def test_a_flood_with_kills_is_delivered_completely(
     redis_server: PrivateRedis, tmp_path: Path, webhook: Webhook
 ) -> None:
-    """Ten thousand events: a thousand of as many objects, the rest of one object, which the spam filter suppresses. The
-    agent is killed twice, then the redis-server.
+    """Ten thousand events are recorded: a thousand about as many objects, the others about a single object; the spam
+    filter suppresses most of these. The agent is killed twice, then the redis-server.
     """
     api = ApiServer()
     settings = {
@@ -169,16 +169,16 @@ def test_a_flood_with_kills_is_delivered_completely(
         assert found["heard"] == 10_000 == found["suppressed"] + found["posted"]
         assert found["posted"] == len(posted) == len(set(posted)) == 1_000 + 25
         assert found["given up"] == 0
-        assert sorted(webhook.taken) == sorted(posted)  # each arrived, and repeats were recognized by their key
+        assert sorted(webhook.taken) == sorted(posted)  # all arrived; repeats were recognized by their keys
         assert [at for at, _ in events.stream()] == [post.at for post in posts]
         assert {name: event["count"] for (_, name), event in api.events.items()} == dict(names(posts))
         assert api.wrong == []
-        # Posts that are sent again after a kill are known there: their responses were received but not recorded.
+        # The API server knows posts that are sent again after a kill: its response was received but not recorded.
         at_api = events.balance("kubernetes")
         assert at_api["delivered"] + at_api["given up: known"] == found["posted"]
-        assert sum(call.status == 409 for call in api.calls) <= 60  # a batch per kill
+        assert sum(call.status == 409 for call in api.calls) <= 60  # at most a batch per kill
         assert {call.status for call in api.calls} <= {200, 201, 409}
-        assert found["correlated"] < 2_000  # one entry may have a hundred
+        assert found["correlated"] < 2_000  # one Correlated event may cover a hundred KubeEvents
 
 
 def _flood(events: Events) -> None:

@@ -1,4 +1,4 @@
-"""Each sink alone, over real HTTP and on a real Redis, with every kind of failure of the other side."""
+"""Each sink alone, over real HTTP and on a real Redis, with every kind of failure of the server."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def webhook() -> Iterator[Webhook]:
 
 
 def caller(url: str, seconds: float = HANG_SECONDS) -> HttpCaller:
-    """A caller that waits for a server that stands still for a while."""
+    """Return a caller that waits for a server that is stalled for a while."""
     return HttpCaller(url, seconds=seconds)
 
 
 def reader(server: PrivateRedis) -> StreamReader:
-    """A reader that waits for a server that stands still for a while."""
+    """Return a reader that waits for a server that is stalled for a while."""
     return StreamReader(server.url, "n", timeout_seconds=HANG_SECONDS)
 
 
 def patience(fault: Fault) -> float:
-    """The time-out for a fault, in seconds."""
+    """Return the time-out to use with a fault, in seconds."""
     return PATIENCE if fault in ENDLESS else HANG_SECONDS
 
 
@@ -80,7 +80,7 @@ def test_a_webhook_gets_the_complete_object_signed(webhook: Webhook, to_webhook:
     ((key, event),) = webhook.taken.items()
     assert key == f"node-1/web-0.1/2/{sent.at}"
     assert (event["message"], event["count"], event["involvedObject"]["uid"]) == (sent.message, 2, "u1")
-    assert to_webhook.deliver([sent]) == DELIVERED  # recognized by its key
+    assert to_webhook.deliver([sent]) == DELIVERED  # the webhook recognizes it by its key
     assert (len(webhook.taken), webhook.repeated, webhook.unsigned) == (1, 1, 0)
 
 

@@ -1,4 +1,4 @@
-"""A prober on real sockets, and servers for it."""
+"""A prober on real sockets, and servers to probe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Script], Server]]:
-    """Starts servers, which are closed at the end."""
+    """Yield a function that starts servers, which are closed at the end."""
     made: list[Server] = []
 
     def start(script: Script) -> Server:
@@ -35,13 +35,13 @@ def runtime() -> FakeRuntime:
 
 @pytest.fixture
 def timing() -> Timing:
-    """The times of `probes`; tests parametrize it to change them."""
+    """Return the time settings of `probes`; tests change them by parametrizing this fixture."""
     return Timing()
 
 
 @pytest.fixture
 def probes(runtime: FakeRuntime, timing: Timing) -> Iterator[Probes]:
-    """A prober that must have released everything when its attempts are over, and all the rest when it ends."""
+    """Yield a prober; once it is stopped, it must have released all its threads and files."""
     before = held()
     prober = Probing(runtime, timing=timing)
     ready = threading.Event()

@@ -1,4 +1,4 @@
-"""Exec probes on the shipped fake runtime; `tests/integration/effects` has them on a real engine."""
+"""Exec probes on the shipped fake runtime; `tests/integration/effects` tests them on a real engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.probes.probing import Probes, held, running
 from tests.support.scratch import HANG_SECONDS, wait_until
 
 LASTS = ("lasts",)
-"""It waits until it is killed."""
+"""A command that waits until it is killed."""
 COMPUTES = ("computes",)
 PROGRAMS = {
     ("well",): Program(exits=0, stdout=b"fine\n"),
@@ -44,24 +44,24 @@ def container(runtime: FakeRuntime) -> str:
 
 
 own_timeout = pytest.mark.parametrize("timing", [Timing(grace_seconds=HANG_SECONDS)], ids=["own-timeout"])
-"""An attempt reports its own time-out, however late its thread does so."""
+"""The attempt itself reports its time-out, no matter how late its thread does so."""
 long_slots = pytest.mark.parametrize(
     "timing", [Timing(exec_slot_seconds=3600.0, grace_seconds=HANG_SECONDS)], ids=["long-slots"]
 )
-"""A command that computes keeps its slot until it ends; needs `computing`, too."""
+"""A CPU-bound command keeps its slot until it exits; the test also needs the fixture `computing`."""
 
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time-out never elapses before the command starts, and commands are killed until they have ended, however late
-    the attempt's thread runs.
+    """Make sure that the time-out never elapses before the command starts, and that commands are killed until they
+    exit, no matter how late the attempt's thread runs.
     """
     monkeypatch.setattr(exec_handler, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
 
 
 @pytest.fixture
 def computing(monkeypatch: pytest.MonkeyPatch, runtime: FakeRuntime) -> None:
-    """All running commands compute all the time."""
+    """Make all running commands seem CPU-bound."""
     monkeypatch.setattr(runtime.execs, "seconds", lambda one: math.inf if one in running_commands(runtime) else None)
 
 
@@ -132,7 +132,7 @@ def test_the_container_dies_during_the_command(probes: Probes, runtime: FakeRunt
 @long_slots
 @pytest.mark.usefixtures("computing")
 def test_commands_beyond_the_concurrency_limit_are_queued(probes: Probes, runtime: FakeRuntime, container: str) -> None:
-    """The first ones run until the test ends them; the others wait for longer than their own time-out."""
+    """The first commands run until the test ends them; the others wait for longer than their own time-out."""
     found: queue.Queue[Reading] = queue.Queue()
     began: list[bool] = []
     total = 2 * EXEC_SLOTS + 1
@@ -165,7 +165,7 @@ def test_commands_beyond_the_concurrency_limit_are_queued(probes: Probes, runtim
 def test_hanging_commands_do_not_block_others(
     probes: Probes, runtime: FakeRuntime, container: str, command: tuple[str]
 ) -> None:
-    """However long their time-outs are. Commands that compute delay the others for a moment."""
+    """This holds however long their time-outs are. CPU-bound commands delay the others briefly."""
     found: queue.Queue[Reading] = queue.Queue()
     attempts: list[Attempt] = []
 
@@ -181,7 +181,7 @@ def test_hanging_commands_do_not_block_others(
     probes.prober.soon(begin)
     reading = found.get(timeout=HANG_SECONDS)
     assert (reading.result, reading.output) == ("success", "fine\n")
-    # The first free slot goes to the other one, whether or not the last hanging command has started.
+    # The other command gets the first free slot, whether or not the last hanging command has started.
     wait_until(lambda: len(running_commands(runtime)) == EXEC_SLOTS, "the hanging commands")
     probes.cancel(attempts)
     wait_until(lambda: not running_commands(runtime), "the end of all commands")
@@ -223,7 +223,7 @@ def test_a_probe_never_has_two_commands_at_a_time(probes: Probes, runtime: FakeR
 def test_commands_left_by_a_killed_process_are_killed_first(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
-    """They are recognized by the probe's name in their environment; other commands are left alone."""
+    """Such commands are recognized by the probe's name in their environment; other commands are not touched."""
 
     def left_by(probe: str, **env: str) -> str:
         made = runtime.create_exec(container, LASTS, env=env or {MARK: probe})
@@ -307,7 +307,7 @@ def test_a_hanging_runtime_during_a_command(
     begins: bool,
     expected: tuple[str, str],
 ) -> None:
-    """If the command was seen running, the time-out is the container's failure, however late it is noticed."""
+    """If the command was seen running, its time-out is the container's failure, no matter how late it is noticed."""
     hangs, release = threading.Event(), threading.Event()
 
     def hang(exec_id: str, *_: object, meanwhile: Callable[[], object], **__: object) -> str:
@@ -323,7 +323,7 @@ def test_a_hanging_runtime_during_a_command(
 
     def begin() -> None:
         probes.prober.begin(ExecTarget(container_id=container, command=LASTS), 0.2, found.put, lambda: True)
-        assert hangs.wait(HANG_SECONDS)  # on the loop's thread, which notices the time-out only then
+        assert hangs.wait(HANG_SECONDS)  # blocks the loop's thread, so that it notices the time-out only afterwards
 
     probes.prober.soon(begin)
     reading = found.get(timeout=HANG_SECONDS)
@@ -337,7 +337,7 @@ def test_a_hanging_runtime_during_a_command(
 def test_a_command_that_starts_too_late_is_an_error_and_is_killed(
     probes: Probes, runtime: FakeRuntime, container: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On an overloaded machine the engine takes longer to start a command than its time-out."""
+    """On an overloaded machine, the engine takes longer to start a command than the command's time-out."""
 
     def slow(_: str, seconds: float, **__: object) -> str:
         time.sleep(seconds)
@@ -378,7 +378,9 @@ def test_an_attempt_without_a_thread_is_an_error_and_releases_its_slot(
 def test_without_the_lease_queued_attempts_create_no_command_and_none_is_started(
     probes: Probes, runtime: FakeRuntime, container: str
 ) -> None:
-    """Running attempts have created their commands; queued ones create none. A created command is not started."""
+    """Running attempts have already created their commands; queued ones create none. A command that was created is not
+    started.
+    """
     found: queue.Queue[Reading] = queue.Queue()
     target = ExecTarget(container_id=container, command=COMPUTES)
     lost = threading.Event()

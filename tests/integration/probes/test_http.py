@@ -30,7 +30,7 @@ def status(number: int, *fields: str, body: bytes = b"") -> bytes:
 
 
 def chain(*answers: bytes) -> Script:
-    """Send these responses in turn."""
+    """Return a script that sends these responses in turn."""
     left = list(answers)
     return lambda connection, _: connection.sendall(left.pop(0))
 
@@ -165,7 +165,7 @@ BAD: dict[str, tuple[Script, str]] = {
 @pytest.mark.parametrize("how", BAD)
 def test_a_bad_server_is_a_failure_in_time(probes: Probes, serve: Serve, how: str) -> None:
     script, text = BAD[how]
-    # Only servers that end by the time-out get a short one, which suffices for what they send before.
+    # The time-out is short only for servers that reach it; it is long enough for what they send before.
     reading = probes.get(serve(script).port, seconds=3.0 if text in (AWAITING, IN_BODY) else HANG_SECONDS)
     assert reading.result == "failure"
     assert text in reading.output
@@ -224,7 +224,7 @@ def test_a_host_name_without_a_thread_to_resolve_it_is_an_error(
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> ssl.SSLContext:
-    """A self-signed certificate."""
+    """Return a server's TLS settings with a self-signed certificate."""
     key, cert = tmp_path / "key", tmp_path / "cert"
     words = [
         "req",

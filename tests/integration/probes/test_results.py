@@ -25,7 +25,7 @@ def client(redis_server: PrivateRedis) -> Iterator[redis.Redis]:
 
 
 def results(server: PrivateRedis, lost: Callable[[int], None] = lambda _: None, **limits: int) -> RedisResults:
-    """A writer that waits for a server that stands still for a while."""
+    """Return a writer that waits for a server that is stalled for a while."""
     return RedisResults(server.url, "n", lost, flush_seconds=0.05, timeout_seconds=HANG_SECONDS, **limits)
 
 
@@ -69,7 +69,7 @@ def test_the_stream_is_capped(redis_server: PrivateRedis, client: redis.Redis) -
 
 
 def test_a_frequent_probe_does_not_displace_entries_of_others(redis_server: PrivateRedis, client: redis.Redis) -> None:
-    """Nor after a restart of the agent, which first has to read what the stream holds."""
+    """This also holds after a restart of the agent, which first has to read what is in the stream."""
     client.xadd(KEY, {"somebody": "else"})
     for process in range(2):
         stream = results(redis_server, of_each=10, most_entries=300)
@@ -81,7 +81,7 @@ def test_a_frequent_probe_does_not_displace_entries_of_others(redis_server: Priv
         stream.stop()
     entries = [fields for _, fields in client.xrange(KEY)]
     assert [one["at"] for one in entries if one.get("pod") == "default/rare"] == ["0", "1"]
-    # Excess entries are deleted with the next batch; nothing follows the last one.
+    # Excess entries are deleted with the next batch, and there is none after the last one.
     frequent = [int(one["at"]) for one in entries if one.get("pod") == "default/web"]
     assert frequent[-10:] == list(range(1_490, 1_500))
     assert len(frequent) <= 10 + 100
@@ -89,7 +89,7 @@ def test_a_frequent_probe_does_not_displace_entries_of_others(redis_server: Priv
 
 
 def last(client: redis.Redis) -> int:
-    """The time of the newest entry."""
+    """Return the time of the newest entry; -1 if it has none."""
     entries = client.xrevrange(KEY, count=1)
     return int(entries[0][1].get("at", -1)) if entries else -1
 
@@ -111,7 +111,7 @@ def writers() -> list[threading.Thread]:
 
 
 def acknowledged(stream: RedisResults, client: redis.Redis) -> bool:
-    """Whether the first outcome is written and acknowledged: one with a lost reply counts as dropped."""
+    """Whether the first outcome has been written and acknowledged: an outcome whose reply is lost counts as dropped."""
     return client.xlen(KEY) == 1 and not stream._channel._lock.locked()
 
 

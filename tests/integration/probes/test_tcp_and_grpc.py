@@ -38,13 +38,15 @@ def test_an_accepted_connection_is_a_success(probes: Probes) -> None:
 
 
 def in_time_wait(port: int) -> int:
-    """The number of closed connections to a port that the machine still keeps (TIME_WAIT)."""
+    """Return the number of closed connections to a port that the machine still remembers (TIME_WAIT)."""
     lines = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]]
     return sum(fields[2].endswith(f":{port:04X}") and fields[3] == "06" for fields in lines)
 
 
 def test_no_connection_stays_in_time_wait(probes: Probes, serve: Serve) -> None:
-    """At 330 a second there would be 20,000. The server leaves the close to its client."""
+    """At 330 probes per second, there would be 20,000 such connections. The server leaves it to its client to close the
+    connection.
+    """
 
     def answers(connection: socket.socket, _: bytes) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
@@ -89,7 +91,7 @@ def test_lack_of_descriptors_is_an_error_and_no_failure(probes: Probes, serve: S
 
 @contextlib.contextmanager
 def full() -> Iterator[int]:
-    """The port of a listener that neither accepts nor refuses more connections."""
+    """Yield the port of a listener that neither accepts nor refuses more connections."""
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):
@@ -133,7 +135,7 @@ class Health:
 
 @pytest.fixture(scope="module", autouse=True)
 def grpc_runs() -> Iterator[None]:
-    """Start the threads of grpc, which live from its first call to the end of the process."""
+    """Start grpc's threads, which exist from its first call until the process ends."""
     server = Health()
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         health_pb2_grpc.HealthStub(channel).Check(
@@ -203,7 +205,7 @@ def test_a_cancelled_attempt_ends_immediately(probes: Probes, serve: Serve) -> N
 
 
 class TenSecondSteps:
-    """A clock that advances by ten seconds at each reading, so that no call is cut short at the end."""
+    """A clock that advances by ten seconds at each reading, so that no call is given a time-out that is too short."""
 
     def __init__(self) -> None:
         self._readings = itertools.count(0, 10)
@@ -246,7 +248,7 @@ def test_a_bad_grpc_server_is_a_failure_in_time(probes: Probes, serve: Serve, ho
 
 
 def test_silent_servers_do_not_block_other_probes(probes: Probes, serve: Serve, server: Health) -> None:
-    """There are more of them than slots, each with a time-out of an hour."""
+    """There are more such servers than slots, each with a time-out of an hour."""
     server.set("SERVING")
     silent = GrpcTarget(host="127.0.0.1", port=serve(BAD["is silent"]).port)
     found: queue.Queue[Reading] = queue.Queue()

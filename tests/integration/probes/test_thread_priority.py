@@ -1,4 +1,4 @@
-"""The probe thread has a raised priority, and the threads that it starts do not."""
+"""The probe thread has a raised priority; the threads that it starts do not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def test_threads_started_by_the_loop_have_the_usual_priority(
     usual, found = niceness(), queue.Queue[int]()
     probes.prober.soon(lambda: found.put(niceness()))
     assert found.get(timeout=HANG_SECONDS) <= usual
-    if os.geteuid() == 0:  # only root may reset it; without permission to raise it, this makes the difference
+    # Only root can reset a priority. Lower it, so that there is something to reset even if it could not be raised.
+    if os.geteuid() == 0:
         probes.prober.soon(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(usual + 3, 19)))
     make, look = runtime.create_exec, name_lookup._looked_up
 

@@ -26,7 +26,7 @@ Script = Sequence[str]
 
 
 class Scripted(ScriptedAttempts, Probing):
-    """Attempts end immediately, as the script says; its last entry is repeated."""
+    """A prober whose attempts end immediately, as the script says; its last entry is repeated."""
 
     def __init__(self, runtime: FakeRuntime, script: Script) -> None:
         Probing.__init__(self, runtime)
@@ -52,7 +52,7 @@ class Scripted(ScriptedAttempts, Probing):
 
 
 class World:
-    """One worker at a time, with a period of 10 ms."""
+    """Runs one worker at a time, with a period of 10 ms."""
 
     def __init__(self) -> None:
         self.ends: list[Callable[[], object]] = []

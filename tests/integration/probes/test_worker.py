@@ -1,4 +1,4 @@
-"""ProbeWorkers on a real loop against real servers: schedule, reported outcomes, and end."""
+"""ProbeWorkers on a real loop against real servers: their schedule, the outcomes they report, and how they end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ILL = b"HTTP/1.1 500 Ill\r\nContent-Length: 0\r\n\r\n"
 
 
 class Context:
-    """What the kernel gives a worker."""
+    """The context that the kernel passes to a worker."""
 
     def __init__(self) -> None:
         self.sent: list[Signal] = []
@@ -58,12 +58,12 @@ class Context:
 
 
 class Reported:
-    """Results and metrics."""
+    """Records results and metrics."""
 
     def __init__(self) -> None:
         self.raw: list[RawResult] = []
         self.late: dict[str, float] = {}
-        """Lateness of each container's first probe."""
+        """The lateness of each container's first probe, in seconds."""
         self.counted: list[Result] = []
 
     def add(self, result: RawResult) -> None:
@@ -134,7 +134,7 @@ def http(port: int, timeout_seconds: int = 60, **more: Any) -> Probe:
 
 
 def responses(*answers: bytes) -> Script:
-    """Send these responses in turn, and the last one from then on."""
+    """Return a script that sends these responses in turn, and then the last one repeatedly."""
     left = itertools.chain(answers, itertools.repeat(answers[-1]))
     return lambda connection, _: connection.sendall(next(left))
 
@@ -149,7 +149,7 @@ def test_probes_run_on_schedule_and_only_changes_are_sent(
     context = world.begin(http(server.port, failure_threshold=2))
     wait_until(lambda: len(world.reported.raw) >= 10, "ten probes")
     words = [one.outcome for one in context.outcomes()]
-    # Up to a threshold and no further: later outcomes change nothing.
+    # Outcomes are sent only up to a threshold, because later ones change nothing.
     assert words == ["success", "failure", "failure", "success"]
     assert [one.code for one in context.outcomes()] == [200, 500, 500, 200]
     assert [one.outcome for one in world.reported.raw[:7]] == [*["success"] * 3, *["failure"] * 3, "success"]
@@ -251,12 +251,12 @@ def test_without_the_lease_there_is_no_second_attempt(world: World, monkeypatch:
 
 
 long_slots = pytest.mark.parametrize("timing", [Timing(exec_slot_seconds=3600.0)], ids=["long-slots"])
-"""A command that computes keeps its slot until it ends; needs `computing`, too."""
+"""A CPU-bound command keeps its slot until it exits; the test also needs the fixture `computing`."""
 
 
 @pytest.fixture
 def computing(monkeypatch: pytest.MonkeyPatch, runtime: FakeRuntime) -> None:
-    """All running commands compute all the time."""
+    """Make all running commands seem CPU-bound."""
     monkeypatch.setattr(runtime.execs, "seconds", lambda one: math.inf if one in running_commands(runtime) else None)
 
 
@@ -265,7 +265,7 @@ def running_commands(runtime: FakeRuntime) -> list[str]:
 
 
 def queued_number(world: World) -> int:
-    """The number of the only queued probe, once all others run."""
+    """Wait until all probes but one are running; return the number of the queued one."""
     wait_until(lambda: len(running_commands(world.runtime)) == world.exec_slots, "all but one to run")
     probing = " ".join(world.runtime.execs.all[one].env[MARK] for one in running_commands(world.runtime))
     (waits,) = (number for number in range(world.exec_slots + 1) if f"/c{number}/" not in probing)
@@ -275,7 +275,7 @@ def queued_number(world: World) -> int:
 @long_slots
 @pytest.mark.usefixtures("computing")
 def test_a_probe_that_is_queued_for_too_long_reports_it(world: World) -> None:
-    """It reports its lateness while queued, and nothing else until its turn."""
+    """A queued probe reports its lateness, and nothing else until its turn comes."""
     computes = Probe(exec=ExecAction(command=("computes",)), timeout_seconds=3600)
     container = running(world.runtime)
     total = world.exec_slots + 1
@@ -360,5 +360,5 @@ def test_three_hundred_workers_add_no_thread(world: World, serve: Serve) -> None
 
 
 def threads() -> int:
-    """The number of threads without those of the test server, which has one per connection."""
+    """Return the number of threads, excluding those of the test server, which has one per connection."""
     return sum(one.name != SERVER_THREAD for one in threading.enumerate())

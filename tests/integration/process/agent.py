@@ -1,11 +1,11 @@
-"""`chronolet run` with the times and sizes of a test, in its own process, with the product's main function.
+"""Runs `chronolet run` in a separate process, through the product's main function, with time settings and sizes for a
+test.
 
     python -m tests.integration.process.agent ROOT [FLAG=VALUE...]
 
 Input: a state folder; settings by field name, and tuning: `chunk`, `measure`, `reserve`, `rest`, `snapshot`, `pause`;
 `lease`: duration of a lease in milliseconds; `end`: time-out of a clean shutdown, `call`: of a call to a sink of
-KubeEvents, both in seconds.
-Output: the exit status. Next: `support`, which starts it.
+KubeEvents, both in seconds. Output: the exit status. Next: `support`, which starts it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run(arguments: list[str]) -> int:
         event_pause=int(given.pop("pause", DEFAULTS.event_pause)),
         event_call_seconds=float(given.pop("call", DEFAULTS.event_call_seconds)),
         lease_milliseconds=int(given.pop("lease", DEFAULTS.lease_milliseconds)),
-        # Snapshots are due after a number of events; ten thousand take too long in a test.
+        # Snapshots are due after a number of events; the usual ten thousand take too long in a test.
         timing=Timing(snapshot_events=int(given.pop("snapshot", DEFAULTS.timing.snapshot_events))),
         end_seconds=float(given.pop("end", DEFAULTS.end_seconds)),
     )

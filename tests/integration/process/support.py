@@ -1,7 +1,7 @@
-"""Whole agents in their own processes on a temporary state folder.
+"""Whole agents in their own processes, with a temporary state folder.
 
-Input: settings and tuning by name (see `agent`). Output: `Place`, which starts, kills and reads agents, and ends every
-process at the end.
+Input: settings and tuning by name (see `agent`). Output: `Place`, which starts and kills agents, reads their logs, and
+finally ends every process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support import scratch
 NODE = "n"
 MANIFESTS = Shard("manifests")
 PATIENT: Mapping[str, object] = {"lease": 90_000, "end": scratch.HANG_SECONDS}
-"""Settings of an agent whose lease does not expire, and whose shutdown stays clean, during a stall of the machine."""
+"""Settings of an agent whose lease does not expire during a stall of the machine, and whose shutdown remains clean."""
 
 
 class Agent:
@@ -62,7 +62,7 @@ class Agent:
         self.process.wait()
 
     def end(self) -> int:
-        """Send SIGTERM; returns the exit status."""
+        """Send SIGTERM, wait until the agent exits, and return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=scratch.HANG_SECONDS)
 
@@ -94,7 +94,7 @@ class Agent:
 
 
 class Place:
-    """A state folder and its agents. `root` may be its own file system."""
+    """A state folder and its agents. `root` may be a separate file system."""
 
     def __init__(self, disk: Path, folder: Path) -> None:
         self.disk = disk
@@ -105,14 +105,14 @@ class Place:
 
     # -- agents --------------------------------------------------------------------------------------------------
     def start(self, *, environ: Mapping[str, str] | None = None, **settings: object) -> Agent:
-        """Start an agent, by default without Docker: nothing listens at its address."""
+        """Start an agent, by default without Docker: no process listens at its address."""
         given = {"docker": f"unix://{self._folder}/no-docker.sock", "actors": "manifests,keeper"} | settings
         log = self._folder / f"agent-{len(self._agents)}.log"
         self._agents.append(Agent(self.root, log, given, environ or {}))
         return self._agents[-1]
 
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = 20) -> None:
-        """As `scratch.wait_until`; a failure shows the logs of the agents and the state of the shards."""
+        """Wait as `scratch.wait_until` does; on failure, show the logs of the agents and the state of the shards."""
         try:
             scratch.wait_until(condition, what, seconds)
         except TimeoutError as error:
@@ -123,13 +123,13 @@ class Place:
                 error.add_note(f"the log is at {store.last()}, {store.archived()}; {store.heads([MANIFESTS])}")
             raise
 
-    # -- its Redis -----------------------------------------------------------------------------------------------
+    # -- Redis ---------------------------------------------------------------------------------------------------
     @property
     def url(self) -> str:
         return f"unix://{self.root}/redis/redis.sock"
 
     def redis_pid(self) -> int:
-        """The pid of the running server; 0 if there is none."""
+        """Return the pid of the running server; 0 if there is none."""
         try:
             pid = int((self.root / "redis" / "redis.pid").read_text())
         except (FileNotFoundError, ValueError):
@@ -146,9 +146,9 @@ class Place:
         self._stores.append(RedisStore(url or self.url, NODE))
         return self._stores[-1]
 
-    # -- its disk ------------------------------------------------------------------------------------------------
+    # -- the disk ------------------------------------------------------------------------------------------------
     def fill_disk(self) -> Path:
-        """Fill the disk; removing the returned file frees it."""
+        """Fill the disk; removing the file that is returned frees it again."""
         filler = self.disk / "filler"
         with suppress(OSError), filler.open("wb", buffering=0) as file:
             while True:
@@ -160,14 +160,14 @@ class Place:
         return list(entries(store, NodeArchive(self.root, NODE, store)))
 
     def events(self, store: RedisStore, kind: type[Event]) -> list[Event]:
-        """All events of a class, from archive and stream; none while the server is unavailable."""
+        """Return all events of a class, from archive and stream; none while the server is unavailable."""
         name = registry.type_of(kind)
         try:
             return [codec.decode(entry.type, entry.data, Event) for entry in self.history(store) if entry.type == name]
         except StoreUnreachable:
             return []
 
-    # -- the end -------------------------------------------------------------------------------------------------
+    # -- clean-up ------------------------------------------------------------------------------------------------
     def destroy(self) -> None:
         for store in self._stores:
             store.close()
@@ -176,14 +176,14 @@ class Place:
 
 
 def command(request: str) -> tuple[str, str, str, bytes]:
-    """A command that yields one event and changes nothing: the arguments of `send` after the shard."""
+    """Return a command that leads to one event and changes nothing: the arguments of `send` after the shard."""
     delete = DeletePods(request=request, pods=("default/unknown",))
     return registry.type_of(DeletePods), "manifests/node", request, codec.encode(delete)
 
 
 @contextmanager
 def place(disk: int = 0) -> Iterator[Place]:
-    """A new folder below /tmp; on a file system of `disk` bytes, if given."""
+    """Yield a new folder below /tmp, on a separate file system of `disk` bytes if that is given."""
     scratch.sweep("agent", _remove)
     folder = scratch.create("agent")
     root = folder / "d"

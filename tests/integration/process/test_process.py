@@ -1,4 +1,4 @@
-"""One agent from outside: its pages, its shutdown, its log, and its errors when it cannot run."""
+"""One agent as seen from outside: its pages, its shutdown, its log, and its errors when it cannot run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def empty_engine(docker_engine: PrivateDocker) -> Iterator[PrivateDocker]:
 
 
 def checks(agent: Agent) -> dict[str, str]:
-    """The failed checks of /readyz with their problems."""
+    """Return the failed checks of /readyz with their problems."""
     _, text = agent.get("/readyz?verbose")
     failed = (line.removeprefix("[-]").partition(" failed: ") for line in text.splitlines() if line.startswith("[-]"))
     return {name: wrong for name, _, wrong in failed}
@@ -69,7 +69,7 @@ def test_metrics_have_the_kubelets_names(here: Place, empty_engine: PrivateDocke
         docker=empty_engine.host,
         cgroup_root=empty_engine.cgroup_root("n"),
         actors=ALL,
-        admission="prober",  # no qos is hosted, and no pod has a probe
+        admission="prober",  # qos is not hosted, and no pod has a probe
         port=free_port(),
         pleg_relist_period="200ms",
         **PATIENT,
@@ -86,7 +86,7 @@ def test_metrics_have_the_kubelets_names(here: Place, empty_engine: PrivateDocke
     )
     here.wait_until(lambda: len(here.events(store, ContainerStarted)) == 3, "three containers", 60)
     here.wait_until(lambda: samples(agent)["kubelet_running_containers running"] == 3, "a relist that sees them")
-    # A relist in progress has its interval to the previous one, but no duration yet.
+    # For a relist in progress, the interval since the previous one is already counted, but the duration is not.
     relists, intervals = (f"kubelet_pleg_relist_{name}_seconds_count" for name in ("duration", "interval"))
     found: list[dict[str, float]] = []
 
@@ -168,7 +168,7 @@ def test_the_node_is_in_the_list_of_nodes(here: Place) -> None:
     assert began < line["seen"] / 1000 < time.time()
 
 
-# -- the end -------------------------------------------------------------------------------------------------------
+# -- shutdown ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_clean_shutdown(here: Place, number: signal.Signals) -> None:
     agent = here.start(actors=ALL, port=free_port(), **PATIENT)
@@ -225,9 +225,9 @@ def test_a_timely_shutdown_before_redis_was_ever_available(here: Place) -> None:
     assert agent.end() == 0, agent.log
 
 
-# -- its log -------------------------------------------------------------------------------------------------------
+# -- the log -------------------------------------------------------------------------------------------------------
 def lines_of(agent: Agent, since: datetime, seconds: float) -> list[str]:
-    """The lines of the log with a time in this interval."""
+    """Return the lines of the log whose time is in this interval."""
     until = since + timedelta(seconds=seconds)
     return [line for line in agent.lines if since <= datetime.fromisoformat(line.split()[0]) < until]
 
@@ -250,7 +250,7 @@ def test_few_log_lines_while_redis_and_docker_are_unavailable(here: Place) -> No
         assert "Traceback" not in agent.log
 
 
-# -- what it cannot run with ---------------------------------------------------------------------------------------
+# -- settings with which it cannot run -----------------------------------------------------------------------------
 def test_a_port_in_use_is_reported_in_one_line(here: Place) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -259,7 +259,7 @@ def test_a_port_in_use_is_reported_in_one_line(here: Place) -> None:
     (line,) = [line for line in agent.lines if "[error" in line]
     assert f"--port {port}: cannot listen there: Address already in use; choose another port" in line
     assert "Traceback" not in agent.log
-    # It leaves nothing: no server was started.
+    # The agent leaves nothing behind: no server was started.
     assert here.redis_pid() == 0
     assert list((here.root / "locks").iterdir()) == []
 

@@ -1,4 +1,6 @@
-"""The agent's own redis-server, with whole agents: it outlives them, is restarted, and gets space from the reserve."""
+"""The agent's own redis-server, with whole agents: it outlives them, is restarted, and gets disk space from the
+reserve.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,14 @@ def here() -> Iterator[Place]:
 
 
 def up(here: Place, **settings: object) -> tuple[Agent, RedisStore]:
-    """A running agent, and a store of the test."""
+    """Start an agent; return it with a store for the test."""
     agent = here.start(**settings)
     agent.wait_for_line("own redis-server")
     return agent, here.store()
 
 
 class Sender:
-    """Sends commands one by one, and again if the reply was lost."""
+    """Sends commands one by one, and sends a command again if its reply was lost."""
 
     def __init__(self, here: Place, store: RedisStore) -> None:
         self._here = here
@@ -77,7 +79,7 @@ def errors(agent: Agent) -> list[str]:
     return [line for line in agent.lines if "[error" in line]
 
 
-# -- its life ------------------------------------------------------------------------------------------------------
+# -- life cycle -----------------------------------------------------------------------------------------------------
 @MODES
 def test_the_server_outlives_its_agent_and_the_next_one_uses_it(here: Place, mode: str) -> None:
     agent, store = up(here, redis_appendfsync=mode)
@@ -129,7 +131,7 @@ def test_a_server_killed_with_its_agent_is_started_by_the_next(here: Place) -> N
     assert no_gap(here, store)
 
 
-# -- which server --------------------------------------------------------------------------------------------------
+# -- choice of server ---------------------------------------------------------------------------------------------
 OLD = "#!/bin/sh\necho 'Redis server v=6.0.16 sha=00000000:0 malloc=libc bits=64'\n"
 ODD = "#!/bin/sh\nexit 3\n"
 
@@ -181,7 +183,8 @@ def test_a_full_disk_uses_the_disk_reserve_and_loses_no_log_entry(small: Place, 
     sender = Sender(small, store)
     sender.send(5)
     assert small.events(store, BallastRestored) == []
-    with stopped([agent.pid]):  # else it may release its reserve meanwhile, which would be filled as well
+    # While the disk is being filled, the agent must not release its reserve, because that would be filled, too.
+    with stopped([agent.pid]):
         filler = small.fill_disk()
     sender.send(50, 30)
     small.wait_until(lambda: bool(small.events(store, BallastGivenUp)), "the event")
@@ -251,7 +254,7 @@ def test_a_second_agent_is_on_standby_and_takes_over_immediately(here: Place) ->
     first.kill9()
     here.wait_until(lambda: owners(store) != owner, "a take-over")
     sender.send(3)
-    # Each shard is taken over separately: one may reply while the other is still being taken over.
+    # Each shard is taken over separately: one may respond while the other is still being taken over.
     here.wait_until(lambda: len(here.events(store, ShardTakenOver)) >= 2, "a take-over of each shard")
     taken = here.events(store, ShardTakenOver)
     assert {event.proof for event in taken if isinstance(event, ShardTakenOver)} == {"lock"}
@@ -284,7 +287,7 @@ def _alive(store: RedisStore) -> object:
 
 
 def _comm(pid: int) -> str:
-    """Empty for a process that has ended."""
+    """Return the name of a process's program; empty if the process has exited."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,7 +1,7 @@
-"""Read and parse the kernel's small files.
+"""Read and parse the small files of the kernel's cgroup file systems.
 
-Input: paths. Output: bytes, numbers, pressures. Next: `reader`. A missing file is a value (None), because a cgroup may
-end at any time; malformed text is a ValueError.
+Input: paths. Output: bytes, numbers, pressures. Next: `reader`. For a missing file the result is None or empty, because
+a cgroup may be removed at any time; malformed text raises ValueError.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from chronolet.ports.machine.usage import Pressure, Stall
 
 NO_LIMIT = 1 << 60
-"""Values from this one on mean no limit: v1 shows a missing limit as a number close to the largest possible."""
+"""Values of this size or more mean no limit: v1 shows a missing limit as a number close to the largest possible one."""
 
 _READ_BYTES = 65_536
-_WHOLE_BYTES = 2_048  # the kernel may return a longer file in parts
+_WHOLE_BYTES = 2_048  # the kernel may return a longer file in several reads
 
 
 class Files:
-    """Reads files; `reads` counts them, as they are the cost of a sampling round."""
+    """Reads files. `reads` is the number of reads so far: they are the cost of a sampling round."""
 
     def __init__(self) -> None:
         self.reads = 0
 
     def read(self, path: str) -> bytes | None:
-        """Return the file's content, None if it cannot be read."""
+        """Return the file's content; None if it cannot be read."""
         self.reads += 1
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -43,38 +43,38 @@ class Files:
         return text
 
     def number(self, path: str) -> int:
-        """Return the file's single number; 0 if there is no such file, NO_LIMIT for `max`."""
+        """Return the file's single number; 0 if there is no such file, NO_LIMIT if it contains `max`."""
         text = self.read(path)
         return number(text) if text else 0
 
     def pairs(self, path: str) -> Mapping[bytes, bytes]:
-        """Return name and value of each line; empty if there is no such file."""
+        """Return the file's lines as a mapping of names to values; empty if there is no such file."""
         return pairs(self.read(path) or b"")
 
     def pressure(self, path: str) -> Pressure | None:
-        """Read a PSI file; None if there is none."""
+        """Read a file with pressure stall information (PSI); None if there is no such file."""
         text = self.read(path)
         return pressure(text) if text else None
 
 
 def number(text: bytes) -> int:
-    """Parse a number, or `max`."""
+    """Parse a number; `max` means NO_LIMIT."""
     return NO_LIMIT if text.startswith(b"max") else int(text)
 
 
 def pairs(text: bytes) -> Mapping[bytes, bytes]:
-    """Parse lines of name and value."""
+    """Parse lines that each consist of a name and a value."""
     words = text.split()
     return dict(zip(words[::2], words[1::2], strict=False))
 
 
 def limit(found: int) -> int:
-    """Convert a limit: 0 if there is none."""
+    """Return `found` if it is a limit; 0 if it means that there is none."""
     return found if 0 < found < NO_LIMIT else 0
 
 
 def pressure(text: bytes) -> Pressure:
-    """Parse a PSI file. Kernels before 5.13 have no `full` line for the CPU."""
+    """Parse the content of a PSI file. Kernels before 5.13 have no `full` line for the CPU."""
     lines = {words[0]: _stall(words) for words in map(bytes.split, text.splitlines()) if words}
     return Pressure(some=lines.get(b"some", Stall()), full=lines.get(b"full", Stall()))
 

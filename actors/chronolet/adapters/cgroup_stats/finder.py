@@ -1,7 +1,7 @@
 """Find a container's cgroup by trying the paths that the agent and Docker use.
 
-Input: the pod's uid, the container's id. Output: `Folders`. Next: `node.stats`. Docker is asked for the container's
-process only if none of these paths exists, once per container.
+Input: the pod's uid, the container's id. Output: `Folders`. Next: `node.stats`. The runtime is asked for the
+container's process only if none of these paths exists.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ _DRIVERS = ("cgroupfs", "systemd")
 _LEADING = ("memory", "cpuacct", "")
 
 Pid = Callable[[str], int]
-"""Returns the process id of a running container, 0 if it does not run."""
+"""Returns the process id of a running container; 0 if it is not running."""
 
 
 class Finder:
-    """`root` is the path of the cgroup above all pods; `pid` asks the runtime, and its exceptions propagate."""
+    """Finds the cgroups of containers. `root` is the path of the cgroup above all pods; `pid` queries the runtime, and
+    its exceptions propagate.
+    """
 
     def __init__(self, hierarchies: Hierarchies, root: CgroupPath, pid: Pid, proc: Path = Path("/proc")) -> None:
         self._hierarchies = hierarchies
@@ -31,7 +33,7 @@ class Finder:
         self._proc = proc
 
     def container(self, uid: str, container_id: str) -> Folders | None:
-        """Return the container's cgroup, None if this machine has none."""
+        """Return the container's cgroup; None if it has none on this machine."""
         if not self._hierarchies:
             return None
         for path in self._usual_paths(uid, container_id):
@@ -42,7 +44,7 @@ class Finder:
         return self._hierarchies.folders(path) if path else None
 
     def pod(self, container: Folders) -> Folders | None:
-        """Return the pod's cgroup above a container's; None if there is none."""
+        """Return the cgroup of the pod that contains this container; None if there is none."""
         above = container.path.rpartition("/")[0]
         return self._hierarchies.folders(above) if uid_of(above.rpartition("/")[2]) else None
 
@@ -54,7 +56,9 @@ class Finder:
         yield f"/system.slice/docker-{container_id}.scope"
 
     def _of_process(self, pid: int, container_id: str) -> str:
-        """Return the path from /proc; empty if the pid was reused, or /proc belongs to another machine."""
+        """Return the container's cgroup path from the process's /proc entry; empty if the pid has been reused or /proc
+        belongs to another machine.
+        """
         try:
             text = (self._proc / str(pid) / "cgroup").read_text()
         except OSError:

@@ -1,6 +1,6 @@
-"""The machine's cgroup hierarchies, and the folders of one cgroup in each of them.
+"""The machine's cgroup hierarchies, and the folders of a cgroup in each of them.
 
-Input: /proc. Output: `Folders` of a cgroup's path. Next: `finder`, `reader`.
+Input: /proc. Output: the `Folders` of a cgroup path. Next: `finder`, `reader`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from chronolet.adapters.cgroups.mounts import Mounted, mounted
 
 
 class Folders(NamedTuple):
-    """One cgroup: its path below the hierarchies' root, and its folder in each, empty if it has none there.
+    """One cgroup: its path below the root of the hierarchies, and its folder for each controller; empty if the
+    controller's hierarchy is not mounted.
 
-    `unified` is its folder in v2, which on a machine with both versions may have only pressure figures.
+    `unified` is its folder in v2, which may offer only pressure figures on a machine with both versions.
     """
 
     path: str
@@ -33,7 +34,7 @@ class Folders(NamedTuple):
 
 
 class Hierarchies:
-    """Read once: hierarchies do not change while the node runs."""
+    """The mounted hierarchies, read once: they do not change while the node is running."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         found: dict[str, Mounted] = {}
@@ -54,10 +55,10 @@ class Hierarchies:
         return self._leading is not None and os.path.isdir(self._leading.below(path))  # noqa: PTH112 - a str is enough
 
     def folders(self, path: str) -> Folders:
-        """Return the folders of a cgroup."""
+        """Return the folders of the cgroup with this path."""
         v1 = {name: self._below(name, path) for name in ("memory", "cpu", "cpuacct", "pids", "blkio")}
         unified = self._below("", path)
-        if unified and any(v1.values()) and not os.path.isdir(unified):  # noqa: PTH112 - the same
+        if unified and any(v1.values()) and not os.path.isdir(unified):  # noqa: PTH112 - as above
             unified = ""
         return Folders(path=path, unified=unified, **v1)
 

@@ -1,6 +1,6 @@
 """Read the resource usage of one cgroup, v1 or v2.
 
-Input: `Folders`. Output: `Usage`, None for a cgroup that has ended. Next: `node.stats`. Corresponds to cAdvisor's
+Input: `Folders`. Output: `Usage`, or None if the cgroup no longer exists. Next: `node.stats`. Corresponds to cAdvisor's
 container/libcontainer/handler.go (setCPUStats, setMemoryStats, setThreadsStats), container/common/helpers.go (GetSpec).
 """
 
@@ -24,7 +24,9 @@ _V1_OPERATIONS: Mapping[bytes, int] = {b"Read": 0, b"Write": 1}
 
 
 class Depth(IntEnum):
-    """What to read: processor time and memory; also I/O, threads, OOM kills and pressure; also limits."""
+    """How much to read. LEAST: processor time and memory; MORE: also I/O, threads, OOM kills and pressure; ALL: also
+    limits.
+    """
 
     LEAST = 0
     MORE = 1
@@ -46,7 +48,7 @@ class _Rare(NamedTuple):
 
 
 class Reader:
-    """Used by one thread at a time."""
+    """Reads cgroups. Not thread-safe."""
 
     def __init__(self, files: Files, devices: str = "/sys/dev/block") -> None:
         self._files = files
@@ -54,8 +56,8 @@ class Reader:
         self._names: dict[str, str] = {}
 
     def counters(self, folders: Folders) -> tuple[int, int] | None:
-        """Processor time in nanoseconds and memory in bytes, the two values that change with any activity. None if the
-        cgroup has ended. Raises ValueError as for `usage`.
+        """Return processor time in nanoseconds and memory in bytes, the two values that change with any activity. None
+        if the cgroup no longer exists. Raises ValueError if a file is malformed.
         """
         cpu = self._cpu(folders)
         if cpu is None:
@@ -66,10 +68,10 @@ class Reader:
     def usage(
         self, folders: Folders, last: Usage | None = None, *, depth: Depth = Depth.ALL, is_pod: bool = False
     ) -> Usage | None:
-        """Return the cgroup's usage; None if it has ended. Raises ValueError if a file is malformed.
+        """Return the cgroup's usage; None if it no longer exists. Raises ValueError if a file is malformed.
 
-        Values beyond `depth` are taken from `last`; without `last` everything is read. A pod's cgroup has neither
-        processes nor transfers of its own: its containers have them.
+        Values beyond `depth` are copied from `last`; without `last`, everything is read. `processes` and `transfers`
+        are not read for a pod's cgroup, because they belong to its containers.
         """
         core = self._v2(folders) if folders.is_v2 else self._v1(folders, last)
         if core is None:
@@ -92,7 +94,7 @@ class Reader:
         )
 
     def first_process(self, folders: Folders) -> int:
-        """Id of a process in the cgroup, as seen by this process; 0 if there is none."""
+        """Return the id of a process in the cgroup, as seen by this process; 0 if there is none."""
         words = (self._files.read(f"{folders.memory or folders.unified}/cgroup.procs") or b"").split(maxsplit=1)
         return int(words[0]) if words else 0
 
@@ -109,7 +111,7 @@ class Reader:
         if cpu is None or used is None:
             return None
         stat = files.pairs(f"{memory}/memory.stat")
-        # Without a quota nothing is throttled.
+        # Without a CPU quota, nothing is throttled.
         may_throttle = last is None or last.limits.cpu_quota_us
         throttling = files.pairs(f"{folders.cpu}/cpu.stat") if may_throttle else {}
         return Usage(
@@ -247,7 +249,7 @@ class Reader:
         return Transfers(device=name, read_bytes=read, written_bytes=written, reads=reads, writes=writes)
 
     def _device(self, numbers: str) -> str:
-        """The device's file, or its numbers if the kernel has no name for it."""
+        """Return the path of the device file, or the device numbers if the kernel has no name for them."""
         if numbers not in self._names:
             try:
                 link = os.readlink(f"{self._devices}/{numbers}")  # noqa: PTH115 - a str is enough
@@ -265,7 +267,7 @@ def _io_lines(text: bytes) -> Iterator[tuple[bytes, Mapping[bytes, bytes]]]:
 
 
 def _of(values: Mapping[bytes, bytes], name: bytes) -> int:
-    """Return a value, 0 if the kernel does not have it."""
+    """Return a value, capped at NO_LIMIT; 0 if the kernel does not report it."""
     return min(int(values.get(name, 0)), NO_LIMIT)
 
 

@@ -1,4 +1,6 @@
-"""The kernel's cgroups: `LinuxCgroups` implements the port, `KernelOfFiles` is a fake based on plain files."""
+"""The kernel's cgroups: `LinuxCgroups` and `ContainerGroups` implement the ports, `KernelOfFiles` is a fake based on
+plain files.
+"""
 
 from chronolet.adapters.cgroups.containers import ContainerGroups
 from chronolet.adapters.cgroups.fake import KernelOfFiles

@@ -1,7 +1,7 @@
-"""Set those cgroup values of a container that the runtime does not set.
+"""Set those values of a container's cgroup that the runtime leaves unset.
 
-Input: a container's process and id, values. Output: writes; also to systemd if the cgroup is one of its units. Next:
-`pod`'s effects, through the port. Corresponds to the `unified` map of the CRI.
+Input: a container's process and id, values. Output: writes to the kernel's files, and property changes in systemd if
+the cgroup is one of its units. Next: `pod`'s effects, through the port. Corresponds to the `unified` map of the CRI.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SCOPE = ".scope"
 
 
 class ContainerGroups:
-    """`ports.machine.cgroups.ContainerCgroups`."""
+    """Implements `ports.machine.cgroups.ContainerCgroups`."""
 
     def __init__(
         self, proc: Path = Path("/proc"), kernel: Kernel | None = None, *, manager: Manager | None = None
@@ -35,7 +35,7 @@ class ContainerGroups:
             return
         memory = folders.get("memory")
         if memory is None or container_id not in str(memory):
-            return  # ended, and its pid was reused
+            return  # the process has exited, and its pid was reused
         version = 2 if self._kernel.read(f"{memory}/memory.max") is not None else 1
         held = list(extra_lines(version, values))
         for line in held:

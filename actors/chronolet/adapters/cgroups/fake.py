@@ -1,10 +1,10 @@
-"""A tree of plain files that behaves like the kernel's cgroups, for machines and tests without them.
+"""A tree of plain files that behaves like the kernel's cgroups, for tests and for machines without cgroups.
 
-Input: a folder, the cgroup version. Output: `Kernel` and `Cgroups` over it. The contract suite runs against this and
-the real cgroups.
+Input: a folder, the cgroup version. Output: a `Kernel` and `Cgroups` that use this folder. The contract suite is run
+against this fake and against the real cgroups.
 
-As in the kernel, a new cgroup has its files immediately (in v2 only those of the controllers enabled for it), memory is
-rounded down to pages, shares are bounded, and a cgroup with processes cannot be removed.
+As in the kernel, a new cgroup has its files immediately (in v2 only those of the controllers enabled for it), memory
+values are rounded down to pages, shares are bounded, and a cgroup with processes cannot be removed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ _CONTROL, _CONTROLLERS = "cgroup.subtree_control", "cgroup.controllers"
 
 
 class KernelOfFiles(LinuxKernel):
-    """Fake `Kernel`. `writes` counts changes; `refuse` may return an error number for a path."""
+    """Fake `Kernel`. `writes` counts changes; `refuse` takes a path and returns the error number to raise, or 0 to
+    accept.
+    """
 
     def __init__(self, folder: Path, version: int, controllers: Sequence[str] = ("cpu", "memory", "pids")) -> None:
         self.folder = folder
@@ -62,7 +64,7 @@ class KernelOfFiles(LinuxKernel):
             (Path(point) / _CONTROL).write_text("")
 
     def points(self) -> Sequence[str]:
-        """The mount points of the hierarchies."""
+        """Return the mount points of the hierarchies."""
         return [f"{self.folder}/{name}" for name in self.controllers] if self.version == 1 else [str(self.folder)]
 
     def mounts(self) -> Sequence[Mounted]:
@@ -130,7 +132,7 @@ class KernelOfFiles(LinuxKernel):
 
 
 def _normalized(name: str, text: str) -> str:
-    """Normalize a value as the kernel does."""
+    """Return the value that the kernel would store for a written value."""
     if name == "cpu.shares":
         return str(max(LEAST_SHARES, min(int(text), MOST_SHARES)))
     if name == "memory.limit_in_bytes":

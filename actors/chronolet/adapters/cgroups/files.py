@@ -1,7 +1,7 @@
-"""Which files hold a cgroup's values, how they are written, and whether their content matches. Pure.
+"""Decide which files hold a cgroup's values, what to write to them, and whether their content already matches. Pure.
 
-Input: `Values`. Output: `Line`s by controller. Next: `tree`. Source: the kernel's Documentation/admin-guide/ cgroup-v1
-and cgroup-v2.rst; opencontainers/runc libcontainer/cgroups/fs, fs2.
+Input: `Values`. Output: `Line`s, each with its controller. Next: `tree`. Source: the kernel's
+Documentation/admin-guide/ cgroup-v1 and cgroup-v2.rst; opencontainers/runc libcontainer/cgroups/fs, fs2.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from chronolet.rules.resources.cgroups import UNLIMITED, Values, weight
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _V1_UNLIMITED = 1 << 60
-"""Values of this size or more mean no limit in v1."""
+"""In v1, values of this size or more mean no limit."""
 _MAX = "max"
 _V2 = 2
 _MOST_KEPT = 1_000
-"""Size of the caches of lines: every pod's values are checked repeatedly."""
+"""Size of the caches of lines. They pay off because the values of every pod are checked repeatedly."""
 
 
 class Line(NamedTuple):
-    """One file with its desired content. `means` decides whether given content is equivalent to it."""
+    """One file with its desired content. `means` returns whether a given content is equivalent to the desired one."""
 
     controller: str
     file: str
@@ -33,13 +33,13 @@ class Line(NamedTuple):
 
 @lru_cache(_MOST_KEPT)
 def lines(version: int, values: Values) -> Sequence[Line]:
-    """Return the lines in write order: a period before its quota."""
+    """Return the lines in the order in which they must be written: a period before its quota."""
     return tuple(_v2(values) if version == _V2 else _v1(values))
 
 
 @lru_cache(_MOST_KEPT)
 def extra_lines(version: int, values: Values) -> Sequence[Line]:
-    """Return the lines for the given values that may be written to a cgroup created by others."""
+    """Return those lines that may also be written to a container's cgroup, which the runtime created."""
     given = {
         "memory.min": values.memory_min_bytes,
         "memory.low": values.memory_low_bytes,
@@ -51,7 +51,7 @@ def extra_lines(version: int, values: Values) -> Sequence[Line]:
 
 
 def page_name(size: int) -> str:
-    """Return the name of a huge page size in file names: 2MB."""
+    """Return the form in which file names spell a huge page size, such as 2MB."""
     for unit, bytes_of in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
         if size % bytes_of == 0:
             return f"{size // bytes_of}{unit}"
@@ -59,7 +59,7 @@ def page_name(size: int) -> str:
 
 
 def page_bytes(name: str) -> int:
-    """Inverse of `page_name`: bytes of `2MB`, or of `2048kB` as in /sys."""
+    """Return the bytes of a huge page size in a file name: `2MB`, or `2048kB` as in /sys."""
     digits = name.rstrip("kKMGB")
     return int(digits) << {"KB": 10, "MB": 20, "GB": 30}[name.removeprefix(digits).upper()]
 
@@ -100,14 +100,16 @@ def _exact(controller: str, file: str, value: int) -> Line:
 
 
 def _counted(controller: str, file: str, value: int | None, unit: int = 1) -> Line:
-    """A limit, or `max` if there is none."""
+    """Return the line for a limit; its content is `max` if there is no limit."""
     if value is None:
         return Line(controller, file, _MAX, lambda found: found == _MAX)
     return _rounded(controller, file, value, unit)
 
 
 def _rounded(controller: str, file: str, value: int, unit: int) -> Line:
-    """Compare rounded to whole units, as the kernel does; huge values equal `max`."""
+    """Return a line whose content is compared in whole units of `unit`, because the kernel rounds it; huge values count
+    as `max`.
+    """
 
     def means(found: str) -> bool:
         if found == _MAX:

@@ -1,6 +1,6 @@
-"""The few file operations on the kernel's cgroups, which the fake overrides.
+"""The few file operations that the cgroup code performs; the fake overrides them.
 
-Input: paths. Output: text, names. Next: `tree`. Text excludes the final line end.
+Input: paths. Output: text, names. Next: `tree`. Text is returned without its trailing newlines.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ _LONGEST = 1 << 16
 
 
 class Kernel(Protocol):
-    """Operations on cgroup files. Raises the kernel's OSError."""
+    """Operations on cgroup files. They raise the kernel's OSError."""
 
     def read(self, path: str) -> str | None:
         """Return a file's content; None if it does not exist."""
 
     def write(self, path: str, text: str) -> None:
-        """Make a single write, which the kernel accepts or rejects as a whole."""
+        """Write a value with a single system call, which the kernel accepts or rejects as a whole."""
 
     def make(self, path: str) -> None:
-        """Create a cgroup, if it does not exist."""
+        """Create a cgroup if it does not exist."""
 
     def remove(self, path: str) -> None:
-        """Remove a cgroup without processes and children."""
+        """Remove a cgroup that has neither processes nor children."""
 
     def is_folder(self, path: str) -> bool:
         """Whether the cgroup exists."""
 
     def folders(self, path: str) -> Sequence[str]:
-        """The names of child cgroups; empty if the path does not exist."""
+        """Return the names of the child cgroups; empty if the path does not exist."""
 
     def names(self, path: str) -> Sequence[str]:
-        """All names in a folder; empty if it does not exist."""
+        """Return all names in a folder; empty if it does not exist."""
 
 
 class LinuxKernel:
-    """The real kernel."""
+    """Implements `Kernel` on the real cgroup files."""
 
     def read(self, path: str) -> str | None:
-        # Bypasses `open` for speed, since many small files are read in a row.
+        # Avoids the built-in `open` for speed, since many small files are read in a row.
         try:
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):

@@ -1,7 +1,7 @@
 """The machine's cgroups, found through its mounts.
 
-Input: only /proc. Output: a tree for the runtime's driver, or why there is none. Next: qos' effects, through the port;
-`get cgroups`.
+Input: only /proc. Output: a cgroup tree for the runtime's driver, or the reason why there is none. Next: qos' effects,
+through the port; `get cgroups`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from chronolet.ports.machine.cgroups import CgroupTree, Driver
 
 
 class LinuxCgroups:
-    """`ports.machine.cgroups.Cgroups`. `kept` is the agent's own folder, for data that the kernel does not store."""
+    """Implements `ports.machine.cgroups.Cgroups`. `kept` is the agent's own folder, for data that the kernel does not
+    store.
+    """
 
     def __init__(self, kept: Path, proc: Path = Path("/proc"), kernel: Kernel | None = None) -> None:
         self._kept = kept
@@ -40,7 +42,7 @@ class LinuxCgroups:
         return _obstacle(self._mounts())
 
     def _mounts(self) -> list[Mounted]:
-        """Each hierarchy once, at its first mount."""
+        """Return each hierarchy once, at its first mount point."""
         found: dict[tuple[str, ...], Mounted] = {}
         for one in mounted(self._proc):
             found.setdefault(one.controllers, one)

@@ -1,7 +1,7 @@
 """Ownership marks on the topmost cgroup, stored on the cgroup itself so that they vanish with it.
 
-Input: a folder, an owner's name. Output: the owner's name. Next: `tree`. If the file system has no extended attributes,
-the name is stored in the state folder together with the boot id.
+Input: a folder, an owner's name. Output: the owner's name. Next: `tree`. If the file system does not support extended
+attributes, the name is stored in the state folder together with the boot id.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _NAMES = ("user.chronolet.node", "trusted.chronolet.node")
 
 
 class Marks:
-    """Reads and writes marks. `kept` is the agent's own folder."""
+    """Reads and writes marks. `kept` is the agent's own folder, for marks that cannot be stored on a cgroup."""
 
     def __init__(self, kept: Path, boot: Path = FILE) -> None:
         self._kept = kept
         self._boot = boot
 
     def read(self, folder: str) -> str:
-        """Return the owner's name, empty if unknown."""
+        """Return the owner's name; empty if unknown."""
         for name in _NAMES:
             try:
                 return os.getxattr(folder, name).decode()
@@ -36,7 +36,7 @@ class Marks:
         return owner if boot == self._boot_id() else ""
 
     def write(self, folder: str, owner: str) -> None:
-        """Store the owner's name. Raises OSError if neither place is writable."""
+        """Store the owner's name. Raises OSError if neither the cgroup nor the agent's folder is writable."""
         for name in _NAMES:
             try:
                 os.setxattr(folder, name, owner.encode())

@@ -1,6 +1,6 @@
-"""Find the mount points of the kernel's cgroup hierarchies through /proc, never by name.
+"""Find the mount points of the kernel's cgroup hierarchies in /proc, without assuming their paths.
 
-Input: /proc. Output: `Mounted`s. Next: `linux`, and the usage reader.
+Input: /proc. Output: `Mounted` records. Next: `linux`, `containers`, `cgroup_stats`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _OF_V2 = ("memory", "cpu", "pids", "hugetlb")
 
 
 class Mounted(NamedTuple):
-    """One hierarchy. `root` is the part of its tree visible at `point`; `controllers` is empty for v2."""
+    """One mounted hierarchy. `root` is the part of its tree visible at `point`; `controllers` is empty for v2."""
 
     controllers: tuple[str, ...]
     root: str
@@ -23,7 +23,7 @@ class Mounted(NamedTuple):
     writable: bool
 
     def below(self, path: str) -> Path:
-        """Return the folder of a cgroup below this mount, which may show only a part of the tree."""
+        """Return the folder of a cgroup below this mount point, where only a part of the tree may be visible."""
         inside = path.removeprefix(self.root) if self.root != "/" else path
         return self.point / inside.lstrip("/")
 
@@ -43,8 +43,8 @@ def mounted(proc: Path = Path("/proc")) -> Iterator[Mounted]:
 
 
 def of_process(pid: int, proc: Path = Path("/proc")) -> dict[str, Path]:
-    """Return the cgroup of a process for each controller; controllers missing in v1 map to its v2 cgroup. Raises
-    OSError if the process is gone.
+    """Return the cgroup folder of a process for each controller; a controller without a v1 hierarchy maps to the
+    process's v2 cgroup. Raises OSError if the process no longer exists.
     """
     mounts = {name: one for one in mounted(proc) for name in one.controllers or ("",)}
     found: dict[str, Path] = {}

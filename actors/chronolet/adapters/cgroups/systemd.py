@@ -1,8 +1,8 @@
-"""Cgroups created by systemd, a slice for each. Values are set as systemd's properties, so that it does not reset them.
+"""Cgroups created by systemd, one slice each. Values are set as systemd's properties, so that it does not reset them.
 
-Input: as for plain folders. Output: calls of `busctl` and `systemctl`. Next: systemd. Corresponds to runc's
-libcontainer/cgroups/systemd. The kernel's files are written as well: systemd replies before it has done so, and has no
-names for some of them.
+Input: as for `tree`. Output: calls to `busctl` and `systemctl`. Next: systemd. Corresponds to runc's
+libcontainer/cgroups/systemd. The kernel's files are written as well, because systemd replies before it has applied a
+value, and has no property for some files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _number(name: str, least: int = 0) -> Callable[[str], Properties]:
 
 
 def _cpu_max(text: str) -> Properties:
-    """Convert `quota period` in microseconds to processor time per second."""
+    """Convert `quota period` in microseconds to properties, with the quota as processor time per second."""
     quota, _, period = text.partition(" ")
     if quota == "max":
         return {"CPUQuotaPerSecUSec": _INFINITY}
@@ -54,23 +54,23 @@ _PROPERTIES: Mapping[str, Callable[[str], Properties]] = {
 
 
 def properties(file: str, text: str) -> Properties:
-    """Return systemd's properties for the value of a kernel's file; empty if it has none."""
+    """Return systemd's properties for the value of a kernel file; empty if there are none."""
     return _PROPERTIES[file](text) if file in _PROPERTIES else {}
 
 
 def systemd_runs(place: Folder = Folder("/run/systemd/system")) -> bool:
-    """Whether systemd runs on this machine."""
+    """Whether this machine was booted with systemd."""
     return place.is_dir()
 
 
 class Manager:
-    """Calls of systemd, each by a process that may take `timeout_seconds`. All raise CgroupRefusal."""
+    """Calls to systemd, each through a process that may run for `timeout_seconds`. All of them raise CgroupRefusal."""
 
     def __init__(self, timeout_seconds: float = 30.0) -> None:
         self._timeout_seconds = timeout_seconds
 
     def set_properties(self, name: str, values: Properties) -> None:
-        """Set a running unit's properties until the next boot."""
+        """Set the properties of a running unit until the next boot."""
         if values:
             self._ask("SetUnitProperties", "sba(sv)", name, "true", *_array(("t", *one) for one in values.items()))
 
@@ -81,14 +81,14 @@ class Manager:
         return self._ask("StartTransientUnit", "ssa(sv)a(sa(sv))", name, "replace", *given, "0")
 
     def stop(self, name: str) -> None:
-        """Stop a unit, if it runs."""
+        """Stop a unit if it is running."""
         self._call("systemctl", "stop", name)
 
     def _ask(self, method: str, signature: str, *words: str) -> bool:
         return self._call("busctl", "call", *_MANAGER, method, signature, *words)
 
     def _call(self, *command: str) -> bool:
-        """Run a command; return False if the unit already exists or is not loaded."""
+        """Run a command; return False if it failed only because the unit already exists or is not loaded."""
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=self._timeout_seconds)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -99,18 +99,16 @@ class Manager:
 
 
 class SystemdTree(FolderTree):
-    """`ports.machine.cgroups.CgroupTree` for systemd. Each call starts a process, so a new slice gets all
+    """Implements `ports.machine.cgroups.CgroupTree` for systemd. Each call starts a process, so a new slice gets all
     values in one call.
     """
 
     _enables_controllers = False
-    """systemd disables controllers that none of its slices below needs, so they are enabled only for new slices
-    (`_make`).
-    """
+    """systemd disables controllers that no child slice needs, so they are enabled only for new slices (in `_make`)."""
     _desired: Cgroup | None = None
-    """The last argument of `missing`: the initial values of a new slice."""
+    """The last argument of `missing`; a new slice is started with its values."""
     _initial: Mapping[str, Properties] | None = None
-    """Properties with which that slice was started, by file; None if it is not new."""
+    """The properties with which the slice was started, for each file; None if it is not new."""
 
     def __init__(
         self, mounts: Sequence[Mounted], driver: Driver, kernel: Kernel, marks: Marks, *, manager: Manager | None = None
@@ -125,7 +123,7 @@ class SystemdTree(FolderTree):
     def _make(self, step: Step) -> None:
         if self._initial is None:
             self._initial = self._start(step.path)
-        # systemd replies before it has created the folder, and enables only controllers that its own children need.
+        # systemd replies before it has created the folder, and enables only controllers that its own slices need.
         super()._make(step)
 
     def _start(self, path: Path) -> Mapping[str, Properties]:
@@ -150,7 +148,7 @@ class SystemdTree(FolderTree):
 
 
 def _array(values: Iterable[tuple[str, str, object]]) -> Sequence[str]:
-    """Format a D-Bus array of (name, typed value) for busctl."""
+    """Format the values as a D-Bus array of (name, typed value) for busctl."""
     words = [[name, kind, str(value)] for kind, name, value in values]
     return [str(len(words)), *(word for one in words for word in one)]
 

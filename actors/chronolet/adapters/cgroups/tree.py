@@ -1,10 +1,10 @@
-"""The cgroups of one driver across all mounted hierarchies.
+"""The cgroups of one driver in all mounted hierarchies.
 
-Input: paths in the kubelet's terms, values. Output: the differences, and the writes that remove them. Next: qos'
-effects, through the port. Corresponds to pkg/kubelet/cm/cgroup_manager_linux.go, pod_container_manager_linux.go.
+Input: cgroup paths as the kubelet names them, values. Output: the differences, and the writes that remove them. Next:
+qos' effects, through the port. Corresponds to pkg/kubelet/cm/cgroup_manager_linux.go, pod_container_manager_linux.go.
 
 A cgroup is one folder per hierarchy: v1 has one hierarchy per controller, v2 one for all. Docker creates the same
-folders in hierarchies that we set no values in, so leftovers are searched and removed in all of them.
+folders also in hierarchies in which the agent sets no values, so leftovers are searched for and removed in all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chronolet.rules.resources.cgroups import Cgroup, Path, container_folder, fo
 _V2 = 2
 _PAGES = "hugetlb"
 CONTROLLERS = ("cpu", "memory", "pids", _PAGES)
-"""The controllers with limits that we set; Docker enables more on its own."""
+"""The controllers whose limits the agent sets; Docker enables more on its own."""
 _CONTROL = "cgroup.subtree_control"
 _MARK = "owner"
 _LOST = {
@@ -36,10 +36,10 @@ _LOST = {
 
 
 class FolderTree:
-    """`ports.machine.cgroups.CgroupTree`."""
+    """Implements `ports.machine.cgroups.CgroupTree` with plain folders."""
 
     _enables_controllers = True
-    """Whether we decide which controllers are enabled below a v2 cgroup."""
+    """Whether the agent, rather than systemd, decides which controllers are enabled below a v2 cgroup."""
 
     def __init__(self, mounts: Sequence[Mounted], driver: Driver, kernel: Kernel, marks: Marks) -> None:
         self._driver = driver
@@ -50,7 +50,7 @@ class FolderTree:
         self._unified = ""
         for one in mounts:
             self._of.update({name: str(one.point) for name in one.controllers if name in CONTROLLERS})
-        if not self._of:  # otherwise an additional v2 hierarchy is not needed
+        if not self._of:  # with v1 controllers, a v2 hierarchy is not needed
             for one in mounts:
                 offered = (kernel.read(f"{one.point}/cgroup.controllers") or "").split()
                 self._of.update({name: str(one.point) for name in offered if name in CONTROLLERS})
@@ -116,12 +116,12 @@ class FolderTree:
                 if is_new[where]:
                     yield Step(path=cgroup.path, folder=where)
             if found is None and not is_new[where]:
-                continue  # the kernel lacks it, or the container has ended
+                continue  # the kernel has no such file, or the container has ended
             if found is None or not line.means(found):
                 yield Step(path=cgroup.path, folder=where, file=line.file, found=found or "", wanted=line.wanted)
 
     def _unmarked(self, path: Path) -> Iterator[Step]:
-        """Restore the mark if others removed our tree and the runtime recreated it."""
+        """Yield steps that restore the mark if something else removed our tree and the runtime recreated it."""
         if self._claimed is None or path != self._claimed[0]:
             return
         for where in (f"{point}/{self._name(path)}" for point in self._used):
@@ -155,7 +155,7 @@ class FolderTree:
         self._kernel.write(f"{step.folder}/{step.file}", step.wanted)
 
     def _make(self, step: Step) -> None:
-        """Create the folder and its parents; on v2 also enable controllers in them."""
+        """Create the folder and its parents; on v2 also enable controllers in the parents."""
         point = next(one for one in self._used if step.folder.startswith(f"{one}/"))
         parts = step.folder.removeprefix(f"{point}/").split("/")
         above = point
@@ -170,7 +170,9 @@ class FolderTree:
         self._mark(step)
 
     def _mark(self, step: Step) -> None:
-        """Mark the topmost cgroup. If killed before this, it is left unowned and empty and can be claimed."""
+        """Mark the topmost cgroup as ours. If the agent is killed before this, the cgroup is unmarked and empty, so it
+        can be claimed.
+        """
         if self._claimed is not None and step.path == self._claimed[0]:
             self._marks.write(step.folder, self._claimed[1])
 
@@ -229,7 +231,7 @@ class FolderTree:
                     raise CgroupRefusal(f"{where}: remove: {error.strerror}") from error
 
     def _beneath(self, where: str) -> Iterator[str]:
-        """The folder and all its descendants, deepest first."""
+        """Yield the folder and all its descendants, deepest first."""
         if self._kernel.is_folder(where):
             for name in self._kernel.folders(where):
                 yield from self._beneath(f"{where}/{name}")
@@ -258,7 +260,7 @@ _MOST_NAMES = 10_000
 
 
 def _resource(size: int) -> str:
-    """Return the resource name of a page size in manifests: hugepages-2Mi."""
+    """Return the resource name that manifests use for a huge page size, such as hugepages-2Mi."""
     for name, bytes_of in (("Gi", 1 << 30), ("Mi", 1 << 20)):
         if size % bytes_of == 0:
             return f"hugepages-{size // bytes_of}{name}"

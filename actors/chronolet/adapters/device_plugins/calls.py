@@ -1,6 +1,6 @@
-"""gRPC calls to one socket, with errors as values.
+"""gRPC calls to a plugin's socket, with errors converted to `PluginRefusal`.
 
-Input: a socket, a request. Output: the response, or `PluginRefusal`. Next: `plugins`, `watcher`.
+Input: a socket, a request. Output: the response, or `PluginRefusal`. Next: `plugin_calls`, `lists`, `watcher`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NOTIFY = Method(
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """Open a separate connection. Raises PluginRefusal if the path cannot be a socket's."""
+    """Open a new connection. Raises PluginRefusal if the path cannot be a socket's."""
     try:
         with grpc_sockets.channel(socket) as opened:
             yield opened
@@ -60,7 +60,7 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 
 def ask(socket: str, method: Method, request: _Message, seconds: float, *, patient: bool = False) -> Any:
-    """Make one call. Raises PluginRefusal. `patient`: within the time-out, wait for a server to listen."""
+    """Make one call. Raises PluginRefusal. `patient`: wait up to `seconds` for a server that does not listen yet."""
     with channel(socket) as opened:
         call = opened.unary_unary(method.path, type(request).SerializeToString, method.read)
         try:
@@ -70,7 +70,7 @@ def ask(socket: str, method: Method, request: _Message, seconds: float, *, patie
 
 
 def refusal(error: grpc.RpcError) -> PluginRefusal:
-    """Convert the error to the form of the kubelet's client."""
+    """Convert the error to a refusal with the text that the kubelet's client would report."""
     code, details = grpc.StatusCode.UNKNOWN, ""
     if isinstance(error, grpc.Call | grpc.aio.AioRpcError):
         code, details = error.code(), error.details() or ""
@@ -78,7 +78,7 @@ def refusal(error: grpc.RpcError) -> PluginRefusal:
 
 
 def word(code: grpc.StatusCode) -> str:
-    """A status code's name as Go writes it: DeadlineExceeded."""
+    """Return a status code's name as Go spells it, such as DeadlineExceeded."""
     if code in _WORDS:
         return _WORDS[code]
     return "".join(part.capitalize() for part in code.name.split("_"))

@@ -1,11 +1,11 @@
 """Read the host's CDI specifications and the container edits of a device.
 
-Input: names, files in JSON or YAML. Output: `Edits`; `CdiRefusal`. Next: the pod's workers. Source: the specification
-of tags.cncf.io/container-device-interface (SPEC.md), version 0.3 to 1.0.
+Input: device names, JSON or YAML files. Output: `Edits`; `CdiRefusal`. Next: the pod's workers. Source: the
+specification of tags.cncf.io/container-device-interface (SPEC.md), versions 0.3 to 1.0.
 
-Files are read anew each time, because their generators rewrite them when drivers change. Edits that Docker cannot apply
-(hooks, network devices, Intel RDT) are refused by name: without them the container would not get the device as
-specified.
+Files are read again for each call, because their generators rewrite them when drivers change. Edits that Docker cannot
+apply (hooks, network devices, Intel RDT) are refused and named in the error: without them the container would not get
+the device as specified.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class _Part(msgspec.Struct, kw_only=True, rename="camel"):
-    """Fields as the specification spells them. Others are ignored: a device file keeps its owner on the host."""
+    """Fields with the names that the specification uses. Unknown fields are ignored, such as a device node's owner: the
+    node keeps the owner that it has on the host.
+    """
 
 
 class _Node(_Part):
@@ -41,7 +43,7 @@ class _Mount(_Part):
 
 
 class _Edits(_Part, forbid_unknown_fields=True):
-    """Unknown kinds of edits are rejected, because the device would lack them."""
+    """Container edits. Unknown kinds are rejected, because without them the device would be incomplete."""
 
     env: tuple[str, ...] = ()
     device_nodes: tuple[_Node, ...] = ()
@@ -52,7 +54,7 @@ class _Edits(_Part, forbid_unknown_fields=True):
     intel_rdt: Any = None
 
     def unsupported(self) -> str:
-        """List the edits that Docker cannot apply."""
+        """Return the names of the edits that Docker cannot apply, as text; empty if it can apply all of them."""
         found = [name for name, has in (("hooks", self.hooks), ("netDevices", self.net_devices)) if has]
         found += ["intelRdt"] if self.intel_rdt else []
         found += [f"a mount of type {one.type}" for one in self.mounts if one.type not in ("", "bind", "none")]
@@ -80,7 +82,7 @@ class _DefinedDevice(NamedTuple):
 
 
 class HostCdi:
-    """See `ports.devices.cdi.Cdi`. If two folders define a device, the later folder wins."""
+    """Implements `ports.devices.cdi.Cdi`. If two folders define a device, the later folder wins."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = tuple(folders)
@@ -109,7 +111,7 @@ class HostCdi:
         return _together(parts)
 
     def _known(self) -> tuple[Mapping[str, _DefinedDevice], Sequence[str]]:
-        """Return the devices by name, and what could not be read."""
+        """Return the devices by name, and the problems found: unreadable files, and names that are defined twice."""
         known: dict[str, _DefinedDevice] = {}
         problems: list[str] = []
         for folder in self._folders:
@@ -139,7 +141,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _read(path: Path) -> _Spec | str:
-    """Return the file's content, or what is wrong with it."""
+    """Return the file's content, or a description of what is wrong with it."""
     import yaml  # noqa: PLC0415 - slow to load, and rarely needed
 
     try:

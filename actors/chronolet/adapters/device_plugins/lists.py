@@ -1,10 +1,10 @@
-"""Plugins' ListAndWatch streams on one thread: lists are reported immediately, but at a bounded rate.
+"""Plugins' ListAndWatch streams, read on one thread: lists are reported immediately, but at a bounded rate.
 
-Input: sockets. Output: `Listing`s, and at the end of a stream its `PluginRefusal`. Next: the effect WatchDevices.
-Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go (Run).
+Input: sockets. Output: `Listing`s, and a `PluginRefusal` when a stream ends. Next: the effect WatchDevices. Corresponds
+to pkg/kubelet/cm/devicemanager/plugin/v1beta1/client.go (Run).
 
-Each list is complete, so a newer one supersedes the earlier ones. If a plugin floods, only its latest list is reported
-each second, with the number of skipped lists. Skipped lists are not decoded.
+Each list is complete, so a newer one supersedes the earlier ones. If a plugin sends too many, only its latest list is
+reported each second, with the number of skipped lists. Skipped lists are not decoded.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal
 from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 BURST = 10
-"""Number of lists that may come in quick succession; further ones are reported once a second."""
+"""Number of lists that are reported without delay in a burst; further ones are reported once a second."""
 _ASK_AGAIN_SECONDS = 0.2
 
 
 class Streams:
-    """The streams of all plugins. Their thread starts with the first stream and runs for the life of the process.
-
+    """The streams of all plugins. Their thread starts with the first stream and exists for the life of the process.
     `connect_seconds`: how long to wait for a plugin that does not listen yet.
     """
 
@@ -60,7 +59,7 @@ def _end(future: Future[None]) -> None:
 
 
 class _Stream:
-    """One stream, from connecting to its end."""
+    """One stream, from connecting until it ends."""
 
     def __init__(self, socket: str, following: Following, connect_seconds: float) -> None:
         self._socket = socket
@@ -72,7 +71,7 @@ class _Stream:
         self._over = False
 
     async def run(self) -> None:
-        """Follow the stream until it ends or is cancelled, and report its end."""
+        """Read the stream until it ends or is cancelled; report the end unless it was cancelled."""
         try:
             ended = await self._followed()
         except Exception as error:  # noqa: BLE001 - the effect's supervisor handles any error
@@ -129,7 +128,7 @@ class _Stream:
             self._news.set()
 
     async def _report(self) -> None:
-        """Report the newest list as soon as the rate allows, until the last one is reported."""
+        """Report the newest list as soon as the rate allows, until the last list has been reported."""
         rate = Rate()
         while True:
             await self._news.wait()
@@ -146,7 +145,7 @@ class _Stream:
 
 
 class Rate:
-    """Rate limit: a burst of `burst`, then one per second."""
+    """Rate limit: a burst of `burst` items, then one per second."""
 
     def __init__(self, burst: int = BURST) -> None:
         self._most = burst
@@ -154,7 +153,7 @@ class Rate:
         self._at = time.monotonic()
 
     def wait_seconds(self) -> float:
-        """Return how long the next item has to wait, and count it."""
+        """Count one item and return how long it has to wait."""
         now = time.monotonic()
         self._left = min(self._left + now - self._at, self._most) - 1
         self._at = now

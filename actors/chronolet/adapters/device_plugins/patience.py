@@ -1,4 +1,4 @@
-"""Time-outs of calls to plugins, and intervals of the folders where they register.
+"""Time-outs of calls to plugins, and check intervals of the folders in which plugins register.
 
 Input: none. Output: `Patience`. Next: `plugins`.
 """
@@ -12,7 +12,7 @@ from chronolet.adapters.sockets.unix_sockets import DEFAULT_TIMING, Timing
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """Time-outs of calls to plugins, in seconds. The kubelet bounds only `connect` and `pre_start`. `introduce` bounds
-    each call to a discovered plugin.
+    each call to a discovered plugin. `sockets` has the check intervals.
     """
 
     connect: float = 10.0

@@ -1,7 +1,7 @@
 """Calls to plugins over gRPC.
 
-Input: sockets, requests. Output: plugins' responses, `PluginRefusal`. Next: `plugins`, which imports this for the first
-plugin. Importing it loads grpc.
+Input: sockets, requests. Output: plugins' responses, `PluginRefusal`. Next: `plugins`, which imports this module when
+it first calls a plugin. Importing it loads grpc.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PluginCalls:
         self._streams = lists.Streams(patience.connect)
 
     def options(self, socket: str) -> PluginOptions:
-        # Patient, since some plugins register a moment before they serve; that is no failure.
+        # Patient, because some plugins register a moment before they start serving, which is not a failure.
         return wire.options(calls.ask(socket, calls.OPTIONS, api.Empty(), self._patience.options, patient=True))
 
     def follow(self, socket: str, following: Following) -> Callable[[], None]:

@@ -1,6 +1,6 @@
-"""`DevicePlugins` over gRPC, which is loaded for the first plugin.
+"""`DevicePlugins` over gRPC, which is loaded only when the first plugin is used.
 
-Input: folders, sockets, requests. Output: plugins' responses, `PluginRefusal`. Next: the workers of devices.
+Input: folders, sockets, requests. Output: plugins' responses, `PluginRefusal`. Next: the workers of `devices`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class GrpcDevicePlugins:
-    """See `ports.devices.plugins.DevicePlugins`."""
+    """Implements `ports.devices.plugins.DevicePlugins`."""
 
     def __init__(self, folder: Path, watched: Path, patience: Patience | None = None) -> None:
         self._folder = folder.absolute()
@@ -53,7 +53,7 @@ class GrpcDevicePlugins:
 
     @property
     def _calls(self) -> PluginCalls:
-        """The shared instance, which owns the thread of all streams."""
+        """The shared instance, which owns the thread that reads all streams."""
         from chronolet.adapters.device_plugins.plugin_calls import PluginCalls  # noqa: PLC0415 - loads grpc
 
         with self._loading:

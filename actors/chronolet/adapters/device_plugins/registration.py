@@ -1,7 +1,7 @@
 """The gRPC service behind the registration socket.
 
-Input: Register calls of plugins. Output: `Registering`. Next: `registry`, which imports this when the first plugin
-connects. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing it loads grpc.
+Input: Register calls from plugins. Output: `Registering`. Next: `registry`, which imports this module when the first
+plugin connects. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/server.go. Importing it loads grpc.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chronolet_schemas.protos import deviceplugin_pb2 as api
 
 
 def handler(folder: Path, register: Register, stop: threading.Event) -> grpc.GenericRpcHandler:
-    """Return the service's handler. A call after `stop` is refused, so that the plugin retries."""
+    """Return the gRPC handler of the service. Calls after `stop` is set are refused, so that the plugin retries."""
 
     def handle(request: api.RegisterRequest, context: grpc.ServicerContext) -> api.Empty:
         if stop.is_set():

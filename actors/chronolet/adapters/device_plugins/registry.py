@@ -1,11 +1,12 @@
 """The registration socket, kubelet.sock.
 
-Input: connections of plugins. Output: `Registering`. Next: `registration`, the service behind it; the worker of
-ServeRegistration. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/manager.go (CleanupPluginDirectory).
+Input: connections from plugins. Output: `Registering`. Next: `registration`, the service behind the socket; the worker
+of ServeRegistration. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/manager.go (CleanupPluginDirectory).
 
-Plugins watch for the socket to be recreated and then register again. So, like a starting kubelet, this removes all
-sockets in the folder. It also removes the file DEPRECATION, which kubelets of 2018 created to send plugins to another
-folder: a plugin that looks for that file would not register here. Everything else (a kubelet's checkpoint) stays.
+Plugins watch for the socket to be recreated and then register again. Therefore, like a starting kubelet, `serve`
+removes all sockets in the folder. It also removes the file DEPRECATION, which kubelets of 2018 created to send plugins
+to another folder: a plugin that looks for that file would not register here. All other files (such as a kubelet's
+checkpoint) stay.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ log = structlog.get_logger("chronolet.devices")
 NAME = "kubelet.sock"
 DEPRECATION = "DEPRECATION"
 _MOST_CALLS = 1024
-"""Concurrent Register calls: one process may register hundreds of resources in a burst."""
+"""Maximum number of concurrent Register calls: one process may register hundreds of resources in a burst."""
 
 
 def serve(
@@ -48,7 +49,7 @@ def serve(
         return (registration.handler(folder, register, stop),)
 
     try:
-        # Clear each time: many plugins watch only their own socket, and register again when it is removed.
+        # Clear the folder each time: many plugins watch only their own socket, and register again when it is removed.
         unix_sockets.serve(
             socket,
             handlers,

@@ -1,10 +1,11 @@
 """Discover plugins by their sockets in the folder plugins_registry.
 
-Input: sockets that appear and vanish. Output: `Registering`, and the sockets of plugins that left. Next: the worker of
-WatchPlugins. Corresponds to pkg/kubelet/pluginmanager (pluginwatcher, reconciler, operationexecutor).
+Input: sockets that appear and vanish. Output: `Registering`, and the endpoints of plugins whose sockets have
+disappeared. Next: the worker of WatchPlugins. Corresponds to pkg/kubelet/pluginmanager (pluginwatcher, reconciler,
+operationexecutor).
 
 Here the node calls the plugin: GetInfo, then NotifyRegistrationStatus. An unresponsive plugin is retried with back-off.
-Like the kubelet, this ignores names that begin with a dot.
+As in the kubelet, names that begin with a dot are ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _DEEPEST = 4
 
 
 class WatchedSocket(Struct):
-    """A socket in the folder. `endpoint` is where its plugin serves, once registered."""
+    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until that is registered."""
 
     identity: Identity
     endpoint: str = ""
@@ -59,7 +60,7 @@ class Watch:
         self._known: dict[str, WatchedSocket] = {}
 
     def run(self) -> None:
-        """Watch until `stop`. Raises PluginRefusal if the folder cannot be created."""
+        """Watch until `stop` is set. Raises PluginRefusal if the folder cannot be created."""
         try:
             self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
@@ -94,8 +95,8 @@ class Watch:
             known.pause = min(known.pause * 2, _LONGEST_PAUSE_SECONDS)
 
     def _introduced(self, socket: str) -> str:
-        """Ask a plugin to introduce itself and register it. Return its endpoint, empty if it may not register. Raises
-        PluginRefusal if it does not answer.
+        """Ask a plugin to introduce itself, and register it. Return its endpoint; empty if it may not register. Raises
+        PluginRefusal if it does not respond.
         """
         from chronolet.adapters.device_plugins import calls, wire  # noqa: PLC0415 - loads grpc
         from chronolet_schemas.protos import pluginregistration_pb2 as api  # noqa: PLC0415
@@ -107,13 +108,13 @@ class Watch:
         else:
             registering, problem = None, f"no handler registered for plugin type: {info.type} at socket {socket}"
         status = api.RegistrationStatus(plugin_registered=not problem, error=problem)
-        with contextlib.suppress(PluginRefusal):  # it is registered even if this notification fails
+        with contextlib.suppress(PluginRefusal):  # the registration holds even if this notification fails
             calls.ask(socket, calls.NOTIFY, status, self._patience.introduce)
         return registering.endpoint if registering and not problem else ""
 
 
 def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
-    """All sockets in and below the folder."""
+    """Yield all sockets in the folder and its subfolders."""
     try:
         entries = sorted(os.scandir(folder), key=lambda one: one.name)
     except OSError:
@@ -130,7 +131,7 @@ def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
 
 @contextlib.contextmanager
 def _notifier(folder: Path, seconds: float) -> Iterator[Callable[[threading.Event], object]]:
-    """Yield a function that waits for `seconds`, or less if the folder itself changes."""
+    """Yield a function that waits for `seconds`, or until the folder itself changes."""
     try:
         notifier = FolderNotifier(folder)
     except OSError:  # out of inotify watches: fall back to polling

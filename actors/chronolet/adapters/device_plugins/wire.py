@@ -1,6 +1,6 @@
-"""Convert between protobuf messages of plugins and our records. Pure.
+"""Convert between the protobuf messages of plugins and our records. Pure.
 
-Input: protobuf messages. Output: records of `chronolet_schemas.devices`, and vice versa. Next: `plugins`.
+Input: protobuf messages. Output: records of `chronolet_schemas.devices`, and vice versa. Next: `plugin_calls`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from chronolet_schemas.protos import deviceplugin_pb2 as api
 from chronolet_schemas.protos import pluginregistration_pb2 as found
 
 DEVICE_PLUGIN = "DevicePlugin"
-"""The plugin type in the watched folder that this node handles."""
+"""The only plugin type in the watched folder that this node accepts."""
 
 
 def registering(request: api.RegisterRequest, folder: str) -> Registering:
-    """Convert a call to the registration socket. Early plugins send no options."""
+    """Convert a plugin's Register call. Early plugins send no options."""
     return Registering(
         by="registration",
         resource=request.resource_name,
@@ -30,7 +30,7 @@ def registering(request: api.RegisterRequest, folder: str) -> Registering:
 
 
 def found_registering(info: found.PluginInfo, socket: str, folder: str) -> Registering:
-    """Convert what a discovered plugin reports about itself."""
+    """Convert a discovered plugin's reply to GetInfo."""
     return Registering(
         by="watcher",
         resource=info.name,
@@ -41,10 +41,10 @@ def found_registering(info: found.PluginInfo, socket: str, folder: str) -> Regis
 
 
 def _found_endpoint(named: str, socket: str, folder: str) -> str:
-    """Return where a discovered plugin serves.
+    """Return the path at which a discovered plugin serves.
 
-    In a container the watched folder may be mounted elsewhere, and plugins name the path that they see: a path outside
-    the folder that ends in the discovered socket's name means that socket.
+    The watched folder may be mounted at another path in the plugin's container, and the plugin reports the path that it
+    sees. Therefore, a path outside the folder whose last component is the discovered socket's name means that socket.
     """
     path = PurePosixPath(named)
     if not named or (
@@ -62,12 +62,12 @@ def options(message: api.DevicePluginOptions) -> PluginOptions:
 
 
 def devices(message: api.ListAndWatchResponse) -> tuple[DeviceInfo, ...]:
-    """Convert a list in its order, including invalid entries."""
+    """Convert a device list in its order, including invalid entries."""
     return tuple(DeviceInfo(id=one.ID, health=one.health, nodes=_nodes(one)) for one in message.devices)
 
 
 def _nodes(message: api.Device) -> tuple[int, ...]:
-    """The NUMA nodes of a device. Plugins pass on the -1 of sysfs for a device without a node."""
+    """Return the NUMA nodes of a device. Plugins pass on the -1 that sysfs reports for a device without a node."""
     return tuple(node.ID for node in message.topology.nodes if node.ID >= 0)
 
 
@@ -80,7 +80,7 @@ def preference(available: Sequence[str], must_include: Sequence[str], size: int)
 
 
 def preferred(message: api.PreferredAllocationResponse) -> tuple[str, ...]:
-    """Return the preferred devices for the requested container; further responses are ignored."""
+    """Return the preferred devices from the first container response, because only one is requested."""
     return tuple(message.container_responses[0].deviceIDs) if message.container_responses else ()
 
 
@@ -90,7 +90,7 @@ def allocation(wanted: Sequence[str]) -> api.AllocateRequest:
 
 
 def answers(message: api.AllocateResponse) -> tuple[Answer, ...]:
-    """Convert all responses, of which there should be one."""
+    """Convert all container responses; there should be exactly one."""
     return tuple(map(_answer, message.container_responses))
 
 
@@ -111,7 +111,7 @@ def _answer(message: api.ContainerAllocateResponse) -> Answer:
 
 
 def answer_message(answer: Answer) -> api.ContainerAllocateResponse:
-    """Convert a response back to the plugin's message, with the same meaning; the kubelet's checkpoint stores it."""
+    """Convert a response back to an equivalent plugin message, for the kubelet's checkpoint."""
     return api.ContainerAllocateResponse(
         envs=answer.envs,
         mounts=[

@@ -1,6 +1,6 @@
 """Convert Docker's replies to the port's plain states. Pure.
 
-Input: reply bytes. Output: `ContainerState`, `ImageState`, `Engine`. Only the needed fields are decoded.
+Input: reply bytes. Output: `ContainerState`, `ImageState`, `Engine`. Only the fields that are needed are decoded.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import msgspec
 from chronolet.adapters.docker_runtime.errors import one_line, stable
 from chronolet.ports.runtime.runtime import ContainerState, Engine, ExecState, ImageState, State
 
-# `removing` and `paused` do not tell whether it runs; `dead` is a container whose removal failed half-way.
+# `removing` and `paused` do not reveal whether the container is running; `dead` means that its removal failed half-way.
 _STATES: Mapping[str, State] = {"created": "created", "running": "running", "exited": "exited", "dead": "exited"}
 
 
 class _Reply(msgspec.Struct):
-    """Base of replies. Fields are spelt as Docker spells them."""
+    """Base class of replies. Fields are spelt as Docker spells them."""
 
 
 class _HostConfig(_Reply):
@@ -123,12 +123,12 @@ _version = msgspec.json.Decoder(_Version)
 
 
 def listing(body: bytes) -> Sequence[ContainerState]:
-    """Convert the reply of /containers/json."""
+    """Convert the reply to /containers/json."""
     return [_summary(one) for one in _listed.decode(body)]
 
 
 def detail(body: bytes) -> ContainerState:
-    """Convert the reply of /containers/<id>/json."""
+    """Convert the reply to /containers/<id>/json."""
     found = _inspected.decode(body)
     run = found.State
     networks = (found.NetworkSettings.Networks if found.NetworkSettings else None) or {}
@@ -155,8 +155,8 @@ def detail(body: bytes) -> ContainerState:
 
 
 def _finished_at(run: _Run) -> int:
-    """Docker may record the start of a short run after its end. Taken literally, FinishedAt would then be the end of an
-    earlier run.
+    """Return the time at which the container exited, but not before its last start. Docker may record the start of a
+    short run after the exit; StartedAt is then later than FinishedAt, as if FinishedAt belonged to an earlier run.
     """
     finished_at = _milliseconds(run.FinishedAt)
     over = finished_at and _STATES.get(run.Status) == "exited"
@@ -164,35 +164,35 @@ def _finished_at(run: _Run) -> int:
 
 
 def written_bytes(body: bytes) -> int:
-    """Size of a container's writable layer, from the reply of /containers/<id>/json?size=1."""
+    """Return the size of a container's writable layer, from the reply to /containers/<id>/json?size=1."""
     return _sized.decode(body).SizeRw
 
 
 def has_terminal(body: bytes) -> bool:
-    """Whether a container has a terminal, from the reply of /containers/<id>/json; if so, its output has no frames."""
+    """Whether a container has a terminal, from the reply to /containers/<id>/json; if so, its output has no frames."""
     return _inspected.decode(body).Config.Tty
 
 
 def created(body: bytes) -> str:
-    """The id in the reply of a create call."""
+    """Return the id from the reply to a create call."""
     return _created.decode(body).Id
 
 
 def execution(body: bytes) -> ExecState:
-    """Convert an exec's reply. An exec that was never started has no exit code and does not run."""
+    """Convert the reply to /exec/<id>/json. An exec that was never started has no exit code and is not running."""
     found = _exec.decode(body)
     return ExecState(running=found.Running, exit_code=None if found.Running else found.ExitCode)
 
 
 def image(body: bytes) -> ImageState:
-    """Convert the reply of /images/<reference>/json."""
+    """Convert the reply to /images/<reference>/json."""
     found = _image.decode(body)
     user = found.Config.User if found.Config else ""
     return ImageState(id=found.Id, size_bytes=found.Size, digests=tuple(found.RepoDigests or ()), user=user)
 
 
 def engine(version: bytes, info: bytes) -> Engine:
-    """Convert the replies of /version and /info."""
+    """Convert the replies to /version and /info."""
     about = _info.decode(info)
     return Engine(
         name="docker",
@@ -202,7 +202,7 @@ def engine(version: bytes, info: bytes) -> Engine:
         root=about.DockerRootDir,
         cgroup_driver=about.CgroupDriver,
         cgroup_version=about.CgroupVersion,
-        # Engines with CDI support that is disabled name no folders.
+        # Engines whose CDI support is disabled list no folders.
         knows_cdi=bool(about.CDISpecDirs),
         warnings=tuple(one_line(warning) for warning in about.Warnings or ()),
     )
@@ -224,7 +224,7 @@ def _summary(one: _Listed) -> ContainerState:
 
 
 def _sandbox_of(config: _HostConfig | None) -> str:
-    """Id of the container whose network this one joins; empty for the host's network or a bridge."""
+    """Return the id of the container whose network this one joins; empty if it uses the host's network or a bridge."""
     kind, _, container_id = config.NetworkMode.partition(":") if config else ("", "", "")
     return container_id if kind == "container" else ""
 
@@ -234,5 +234,5 @@ def _is_on_host_network(config: _HostConfig | None) -> bool:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """Milliseconds since the epoch; 0 for the year 1, which is Docker's `never`."""
+    """Return milliseconds since the epoch; 0 for the year 1, which is how Docker writes `never`."""
     return 0 if moment.year == 1 else int(moment.timestamp() * 1000)

@@ -1,7 +1,8 @@
 """Build Docker's request bodies for creating containers, and the login header of a pull. Pure.
 
-Input: `SandboxSpec`, `ContainerSpec`, `Credential`. Output: JSON, a header. Corresponds to pkg/kubelet/dockershim's
-helpers (security and log options keep Docker's defaults unless a pod's shared namespaces need otherwise).
+Input: `SandboxSpec`, `ContainerSpec`, `Credential`. Output: JSON, a header. Next: `runtime`. Corresponds to the helpers
+in pkg/kubelet/dockershim (security and log options keep Docker's defaults unless a pod's shared namespaces need other
+values).
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from chronolet.rules.names.image_names import ImageName
 from chronolet.rules.names.registry_keys import Credential, server_of
 from chronolet.rules.resources.cgroups import LEAST_SHARES, quota
 
-# Always rotated: a chatty container must not fill the disk.
+# Logs are always rotated: a container that logs a lot must not fill the disk.
 _LOG: Mapping[str, Any] = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "5"}}
 
-# The default would swallow a terminal's Ctrl-P, which shells use for their history.
+# Docker's default detach keys would swallow a terminal's Ctrl-P, which shells use for their history.
 _UNTYPABLE_KEYS = "ctrl-^,ctrl-_,ctrl-^,ctrl-_,ctrl-^"
 
 _encode = msgspec.json.Encoder().encode
 
 
 def registry_auth(credential: Credential | None, image: ImageName) -> Mapping[str, str]:
-    """Return the header with which the engine logs in to the image's registry for a pull."""
+    """Return the header with which the engine logs in to the image's registry for a pull; empty if `credential` is
+    None.
+    """
     if credential is None:
         return {}
     fields = {
@@ -44,7 +47,7 @@ def registry_auth(credential: Credential | None, image: ImageName) -> Mapping[st
 def sandbox(spec: SandboxSpec) -> bytes:
     """Build the body of the sandbox's create call."""
     host: dict[str, Any] = {
-        # The daemon's default may be private, which other containers cannot join.
+        # The daemon's default may be `private`, which other containers cannot join.
         "IpcMode": "host" if spec.host_ipc else "shareable",
         "CpuShares": LEAST_SHARES,
         "LogConfig": _LOG,
@@ -78,7 +81,7 @@ def container(spec: ContainerSpec) -> bytes:
             "IpcMode": "host" if spec.host_ipc else f"container:{spec.sandbox_id}",
             "CpuShares": spec.cpu_shares,
             "Memory": spec.memory_bytes,
-            # No swap in addition to the limit, as with the kubelet.
+            # The container gets no swap in addition to its memory, as with the kubelet.
             "MemorySwap": spec.memory_bytes,
             "Binds": [_bind(mount) for mount in spec.mounts if _fits_a_line(mount)],
             "Mounts": [_mount(mount) for mount in spec.mounts if not _fits_a_line(mount)],
@@ -89,7 +92,7 @@ def container(spec: ContainerSpec) -> bytes:
             **_rights(spec),
         },
     }
-    # With an explicit entrypoint Docker drops the image's arguments too; empty fields keep the image's own.
+    # If an entrypoint is given, Docker also drops the image's arguments. It takes missing fields from the image.
     if spec.command:
         body["Entrypoint"] = spec.command
     if spec.args:
@@ -117,7 +120,7 @@ def execution(command: Sequence[str], env: Mapping[str, str], *, tty: bool, stdi
 
 
 def _rights(spec: ContainerSpec) -> Mapping[str, Any]:
-    """Return the container's privileges on the host and its view of it."""
+    """Return the body's fields for the container's privileges, groups and PID namespace."""
     found: dict[str, Any] = {
         "Privileged": spec.privileged,
         "ReadonlyRootfs": spec.read_only_root,
@@ -133,7 +136,7 @@ def _rights(spec: ContainerSpec) -> Mapping[str, Any]:
 
 
 def _place(spec: SandboxSpec | ContainerSpec) -> Mapping[str, Any]:
-    """Return the container's cgroup parent and OOM score."""
+    """Return the body's fields for the container's cgroup parent and OOM score adjustment."""
     found: dict[str, Any] = {"CgroupParent": spec.cgroup_parent} if spec.cgroup_parent else {}
     return found | ({"OomScoreAdj": spec.oom_score_adj} if spec.oom_score_adj else {})
 
@@ -157,7 +160,7 @@ def _bindings(ports: Sequence[PortMapping]) -> Mapping[str, list[Mapping[str, st
 
 
 def _devices(spec: ContainerSpec) -> Mapping[str, Any]:
-    """Return the host devices that the container gets in addition to the default ones."""
+    """Return the body's fields for the host devices that the container gets in addition to the default ones."""
     found: dict[str, Any] = {}
     if spec.devices:
         found["Devices"] = [
@@ -170,7 +173,9 @@ def _devices(spec: ContainerSpec) -> Mapping[str, Any]:
 
 
 def _fits_a_line(mount: Mount) -> bool:
-    """Whether a mount fits Docker's `source:target:mode` form: it has no colon, and a missing source may be created."""
+    """Whether a mount fits Docker's `source:target:mode` form: no path has a colon, and Docker may create a missing
+    source.
+    """
     return ":" not in mount.source + mount.target and not mount.has_to_be
 
 

@@ -1,4 +1,4 @@
-"""HTTP to one Docker Engine: pooled, with time-outs, thread-safe; errors become `Refusal`.
+"""HTTP connections to one Docker Engine: pooled, with time-outs, thread-safe. Errors become `Refusal`.
 
 Input: method, path, query, body. Output: the reply's bytes, or an open reply to read from. Next: `runtime`.
 """
@@ -23,11 +23,11 @@ from chronolet.ports.runtime.runtime import Refusal, RefusalKind
 
 _SCHEME = "unix://"
 _BASE = "http+docker://localhost"
-"""HTTP requires a host in each request; an engine behind a unix socket ignores it."""
+"""HTTP requires a host in each request; an engine on a unix socket ignores it."""
 _NEWEST_KNOWN = (1, 51)
-"""Newest supported API version; a newer engine is addressed with this one."""
+"""Newest API version that the agent supports; newer engines are also called with this version."""
 _CONNECT_SECONDS = 5.0
-# A burst opens more connections than the pool keeps; urllib3 would warn about each one that it closes.
+# A burst opens more connections than the pool holds; urllib3 would warn about each connection that it then closes.
 logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 _NO_RETRIES = urllib3.Retry(total=False, redirect=False)
 
@@ -35,7 +35,9 @@ Query = Mapping[str, str] | Sequence[tuple[str, str]]
 
 ABSENT: Sequence[RefusalKind] = ("not_found",)
 ENDED: Sequence[RefusalKind] = ("not_found", "conflict")
-"""`conflict`: the container does not run, and none of its processes is left."""
+"""Kinds which mean that there is nothing left to act on. `conflict`: the container is not running, and none of its
+processes is left.
+"""
 
 
 class _Version(msgspec.Struct):
@@ -46,9 +48,10 @@ _version_decoder = msgspec.json.Decoder(_Version)
 
 
 class Connection:
-    """One engine behind a unix socket. `timeout_seconds` bounds each wait for bytes unless a call overrides it.
+    """Connections to one engine on a unix socket. `timeout_seconds` bounds each wait for bytes unless a call overrides
+    it.
 
-    At most `pool_size` idle connections are kept, so that a burst does not leave open files behind.
+    At most `pool_size` idle connections are kept open, so that a burst does not leave open files behind.
     """
 
     def __init__(self, host: str, *, timeout_seconds: float = 30.0, pool_size: int = 16) -> None:
@@ -74,7 +77,7 @@ class Connection:
     ) -> bytes:
         """Make one request and return its complete reply.
 
-        Raises `Refusal` for a status of 400 or above, and for a broken exchange.
+        Raises `Refusal` if the status is 400 or above, or if the exchange fails.
         """
         target = self._target(path, query)
         headers = {"Content-Type": content_type} if body is not None else {}
@@ -103,7 +106,9 @@ class Connection:
         *,
         timeout_seconds: float | None = None,
     ) -> bytes | None:
-        """`call`, but None for refusals of these kinds, which mean that there is nothing to find or to do."""
+        """Make a call as `call` does, but return None if it is refused with one of `kinds`, which mean that nothing
+        exists or nothing is left to do.
+        """
         try:
             return self.call(method, path, query, body, timeout_seconds=timeout_seconds)
         except Refusal as refusal:
@@ -123,7 +128,8 @@ class Connection:
     ) -> OpenReply:
         """Start a request with a streamed reply; `idle_seconds` bounds each silence in it (None: no limit).
 
-        `connected` gets the object that ends the reply from another thread, before any of the reply has arrived.
+        `connected` is called before any of the reply has arrived, with the object that ends the exchange from another
+        thread.
         """
         connection = UnixHTTPConnection(_BASE, self.socket_path, timeout=int(_CONNECT_SECONDS))
         try:
@@ -131,8 +137,9 @@ class Connection:
             raw = cast(socket.socket, connection.sock)
             cut = Cut(raw)
             connected(cut)
-            # The head of some replies comes only with their first line. Set it on the connection, since urllib3 copies
-            # it to the socket before it sends the request, and again before it reads the head.
+            # The engine sends the head of some replies only with their first line, hence the longer time-out. It is set
+            # on the connection, since urllib3 copies it to the socket before it sends the request, and again before it
+            # reads the head.
             connection.timeout = max(self._timeout, idle_seconds or 0.0)  # type: ignore[assignment] # stubs: int
             connection.request(method, self._target(path, query), headers=dict(headers or {}), preload_content=False)
             reply = connection.getresponse()
@@ -148,7 +155,7 @@ class Connection:
         return OpenReply(connection, cut, reply)
 
     def upgrade(self, path: str, body: bytes, *, tty: bool) -> Attached:
-        """Make a POST request whose connection becomes the streams of the started command."""
+        """Make a POST request that starts a command, and turn the connection into the command's streams."""
         raw = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             raw.settimeout(self._timeout)
@@ -162,11 +169,11 @@ class Connection:
             raise
 
     def forget_version(self) -> None:
-        """Negotiate the API version again before the next call: the engine may have been replaced."""
+        """Negotiate the API version again before the next call, because the engine may have been replaced."""
         self._prefix = ""
 
     def close(self) -> None:
-        """Close the idle connections; running calls end on their own."""
+        """Close the idle connections; calls in progress end by themselves."""
         self._pool.close()
 
     def _target(self, path: str, query: Query | None) -> str:
@@ -199,5 +206,5 @@ class Connection:
 
 
 def quoted(name: str) -> str:
-    """Escape a container's id or name for a path."""
+    """Escape a container's id or name for use in a URL path."""
     return quote(name, safe="")

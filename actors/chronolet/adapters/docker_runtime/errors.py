@@ -1,6 +1,6 @@
 """Convert an engine's error replies and broken exchanges to the port's `Refusal`. Pure.
 
-Input: a status with its body, or the transport's exception. Output: `Refusal` with the engine's words on one line.
+Input: a status with its body, or the transport's exception. Output: `Refusal` with the engine's message on one line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BY_STATUS: dict[int, RefusalKind] = {
     503: "unavailable",
 }
 
-# Markers in replies with status 500 whose cause is outside the engine.
+# Texts in replies with status 500 that identify a cause outside the engine.
 _BY_WORDS: tuple[tuple[str, RefusalKind], ...] = (
     ("no space left on device", "no_space"),
     ("disk quota exceeded", "no_space"),
@@ -42,8 +42,8 @@ _BY_WORDS: tuple[tuple[str, RefusalKind], ...] = (
 )
 
 
-# Permanent reasons why a command cannot start. Other reasons (no descriptors, processes or memory left) say
-# nothing about the command.
+# Permanent reasons why a command cannot start. Other reasons (no descriptors, processes or memory left) are not the
+# command's fault.
 _ABOUT_THE_COMMAND = (
     "no such file or directory",
     "executable file not found",
@@ -56,7 +56,7 @@ _ABOUT_THE_COMMAND = (
     "file name too long",
 )
 
-# Ids of network endpoints; ids of container layers and of runc's folders.
+# Ids of network endpoints (in brackets); ids of container layers and of runc's folders (in paths).
 _IN_BRACKETS = re.compile(r" \([0-9a-f]{64}\)")
 _IN_PATHS = re.compile(r"(?<=/)[0-9a-f]{64}(?:-init)?(?=[/\": ]|$)|(?<=/runc-process)[0-9]+")
 
@@ -69,31 +69,31 @@ _decoder = msgspec.json.Decoder(_ErrorReply)
 
 
 def one_line(text: str) -> str:
-    """Collapse every run of white space into one blank."""
+    """Replace every run of white space with one space."""
     return " ".join(text.split())
 
 
 def stable(text: str) -> str:
-    """Strip the ids that the engine generates for each attempt: the same problem yields the same message, which
-    KubeEvent counts and back-offs compare.
+    """Remove the ids that the engine generates for each attempt, so that the same problem always yields the same
+    message: KubeEvent counting and back-offs compare messages.
     """
     return _IN_PATHS.sub("...", _IN_BRACKETS.sub("", text))
 
 
 def kind_of(words: str, otherwise: RefusalKind) -> RefusalKind:
-    """Derive the kind from the engine's words if the status is not specific."""
+    """Return the refusal kind for the engine's error message; `otherwise` if no known text occurs in it."""
     low = words.lower()
     return next((kind for marker, kind in _BY_WORDS if marker in low), otherwise)
 
 
 def is_about_the_command(words: str) -> bool:
-    """Whether the engine's words for a command that did not start blame the command."""
+    """Whether the engine's message for a command that did not start blames the command."""
     low = words.lower()
     return any(marker in low for marker in _ABOUT_THE_COMMAND)
 
 
 def refused(status: int, body: bytes) -> Refusal:
-    """Convert a reply of status 400 or above."""
+    """Convert a reply with a status of 400 or above."""
     try:
         message = stable(one_line(_decoder.decode(body).message))
     except msgspec.DecodeError:
@@ -103,7 +103,7 @@ def refused(status: int, body: bytes) -> Refusal:
 
 
 def broken(error: Exception, socket_path: str, call: str) -> Refusal:
-    """Convert a missing or incomplete reply."""
+    """Convert the error of a call without a complete reply (cannot connect, timed out, cut off) to a `Refusal`."""
     causes = list(_chain(error))
     if any(isinstance(cause, HttpTimeoutError | TimeoutError) for cause in causes) and not any(
         isinstance(cause, NewConnectionError) for cause in causes
@@ -123,7 +123,7 @@ def broken(error: Exception, socket_path: str, call: str) -> Refusal:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error and its causes, outermost first: urllib3 also keeps causes as arguments."""
+    """Return the error and its causes, outermost first. urllib3 passes some causes only as exception arguments."""
     found: list[BaseException] = []
     todo: list[BaseException] = [error]
     while todo:

@@ -1,7 +1,7 @@
-"""Run a command in a container to its end, or kill it.
+"""Run a command in a container until it exits, or kill it.
 
-Input: the id of a prepared exec. Output: its output and exit code. Next: `hijack`, which connects to it. Corresponds to
-pkg/kubelet/cri (ExecSync) and dockershim's exec.go.
+Input: the id of a prepared exec. Output: the command's output and exit code. Next: `hijack`, which connects to the
+exec. Corresponds to pkg/kubelet/cri (ExecSync) and dockershim's exec.go.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from chronolet.adapters.docker_runtime.hijack import Attached
 from chronolet.ports.runtime.runtime import ExecResult, Refusal
 
 OUTPUT_LIMIT = 16 * 1024
-"""Size to which an exec's output is truncated, like the kubelet's."""
+"""Size in bytes to which an exec's output is truncated, as in the kubelet."""
 
 _SLICE_SECONDS = 0.25
 """Interval at which cancellation is checked and `meanwhile` is called."""
 _SETTLE_SECONDS = 5.0
-"""How long after a command's time-out the engine may take to record that it ended in time."""
+"""How long after a command's time-out the engine may take to record that the command exited in time."""
 _PAUSE_SECONDS = 0.01
 NOT_BEGUN = (126, 127)
 """Docker's exit codes for a command that it could not start, for any reason."""
@@ -39,8 +39,8 @@ _frame = struct.Struct(">BxxxL")
 
 
 class _Wait(NamedTuple):
-    """How long to wait for one command. `until` is on the monotonic clock; None means no limit. `cancelled` ends the
-    wait early; `meanwhile` is called between checks.
+    """How long to wait for one command. `until` is a time of the monotonic clock; None means no limit. `cancelled` ends
+    the wait early; `meanwhile` is called between checks.
     """
 
     exec_id: str
@@ -49,7 +49,9 @@ class _Wait(NamedTuple):
     meanwhile: Callable[[], object]
 
     def slice(self) -> float:
-        """Return how long to wait before the next check. Raises Refusal `timeout` if the wait is over."""
+        """Return the seconds until the next check. Raises Refusal `timeout` if the time is up or the wait was
+        cancelled.
+        """
         left = _SLICE_SECONDS if self.until is None else min(self.until - time.monotonic(), _SLICE_SECONDS)
         if left <= 0:
             raise Refusal("timeout", f"exec {self.exec_id}: still running when its time was up")
@@ -95,7 +97,7 @@ class Execs:
         finally:
             attached.close()
         text = one_line(output.decode(errors="replace"))
-        # Once the connection is hijacked, Docker writes its own errors into it as if they were output.
+        # Once the connection is hijacked, Docker writes its own errors to it as if they were output.
         if text in [f"Error: Exec command {exec_id} {words}" for words in _STARTED_BEFORE]:
             raise Refusal("conflict", text)
         found = self._ended(wait, text)
@@ -104,12 +106,12 @@ class Execs:
         return ExecResult(output=output, exit_code=found.ExitCode or 0)
 
     def kill(self, exec_id: str) -> None:
-        """Kill the command's process group and descendants. Docker has no call for this; the process leads its own
-        session and group on this machine.
+        """Kill the command's process group and descendants. Docker has no call for this, but the command's process
+        leads its own session and group on this machine.
         """
         found = self._inspect(exec_id)
         if found is not None and found.Running and _leads_its_session(found.Pid):
-            # A child with its own session can be found only through its parent, and only while that lives.
+            # A child with its own session can be found only through its parent, and only while the parent is alive.
             escaped = [child for child in _descendants(found.Pid) if not _is_in_group(child, found.Pid)]
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(found.Pid, signal.SIGKILL)
@@ -118,7 +120,7 @@ class Execs:
                     os.kill(child, signal.SIGKILL)
 
     def find(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
-        """Find execs by their environment: Docker does not report it, but /proc does."""
+        """Find running execs by an environment variable, which /proc shows but Docker does not report."""
         reply = self._connection.call_unless(ABSENT, "GET", f"/containers/{quoted(container_id)}/json")
         if reply is None:
             return ()
@@ -138,12 +140,12 @@ class Execs:
             return ()
         try:
             return Path(f"/proc/{found.Pid}/environ").read_bytes().split(b"\0")
-        except OSError:  # it has ended, or we may not read its environment
+        except OSError:  # the process has exited, or we may not read its environment
             return ()
 
     def _ended(self, wait: _Wait, text: str) -> _Inspected:
-        """Return how the command ended. The stream ends before the engine has recorded that: usually a moment earlier,
-        on a busy machine many seconds.
+        """Wait until the engine has recorded the exit, and return the record. The output ends earlier than that:
+        usually by a moment, on a busy machine by many seconds.
         """
         if wait.until is not None:
             wait = wait._replace(until=max(wait.until, time.monotonic() + _SETTLE_SECONDS))
@@ -166,7 +168,7 @@ class Execs:
 
 
 def _output(attached: Attached, wait: _Wait) -> bytes:
-    """Return both streams in order, truncated to the limit, but read to the end."""
+    """Read to the end and return stdout and stderr in order, truncated to the limit."""
     kept, rest = b"", b""
     while True:
         if not attached.has_something(wait.slice()):
@@ -180,7 +182,7 @@ def _output(attached: Attached, wait: _Wait) -> bytes:
 
 
 def _unframed(read: bytes) -> tuple[bytes, bytes]:
-    """Return the content of complete frames, and the remaining bytes."""
+    """Return the content of all complete frames, and the remaining bytes."""
     content = b""
     while len(read) >= _frame.size:
         _, length = _frame.unpack(read[: _frame.size])
@@ -192,8 +194,8 @@ def _unframed(read: bytes) -> tuple[bytes, bytes]:
 
 
 def _leads_its_session(pid: int) -> bool:
-    """Whether the pid still is the exec's; guards against reuse. Fields after the name: state, parent,
-    group, session.
+    """Whether the pid still belongs to the exec, as the leader of its own session; guards against reused pids. The
+    fields after the name are state, parent, group, session.
     """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -203,7 +205,7 @@ def _leads_its_session(pid: int) -> bool:
 
 
 def _processor_seconds(pid: int) -> float:
-    """Processor and run-queue seconds of a process, plus those of its reaped children."""
+    """Return the seconds that a process spent on a processor or in a run queue, plus those of its reaped children."""
     total = 0.0
     for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):
@@ -219,11 +221,11 @@ def _is_in_group(pid: int, leader: int) -> bool:
     try:
         return os.getpgid(pid) == leader
     except ProcessLookupError:
-        return True  # it has ended
+        return True  # the process has exited
 
 
 def _descendants(pid: int) -> list[int]:
-    """All descendants of a process."""
+    """Return all descendants of a process."""
     found: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):

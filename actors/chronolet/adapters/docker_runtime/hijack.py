@@ -1,7 +1,7 @@
 """Turn an HTTP connection to the engine into the streams of a running command.
 
-Input: a connected socket, a request for the upgrade. Output: `Attached`, which reads and writes the raw socket. Next:
-`runtime`. http.client is unsuitable because it reads ahead into its own buffer.
+Input: a connected socket, an upgrade request. Output: `Attached`, which reads from and writes to the raw socket. Next:
+`connection`. http.client is unsuitable because it reads ahead into its own buffer.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _OK = 200
 
 
 def upgraded(raw: socket.socket, target: str, body: bytes, *, tty: bool) -> Attached:
-    """Request the streams of the command that `target` starts. Raises `Refusal` with the engine's message; OSError as
-    sockets do.
+    """Request the streams of the command that `target` starts. Raises `Refusal` with the engine's message, or the
+    socket's OSError.
     """
     head = (
         f"POST {target} HTTP/1.1",
@@ -37,12 +37,12 @@ def upgraded(raw: socket.socket, target: str, body: bytes, *, tty: bool) -> Atta
     status = _status(reply)
     if status not in (_SWITCHING_PROTOCOLS, _OK):
         raise errors.refused(status, rest + _rest(raw, _length(reply) - len(rest)))
-    raw.settimeout(None)  # a command may be silent for any time
+    raw.settimeout(None)  # a command may be silent for any length of time
     return Attached(raw, rest, tty=tty)
 
 
 class Attached:
-    """`ports.runtime.streams.Attachment` on a socket."""
+    """Implements `ports.runtime.streams.Attachment` on a socket."""
 
     def __init__(self, raw: socket.socket, begun: bytes, *, tty: bool) -> None:
         self._raw = raw
@@ -51,7 +51,7 @@ class Attached:
         self._closed = False
 
     def output(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the output; with a terminal it has no frames."""
+        """Yield the output; with a terminal, it has no frames."""
         if not self._tty:
             yield from streams.output(self)
             return
@@ -67,21 +67,23 @@ class Attached:
             self._raw.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Shut the socket down, which wakes its reader; merely closing it would leave the reader waiting."""
+        """Shut the socket down, which wakes its reader; merely closing the socket would leave the reader waiting."""
         self._closed = True
         with contextlib.suppress(OSError):
             self._raw.shutdown(socket.SHUT_RDWR)
         self._raw.close()
 
     def has_something(self, seconds: float) -> bool:
-        """Wait at most `seconds`; return whether `read_some` would not block: there are bytes, or the end."""
+        """Wait at most `seconds`; return whether `read_some` would not block, because of bytes or the end of the
+        stream.
+        """
         try:
             return bool(self._begun) or readable(self._raw, seconds)
         except (OSError, ValueError):
-            return True  # closed meanwhile
+            return True  # closed by another thread
 
     def read_some(self) -> bytes:
-        """Return at least one byte; empty at the end."""
+        """Return at least one byte; empty at the end of the stream."""
         if self._begun:
             piece, self._begun = self._begun, b""
             return piece
@@ -93,7 +95,7 @@ class Attached:
             raise Refusal("unavailable", f"Docker: a command's output was cut off ({error.strerror})") from error
 
     def read_exactly(self, count: int) -> bytes:
-        """Return exactly `count` bytes, or fewer at the end."""
+        """Return exactly `count` bytes, or fewer at the end of the stream."""
         found = bytearray()
         while len(found) < count and (piece := self.read_some()):
             found += piece
@@ -102,7 +104,7 @@ class Attached:
 
 
 def _head(raw: socket.socket) -> tuple[bytes, bytes]:
-    """Return the reply's head, and the stream bytes that arrived with it."""
+    """Return the reply's head, and any bytes after it that have already arrived."""
     found = b""
     while b"\r\n\r\n" not in found:
         piece = raw.recv(_PIECE)

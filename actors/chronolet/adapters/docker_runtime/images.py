@@ -1,7 +1,7 @@
 """The images port on a Docker Engine.
 
-Input: calls by effect workers and readers, from any thread. Output: calls to the engine, and its disk's figures. Next:
-`connection`. Corresponds to pkg/kubelet/cri/remote/remote_image.go, and to cAdvisor's file system figures.
+Input: calls by effect workers and readers, from any thread. Output: calls to the engine; capacity and free space of its
+disk. Next: `connection`. Corresponds to pkg/kubelet/cri/remote/remote_image.go, and to cAdvisor's file system figures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SEVERAL_NAMES = "must be forced"
 
 
 class _Held(msgspec.Struct):
-    """Fields are spelt as Docker spells them."""
+    """An image in a listing. Fields are spelt as Docker spells them."""
 
     Id: str
     Size: int
@@ -48,7 +48,7 @@ _containers = msgspec.json.Decoder(list[_Container])
 
 
 class DockerImages:
-    """`ports.runtime.images.Images` on the engine at `host`. Connects on the first call."""
+    """Implements `ports.runtime.images.Images` on the engine at `host`. Connects on the first call."""
 
     def __init__(self, host: str = DEFAULT_HOST, *, timeout_seconds: float = 30.0) -> None:
         self._connection = Connection(host, timeout_seconds=timeout_seconds, pool_size=2)
@@ -70,7 +70,7 @@ class DockerImages:
             self._remove_names(image_id)
 
     def disk(self) -> DiskState:
-        # The engine reports disk figures only for some storage drivers.
+        # The engine is not asked, because it reports disk figures only for some storage drivers.
         self._root = self._root or _info.decode(self._connection.call("GET", "/info")).DockerRootDir
         try:
             found = os.statvfs(self._root)
@@ -84,8 +84,8 @@ class DockerImages:
         self._connection.close()
 
     def _remove_names(self, image_id: str) -> None:
-        """Remove an image with several names. The engine refuses to remove it by id, and untags without checking
-        containers.
+        """Remove an image that has several names. The engine refuses to remove such an image by id, but removes names
+        without checking whether containers use the image; so this method checks first.
         """
         filters = msgspec.json.encode({"ancestor": [image_id]}).decode()
         query = {"all": "1", "filters": filters}
@@ -106,5 +106,5 @@ class DockerImages:
 
 
 def _names(one: _Held) -> Sequence[str]:
-    """The image's tags, then its digests, without Docker's `<none>` placeholders."""
+    """Return the image's tags, then its digests, without Docker's `<none>` placeholders."""
     return [name for names in (one.RepoTags, one.RepoDigests) for name in names or () if _NONE not in name]

@@ -24,7 +24,7 @@ class Cut:
         self.closed = False
 
     def close(self) -> None:
-        """Shut the socket down, which wakes its reader; merely closing it would leave the reader waiting."""
+        """Shut the socket down, which wakes its reader; merely closing the socket would leave the reader waiting."""
         self.closed = True
         with contextlib.suppress(OSError):
             self._raw.shutdown(socket.SHUT_RDWR)
@@ -43,14 +43,16 @@ class OpenReply:
         return self._cut.closed
 
     def read_some(self) -> bytes:
-        """Return at least one byte; empty at the end or after `close`. Raises `Refusal` if the connection breaks."""
+        """Return at least one byte; empty at the end of the reply or after `close`. Raises `Refusal` if the connection
+        breaks.
+        """
         try:
             return bytes(self._reply.read1(65536))
         except (HTTPError, OSError, ValueError, AttributeError) as error:
             return self._ended(error)
 
     def read_exactly(self, count: int) -> bytes:
-        """Return exactly `count` bytes, or fewer at the end."""
+        """Return exactly `count` bytes, or fewer at the end of the reply."""
         try:
             return bytes(self._reply.read(count))
         except (HTTPError, OSError, ValueError, AttributeError) as error:
@@ -61,7 +63,7 @@ class OpenReply:
         self._cut.close()
 
     def release(self) -> None:
-        """Close the connection; called by the reading thread when done."""
+        """Close the connection. Called by the reading thread when it has finished."""
         self.close()
         self._connection.close()
 

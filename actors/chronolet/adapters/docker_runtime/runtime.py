@@ -1,7 +1,7 @@
 """The runtime port on a Docker Engine.
 
-Input: calls by effect workers and readers, from any thread. Output: one call to the engine each. Next: `connection`.
-Corresponds to pkg/kubelet/cri/remote/remote_runtime.go.
+Input: calls by effect workers and readers, from any thread. Output: usually one call to the engine for each. Next:
+`connection`. Corresponds to pkg/kubelet/cri/remote/remote_runtime.go.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 _BEING_REMOVED = "is already in progress"
 _DEFAULT_NETWORK = "bridge"
 """The network of a sandbox whose specification names none."""
-_CREATE_SECONDS = 120.0  # for a busy disk; the kubelet gives a runtime request two minutes
+_CREATE_SECONDS = 120.0  # allows for a busy disk; the kubelet gives a runtime request two minutes
 _LEAST_WAIT_SECONDS = 0.01
 
 
 class DockerRuntime:
-    """`ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call.
+    """Implements `ports.runtime.runtime.Runtime` on the engine at `host`. Connects on the first call.
 
-    `list_seconds` is the time-out of `list`, `timeout_seconds` that of calls without one of their own.
+    `list_seconds` is the time-out of `list`, `timeout_seconds` that of every call that does not set one itself.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class DockerRuntime:
         try:
             self._connection.call("POST", path, timeout_seconds=_CREATE_SECONDS)
         except Refusal as refusal:
-            # Docker answers 400 if the command does not exist or may not be executed.
+            # Docker replies with 400 if the command does not exist or may not be executed.
             raise Refusal("failed" if refusal.kind == "invalid" else refusal.kind, str(refusal)) from refusal
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
@@ -121,12 +121,12 @@ class DockerRuntime:
         except Refusal as refusal:
             if refusal.kind != "conflict" or _BEING_REMOVED not in str(refusal):
                 raise
-            # Already being removed, for instance by a killed agent's call: wait for its end.
+            # Already being removed, for instance by a killed agent's call: wait until that removal is complete.
             removed = {"condition": "removed"}
             self._connection.call_unless(ABSENT, "POST", f"{path}/wait", removed, timeout_seconds=_CREATE_SECONDS)
 
     def forget_endpoint(self, name: str) -> None:
-        # With Force the engine treats the name as an endpoint's if there is no such container.
+        # With Force, if there is no such container, the engine treats the name as an endpoint's name.
         body = msgspec.json.encode({"Container": name, "Force": True})
         self._connection.call_unless(ABSENT, "POST", f"/networks/{_DEFAULT_NETWORK}/disconnect", None, body)
 
@@ -165,7 +165,7 @@ class DockerRuntime:
             reply.release()
 
     def log_path(self, container_id: str) -> str:
-        # Inspect reports it too, but only for started containers.
+        # Inspect also reports the path, but only for containers that have been started.
         root = self._root or self.engine().root
         return f"{root}/containers/{container_id}/{container_id}-json.log"
 
@@ -207,7 +207,7 @@ class DockerRuntime:
         self._execs.kill(exec_id)
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attached:
-        # Once hijacked, the engine reports only in the output that the command ran before.
+        # Checked here: once the connection is hijacked, the engine reports an earlier start only in the output.
         before = self.inspect_exec(exec_id)
         if before is not None and (before.running or before.exit_code is not None):
             raise Refusal("conflict", f"Exec command {exec_id} was already started")
@@ -282,7 +282,7 @@ class DockerRuntime:
 
 
 def _seconds(milliseconds: int) -> str:
-    """Format a time as the engine takes it: seconds with nanoseconds."""
+    """Format a time as the engine expects it: seconds with nanoseconds."""
     return f"{milliseconds // 1000}.{milliseconds % 1000:03d}000000"
 
 
@@ -302,7 +302,9 @@ def _name(reference: str) -> image_names.ImageName:
 
 
 def _inspected(reference: str) -> str:
-    """Convert a reference for inspection: the engine finds an image by tag, digest or id, not by tag and digest."""
+    """Return the form of a reference that can be inspected: the engine finds an image by tag, digest or id, but not by
+    tag and digest together.
+    """
     head, at, digest = reference.partition("@")
     if not at:
         return reference

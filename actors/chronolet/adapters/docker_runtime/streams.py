@@ -1,6 +1,6 @@
 """Read streamed replies: notices, image pulls, logs.
 
-Input: an open reply. Output: `Notice`s, progress steps, pieces of output. Next: `runtime`.
+Input: an open reply. Output: `Notice`s, progress steps, chunks of output. Next: `runtime`.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ _STREAMS: Mapping[int, str] = {1: "stdout", 2: "stderr"}
 
 
 def pieces(reply: OpenReply) -> Iterator[tuple[str, bytes]]:
-    """Log output of a container with a terminal: one stream, without frames."""
+    """Yield the log output of a container with a terminal: one stream, without frames."""
     while piece := reply.read_some():
         yield "stdout", piece
 
 
 def lines(reply: OpenReply) -> Iterator[bytes]:
-    """The reply's lines, as they become complete."""
+    """Yield the reply's lines as they become complete, skipping blank ones."""
     rest = b""
     while piece := reply.read_some():
         *whole, rest = (rest + piece).split(b"\n")
@@ -70,7 +70,9 @@ def lines(reply: OpenReply) -> Iterator[bytes]:
 
 
 def notices(reply: OpenReply) -> Iterator[Notice]:
-    """Docker's events, already filtered by the engine. Raises `Refusal(unavailable)` if they end unexpectedly."""
+    """Yield Docker's events, already filtered by the engine. Raises `Refusal(unavailable)` if the stream ends
+    unexpectedly.
+    """
     for line in lines(reply):
         event = _event.decode(line)
         attributes = event.Actor.Attributes
@@ -86,7 +88,9 @@ def notices(reply: OpenReply) -> Iterator[Notice]:
 
 
 def progress(reply: OpenReply, report: Callable[[PullStep], None]) -> None:
-    """Read a pull to its end. Raises `Refusal` with the registry's message if it failed, or if it was cancelled."""
+    """Read a pull's reply to its end. Raises `Refusal` with the registry's message if the pull failed, or if it was
+    cancelled.
+    """
     for line in lines(reply):
         step = _progress.decode(line)
         if step.error or step.errorDetail:
@@ -103,11 +107,11 @@ class Framed(Protocol):
     """A source that `output` reads from."""
 
     def read_exactly(self, count: int) -> bytes:
-        """Return exactly `count` bytes, or fewer at the end."""
+        """Return exactly `count` bytes, or fewer at the end of the stream."""
 
 
 def output(reply: Framed) -> Iterator[tuple[str, bytes]]:
-    """Log output by stream, from Docker's frames: an eight-byte head, then the content."""
+    """Yield log output with its stream's name, from Docker's frames: an eight-byte head, then the content."""
     while len(head := reply.read_exactly(_frame.size)) == _frame.size:
         number, length = _frame.unpack(head)
         yield _STREAMS.get(number, "stdout"), reply.read_exactly(length)

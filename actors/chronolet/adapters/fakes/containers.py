@@ -1,4 +1,4 @@
-"""Containers in the fake runtime's memory.
+"""The containers of the fake runtime.
 
 Input: specs, programs. Output: the port's states. Next: `fakes.runtime`.
 """
@@ -26,7 +26,7 @@ from chronolet.ports.runtime.runtime import (
 
 @dataclass
 class Box:
-    """One container, mutable: it stands for the runtime's own memory."""
+    """One container. Mutable, because it represents the runtime's internal state."""
 
     id: str
     spec: SandboxSpec | ContainerSpec
@@ -59,7 +59,7 @@ class FakeStream:
 
 
 def summary(box: Box) -> ContainerState:
-    """The container's state as a listing shows it."""
+    """Return the container's state as a listing shows it."""
     return ContainerState(
         id=box.id,
         name=box.spec.name,
@@ -75,7 +75,7 @@ def summary(box: Box) -> ContainerState:
 
 
 def detail(box: Box) -> ContainerState:
-    """The container's state as inspect shows it."""
+    """Return the container's state as an inspection shows it."""
     return msgspec.structs.replace(
         summary(box),
         started_at=box.started_at,
@@ -90,5 +90,5 @@ def detail(box: Box) -> ContainerState:
 
 
 def image_of(reference: str) -> ImageState:
-    """An image of that name."""
+    """Return an image of that name."""
     return ImageState(id=f"sha256:{reference.encode().hex()}", size_bytes=len(reference))

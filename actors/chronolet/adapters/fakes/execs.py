@@ -1,7 +1,7 @@
-"""Commands in the fake runtime's containers.
+"""The commands that run in the fake runtime's containers.
 
 Input: a program for each command. Output: execs with the states and streams of real ones. A program that does not exit
-on its own echoes its input until that ends. Next: `fakes.runtime`.
+on its own echoes its input until the input ends. Next: `fakes.runtime`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ _SLICE_SECONDS = 0.05
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """Behaviour of a command: exit immediately with `exits`, or run; on TERM exit with `on_term`, or ignore it (None).
-
-    `missing` is the runtime's error text if it refuses to start the command. A program that `computes` keeps a
-    processor busy while it runs.
+    """Behaviour of a command: exit immediately with the code `exits`, or keep running (None); on TERM exit with the
+    code `on_term`, or ignore it (None). `missing` is the runtime's error text if it refuses to start the command. A
+    program that `computes` keeps a processor busy while it is running.
     """
 
     exits: int | None = None
@@ -40,14 +39,14 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     computes: bool = False
 
     def output(self) -> Iterator[tuple[Source, bytes]]:
-        """Yield what it writes, as (stream, bytes)."""
+        """Yield the program's output as (stream, bytes)."""
         pieces: tuple[tuple[Source, bytes], ...] = (("stdout", self.stdout), ("stderr", self.stderr))
         return (piece for piece in pieces if piece[1])
 
 
 @dataclass
 class Exec:
-    """One command, mutable: it stands for the runtime's own memory. It is its own attachment."""
+    """One command, and the attachment to it. Mutable, because it represents the runtime's internal state."""
 
     container_id: str
     program: Program
@@ -157,7 +156,7 @@ class FakeExecs:
             found.end(KILLED)
 
     def forget(self, container_id: str = "") -> None:
-        """Forget the execs of an ended container, or all of them, like a restarted engine."""
+        """Forget the execs of a container that has ended; without an id forget all, as a restarted engine does."""
         with self._lock:
             gone = [key for key, one in self.all.items() if not container_id or one.container_id == container_id]
             for key in gone:

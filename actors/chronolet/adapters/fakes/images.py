@@ -1,7 +1,8 @@
 """In-memory images with the contract of the real ones.
 
-Input: the port's calls, and what a test or a trial run sets. Output: the port's states. Next: users of
-`ports.runtime.images.Images`. `tests/contracts/test_images.py` compares it with the Docker adapter.
+Input: the port's calls, and the images, users and refusals that a test or a trial run sets. Output: the port's states.
+Next: users of `ports.runtime.images.Images`. `tests/contracts/test_images.py` compares this fake with the Docker
+adapter.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from chronolet.ports.runtime.runtime import Refusal
 
 
 class FakeImages:
-    """`ports.runtime.images.Images` in memory. Removing images frees disk space; `users` are ids of images in use."""
+    """Implements `ports.runtime.images.Images` in memory. Removing images frees disk space. `users` holds the ids of
+    images in use.
+    """
 
     def __init__(
         self, images: Iterable[HeldImage] = (), *, capacity_bytes: int = 1 << 30, other_bytes: int = 0
@@ -21,7 +24,7 @@ class FakeImages:
         self.images = {one.id: one for one in images}
         self.users: set[str] = set()
         self.refusals: dict[str, Refusal] = {}
-        """Keyed by image id, or `list` and `disk`."""
+        """The errors to raise, keyed by image id, or by `list` or `disk`."""
         self.removed: list[str] = []
         self._capacity = capacity_bytes
         self._other = other_bytes

@@ -1,8 +1,8 @@
 """An in-memory container runtime with the contract of the real one.
 
 Input: the port's calls, and what a test or a trial run sets: programs, exits, refusals, an engine that is down. Output:
-the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/runtime` compares it
-with the Docker adapter.
+the port's states and notices. Next: users of `ports.runtime.runtime.Runtime`. `tests/contracts/runtime` compares this
+fake with the Docker adapter.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ Action = Literal["create", "start", "die", "destroy", "oom"]
 
 
 class FakeRuntime:
-    """`ports.runtime.runtime.Runtime` in memory. `programs` by command line; other commands run until stopped."""
+    """Implements `ports.runtime.runtime.Runtime` in memory. `programs` maps command lines to their behaviour; other
+    commands run until they are stopped.
+    """
 
     def __init__(
         self,
@@ -63,15 +65,15 @@ class FakeRuntime:
         self._down = False
         self.engine_id = "fake-1"
         self.silent = False
-        """While set, notices are lost: only a listing shows changes."""
+        """While set, notices are lost, so that only a listing shows changes."""
         self.calls: list[str] = []
-        """The names of the calls so far."""
+        """The names of all calls so far, in order."""
         self.execs = FakeExecs()
 
     # -- set by tests ----------------------------------------------------------------------------------------------
 
     def refuse(self, call: str, refusal: Refusal, times: int = 1) -> None:
-        """Make the next `times` calls of this name fail."""
+        """Make the next `times` calls with this name fail."""
         self._refusals.setdefault(call, deque()).extend([refusal] * times)
 
     def go_down(self) -> None:
@@ -147,7 +149,7 @@ class FakeRuntime:
     def remove_dead(self, container_id: str) -> None:
         self._remove("remove_dead", container_id, only_dead=True)
 
-    def forget_endpoint(self, name: str) -> None:  # noqa: ARG002 - its network keeps nothing
+    def forget_endpoint(self, name: str) -> None:  # noqa: ARG002 - the fake network has no endpoints
         self._enter("forget_endpoint")
 
     def _remove(self, call: str, container_id: str, *, only_dead: bool = False) -> None:
@@ -187,7 +189,7 @@ class FakeRuntime:
             self._streams.remove(stream)
 
     def written_bytes(self, container_id: str) -> int:
-        """The size of its output."""
+        """Return the size of the container's output."""
         self._enter("written_bytes")
         with self._changed:
             box = self._boxes.get(container_id)
@@ -206,7 +208,7 @@ class FakeRuntime:
         opened: Callable[[Stream], None] = lambda _: None,
         silence_seconds: float = 120.0,
     ) -> ImageState:
-        """Pull an image of one layer; no credentials are needed."""
+        """Pull an image that consists of one layer; no credentials are needed."""
         del credential, opened, silence_seconds
         self._enter("pull")
         if reference not in self._pullable:
@@ -225,7 +227,7 @@ class FakeRuntime:
     def logs(
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
-        """The program's output; `since` and `timestamps` are ignored."""
+        """Yield the program's output; `since` and `timestamps` are ignored."""
         del since, timestamps
         self._enter("logs")
         with self._changed:
@@ -236,7 +238,7 @@ class FakeRuntime:
         yield from pieces if tail is None else pieces[len(pieces) - min(tail, len(pieces)) :]
 
     def log_path(self, container_id: str) -> str:
-        """A path without a file."""
+        """Return a path at which there is no file."""
         return f"/fake/{container_id}.log"
 
     def create_exec(
@@ -295,7 +297,7 @@ class FakeRuntime:
     def close(self) -> None:
         """Do nothing: no resources are held."""
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------------------------
 
     def _enter(self, call: str) -> None:
         with self._changed:

@@ -1,7 +1,7 @@
 """Fetch the newest spans of a running agent from its page /trace.
 
-Input: the agent's address, a pod. Output: spans, or None if the agent does not answer; that is no failure, since the
-log alone has the steps. Next: `cli.trace`.
+Input: the agent's address, a pod. Output: spans, or None if the agent does not respond, which is not an error: the log
+alone also shows the steps. Next: `cli.trace`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _SECONDS = 2.0
 
 
 def asked(address: str, pod: str) -> Sequence[Span] | None:
-    """Return the spans of one pod (namespace/name). `address` is `host:port`, empty for an agent that serves no pages.
-    None if there is no answer or it contains no spans.
+    """Return the spans of one pod (namespace/name). `address` is `host:port`, or empty if the agent serves no pages.
+    Return None if there is no reply or the reply contains no spans.
     """
     if not address:
         return None

@@ -23,12 +23,12 @@ from chronolet.ports.pods.requests import Request, RequestFailed
 USER_AGENT = f"kube-lifecycle/{texts.VERSION}"
 
 _CONNECT_SECONDS = 30.0
-_HEAD_SECONDS = 30.0  # from the first byte of a response to the end of its head
+_HEAD_SECONDS = 30.0  # time allowed from the first byte of a response to the end of its head
 _SLICE_SECONDS = 0.5
 
 
 class HttpRequests:
-    """`ports.pods.requests.Requests`; one connection per request."""
+    """Implements `ports.pods.requests.Requests` with one connection per request."""
 
     def get(self, request: Request, timeout_seconds: float, cancelled: threading.Event) -> int:
         until = time.monotonic() + timeout_seconds if timeout_seconds else None
@@ -38,7 +38,7 @@ class HttpRequests:
             except ssl.SSLError as error:
                 if error.reason not in texts.NO_TLS:
                     raise _failed(request, f"tls: {error.reason or error}") from error
-                # Retry without TLS, and without the header that only TLS would keep secret.
+                # The server does not speak TLS: retry without TLS and without the header that only TLS keeps secret.
                 request = _without_tls(request)
                 continue
             try:
@@ -52,7 +52,7 @@ class HttpRequests:
 
 
 def _exchange(request: Request, until: float | None, cancelled: threading.Event) -> tuple[int, str]:
-    """Make the request; return status and Location. Lets ssl.SSLError through for the caller to interpret."""
+    """Make the request; return status and Location. ssl.SSLError propagates to the caller, which interprets it."""
     with closing(_connection(request, min(_CONNECT_SECONDS, _left(request, until)))) as connection:
         try:
             connection.connect()
@@ -95,7 +95,7 @@ def _send(connection: http.client.HTTPConnection, request: Request) -> None:
 
 
 def _wait(raw: socket.socket, request: Request, until: float | None, cancelled: threading.Event) -> None:
-    """Wait for the first byte of the response; the pod's work until then may take long."""
+    """Wait for the first byte of the response; the pod may need a long time before it replies."""
     while not readable(raw, min(_SLICE_SECONDS, _left(request, until))):
         if cancelled.is_set():
             raise _failed(request, "context canceled")

@@ -1,7 +1,7 @@
-"""HTTP requests as text on the wire and in messages: pure functions shared by both HTTP clients.
+"""The texts of HTTP requests, URLs and error messages. Pure; shared by both HTTP clients.
 
-Input: `ports.pods.requests.Request`. Output: texts, and the target of a redirect. Next: `requests` (hooks),
-`probes.http`. Corresponds to pkg/probe/http/request.go and Go's net/http, whose error texts are used.
+Input: `ports.pods.requests.Request`. Output: texts, and the request that follows a redirect. Next: `requests` (hooks),
+`probes.handlers`. Corresponds to pkg/probe/http/request.go and to Go's net/http, whose error messages are used.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import msgspec
 from chronolet.ports.pods.requests import Request
 
 VERSION = "1.37"
-"""Version of the kubelet whose behaviour this follows, as sent in User-Agent."""
+"""Version of the kubelet whose behaviour the agent follows, as sent in User-Agent."""
 
 MOST_REQUESTS = 10
 """Maximum number of requests for one GET, including redirects."""
 
 REDIRECTS = (301, 302, 303, 307, 308)
 NO_TLS = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
-"""OpenSSL's reasons for a server that does not speak TLS."""
+"""OpenSSL reason codes which mean that the server does not speak TLS."""
 
 TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 TOO_MANY = f"stopped after {MOST_REQUESTS} redirects"
@@ -33,11 +33,11 @@ class BadLocation(ValueError):  # noqa: N818 - an expected server error
 
 
 def target(path: str) -> str:
-    """Return the path for the request line: blanks and non-ASCII characters escaped, with a leading slash."""
+    """Return the path for the request line: with a leading slash, and with spaces and non-ASCII characters escaped."""
     try:
         parts = urlsplit(path)
         where, query = parts.path, parts.query
-    except ValueError:  # too late to refuse it: send it unchanged and let the server judge
+    except ValueError:  # too late to refuse the path: send it unsplit and let the server decide
         where, query = path, ""
     where = where if where.startswith("/") else f"/{where}"
     text = f"{where}?{query}" if query else where
@@ -45,19 +45,19 @@ def target(path: str) -> str:
 
 
 def address(host: str, port: int) -> str:
-    """Format host and port as in a URL."""
+    """Return host and port in the form that URLs use."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def url(request: Request) -> str:
-    """Return the full URL, without a path if none was requested."""
+    """Return the full URL; it has no path if none was requested."""
     path = target(request.path) if request.path else ""
     return f"{request.scheme}://{address(request.host, request.port)}{path}"
 
 
 def followed(request: Request, location: str) -> Request | None:
-    """Return the request for a redirect to the same host; None if the response is final. Raises `BadLocation` if the
-    location is invalid.
+    """Return the request that follows a redirect on the same host; None if this response is final. Raises `BadLocation`
+    if the location is invalid.
     """
     try:
         there = urlsplit(urljoin(url(request), location))
@@ -71,12 +71,12 @@ def followed(request: Request, location: str) -> Request | None:
 
 
 def failed(request: Request, why: str) -> str:
-    """Format the error for a request without a response."""
+    """Return the error message for a request that got no response."""
     return f'Get "{url(request)}": {why}'
 
 
 def dial_failed(host: str, port: int, error: OSError) -> str:
-    """Format the error for a failed connection."""
+    """Return the error message for a failed connection."""
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: {error.strerror}"
     return f"dial tcp {address(host, port)}: {_why(error)}"

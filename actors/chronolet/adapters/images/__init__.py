@@ -1,1 +1,1 @@
-"""Images built locally, and registry credentials."""
+"""Images built on this machine, and registry credentials."""

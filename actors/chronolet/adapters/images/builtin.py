@@ -1,6 +1,6 @@
-"""Images that need no registry: built locally when a pod needs one that is missing.
+"""Images that need no registry: built on this machine when a pod needs one that is missing.
 
-Input: an image's name. Output: a root file system to import, None for any other name. Next: pod's effects.
+Input: an image's name. Output: a root file system to import, or None if there is no such image. Next: pod's effects.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from chronolet.ports.runtime.runtime import BuiltImage, Refusal
 
 
 def builtin(reference: str) -> BuiltImage | None:
-    """Build the pause image. Raises `Refusal(failed)` if this machine lacks what the image is made of."""
+    """Build the pause image; return None for any other reference. Raises `Refusal(failed)` if this machine has no
+    suitable busybox.
+    """
     if reference != busybox.PAUSE.reference:
         return None
     try:

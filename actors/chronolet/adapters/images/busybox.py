@@ -1,8 +1,8 @@
-"""Local images made from Debian's static busybox, so that pods run on machines without access to a registry.
+"""Build images from Debian's static busybox, so that pods run on machines without access to a registry.
 
 Input: the busybox binary. Output: a root file system as tar bytes, and the settings for importing it into Docker. No
-clock is read, so the same busybox yields the same bytes. Next: `scripts/images`, the tests' fixtures, and the Docker
-adapter when the default pause image is missing. The pause image corresponds to build/pause/linux/pause.c: it holds the
+clock is read, so the same busybox always yields the same bytes. Next: `scripts/images`, the tests' fixtures, and
+`builtin` if the default pause image is missing. The pause image corresponds to build/pause/linux/pause.c: it holds the
 pod's namespaces, exits with 0 on TERM and INT, and reaps orphaned processes.
 """
 
@@ -19,7 +19,7 @@ import msgspec
 
 _ELF_INTERPRETER = b"/ld-linux"
 
-# `wait` returns immediately on a signal, and a shell reaps orphaned processes.
+# `wait` returns as soon as a signal arrives, and a shell reaps orphaned processes.
 _HOLD = 'trap "exit 0" TERM INT; while :; do sleep 2147483647 & wait $!; done'
 
 
@@ -49,20 +49,20 @@ _HANGS_SECONDS = 60
 
 
 class ImageImporter(Protocol):
-    """The one Runtime method needed here."""
+    """The only method of Runtime that is needed here."""
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str: ...
 
 
 def busybox_path() -> Path:
-    """Return the busybox on PATH. Raises FileNotFoundError if there is none, or if it is linked dynamically: the image
-    would lack its loader.
+    """Return the path of the busybox on PATH. Raises FileNotFoundError if there is none, or if it is linked
+    dynamically, because the image would not contain its loader.
     """
     found = shutil.which("busybox")
     if found is None:
         raise FileNotFoundError("busybox: not on PATH; install the Debian package busybox-static")
     path = Path(found)
-    # A dynamic program names its loader (PT_INTERP) right after the program headers.
+    # A dynamically linked program names its loader (PT_INTERP) right after the program headers.
     with path.open("rb") as binary:
         head = binary.read(4096)
     if _ELF_INTERPRETER in head:
@@ -77,8 +77,8 @@ def applets(busybox: Path) -> tuple[str, ...]:
 
 
 def root_tar(binary: bytes, names: Sequence[str]) -> bytes:
-    """Return a root file system as an uncompressed tar: /bin with a link per applet, /tmp, /etc/passwd
-    and /etc/group.
+    """Return a root file system as an uncompressed tar: /bin with busybox and a link per applet, /etc with passwd and
+    group, /root, /tmp and /var.
     """
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
@@ -93,7 +93,7 @@ def root_tar(binary: bytes, names: Sequence[str]) -> bytes:
 
 
 def build() -> bytes:
-    """Return the root file system built from this machine's busybox; both images hold the same files."""
+    """Return a root file system built from this machine's busybox; both images contain the same files."""
     path = busybox_path()
     return root_tar(path.read_bytes(), applets(path))
 
@@ -120,7 +120,7 @@ def _add_file(archive: tarfile.TarFile, name: str, content: bytes, mode: int = 0
 
 
 def _add_link(archive: tarfile.TarFile, name: str, target: str) -> None:
-    # Hard links: docker import keeps them, and they cost no inode each.
+    # Hard links, because `docker import` preserves them and they need no inodes.
     info = tarfile.TarInfo(name)
     info.type = tarfile.LNKTYPE
     info.linkname = f"bin/{target}"

@@ -1,8 +1,9 @@
-"""Registry credentials from Secrets and from the Docker configuration of the agent's user, including its helpers.
+"""Registry credentials from Secrets and from the Docker configuration of the agent's user, including credential
+helpers.
 
-Input: an image, digests of Secrets. Output: `Found`. Reads files and runs `docker-credential-<name> get`, both anew for
-each pull, so that a `docker login` takes effect immediately. Next: the `pod` actor's image worker. Corresponds to
-pkg/credentialprovider/config.go, pkg/credentialprovider/secrets, and the docker CLI's own use of its helpers.
+Input: an image, digests of Secrets. Output: `Found`. For each pull, the files are read and `docker-credential-<name>
+get` is run again, so that a `docker login` takes effect immediately. Next: the `pod` actor's image worker. Corresponds
+to pkg/credentialprovider/config.go, pkg/credentialprovider/secrets, and the docker CLI's use of credential helpers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from chronolet.rules.names.registry_keys import (
 )
 
 HELPER_SECONDS = 10.0
-_TOKEN = "<token>"  # noqa: S105 - the user name that marks a helper's secret as a token
+_TOKEN = "<token>"  # noqa: S105 - the user name by which a helper marks its secret as a token
 _UNKNOWN = b"credentials not found"
 
 
@@ -40,13 +41,15 @@ _helper_output = msgspec.json.Decoder(_HelperOutput)
 
 
 def docker_folder(environ: Mapping[str, str]) -> Path:
-    """Return the folder of Docker's own configuration."""
+    """Return the folder of Docker's own client configuration."""
     named = environ.get("DOCKER_CONFIG", "")
     return Path(named) if named else Path("~/.docker").expanduser()
 
 
 class HostKeyring:
-    """`ports.runtime.registries.Keyring` for this machine: stored Secrets, then Docker's configuration in `folder`."""
+    """Implements `ports.runtime.registries.Keyring` for this machine: stored Secrets first, then Docker's configuration
+    in `folder`.
+    """
 
     def __init__(self, folder: Path, secrets: Secrets, helper_seconds: float = HELPER_SECONDS) -> None:
         self._file = folder / "config.json"
@@ -71,7 +74,9 @@ class HostKeyring:
             return None
 
     def _own(self, image: ImageName) -> tuple[Sequence[Credential], str]:
-        """Return the credentials from `docker login`, a helper's first; and why some are unavailable, else empty."""
+        """Return the credentials from `docker login`, with a helper's first; and a text that says why some are
+        unavailable, empty if all are available.
+        """
         try:
             config = docker_config(self._file.read_bytes())
         except FileNotFoundError:
@@ -87,7 +92,9 @@ class HostKeyring:
         return ((credential,) if credential else ()) + tuple(kept), remark
 
     def _from_helper(self, name: str, server: str) -> tuple[Credential | None, str]:
-        """Run the credential helper. Neither its output nor its errors are shown: they may contain secrets."""
+        """Run the credential helper; return its credential, or None and the reason. The helper's own output is never
+        part of the reason, because it may contain secrets.
+        """
         program = f"docker-credential-{name}"
         try:
             done = subprocess.run(

@@ -1,7 +1,7 @@
-"""One HTTP call to a sink, bounded in time and size whatever the server does.
+"""One HTTP call to a sink, bounded in time and size no matter how the server behaves.
 
-Input: a URL once, then method, path, headers, body. Output: a complete response, or `Unreachable` with a one-line text.
-Next: `webhook`, `kubernetes`.
+Input: a URL when created; then method, path, headers and body per call. Output: a complete response, or `Unreachable`
+with a one-line message. Next: `webhook`, `kubernetes`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Unreachable(Exception):  # noqa: N818 - a result that every caller expects
 
 
 class HttpResponse(NamedTuple):
-    """A complete response; header names are in lower case."""
+    """A complete response. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -33,14 +33,14 @@ class HttpResponse(NamedTuple):
 
 
 class Caller(Protocol):
-    """Makes one call. Raises `Unreachable`; ValueError for content that cannot be put into a request."""
+    """Makes one call. Raises `Unreachable`, or ValueError for content that cannot be part of a request."""
 
     def __call__(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> HttpResponse: ...
 
 
 class HttpCaller:
-    """A `Caller` over the network. Paths are appended to the URL's path; an `https` server's certificate is checked,
-    against `ca_file` if given. Errors name only the server, since the rest of a URL may be secret.
+    """A `Caller` that uses the network. Paths are appended to the URL's path; an `https` server's certificate is
+    checked, against `ca_file` if given. Errors name only the server, since other parts of the URL may be secret.
     """
 
     def __init__(self, url: str, *, ca_file: str = "", seconds: float = CALL_SECONDS) -> None:
@@ -61,14 +61,14 @@ class HttpCaller:
         try:
             connection = self._connection()
             connection.connect()
-            # A time-out per read alone would never end a response that trickles in.
+            # With only a time-out per read, a response that trickles in would never end.
             cut = threading.Event()
             end = threading.Timer(self._seconds, _cut, [connection.sock, cut])
             end.daemon = True
             end.start()
             try:
                 response = self._exchange(connection, method, path, headers, body)
-                if cut.is_set():  # a truncated response without a length looks complete
+                if cut.is_set():  # a response without a length looks complete when cut off
                     raise Unreachable(f"{self.where}: the response did not end within {self._seconds:g} s")
                 return response
             finally:
@@ -88,7 +88,7 @@ class HttpCaller:
         found = response.read(LARGEST_ANSWER + 1)
         if len(found) > LARGEST_ANSWER:
             raise Unreachable(f"{self.where}: answered with more than {LARGEST_ANSWER} bytes")
-        if response.length:  # `read` with a size does not report a short body
+        if response.length:  # `read` with a size does not report a body that is too short
             raise Unreachable(f"{self.where}: the response ended {response.length} bytes early")
         return HttpResponse(response.status, {name.lower(): value for name, value in response.getheaders()}, found)
 
@@ -104,9 +104,7 @@ class HttpCaller:
 
 
 class _Response(http.client.HTTPResponse):
-    """A response whose head must be complete: the standard library accepts a head cut off by the end
-    of the connection.
-    """
+    """A response with a complete head. The standard library also accepts a head that ends early with the connection."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
@@ -130,7 +128,7 @@ class _WholeLines:
 
 
 def _cut(raw: socket.socket, cut: threading.Event) -> None:
-    """Shut the socket down: its reader sees end of file."""
+    """Shut the socket down, so that its reader sees the end of the stream."""
     cut.set()
     with suppress(OSError):
         raw.shutdown(socket.SHUT_RDWR)

@@ -1,10 +1,10 @@
 """Deliver KubeEvents to a Kubernetes API server, as the kubelet's recorder does.
 
-Input: posts. Output: `create` for a new event, `patch` for a repeated one; if the server does not know that one,
+Input: posts. Output: `create` for a new event, `patch` for a repeated one; if the server answers a `patch` with 404,
 `create` immediately. Source: client-go's tools/record/event.go (recordEvent).
 
-A Status in the response is final, even with a 500, unless it names a time for a retry. A call is retried if there is no
-response, or if the response holds neither the object nor a Status.
+A Status in the response is final, even with a 500, unless the response says when to retry. A call is retried if there
+is no response, or if the response contains neither the object nor a Status.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _PATCHED = ("count", "lastTimestamp", "message")
 
 
 class Pace:
-    """Rate limit: bursts of up to `burst` calls, `per_second` in the long run; 0 means no limit."""
+    """Rate limit: bursts of up to `burst` calls, `per_second` in the long run; `per_second` 0 means no limit."""
 
     def __init__(self, per_second: int, burst: int) -> None:
         self._seconds = 1 / per_second if per_second else 0.0
         self._burst = burst
         self._next = 0.0
-        """Monotonic time of the next call if calls were evenly spaced."""
+        """Monotonic time at which the next call would be due if calls were evenly spaced."""
 
     def wait(self) -> None:
-        """Sleep until the next call is allowed; called by one thread at a time."""
+        """Sleep until the next call is allowed. Not thread-safe."""
         now = time.monotonic()
         self._next = max(self._next, now - self._burst * self._seconds) + self._seconds
         time.sleep(max(0.0, self._next - now))
 
 
 class KubernetesSink:
-    """`ports.kube_sinks.Sink` for an API server. `token_file` holds a bearer token and is read for each call, because
-    such tokens are renewed.
+    """Implements `ports.kube_sinks.Sink` for an API server. `token_file` contains a bearer token and is read for each
+    call, because such tokens are renewed.
     """
 
     at_once = 1
@@ -72,7 +72,7 @@ class KubernetesSink:
 
     def _create(self, post: Post) -> HttpResponse:
         event = api_event(post, self._node)
-        event.pop("series", None)  # the kubelet's events have none: only events with an eventTime do
+        event.pop("series", None)  # the kubelet's events have no series: only events with an eventTime have one
         for name in _SERVERS_OWN:
             del event["metadata"][name]
         return self._call("POST", _path(post), self._headers("application/json"), msgspec.json.encode(event))
@@ -102,7 +102,7 @@ def _read(post: Post, answer: HttpResponse) -> Outcome:
     if found.get("kind") != "Status" or "retry-after" in answer.headers:
         return Outcome(failure=f"answered {answer.status}")
     if (answer.status, found.get("reason")) == (HTTPStatus.CONFLICT, "AlreadyExists"):
-        return Outcome(known=1)  # names derive from log positions, so an earlier response was lost
+        return Outcome(known=1)  # names are derived from log positions, so the response to an earlier attempt was lost
     return Outcome(refused=((post.name, f"{answer.status} {found.get('reason', '')}: {found.get('message', '')}"),))
 
 

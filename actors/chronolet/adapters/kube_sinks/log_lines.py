@@ -1,7 +1,7 @@
 """KubeEvents as lines of the agent's own log.
 
-Input: posts. Output: one structured line each, at least once: after a crash a line may repeat. Next: readers of the
-log.
+Input: posts. Output: one structured line per post, at least once: after a crash a line may be repeated. Next: readers
+of the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AT_ONCE = 100
 
 
 class LogSink:
-    """`ports.kube_sinks.Sink` for standard error."""
+    """Implements `ports.kube_sinks.Sink` with the agent's log."""
 
     at_once = _AT_ONCE
 

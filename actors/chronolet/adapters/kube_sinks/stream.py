@@ -1,7 +1,7 @@
 """KubeEvents in the node's Redis: the stream that `get events` reads, and its reader.
 
-Input: posts. Output: one entry each, whose id is its position in the node's log, so that adding it twice is detected.
-Old entries are trimmed by age and number. Next: the CLI, redis-cli.
+Input: posts. Output: one stream entry per post. The entry's id is the post's position in the node's log, so that a
+second attempt to add it is detected. Old entries are trimmed by age and number. Next: the CLI, redis-cli.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from chronolet_schemas.kube_events import Post
 _AT_ONCE = 250
 _LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"
-"""Part of the server's error for an id that is not the highest. Since ids arrive in order, the stream has this one."""
+"""Part of the server's error for an id that is not the highest. Since ids arrive in order, the stream already has that
+entry.
+"""
 
 
 class StreamSink:
-    """`ports.kube_sinks.Sink` to `chronolet:{NODE}:kube_events`.
+    """Implements `ports.kube_sinks.Sink` with the stream `chronolet:{NODE}:kube_events`.
 
-    Each entry is a complete Event object as of its time; of entries with the same name the last one is current. When
-    new entries arrive, those older than `keep_milliseconds` and all but the newest `length` are trimmed.
+    Each entry is a complete Event object as it was at that position; among entries with the same name, the last one is
+    current. When new entries arrive, the stream is trimmed to entries younger than `keep_milliseconds`, and to the
+    newest `length` of them.
     """
 
     at_once = _AT_ONCE
@@ -59,7 +62,7 @@ class StreamSink:
         return Outcome(delivered=len(posts))
 
     def _add_one_by_one(self, posts: Sequence[Post]) -> None:
-        """Add posts singly, skipping those that the stream already has. Raises ResponseError for any other error."""
+        """Add posts one by one, skipping those already in the stream. Raises ResponseError for any other error."""
         for post in posts:
             try:
                 self._channel.call(*self._added(post))
@@ -75,7 +78,7 @@ class StreamSink:
 
 
 class StreamReader:
-    """`ports.kube_sinks.Kept` for that stream."""
+    """Implements `ports.kube_sinks.Kept`: reads the stream that `StreamSink` writes."""
 
     def __init__(self, url: str, node: str, *, timeout_seconds: float = 10.0) -> None:
         self._channel = Channel(Address(url), timeout_seconds)

@@ -1,8 +1,8 @@
 """KubeEvents as JSON to a user's URL.
 
-Input: posts. Output: a POST of the complete Event object for each, signed if there is a secret. Any 2xx acknowledges
-it. An incomplete response, a 5xx, and 408, 425 or 429 cause a retry; any other status rejects it. Delivery is at
-least once: `Idempotency-Key` is the same for the same post. Next: the user's server.
+Input: posts. Output: for each post, a POST of the complete Event object, signed if there is a secret. Any 2xx
+acknowledges the post. An incomplete response, a 5xx, and 408, 425 or 429 cause a retry; any other status rejects the
+post. Delivery is at least once; `Idempotency-Key` is the same in every attempt for a post. Next: the user's server.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_
 
 
 class WebhookSink:
-    """`ports.kube_sinks.Sink` for a URL. `secret_file` holds the signing key, without a trailing line end; it is read
-    for each post, so it may change while the agent runs.
+    """Implements `ports.kube_sinks.Sink` for a URL. `secret_file` contains the signing key; a trailing line end is
+    ignored. It is read for each post, so it may change while the agent is running.
     """
 
     at_once = 1

@@ -1,1 +1,1 @@
-"""The machine as read from the kernel."""
+"""The machine's properties, usage and processes, as read from the kernel."""

@@ -1,7 +1,7 @@
 """Measure the disk use of folder trees and their file systems.
 
-Input: folders, /proc. Output: `DiskUse`, `FileSystem`. Next: `node.stats.disk`. Counts like `du` and cAdvisor's
-fs.GetDirUsage: allocated blocks, each inode once.
+Input: folders, /proc. Output: `DiskUse`, `FileSystem`. Next: `node.stats.disk`. Disk use is counted as by `du` and
+cAdvisor's fs.GetDirUsage: allocated blocks, each inode once.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _ENTRIES_BETWEEN_PAUSES = 500
 
 
 def measured(folder: str, pause: Callable[[], bool], most_inodes: int) -> DiskUse | None:
-    """Measure the tree below a folder, on its own file system. None if it is gone, has more inodes than `most_inodes`,
-    or `pause`, called now and then, returns True.
+    """Measure a folder's tree, as far as it is on the folder's own file system. Return None if the folder no longer
+    exists, if it has more inodes than `most_inodes`, or if `pause`, which is called regularly, returns True.
     """
     at, used, seen = time.time_ns() // 1_000_000, 0, set[int]()
     try:
@@ -37,7 +37,7 @@ def measured(folder: str, pause: Callable[[], bool], most_inodes: int) -> DiskUs
 
 
 def _entries(folder: str, device: int) -> Iterator[os.stat_result]:
-    """All entries below the folder, without following links; entries that vanish meanwhile are skipped."""
+    """Yield all entries below the folder, without following links. Entries that vanish during the scan are skipped."""
     folders = [folder]
     while folders:
         try:
@@ -61,8 +61,8 @@ def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def upper_layer(pid: int, proc: Path = Path("/proc")) -> str:
-    """Return the folder that a container writes to, from the mount of its root: overlay's upperdir. Empty with any
-    other storage driver, or if the process is gone.
+    """Return the folder that a container writes to: overlay's upperdir, from the mount of the container's root. Empty
+    with any other storage driver, or if the process no longer exists.
     """
     try:
         text = (proc / str(pid) / "mountinfo").read_text()
@@ -77,7 +77,7 @@ def upper_layer(pid: int, proc: Path = Path("/proc")) -> str:
 
 
 def file_system(folder: str, proc: Path = Path("/proc")) -> FileSystem | None:
-    """The file system of a folder; None if the folder does not exist."""
+    """Return the file system of a folder; None if the folder does not exist."""
     try:
         found, number = os.statvfs(folder), os.stat(folder).st_dev  # noqa: PTH116 - a str is enough
         text = (proc / "self" / "mountinfo").read_text()

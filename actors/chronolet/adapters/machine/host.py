@@ -1,7 +1,7 @@
 """The machine's properties, read from the kernel.
 
-Input: the state folder. Output: facts. Corresponds to apimachinery's pkg/util/net/interface.go (ChooseHostInterface),
-cadvisor's machine info.
+Input: the state folder. Output: addresses, capacities, security features. Next: the users of `ports.machine.host.Host`.
+Corresponds to apimachinery's pkg/util/net/interface.go (ChooseHostInterface), cadvisor's machine info.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 
 import msgspec
 
-_CAPABILITIES = (  # by their numbers
+_CAPABILITIES = (  # in the order of their numbers
     "CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE "
     "NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN "
     "SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE "
     "MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE"
 )
-_SOMEWHERE_ELSE = ("192.0.2.1", 9)  # reserved for documentation: the route is looked up, nothing is sent
+_SOMEWHERE_ELSE = ("192.0.2.1", 9)  # reserved for documentation: only the route is looked up, nothing is sent
 
 
 _LOOPBACK = "127.0.0.1"
@@ -32,13 +32,15 @@ _ADDRESS = slice(20, 24)  # the address within struct sockaddr_in, after the int
 
 
 class LinuxHost:
-    """`ports.machine.host.Host`."""
+    """Implements `ports.machine.host.Host`. `root` is the state folder."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def address(self) -> str:
-        """The address from which the machine reaches others, else any other own address, else the loopback address."""
+        """Return the address from which this machine reaches others; without a route, any other address of its own, or
+        else the loopback address.
+        """
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect(_SOMEWHERE_ELSE)
@@ -80,7 +82,9 @@ class LinuxHost:
 
 
 def _address_by_name() -> str:
-    """For a machine without a default route: the address of its own host name, if that is a local address."""
+    """Return the address of this machine's own host name if it is a local address, for machines without a default
+    route.
+    """
     try:
         found = socket.gethostbyname(socket.gethostname())
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
@@ -91,7 +95,7 @@ def _address_by_name() -> str:
 
 
 def _address_by_interface() -> str:
-    """The first IPv4 address of an interface other than the loopback."""
+    """Return the first IPv4 address that is not a loopback address; empty if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with suppress(OSError):  # the interface has no address

@@ -1,9 +1,8 @@
-"""Wake up when something in a folder changes. Linux only, by inotify.
+"""Wake up when something in a folder changes. Linux only: uses inotify.
 
-Input: a folder. Output: a wake-up; the caller looks up what changed. Next: `watched_folder`, `watcher`.
-
-File-watching libraries poll their list of changes every few milliseconds: to react within 2 ms they use more processor
-time than this whole agent may, and at an acceptable idle cost they react after 60 ms. Sleeping in the kernel costs
+Input: a folder. Output: a wake-up; the caller finds out what has changed. Next: `watched_folder`, `watcher`.
+File-watching libraries poll their list of changes every few milliseconds: to react within 2 ms, they use more processor
+time than this whole agent may use, and at an acceptable idle cost they react after 60 ms. Sleeping in the kernel costs
 nothing and reacts immediately, and no other feature of such a library is needed here.
 """
 
@@ -40,15 +39,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderNotifier:
-    """Watches one folder, not its subfolders. Raises OSError if it cannot be watched."""
+    """Watches one folder, not its subfolders. Raises OSError if the folder cannot be watched."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._descriptor = _checked(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK), folder)
         self.moved_in: set[str] = set()
-        """Names of files that were moved in, until the caller removes them."""
+        """Names of files that were moved into the folder; the caller removes them."""
         self.standing = True
-        """False once the folder itself has gone: a new folder of that name needs a new FolderNotifier."""
+        """False once the folder itself no longer exists: a new folder of that name needs a new FolderNotifier."""
         try:
             _checked(_libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _WATCHED), folder)
         except OSError:
@@ -58,7 +57,7 @@ class FolderNotifier:
         self._poll.register(self._descriptor, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
-        """Return True as soon as a relevant change happens, False after `seconds`."""
+        """Return True as soon as something relevant changes, False after `seconds`."""
         return bool(self._poll.poll(seconds * 1000)) and self._has_change()
 
     def close(self) -> None:
@@ -81,8 +80,8 @@ class FolderNotifier:
         return changed
 
     def _complete(self, name: bytes) -> bool:
-        """Whether a created entry is complete: a link or a socket is, a regular file must be written
-        and closed first.
+        """Whether an entry that was just created is complete: links and sockets are; a regular file must first be
+        written and closed.
         """
         try:
             found = os.lstat(os.fsencode(self._folder) + b"/" + name)

@@ -1,9 +1,9 @@
-"""Read the kernel's log to find the containers that had a process killed by the OOM killer.
+"""Read the kernel's log to find containers in which the OOM killer killed a process.
 
-Input: /dev/kmsg. Output: `ports.machine.kernel_log.Kills`. Next: `pod`'s effects. A runtime detects such a kill by a
-counter of the container's cgroup, which is removed with the container; if it goes too soon, only this log line is left.
-The line is written before the process dies, and stays until the log's ring is full. Source: mm/oom_kill.c
-(dump_oom_victim), Documentation/ABI/testing/dev-kmsg.
+Input: /dev/kmsg. Output: `ports.machine.kernel_log.Kills`. Next: `pod`'s effects. A runtime detects such a kill through
+a counter of the container's cgroup. If the cgroup is removed before the runtime reads the counter, only the line in the
+kernel's log remains. The line is written before the process dies, and remains until the log's ring buffer is full.
+Source: mm/oom_kill.c (dump_oom_victim), Documentation/ABI/testing/dev-kmsg.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import re
 import threading
 
 _RECORD_BYTES = 1 << 13
-"""Larger than any record. Each read returns one."""
+"""Larger than any record. Each read returns one record."""
 _MOST = 10_000
 _VICTIM = re.compile(rb";oom-kill:.*\btask_memcg=[^,]*?([0-9a-f]{64})")
 
 
 class KernelLog:
-    """Thread-safe. If the log may not be read, nothing is ever found."""
+    """Implements `ports.machine.kernel_log.Kills`. Thread-safe. If the log cannot be read, no kills are found."""
 
     def __init__(self, path: str = "/dev/kmsg") -> None:
         self._path = path
@@ -45,7 +45,7 @@ class KernelLog:
         return ""
 
     def close(self) -> None:
-        """Close the log; the next read starts with the oldest record."""
+        """Close the log. The next read starts again with the oldest record."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -59,7 +59,7 @@ class KernelLog:
             except BlockingIOError:
                 return
             except BrokenPipeError:
-                continue  # the next record was overwritten: continue with the oldest
+                continue  # the next record has been overwritten: continue with the oldest one
             if not record:
                 return
             self._note(record)

@@ -1,6 +1,6 @@
-"""The network interfaces of a process, from /proc/<pid>/net/dev.
+"""The network interfaces that a process sees, from /proc/<pid>/net/dev.
 
-Input: the file. Output: `Interface`s. Next: `usage`, `node.stats`.
+Input: the file. Output: `Interface` records. Next: `usage`, `node.stats`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from chronolet.ports.machine.usage import Interface
 
 _IGNORED = ("lo", "veth", "docker")
-"""Interfaces that connect only containers of this machine; cAdvisor omits them too."""
+"""Prefixes of interfaces that only connect containers on this machine; cAdvisor omits them too."""
 _COLUMNS = 16
 
 
@@ -20,7 +20,7 @@ def interfaces(path: Path) -> tuple[Interface, ...]:
 
 
 def parsed(text: str) -> tuple[Interface, ...]:
-    """Parse the file's text."""
+    """Parse the content of the file."""
     found = []
     for line in text.splitlines()[2:]:
         name, _, rest = line.strip().partition(":")

@@ -1,8 +1,8 @@
-"""Watch and signal containers' processes through the kernel: the runtime reports an exit only after its clean-up, and
-starts a program for each signal.
+"""Watch and signal containers' processes through the kernel. This is faster than through the runtime, which reports an
+exit only after its clean-up, and starts a program for each signal.
 
-Input: pids from the runtime. Output: calls. Next: `pod`'s workers, through the port. Source: pidfd_open(2),
-pidfd_send_signal(2).
+Input: pids from the runtime. Output: callbacks on exit, signals sent. Next: `pod`'s workers, through the port. Source:
+pidfd_open(2), pidfd_send_signal(2).
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ from pathlib import Path
 from chronolet.ports.runtime.processes import NoProcesses, Processes
 
 _NEEDED = ((os, "pidfd_open"), (os, "eventfd"), (os, "eventfd_write"), (signal, "pidfd_send_signal"))
-"""Python offers only what its build machine had: `pidfd_open` needs kernel headers of 5.3 or newer."""
+"""The functions that `HostProcesses` needs. Python has only those that its build machine supported: `pidfd_open` needs
+kernel headers 5.3 or newer.
+"""
 
 _SIGNALS = {one.name.removeprefix("SIG"): one for one in signal.Signals}
 
 
 def host_processes() -> Processes:
-    """Return the processes of this machine, or none if this Python cannot watch them."""
+    """Return the processes of this machine, or `NoProcesses` if this Python cannot watch processes."""
     return HostProcesses() if all(hasattr(module, name) for module, name in _NEEDED) else NoProcesses()
 
 
 class HostProcesses:
-    """`ports.runtime.processes.Processes`, for an agent that shares the runtime's machine and pid namespace."""
+    """Implements `ports.runtime.processes.Processes` for an agent in the same pid namespace as the runtime."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
@@ -38,12 +40,14 @@ class HostProcesses:
     def watched(self, pid: int, container_id: str, ended: Callable[[], None]) -> Iterator[None]:
         """See `Processes`."""
         with ExitStack() as stack:
-            with suppress(OSError, RuntimeError):  # gone, or out of descriptors or threads: the runtime reports the end
+            with suppress(
+                OSError, RuntimeError
+            ):  # gone, or out of descriptors or threads: the runtime reports the exit
                 self._watch(stack, pid, container_id, ended)
             yield
 
     def signal(self, pid: int, container_id: str, command: Sequence[str], name: str) -> bool:
-        """See `Processes`. Real-time signals without a name of their own (`RTMIN+3`) are not sent."""
+        """See `Processes`. Real-time signals that have no name of their own (such as `RTMIN+3`) are not sent."""
         number = _SIGNALS.get(name.removeprefix("SIG"))
         with ExitStack() as stack, suppress(OSError):
             process = self._opened(stack, pid, container_id)
@@ -53,8 +57,9 @@ class HostProcesses:
         return False
 
     def _catches(self, pid: int, command: Sequence[str], number: int) -> bool:
-        """Whether the process runs the command and has a handler for the signal. A new process may not do so yet. The
-        order matters: at first it is the runtime's own program, which has handlers for all signals.
+        """Whether the process runs the command and has a handler for the signal; a process that has just started may
+        not have one yet. The command must be checked first, because the process initially runs the runtime's own
+        program, which handles all signals.
         """
         words = b"".join(one.encode() + b"\0" for one in command)
         if not words or (self._proc / str(pid) / "cmdline").read_bytes() != words:
@@ -66,7 +71,9 @@ class HostProcesses:
         return False
 
     def _opened(self, stack: ExitStack, pid: int, container_id: str) -> int | None:
-        """Return the process's descriptor, None if it is not the container's. Raises OSError if it is gone."""
+        """Return a descriptor of the process; None if it does not belong to the container. Raises OSError if it no
+        longer exists.
+        """
         if not pid:
             return None
         process = os.pidfd_open(pid)

@@ -1,7 +1,7 @@
 """The machine's own resource usage, from /proc.
 
-Input: none. Output: `Machine`. Next: the page /stats/summary. Corresponds to cAdvisor's root container and machine
-information, as the kubelet's summary shows them.
+Input: /proc, the state folder. Output: `Machine`. Next: the page /stats/summary. Corresponds to cAdvisor's root
+container and machine information, as the kubelet's summary shows them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chronolet.ports.machine.usage import Limits, Pressure, Pressures, Usage
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Usage of the node at one moment. Times in milliseconds."""
+    """The node's resource usage at one moment. Times are in milliseconds."""
 
     usage: Usage
     booted_at: int
@@ -33,7 +33,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look(folder: Path, proc: Path = Path("/proc")) -> Machine:
-    """Measure now. Raises OSError if /proc is not as expected."""
+    """Measure the machine's resource usage. Raises OSError if /proc does not have the expected files."""
     disk = os.statvfs(folder)
     return Machine(
         usage=_usage(proc),
@@ -69,7 +69,7 @@ def _usage(proc: Path) -> Usage:
 
 
 def _pressure(proc: Path, resource: str) -> Pressure | None:
-    """Pressure figures of a resource; None if the kernel keeps none."""
+    """Return the pressure figures of a resource; None if the kernel does not record them."""
     try:
         return pressure((proc / "pressure" / resource).read_bytes())
     except OSError:
@@ -82,7 +82,7 @@ def _busy_nanoseconds(proc: Path) -> int:
 
 
 def _default_interface(proc: Path) -> str:
-    """The interface of the default route; empty if there is none."""
+    """Return the interface of the default route; empty if there is none."""
     routes = (line.split() for line in _lines(proc / "net/route")[1:])
     return next((words[0] for words in routes if words[1] == "00000000"), "")
 

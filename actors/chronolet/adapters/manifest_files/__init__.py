@@ -1,8 +1,8 @@
-"""Parse Pod manifests: bytes of a file in, pods or errors out. No I/O: the caller has read the file.
+"""Parse Pod manifests. No I/O: the caller has read the file.
 
-Input: YAML (several documents), JSON or KYAML with Pods and Lists of them. Output: `Parsed`. Next: the `manifests`
-actor's folder watch and the CLI's `apply`. Corresponds to pkg/kubelet/config/common.go (tryDecodeSinglePod,
-tryDecodePodList).
+Input: YAML (one or more documents), JSON or KYAML with Pods, Secrets, or Lists of them. Output: `Parsed`: pods and
+Secrets, or errors. Next: the `manifests` actor's folder watch and the CLI's `apply`. Corresponds to
+pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList).
 """
 
 from chronolet.adapters.manifest_files.reader import MAX_BYTES, Parsed, read_documents

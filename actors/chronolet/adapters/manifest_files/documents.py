@@ -1,8 +1,8 @@
 """Build the documents of a manifest file as plain data from the YAML parser's events.
 
-Input: text. Output: maps, lists and scalars, with the problems that only the text shows: duplicate keys, too deep
-nesting, exploding aliases, tags. Recursion is limited to `MAX_DEPTH`, and the result to `MAX_NODES` and
-`MAX_CHARACTERS` with aliases expanded. Next: `reader`.
+Input: text. Output: maps, lists and scalars, with the problems that are visible only in the text: duplicate keys,
+nesting that is too deep, aliases that expand too far, tags. Recursion is limited to `MAX_DEPTH`, and the result to
+`MAX_NODES` and `MAX_CHARACTERS` with aliases expanded. Next: `reader`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _SHOWN = 60
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _JSON_BEGINS = re.compile(r"\s*\{\s*[\"}]")
 _JSON_NODE = re.compile(r"\"(?:[^\"\\]++|\\.)*+\"?|[\[{]|[^\s\[\]{},:\"]++", re.DOTALL)
-"""A key, a scalar, or the start of a list or map. Possessive, hence without backtracking into strings."""
+"""A key, a scalar, or the start of a list or map. Possessive, so that it never backtracks into strings."""
 
 
 class Document(NamedTuple):
-    """One document; `value` is None if it is empty."""
+    """One document. `value` is None if the document is empty."""
 
     value: Any
     problems: tuple[Problem, ...]
 
 
 class NotReadableError(Exception):
-    """Parsing cannot continue: no further document can be read. The message says where and why."""
+    """Parsing cannot continue and no further document can be read. The message says where and why."""
 
 
 def _too_many() -> NotReadableError:
@@ -55,7 +55,7 @@ class _Anchored(NamedTuple):
 
 
 def documents(text: str) -> Iterator[Document]:
-    """Yield the documents in order. Raises NotReadableError after the last readable one."""
+    """Yield the documents in order. Raises NotReadableError after the last readable document."""
     if text.lstrip().startswith("{"):
         found = _json_documents(text)
         if found is not None:
@@ -77,9 +77,10 @@ def documents(text: str) -> Iterator[Document]:
 
 
 def _json_documents(text: str) -> list[Document] | None:
-    """Parse a sequence of JSON values; None if the text is not JSON (it may be YAML in braces then).
+    """Parse a sequence of JSON values; return None if the text is not JSON (it may still be YAML that begins with a
+    brace).
 
-    The JSON parser builds everything in one go, so nodes are counted before it starts.
+    The JSON parser builds a value in one go, so nodes are counted before it starts.
     """
     if _JSON_BEGINS.match(text) and any(True for _ in itertools.islice(_JSON_NODE.finditer(text), MAX_NODES, None)):
         raise NotReadableError(f"more than {MAX_NODES} values")
@@ -117,7 +118,7 @@ def _most_repeated(pairs: list[tuple[str, Any]]) -> str:
 
 
 def _checked(value: Any, path: str, problems: list[Problem], depth: int = 0) -> Any:
-    """Sanitize a JSON value's scalars; problems are appended to `problems`."""
+    """Return the JSON value with its scalars sanitized; append problems to `problems`."""
     if depth > MAX_DEPTH:
         problems.append(Problem(path, f"nested deeper than {MAX_DEPTH} levels"))
         return None
@@ -132,7 +133,7 @@ def _checked(value: Any, path: str, problems: list[Problem], depth: int = 0) -> 
 
 
 def _scalar(value: Scalar, path: str, problems: list[Problem]) -> Scalar:
-    """Return the scalar, or an empty one if Kubernetes or Redis could not carry it."""
+    """Return the scalar, or an empty or shortened one if Kubernetes or Redis could not represent it."""
     if isinstance(value, float):
         if math.isfinite(value):
             return whole(value)
@@ -155,11 +156,13 @@ def _child(path: str, key: str) -> str:
 
 
 class _Builder:
-    """Builds documents from the events of one text; tracks its size so far and the current document's anchors."""
+    """Builds documents from the parser's events; keeps track of the size of the result and of the current document's
+    anchors.
+    """
 
     def __init__(self, text: str) -> None:
         self._events = yaml.parse(text, Loader=yaml.CSafeLoader)
-        self._event = next(self._events)  # the stream's start
+        self._event = next(self._events)  # the start of the stream
         self._nodes = 0
         self._characters = 0
         self._advance()
@@ -200,7 +203,7 @@ class _Builder:
             raise self._fail(f"more than {MAX_CHARACTERS} characters with aliases expanded")
 
     def _node(self, path: str, depth: int) -> Any:
-        """Return the value that starts with the current event, and advance to the event after it."""
+        """Return the value that starts with the current event, and advance to the event after the value."""
         if depth > MAX_DEPTH:
             raise self._fail(f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(self._event, yaml.AliasEvent):
@@ -212,7 +215,7 @@ class _Builder:
         return value
 
     def _new(self, path: str, depth: int) -> Any:
-        """Like `_node`, for a value that is not an alias."""
+        """Do the same as `_node` for a value that is not an alias."""
         event = self._event
         self._count(1, 0)
         self._advance()
@@ -274,7 +277,7 @@ class _Builder:
         return isinstance(event, yaml.ScalarEvent) and event.value == _MERGE and bool(event.implicit[0])
 
     def _merge(self, merged: dict[str, Any], value: Any, path: str) -> None:
-        """Merge what `<<` refers to: of several maps the first wins."""
+        """Merge the maps that `<<` refers to; if several have the same key, the first one wins."""
         for source in value if isinstance(value, list) else [value]:
             if isinstance(source, dict):
                 merged.update({key: held for key, held in source.items() if key not in merged})

@@ -1,8 +1,8 @@
-"""Convert one object of a manifest to a pod or a Secret, or report what is wrong with it.
+"""Convert an object of a manifest to a pod or a Secret, or report what is wrong with it.
 
-Input: the plain value of a document. Output: its objects (a List holds several), each converted separately: a defaulted
-pod or a Secret, problems, findings. Next: `reader`, which assembles the file from them. Corresponds to
-pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
+Input: the plain value of a document. Output: its objects (a List contains several), each converted separately: a pod
+with defaults applied, or a Secret; problems, findings. Next: `reader`, which combines the objects of a file.
+Corresponds to pkg/kubelet/config/common.go (tryDecodeSinglePod, tryDecodePodList) and strict decoding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ _SEPARATOR = re.compile(r"[.\[]")
 
 
 class Item(NamedTuple):
-    """One object, its path in the document, and the kind implied by its list if it names none."""
+    """One object and its path in the document. `kind` is the kind that the enclosing list implies; None if it implies
+    none.
+    """
 
     path: str
     value: Any
@@ -38,7 +40,7 @@ class Item(NamedTuple):
 
 
 class Converted(NamedTuple):
-    """Result of converting one object. A pod with problems is passed on only for its name."""
+    """Result of converting one object. A pod that has problems is included only for its name."""
 
     pod: Pod | None = None
     secret: Secret | None = None
@@ -58,7 +60,7 @@ def objects(found: Item) -> Iterator[Item]:
 
 
 def read(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
-    """Convert the object to a pod or a Secret. `known` are the problems already found in its document's text."""
+    """Convert the object to a pod or a Secret. `known`: problems already found in the text of its document."""
     if not isinstance(found.value, dict):
         message = f"{described(found.value)}, expected a map with apiVersion, kind and metadata"
         return Converted(problems=(Problem(found.path, message),))
@@ -92,7 +94,7 @@ def below(path: str, rest: str) -> str:
 
 
 def _kind(found: Item) -> str | None:
-    """The object's own kind, else the one implied by its list."""
+    """Return the object's own kind, or else the kind implied by its list."""
     kind = found.value.get("kind") if isinstance(found.value, dict) else None
     return kind if isinstance(kind, str) and kind else None if kind else found.kind
 
@@ -142,7 +144,7 @@ def _pod(found: Item, namespace: str, known: Iterable[Problem]) -> Converted:
 
 
 def _independent(found: Iterable[Problem], wrong: Iterable[Problem], volumes: str) -> Iterator[Problem]:
-    """Drop problems that merely follow from a value that was already wrong and therefore omitted."""
+    """Drop problems that are only consequences of a value that was already reported as wrong and therefore omitted."""
     paths = frozenset(problem.path for problem in wrong)
     some_volume = any(path.startswith(volumes) for path in paths)
     for problem in found:
@@ -153,7 +155,7 @@ def _independent(found: Iterable[Problem], wrong: Iterable[Problem], volumes: st
 
 
 def _with_parents(path: str) -> Iterator[str]:
-    """Yield the path and its parents; of an extremely long path only the upper ones."""
+    """Yield the path and its parents, but at most `MAX_DEPTH` parents, starting with the uppermost."""
     yield path
     for found in itertools.islice(_SEPARATOR.finditer(path), MAX_DEPTH):
         yield path[: found.start()]

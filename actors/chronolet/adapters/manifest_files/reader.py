@@ -1,7 +1,8 @@
-"""Parse a manifest file: all its errors, or all its pods and Secrets.
+"""Parse a manifest file: return all its errors, or all its pods and Secrets.
 
-Input: a file's content and name. Output: `Parsed`: defaulted pods, or errors (then no pods: a file is accepted as a
-whole or not at all), and findings about fields that are not honoured. Next: the `manifests` actor and `apply`.
+Input: a file's content and name. Output: `Parsed`: pods with defaults applied, and Secrets, or errors (then nothing
+else: a file is accepted as a whole or not at all); findings about fields that are not honoured. Next: the `manifests`
+actor and `apply`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from chronolet.rules.validation.problems import Problem
 from chronolet_schemas.podspec import DEFAULT_NAMESPACE, WARNING, Finding, ManifestError, Pod
 
 MAX_BYTES = 3 * 1024 * 1024
-"""An API server's limit for one request."""
+"""Maximum size of a file: an API server's limit for one request."""
 
 MAX_REPORTED = 100
-"""Maximum number of errors, and of findings, reported per file; the rest is only counted."""
+"""Maximum number of errors, and of findings, reported per file; any more are only counted."""
 
 _PATH_SHOWN = 300
 
@@ -29,7 +30,7 @@ _One = TypeVar("_One", Finding, ManifestError)
 
 
 class Parsed(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of a file. It has pods and Secrets only if there is no error."""
+    """Content of a file. It has pods and Secrets only if there are no errors."""
 
     pods: tuple[Pod, ...] = ()
     secrets: tuple[Secret, ...] = ()
@@ -40,7 +41,9 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
 def read_documents(
     content: bytes | str, name: str, *, namespace: str = DEFAULT_NAMESPACE, strict: bool = False
 ) -> Parsed:
-    """Parse the file `name`; `namespace` is for pods that name none. With `strict`, findings become errors."""
+    """Parse the content of the file `name`. `namespace` is for objects that name none. With `strict`, findings become
+    errors.
+    """
     file = _File(name, namespace)
     if len(content) > MAX_BYTES:
         file.refuse(f"is larger than the limit of {MAX_BYTES} bytes")
@@ -53,7 +56,7 @@ def read_documents(
 
 
 def _text(content: bytes | str) -> str:
-    """Decode UTF-8, with or without a byte order mark. Raises UnicodeError for anything else."""
+    """Return the text without a byte order mark. Raises UnicodeError if it is not valid UTF-8."""
     if isinstance(content, bytes):
         return content.decode("utf-8-sig")
     content.encode()
@@ -61,7 +64,7 @@ def _text(content: bytes | str) -> str:
 
 
 class _Capped(Generic[_One]):
-    """A list that keeps its first items and counts the rest."""
+    """A list that stores its first items and only counts further ones."""
 
     def __init__(self) -> None:
         self.kept: list[_One] = []
@@ -74,7 +77,7 @@ class _Capped(Generic[_One]):
             self.left_out += 1
 
     def items(self, *, numbered: bool) -> list[_One]:
-        """Return the kept items, without document numbers if there is only one document."""
+        """Return the stored items; without document numbers if the file has only one document."""
         return self.kept if numbered else [msgspec.structs.replace(one, document=0) for one in self.kept]
 
 
@@ -92,7 +95,7 @@ class _File:
         self._findings: _Capped[Finding] = _Capped()
 
     def read(self, text: str) -> None:
-        """Read all documents, up to the first unreadable text."""
+        """Read all documents, up to the first text that cannot be parsed."""
         try:
             for document in documents(text):
                 if document.value is not None or document.problems:
@@ -146,7 +149,7 @@ class _File:
             self._pods[taken.pod.key] = taken.pod
 
     def _is_first(self, what: str, found: Item) -> bool:
-        """Whether this is the first object of its name; a second one is an error."""
+        """Whether this is the first object with its name; a second one is recorded as an error."""
         here = f"document {self._documents}" + (f" at {found.path}" if found.path else "")
         first = self._first.setdefault(what, here)
         if first is here:
@@ -163,6 +166,6 @@ class _File:
 
 
 def _printable(path: str) -> str:
-    """Make a path printable on terminals and log lines: keys of maps are untrusted text."""
+    """Make a path printable on terminals and in log lines, because keys of maps are untrusted text."""
     shown = path if path.isprintable() else repr(path)[1:-1]
     return shown if len(shown) <= _PATH_SHOWN else shown[:_PATH_SHOWN] + "..."

@@ -1,7 +1,7 @@
-"""Resolve plain YAML scalars like the YAML library of Kubernetes. Pure.
+"""Resolve plain YAML scalars as Kubernetes's YAML library does. Pure.
 
-Input: the text of an unquoted scalar. Output: null, boolean, whole number, float or the text itself. Dates and times
-stay text. Corresponds to sigs.k8s.io/yaml (resolve.go of its YAML 1.1 parser), followed by a round trip through JSON.
+Input: the text of an unquoted scalar. Output: null, boolean, integer, float, or the text itself. Dates and times remain
+text. Corresponds to sigs.k8s.io/yaml (resolve.go of its YAML 1.1 parser), followed by a round trip through JSON.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def whole(number: float) -> int | float:
 
 
 def key_text(key: Scalar) -> str | None:
-    """Return a map's key as in JSON; None for null, which cannot be a key."""
+    """Return a map's key as JSON would spell it; None if it is null, which cannot be a key."""
     if isinstance(key, bool):
         return "true" if key else "false"
     return None if key is None else str(key)

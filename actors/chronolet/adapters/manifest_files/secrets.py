@@ -1,4 +1,4 @@
-"""Convert one object of a manifest to a Secret with registry credentials, or report what is wrong with it.
+"""Convert an object of a manifest to a Secret with registry credentials, or report what is wrong with it.
 
 Input: the plain value of a document. Output: `Secret`, problems, findings. Next: `objects`. Corresponds to
 pkg/apis/core/validation (ValidateSecret). Messages name only paths and types, never a Secret's content.
@@ -23,7 +23,7 @@ _SHOWN = 60
 
 
 class ReadSecret(NamedTuple):
-    """Result of converting one object."""
+    """Result of converting one object. `secret` is None if there are problems."""
 
     secret: Secret | None
     problems: tuple[Problem, ...]
@@ -31,7 +31,7 @@ class ReadSecret(NamedTuple):
 
 
 def read_secret(value: Mapping[str, Any], namespace: str) -> ReadSecret:
-    """Convert the object to a Secret; paths are relative to the object."""
+    """Convert the object to a Secret. The paths of problems and findings are relative to the object."""
     problems: list[Problem] = []
     metadata = value.get("metadata")
     named = _named(metadata if isinstance(metadata, dict) else {}, namespace, problems)
@@ -52,7 +52,7 @@ def read_secret(value: Mapping[str, Any], namespace: str) -> ReadSecret:
 
 
 def _named(metadata: Mapping[str, Any], namespace: str, problems: list[Problem]) -> tuple[str, str]:
-    """Return namespace and name."""
+    """Return namespace and name, and append what is wrong with them to `problems`."""
     found = (metadata.get("namespace") or namespace, metadata.get("name"))
     checks = (("metadata.namespace", names.label_problem), ("metadata.name", names.subdomain_problem))
     for (path, check), text in zip(checks, found, strict=True):
@@ -69,7 +69,7 @@ def _data(value: Any, problems: list[Problem]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for key, text in _entries("data", value, problems):
         try:
-            # Like Go, ignore line breaks.
+            # Go ignores line breaks in base64.
             found[key] = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
         except ValueError:
             problems.append(Problem(f"data[{key}]", "is not base64"))
@@ -94,7 +94,7 @@ def _entries(field: str, value: Any, problems: list[Problem]) -> Iterator[tuple[
 
 
 def _content_problems(type_: str, data: Mapping[str, bytes], known: list[Problem]) -> Iterator[Problem]:
-    """Check the credentials, unless their field already has a problem."""
+    """Yield the problems of the credentials, unless their field already has a problem."""
     field = SECRETS[type_][0]
     path = f"data[{field}]"
     if any(problem.path in (path, f"stringData[{field}]", "data", "stringData") for problem in known):

@@ -1,7 +1,8 @@
-"""Check plain data against the types of a Pod: report every wrong type by its path, and every unknown field.
+"""Check plain data against the types of a Pod: report every value of a wrong type with its path, and every unknown
+field.
 
-Input: the plain value of a document. Output: the value fit for msgspec.convert, without its wrong parts, and the
-problems. One pass finds them all, whereas converting would stop at the first error. Next: `reader`.
+Input: the plain value of a document. Output: the problems, and a value without its wrong parts, which msgspec.convert
+accepts. A single pass finds all problems, whereas converting would stop at the first one. Next: `objects`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _HINTS = 20
 
 
 class Fitted(msgspec.Struct, frozen=True, kw_only=True):
-    """A convertible value, its problems, and the unknown fields, each with a hint."""
+    """A convertible value, its problems, and its unknown fields, some with a hint."""
 
     value: Any
     problems: tuple[Problem, ...]
@@ -34,7 +35,9 @@ class Fitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fit(value: Any, part: type[Part], path: str = "") -> Fitted:
-    """Fit `value` to `part`. A wrong field is dropped; a wrong list item becomes an empty one."""
+    """Make `value` fit the type `part`. A wrong field is dropped; a wrong item in a list of objects becomes an empty
+    object.
+    """
     fitter = _Fitter()
     fitted = fitter.fit(value, _info(part), path)
     return Fitted(
@@ -63,7 +66,7 @@ class _Fitter:
         self.unknown: list[Problem] = []
 
     def fit(self, value: Any, info: inspect.Type, path: str) -> Any:
-        """Return the value fit for `info`, or `_ABSENT` after recording a problem."""
+        """Return the value in a form that fits `info`, or `_ABSENT` after recording a problem."""
         rule: _Rule = _FITS.get(type(info), _Fitter.loose)
         return rule(self, value, info, path)
 
@@ -72,7 +75,7 @@ class _Fitter:
         return _ABSENT
 
     def union(self, value: Any, info: inspect.UnionType, path: str) -> Any:
-        """Fit optional types, and numbers that may be names."""
+        """Fit a value to an optional type, or to a type that accepts a number or a name."""
         kinds = [kind for kind in info.types if not isinstance(kind, inspect.NoneType)]
         if len(kinds) == 1:
             return self.fit(value, kinds[0], path)
@@ -97,14 +100,14 @@ class _Fitter:
         return {key: held for key, held in fitted.items() if held is not _ABSENT}
 
     def _unknown(self, key: str, fields: dict[str, inspect.Type], path: str) -> None:
-        # Finding similar names is slow, so a file full of unknown fields gets only a few hints.
+        # Finding similar names is slow, so only the first unknown fields get hints.
         near = difflib.get_close_matches(key[:_SHOWN], fields, n=1) if len(self.unknown) < _HINTS else []
         hint = f", did you mean {near[0]}?" if near else ""
         self.unknown.append(Problem(path, f"unknown field{hint}"))
 
     def items(self, value: Any, info: inspect.VarTupleType, path: str) -> Any:
-        """Fit a list. A wrong item becomes an empty object if items are objects, so that the others
-        keep their indices.
+        """Fit a list. In a list of objects, a wrong item becomes an empty object, so that the indices of other items do
+        not change; in other lists it is dropped.
         """
         if not isinstance(value, list):
             return self._wrong(value, "a list", path)
@@ -114,7 +117,7 @@ class _Fitter:
         return [item for item in kept if item is not _ABSENT]
 
     def map(self, value: Any, info: inspect.DictType, path: str) -> Any:
-        """Fit a map. Null becomes the empty text for text values, as in Go; otherwise the key is dropped."""
+        """Fit a map. A null becomes empty text if the values are text, as in Go; otherwise its key is dropped."""
         if not isinstance(value, dict):
             return self._wrong(value, "a map", path)
         null = "" if isinstance(info.value_type, inspect.StrType) else _ABSENT
@@ -144,7 +147,7 @@ class _Fitter:
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
     def literal(self, value: Any, info: inspect.LiteralType, path: str) -> Any:
-        """Fit one of a few words; empty text means not given."""
+        """Fit a value to an enumeration of words; empty text counts as not given."""
         if value in info.values and isinstance(value, str):
             return value
         if value == "":
@@ -156,13 +159,13 @@ class _Fitter:
         return _ABSENT
 
     def quantity(self, value: Any, _info: inspect.Metadata, path: str) -> Any:
-        """Fit a quantity, the only type with metadata; a number becomes its text."""
+        """Fit a quantity, the only type with metadata; a number is converted to text."""
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         return value if isinstance(value, str) else self._wrong(value, "a quantity such as 100m or 64Mi", path)
 
     def loose(self, value: Any, info: inspect.Type, path: str) -> Any:
-        """Fit an untyped value: make it safe to serialize and drop nulls."""
+        """Fit an untyped value: make it safe to serialize, and drop nulls."""
         if isinstance(value, dict):
             fitted = {key: self.loose(held, info, f"{path}.{key}") for key, held in value.items() if held is not None}
             return {key: held for key, held in fitted.items() if held is not _ABSENT}
@@ -188,7 +191,7 @@ _FITS: dict[type[inspect.Type], _Rule] = {
 
 
 def described(value: Any) -> str:
-    """Describe a value and its type, for messages."""
+    """Describe a value and its type for an error message."""
     match value:
         case bool():
             return f"{str(value).lower()} is a boolean"

@@ -1,9 +1,9 @@
 """Watch the manifest folder: report its content, and changes as soon as they happen.
 
-Input: the folder's path (or that of one file). Output: `FolderNews` with the content of files. Next: the manifests
+Input: the path of the folder (or of a single file). Output: `FolderNews` with the content of files. Next: the manifests
 actor's effect. Corresponds to pkg/kubelet/config/file.go (listConfig) and file_linux.go (doWatch).
 
-A notification only triggers a scan, which compares each file's time, size and inode. Scans also run every
+A notification only triggers a scan, which compares each file's times, size and inode. There is also a scan every
 `rescan_seconds`, since a network file system sends no notifications.
 """
 
@@ -24,19 +24,19 @@ from chronolet.ports.pods.manifests import FolderNews, ManifestFile
 
 SUFFIXES = (".yaml", ".yml", ".json", ".kyaml")
 _MOST_BYTES = 16 * 1024 * 1024
-"""Larger than any valid manifest, so that an oversized one is reported as such."""
+"""Larger than any valid manifest, so that a manifest that is too large is reported as such."""
 _TICK_SECONDS = 0.02
-"""Longer than the resolution of a file's times."""
+"""How long after a write a file may be incomplete; longer than the resolution of a file's timestamps."""
 _SLICE_SECONDS = 1.0
-"""Interval at which a wait checks for cancellation, and at which an unreadable folder is retried."""
+"""Interval at which a wait checks for cancellation, and at which an unreadable folder is read again."""
 
 
 class _Fingerprint(NamedTuple):
     """Distinguishes versions of a file without reading it.
 
-    `changed_at` is the inode's ctime, which a change of permissions updates too. It has a resolution of a few
-    milliseconds: a file written in the current tick may be written again in the same tick. `settled`: that is ruled
-    out. `fresh`: the content was written in the current tick, so more may follow.
+    `changed_at` is the inode's ctime, which also changes with permissions. It has a resolution of a few milliseconds: a
+    file written in the current tick may be written again in the same tick. `settled`: this can no longer happen.
+    `fresh`: the content was written in the current tick, so it may still be incomplete.
     """
 
     changed_at: int
@@ -47,14 +47,14 @@ class _Fingerprint(NamedTuple):
 
 
 _BLIND = _Fingerprint(0, 0, 0, settled=False, fresh=False)
-"""Fingerprint of an entry that cannot be inspected and is therefore read in every scan."""
+"""Fingerprint of an entry that cannot be inspected; it is therefore read in every scan."""
 
 
 class ManifestFolder:
-    """`ports.pods.manifests.Folder`."""
+    """Implements `ports.pods.manifests.Folder`."""
 
     def __init__(self, path: str | Path, rescan_seconds: float = 20.0, *, tick_seconds: float = _TICK_SECONDS) -> None:
-        """A file that was written less than `tick_seconds` ago may be incomplete."""
+        """`tick_seconds`: a file that was written less than this time ago may be incomplete."""
         self._path = Path(path).absolute()
         self._rescan_seconds = rescan_seconds
         self._tick_seconds = tick_seconds
@@ -68,7 +68,7 @@ class ManifestFolder:
 
 
 class NoFolder:
-    """A `Folder` for a node that watches none: always empty."""
+    """A `Folder` for a node that watches none. It is always empty."""
 
     path = ""
 
@@ -85,7 +85,7 @@ class _Watch:
         self._rescan_seconds = rescan_seconds
         self._tick_seconds = tick_seconds
         self._tick = round(tick_seconds * 1e9)
-        """The same in nanoseconds."""
+        """`tick_seconds` in nanoseconds."""
         self._stop = stop
         self._seen: dict[str, _Fingerprint] | None = None
         self._reported: dict[str, int] = {}
@@ -94,12 +94,12 @@ class _Watch:
         """Whether a file that may still be incomplete was postponed by a tick."""
         self._notifier: FolderNotifier | None = None
         self._where = (0, 0)
-        """Device and inode of the watched folder: its path may later refer to another one."""
+        """Device and inode of the watched folder, because its path may later refer to another folder."""
 
     def news(self) -> Iterator[FolderNews]:
         try:
             while not self._stop.is_set():
-                # Watch first, so that changes during the scan are noticed.
+                # Start watching before the scan, so that changes during the scan are noticed.
                 self._start_notifier()
                 found = self._look()
                 if found is not None:
@@ -111,7 +111,7 @@ class _Watch:
     # -- waiting ---------------------------------------------------------------------------------------------------
 
     def _start_notifier(self) -> None:
-        # Without a notifier (missing folder, or out of inotify watches) only rescans find changes.
+        # Without a notifier (the folder is missing, or there are no inotify watches left) only rescans find changes.
         with contextlib.suppress(OSError):
             folder = self._path if self._path.is_dir() else self._path.parent
             status = folder.stat()
@@ -127,7 +127,7 @@ class _Watch:
             self._notifier = None
 
     def _wait(self) -> None:
-        """Wait for a change, the next rescan, or cancellation."""
+        """Wait until there is a change, the next rescan is due, or the watch is cancelled."""
         notifier = self._notifier
         patience = _SLICE_SECONDS if self._error or notifier is None else self._rescan_seconds
         if self._unread:
@@ -159,7 +159,7 @@ class _Watch:
             changed = tuple(self._changed(suspects, found))
         except OSError as error:
             return self._unreadable(error)
-        # A file that came and went within a tick was never reported, so its removal is not reported either.
+        # A file that existed for less than a tick was never reported, so its removal is not reported either.
         gone = [name for name in before or {} if name not in found and name in self._reported]
         for name in gone:
             del self._reported[name]
@@ -173,9 +173,9 @@ class _Watch:
         )
 
     def _changed(self, suspects: Sequence[str], found: dict[str, _Fingerprint]) -> Iterator[ManifestFile]:
-        """Yield the files whose content is new. A file that disappeared before it was read is removed from `found`.
+        """Yield the files with new content. A file that disappeared before it was read is removed from `found`.
 
-        Raises OSError if the folder itself is gone: that does not count as removal of its files.
+        Raises OSError if the folder itself no longer exists, because its files do not count as removed then.
         """
         folder = _inode(self._path)
         for name in suspects:
@@ -198,7 +198,7 @@ class _Watch:
         self._unread = any(seen.fresh for seen in found.values())
 
     def _is_new(self, name: str, file: ManifestFile) -> bool:
-        """Whether the content differs from the last reported one."""
+        """Whether the content differs from the content that was last reported."""
         content = hash((file.content, file.error))
         if self._reported.get(name) == content:
             return False
@@ -214,14 +214,14 @@ class _Watch:
         return FolderNews(error=text)
 
     def _fingerprints(self) -> dict[str, _Fingerprint]:
-        """The fingerprints of all manifest files, sorted by name."""
+        """Return the fingerprints of all manifest files, sorted by name."""
         if not self._path.is_dir():
             return {self._path.name: _fingerprint(self._path.stat(), self._tick)}
         with os.scandir(self._path) as entries:
             names = sorted(entry.name for entry in entries if _is_manifest(entry.name))
         found: dict[str, _Fingerprint] = {}
         for name in names:
-            # Gone by now, or a dangling link: treat as absent.
+            # The entry has been removed since the listing, or is a dangling link: treat it as absent.
             with contextlib.suppress(FileNotFoundError):
                 seen = _looked_at(self._path / name, self._tick)
                 if seen is not None:
@@ -235,7 +235,7 @@ class _Watch:
         return _text(str(self._file(name)))
 
     def _read(self, name: str) -> ManifestFile | None:
-        """Return the file's content, or why it cannot be read; None if it is gone."""
+        """Return the file's content, or why it cannot be read; None if the file no longer exists."""
         path, content, error = self._file(name), b"", ""
         try:
             content = _content(path)
@@ -247,8 +247,8 @@ class _Watch:
 
 
 def _is_manifest(name: str) -> bool:
-    """Whether this is a manifest: not hidden, nor an editor's temporary file such as `web.yaml~`, `.web.yaml.swp`,
-    `4913`.
+    """Whether this is a manifest, rather than a hidden file or an editor's temporary file such as `web.yaml~`,
+    `.web.yaml.swp`, `4913`.
     """
     return name.endswith(SUFFIXES) and not name.startswith(".")
 
@@ -258,8 +258,9 @@ def _differs(before: _Fingerprint | None, now: _Fingerprint) -> bool:
 
 
 def _looked_at(path: Path, tick: int) -> _Fingerprint | None:
-    """Return the fingerprint of one entry, None for a folder. An entry that cannot be inspected (a link to itself, or
-    into an inaccessible folder) counts as a file whose reading reports the error, so that other files are unaffected.
+    """Return the fingerprint of one entry; None if it is a folder. An entry that cannot be inspected (such as a link to
+    itself, or into an inaccessible folder) counts as a file: reading it reports the error, so that other files are not
+    affected.
     """
     try:
         status = path.stat()
@@ -271,22 +272,22 @@ def _looked_at(path: Path, tick: int) -> _Fingerprint | None:
 
 
 def _fingerprint(status: os.stat_result, tick: int) -> _Fingerprint:
-    """Return the fingerprint of a file; `tick` in nanoseconds."""
+    """Return the fingerprint of a file. `tick` is in nanoseconds."""
     now = time.time_ns()
     settled = now - status.st_ctime_ns > tick
-    # A time in the future does not count as fresh: the file would be postponed until then.
+    # A time in the future does not count as fresh: otherwise the file would be postponed until then.
     fresh = 0 <= now - status.st_mtime_ns <= tick
     return _Fingerprint(status.st_ctime_ns, status.st_size, status.st_ino, settled, fresh)
 
 
 def _inode(path: Path) -> tuple[int, int]:
-    """Device and inode of the path's target. Raises OSError."""
+    """Return device and inode of the path's target. Raises OSError."""
     status = path.stat()
     return status.st_dev, status.st_ino
 
 
 def _content(path: Path) -> bytes:
-    # Non-blocking: opening a pipe without a writer would hang the watch.
+    # Non-blocking, because opening a pipe without a writer would otherwise hang the watch.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(f"{path.name} is not a regular file")
@@ -294,5 +295,5 @@ def _content(path: Path) -> bytes:
 
 
 def _text(name: str) -> str:
-    """Make any file name encodable as UTF-8."""
+    """Make a file name encodable as UTF-8."""
     return name.encode("utf-8", "backslashreplace").decode()

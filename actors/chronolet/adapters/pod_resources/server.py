@@ -1,6 +1,7 @@
 """PodResources v1 on a unix socket, and v1alpha1 for monitoring agents from before 2021.
 
-Input: a view of the node. Output: a server. Next: `service`, which answers monitoring agents.
+Input: a function that returns the node's resources. Output: a gRPC server. Next: `service`, which answers monitoring
+agents.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ NAME = "kubelet.sock"
 
 
 class GrpcPodResources:
-    """See `ports.devices.pod_resources.PodResourcesServer`. `view` is called for each request."""
+    """Implements `ports.devices.pod_resources.PodResourcesServer`. `view` is called for each request."""
 
     def __init__(
         self,
@@ -39,8 +40,8 @@ class GrpcPodResources:
         self._counted = counted
 
     def serve(self, stop: threading.Event) -> None:
-        """Serve until `stop`. Raises SocketError."""
-        opened = lambda: log.info("serving PodResources", socket=str(self._socket))  # noqa: E731 - a line
+        """Serve until `stop` is set. Raises SocketError."""
+        opened = lambda: log.info("serving PodResources", socket=str(self._socket))  # noqa: E731 - one short line
         unix_sockets.serve(self._socket, self._handlers, opened, stop, timing=self._timing)
 
     def _handlers(self) -> Sequence[grpc.GenericRpcHandler]:

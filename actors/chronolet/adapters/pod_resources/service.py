@@ -1,11 +1,11 @@
 """The methods of PodResources.
 
-Input: a view of the node. Output: responses to List, Get and GetAllocatableResources. Next: `server`, which
-imports this at the first connection. Corresponds to pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go.
-Importing it loads grpc.
+Input: a function that returns the node's resources. Output: responses to List, Get and GetAllocatableResources. Next:
+`server`, which imports this module when the first client connects. Corresponds to
+pkg/kubelet/apis/podresources/server_v1.go, server_v1alpha1.go. Importing it loads grpc.
 
-As in the kubelet, each device has one entry per NUMA node. Processors and memory are reported only if exclusive to a
-container, which they never are here.
+As in the kubelet, each device has one entry per NUMA node. Processors and memory are reported only if they are
+exclusive to a container, which they never are here.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SERVICE = "PodResourcesLister"
 
 
 class Service:
-    """The service. `view` is called for each request, and `counted` after it."""
+    """The service. `view` is called for each request, and `counted` after each request."""
 
     def __init__(self, view: Callable[[], NodeResources], counted: Counted) -> None:
         self._view = view
         self._counted = counted
 
     def handlers(self) -> Sequence[grpc.GenericRpcHandler]:
-        """Return the handlers of both versions."""
+        """Return the handlers for both versions."""
         methods = {
             "List": self._method("v1", "list", api.ListPodResourcesRequest, self._list),
             "Get": self._method("v1", "get", api.GetPodResourcesRequest, self._get),
@@ -46,7 +46,7 @@ class Service:
                 "v1", "get_allocatable", api.AllocatableResourcesRequest, self._allocatable
             ),
         }
-        # The messages of v1alpha1 are a subset with the same field numbers.
+        # The messages of v1alpha1 are a subset of v1's, with the same field numbers.
         older = {"List": self._method("v1alpha1", "list", api.ListPodResourcesRequest, self._list_all)}
         return (
             grpc.method_handlers_generic_handler(f"v1.{_SERVICE}", methods),

@@ -1,4 +1,4 @@
-"""Probes of all four types, on their own thread. See `ports.pods.probes`."""
+"""Probes of all four types, on a thread that they share. See `ports.pods.probes`."""
 
 from chronolet.adapters.probes.probing import Probing
 

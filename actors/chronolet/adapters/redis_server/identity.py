@@ -1,8 +1,8 @@
-"""Identify the redis-server process of a folder by its user and by the socket that it serves.
+"""Identify the redis-server process of a folder by its user, its working folder and the socket that it serves.
 
-Input: the server's folder and socket. Output: a process id, or the peer that serves the socket. A process's name
-and arguments prove nothing: any user can choose them. A process with another user id, or with another working folder
-(only our user may enter this one), is not ours and never gets a signal. Next: `server`.
+Input: the server's folder and socket. Output: a process id, or the process that serves the socket. A process's name and
+arguments alone prove nothing, because any user can choose them. A process with another user id, or with another working
+folder (only our user may enter the server's folder), is not ours and never gets a signal. Next: `server`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class Peer(NamedTuple):
-    """The process that listens on a unix socket. `pid` is 0 for a process of another PID namespace."""
+    """The process that listens on a unix socket. `pid` is 0 if the process is in another PID namespace."""
 
     pid: int
     uid: int
 
 
 def serving(socket: Path) -> Peer | None:
-    """The process that listens on the socket, from the kernel (SO_PEERCRED); None if there is none."""
+    """Return the process that listens on the socket, as reported by the kernel (SO_PEERCRED); None if there is none."""
     with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as connection:
         connection.settimeout(_CONNECT_SECONDS)
         try:
@@ -42,10 +42,10 @@ def serving(socket: Path) -> Peer | None:
 
 
 def find(folder: Path, socket: Path) -> int | None:
-    """The process id of the folder's server; None if it does not run.
+    """Return the process id of the folder's server; None if it is not running.
 
-    A server that is starting does not listen yet, and one that is ending no longer does while its files are still open:
-    these are found by a search of all processes.
+    A server that is starting does not listen yet, and one that is shutting down has stopped listening but still has its
+    files open: both are found by searching all processes.
     """
     peer = serving(socket)
     if peer is not None and peer.uid == os.geteuid() and peer.pid:
@@ -55,23 +55,23 @@ def find(folder: Path, socket: Path) -> int | None:
 
 
 def is_server(pid: int, folder: Path, socket: Path) -> bool:
-    """Whether a process has our user id, works in that folder and was started to serve that socket."""
+    """Whether a process has our user id, has `folder` as its working folder, and was started to serve `socket`."""
     process = Path(f"/proc/{pid}")
     try:
         # The owner of /proc/<pid> is the process's effective user.
         if process.stat().st_uid != os.geteuid() or not (process / "cwd").samefile(folder):
             return False
         title = (process / "cmdline").read_bytes()
-    except OSError:  # it has ended, or access is denied
+    except OSError:  # the process has exited, or access is denied
         return False
     path = os.fsencode(socket)
     return b"unixsocket:" + path in title or b"--unixsocket\0" + path in title
 
 
 def end(pid: int, folder: Path, socket: Path, patience_seconds: float) -> bool:
-    """Send SIGTERM to the folder's server and wait for its end; False on time-out.
+    """Send SIGTERM to the folder's server and wait until it exits; return False on time-out.
 
-    Uses a pidfd, since the id may belong to another process by now.
+    Uses a pidfd, since the process id may have been reused.
     """
     try:
         process = os.pidfd_open(pid)

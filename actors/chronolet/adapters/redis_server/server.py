@@ -1,8 +1,9 @@
-"""The agent's own redis-server: it runs in `<state folder>/redis`, outlives the agent, and is adopted by the next one.
+"""The agent's own redis-server: it runs in `<state folder>/redis`, outlives the agent, and is adopted by the next
+agent.
 
-Input: the state folder and a few settings. Output: its URL, or `ServerFailed` with the reason from its log. Only
-`stop` ends it. A lock keeps two agents from starting two servers on one append-only file; Redis has no such lock. Next:
-`RedisStore` connects; the supervisor calls `ensure` again whenever the server is gone.
+Input: the state folder and a few settings. Output: the server's URL, or `ServerFailed` with the reason from its log.
+Only `stop` ends the server. A lock prevents two agents from starting two servers on one append-only file; Redis has no
+such lock. Next: `RedisStore` connects; the supervisor calls `ensure` again whenever the server is gone.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LONGEST_SOCKET_PATH = 107
 _LOG_LIMIT_BYTES = 8 << 20
 _LEAST_ROOM_BYTES = 1 << 20
 _LEAST_MEMORY_BYTES = 64 << 20
-"""Smallest memory limit: four times the memory of a long log."""
+"""Smallest default memory limit: four times the memory that a long log needs."""
 _POLL_SECONDS = 0.01
 _LONGEST_POLL_SECONDS = 0.1
 _ANSWER_SECONDS = 2.0
@@ -58,11 +59,11 @@ class ServerFailed(StoreUnreachable):
 
 
 class OwnServer:
-    """The redis-server of one state folder. `patience_seconds`: how long it may load its data. `answer_seconds`: how
-    long it may take to reply to one call.
+    """The redis-server of one state folder. `patience_seconds`: how long it may take to load its data.
+    `answer_seconds`: how long it may take to reply to one call.
 
-    `most_bytes`: its memory limit, by default a quarter of the machine's memory; above it the server accepts no more
-    events, but keeps its data.
+    `most_bytes`: its memory limit, by default a quarter of the machine's memory; above the limit, the server accepts no
+    more events but keeps its data.
     """
 
     def __init__(
@@ -87,9 +88,10 @@ class OwnServer:
         self._child: subprocess.Popen[bytes] | None = None
 
     def ensure(self) -> Literal["adopted", "started"]:
-        """Make sure that the server runs and replies; idempotent.
+        """Make sure that the server is running and replies; idempotent.
 
-        Raises ServerFailed with the reason from its log; StoreUnreachable(healing=False) if no server is installed.
+        Raises ServerFailed with the reason from the server's log, or StoreUnreachable(healing=False) if no server is
+        installed.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._check_socket_path()
@@ -107,7 +109,7 @@ class OwnServer:
         return "adopted" if adopted else "started"
 
     def pid(self) -> int | None:
-        """The running server's process id; None if it does not run."""
+        """Return the process id of the running server; None if it is not running."""
         if self._child is not None:
             if self._child.poll() is None:
                 return self._child.pid
@@ -115,7 +117,7 @@ class OwnServer:
         return identity.find(self.folder, self.socket)
 
     def stop(self) -> None:
-        """End the server cleanly and wait for its end; a no-op if it does not run."""
+        """Shut the server down cleanly and wait until it exits; do nothing if it is not running."""
         pid = self.pid()
         if pid is None:
             return
@@ -126,7 +128,7 @@ class OwnServer:
             self._child = None
 
     def _failure_reason(self) -> str:
-        """The reason for the server's end: the last lines of its log that look like errors."""
+        """Return why the server exited: the last lines of its log that look like errors."""
         try:
             with self._log.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -138,7 +140,7 @@ class OwnServer:
         return " | ".join(line.strip() for line in reasons[-3:]) or "its log is empty"
 
     def disk_full(self) -> bool:
-        """Whether its disk is full: its log reports so, or there was no room even to log it."""
+        """Whether the server's disk is full: its log says so, or there was no room even to log it."""
         logged = any(text in self._failure_reason() for text in _FULL)
         return logged or shutil.disk_usage(self.folder).free < _LEAST_ROOM_BYTES
 
@@ -154,13 +156,15 @@ class OwnServer:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock; waits for another agent that is starting the server."""
+        """Hold the lock. If another agent is starting the server, wait for it first."""
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _check_peer(self) -> None:
-        """Raise ServerFailed if a process of another user serves the socket: it is not ours, so we do not end it."""
+        """Raise ServerFailed if a process of another user serves the socket: it is not ours, so the agent does not end
+        it.
+        """
         peer = identity.serving(self.socket)
         if peer is not None and peer.uid != os.geteuid():
             raise ServerFailed(
@@ -179,7 +183,7 @@ class OwnServer:
             self._wait_for_answer(channel)
 
     def _cut_torn_end(self) -> bool:
-        """Remove a last write that a crash of server or machine left incomplete: it was never acknowledged."""
+        """Remove a last write that a crash of the server or the machine left incomplete: it was never acknowledged."""
         files = self.folder / "appendonlydir"
         try:
             removed = append_only.cut_torn_end(files)
@@ -203,7 +207,7 @@ class OwnServer:
                 stdout=output,
                 stderr=output,
                 cwd=self.folder,
-                # A session of its own, so that a signal to the agent's process group or terminal does not end it.
+                # In a new session, so that a signal to the agent's process group or terminal does not end the server.
                 start_new_session=True,
             )
 
@@ -218,19 +222,21 @@ class OwnServer:
             "databases": "1",
             "appendonly": "yes",
             "appendfsync": self._appendfsync,
-            # `append_only` removes an incomplete last write: Redis itself would leave half of it.
+            # `append_only` removes an incomplete last write; Redis itself would leave a part of it.
             "aof-load-truncated": "no",
-            # A full server keeps its data and reports an error; one that exhausts the machine's memory gets itself, or
-            # other processes, killed.
+            # At this limit the server keeps its data and reports an error. Without one, it could exhaust the machine's
+            # memory, and it or other processes would be killed.
             "maxmemory": str(self._most_bytes),
             "maxmemory-policy": "noeviction",
         }
         arguments = [argument for name, value in settings.items() for argument in (f"--{name}", value)]
-        # An empty `save` must come last: Redis would take the argument after it for its value.
+        # An empty `save` must come last, because Redis would take an argument after it for its value.
         return [*arguments, "--save", ""]
 
     def _how_to_repair(self, failure: str) -> str:
-        """Advice for a damaged append-only file. Not automatic: the repair discards all data after the damage."""
+        """Return advice for a damaged append-only file; empty if it is not damaged. The repair is not automatic,
+        because it discards all data after the damage.
+        """
         if _DAMAGED not in failure and _CUT_SHORT not in failure:
             return ""
         folder = self.folder / "appendonlydir"
@@ -255,7 +261,7 @@ class OwnServer:
                     f" {self._failure_reason()}"
                 )
             time.sleep(pause)
-            # Loading a long log takes seconds: polling every 10 ms all the time would gain nothing.
+            # Loading a long log takes seconds, so there is no point in polling every 10 ms throughout.
             pause = min(pause * 1.2, _LONGEST_POLL_SECONDS)
 
 
@@ -265,7 +271,7 @@ def _default_bound() -> int:
 
 
 def _answers(channel: Channel) -> bool:
-    """Whether the server replies; False while it loads its data."""
+    """Whether the server replies; False while it is loading its data."""
     try:
         channel.exchange(channel.pack("PING"), 1)
     except ConnectionLost:

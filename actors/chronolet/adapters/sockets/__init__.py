@@ -1,1 +1,1 @@
-"""Unix sockets and gRPC on them."""
+"""Unix sockets, and gRPC over them."""

@@ -1,7 +1,9 @@
-"""gRPC on unix sockets: a server at a path, and channels that keep no state of a path's earlier server.
+"""gRPC on unix sockets: a server at a path, and channels that do not inherit state from an earlier server at the same
+path.
 
-Input: a path, handlers. Output: a server that runs until stopped, a channel; `SocketError`. Next: `device_plugins`,
-`pod_resources`; `unix_sockets`, which imports this at the first connection. The import loads grpc: 25 MiB, 0.1 s.
+Input: a path, handlers. Output: a server that runs until it is stopped, a channel; `SocketError`. Next:
+`device_plugins`, `pod_resources`; `unix_sockets`, which imports this module when the first client connects. The import
+loads grpc: 25 MiB, 0.1 s.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import grpc.aio
 from chronolet.adapters.sockets.paths import SocketError, check_length
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Maximum size of a message: a list of more than a hundred thousand devices."""
+"""Maximum size of a message: enough for a list of more than a hundred thousand devices."""
 _CONCURRENT_CALLS = 8
 
 _SERVER_OPTIONS: Final = (
@@ -29,7 +31,7 @@ _CHANNEL_OPTIONS: Final = (
     # Old gRPC servers reject an authority that is a path.
     ("grpc.default_authority", "localhost"),
     ("grpc.enable_http_proxy", 0),
-    # A plugin that returns at the same path is a new one and must not inherit the back-off of its predecessor.
+    # A plugin that comes back at the same path is a new process and must not inherit its predecessor's back-off.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
@@ -47,7 +49,7 @@ def channel(socket: str) -> Iterator[grpc.Channel]:
 
 @asynccontextmanager
 async def async_channel(socket: str) -> AsyncIterator[grpc.aio.Channel]:
-    """`channel` for the running event loop."""
+    """Open a `channel` for the running event loop."""
     check_length(socket)
     async with grpc.aio.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened
@@ -56,9 +58,9 @@ async def async_channel(socket: str) -> AsyncIterator[grpc.aio.Channel]:
 def started(
     socket: Path, handlers: Sequence[grpc.GenericRpcHandler], most_calls: int, grace_seconds: float
 ) -> Callable[[], None]:
-    """Serve a free path; return the function that stops the server, which gives running calls `grace_seconds`.
-    `_CONCURRENT_CALLS` calls run concurrently, others wait; more than `most_calls` in all are refused. Raises
-    SocketError.
+    """Serve on a path that must be free; return a function that stops the server and gives running calls
+    `grace_seconds` to finish. At most `_CONCURRENT_CALLS` calls run concurrently, and others wait; calls beyond
+    `most_calls` in total are refused. Raises SocketError.
     """
     pool = ThreadPoolExecutor(_CONCURRENT_CALLS, thread_name_prefix=socket.name)
     server = grpc.server(pool, options=_SERVER_OPTIONS, maximum_concurrent_rpcs=most_calls)
@@ -76,8 +78,8 @@ def started(
 
 
 def answers(socket: str, seconds: float) -> bool:
-    """Whether a live gRPC server behind a path with a listener answers in time. A stopped server at most accepts
-    connections.
+    """Whether a gRPC server replies in time at a path on which a process listens. A stopped process may still accept
+    connections, but does not reply.
     """
     with channel(socket) as opened:
         try:

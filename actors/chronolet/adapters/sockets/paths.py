@@ -11,7 +11,7 @@ _LONGEST_PATH = 107
 
 
 class SocketError(Exception):
-    """A socket cannot be created or used; the message names it and the reason."""
+    """A socket cannot be created or used. The message names the socket and the reason."""
 
 
 def check_length(socket: str) -> None:

@@ -1,7 +1,7 @@
 """Wait for bytes on one socket.
 
-Input: a socket. Output: whether there is something to read. Uses `poll` because `select` cannot handle descriptors
-above 1023: in a process with many open files it would report every such socket as readable.
+Input: a socket. Output: whether there is something to read. `poll` is used because `select` cannot handle descriptors
+above 1023: in a process with many open files, it would report every such socket as readable.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import socket
 
 
 def readable(raw: socket.socket, seconds: float) -> bool:
-    """Wait at most `seconds`; return whether a read would not block: there are bytes, or end of file.
+    """Wait at most `seconds`; return whether a read would not block, because of bytes or the end of the stream.
 
     Raises ValueError if the socket is closed.
     """

@@ -1,9 +1,10 @@
-"""Relay connections on a socket, byte by byte, to a server that is started at the first connection.
+"""Accept connections on a socket and relay them, byte by byte, to a server that is started when the first client
+connects.
 
-Input: a listening socket, the path of the server, a function that starts it. Output: bytes, both ways. Next:
+Input: a listening socket, the server's path, a function that starts the server. Output: bytes in both directions. Next:
 `unix_sockets`.
 
-Clients that connect while the server starts wait in the socket's queue; none is refused.
+Clients that connect while the server is starting wait in the socket's queue; none of them is refused.
 """
 
 from __future__ import annotations
@@ -17,12 +18,16 @@ from socket import socket as stream_socket
 from typing import Self
 
 BACKLOG = 1024
-"""Connections that may wait while the server starts: one process may register hundreds of resources in a burst."""
+"""Number of connections that may wait while the server is starting: one process may register hundreds of resources in a
+burst.
+"""
 _CHUNK_BYTES = 65_536
 
 
 class Relay:
-    """Runs on its own thread while entered. `started` starts the server and returns the function that stops it."""
+    """A context manager that relays on a separate thread. `started` starts the server and returns the function that
+    stops it.
+    """
 
     def __init__(self, listener: stream_socket, server: Path, started: Callable[[], Callable[[], None]]) -> None:
         self.failed: Exception | None = None
@@ -35,8 +40,8 @@ class Relay:
         self._loop = asyncio.new_event_loop()
         self._over = asyncio.Event()
         self._tasks: set[object] = set()
-        """The tasks of all connections. asyncio itself keeps no reference to a task whose client has
-        sent everything.
+        """The tasks of all connections. asyncio itself does not hold a reference to a task whose client has sent
+        everything.
         """
         self._thread = threading.Thread(target=self._run, name="relay", daemon=True)
 
@@ -45,7 +50,7 @@ class Relay:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(RuntimeError):  # it has failed, and its loop is closed
+        with contextlib.suppress(RuntimeError):  # the relay has failed, and its loop is closed
             self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
 
@@ -72,14 +77,14 @@ class Relay:
             self._tasks.discard(task)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Relay one connection until the server ends it or is gone."""
+        """Relay one connection until the server closes it or is gone."""
         with contextlib.suppress(OSError), contextlib.closing(writer):
             if not await self._serves():
                 return
             try:
                 answers, requests = await asyncio.open_unix_connection(self._server)
             except OSError as error:
-                if not self._over.is_set():  # after the stop the server is expected to be gone
+                if not self._over.is_set():  # once the relay is being stopped, the server is expected to be gone
                     self.failed = error
                 return
             with contextlib.closing(requests):
@@ -93,7 +98,7 @@ class Relay:
         self._stop_server = self._started()
 
     async def _serves(self) -> bool:
-        """Whether the server is running; the first call starts it."""
+        """Whether the server is running. The first call starts it."""
         if self._starting is None:
             self._starting = self._loop.run_in_executor(None, self._start)
         try:
@@ -105,7 +110,9 @@ class Relay:
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Copy all bytes, then the end of file, even if the source was cut off: the target must not wait for more."""
+    """Copy all bytes, then signal the end of the stream, even if the source was cut off: the target must not wait for
+    more.
+    """
     with contextlib.suppress(OSError):
         while chunk := await source.read(_CHUNK_BYTES):
             target.write(chunk)

@@ -1,10 +1,11 @@
-"""Listen on unix sockets, and load the gRPC servers behind them when a client connects.
+"""Listen on unix sockets, and start the gRPC servers behind them when the first client connects.
 
-Input: a path, and a factory for handlers. Output: a server that runs until stopped; `SocketError`. Next:
-`device_plugins`, `pod_resources`; `relay`, which accepts the connections; `grpc_sockets`, which answers them.
+Input: a path, and a function that returns handlers. Output: a server that runs until it is stopped; `SocketError`.
+Next: `device_plugins`, `pod_resources`; `relay`, which accepts the connections; `grpc_sockets`, which answers them.
 
-Most nodes have no device plugin, and grpc takes 25 MiB and a tenth of a second of CPU, so the path is served without it
-until needed. The socket stays the same when grpc is loaded, since plugins take a new socket for a restarted kubelet.
+Most nodes have no device plugin, and grpc takes 25 MiB and a tenth of a second of CPU, so the socket is served without
+grpc until it is needed. Loading grpc does not change the socket, because plugins interpret a new socket as a restart of
+the kubelet.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ if TYPE_CHECKING:
     import grpc
 
 _INNER_NAME = ".grpc"
-"""Name next to the path, where the gRPC server itself listens."""
+"""Name of the gRPC server's own socket, in the folder of the served socket."""
 _NEW_PREFIX = ".new-"
-"""Name next to the path, followed by the process id, of a socket that does not listen yet."""
+"""Prefix of the name of a socket that does not listen yet, in the same folder; the process id follows."""
 
 Identity = tuple[int, int, int]
-"""Device, inode and modification time: inode numbers alone are soon reused."""
+"""Device, inode and modification time. Inode numbers alone are not enough, because they are soon reused."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """Intervals of a served socket.
 
-    `check_seconds`: how often it is checked that the socket is still at its path. `grace_seconds`: how long running
-    calls may take after the stop. `alive_seconds`: how long a server that is starved of CPU may take to answer; a path
-    without a listener fails immediately.
+    `check_seconds`: how often to check that the socket is still at its path. `grace_seconds`: how long running calls
+    may take after the server has been asked to stop. `alive_seconds`: how long a server that is starved of CPU may take
+    to reply; if no process listens, no time is spent waiting.
     """
 
     check_seconds: float = 1.0
@@ -59,7 +60,7 @@ def identity(path: str | os.PathLike[str]) -> Identity | None:
         found = os.lstat(path)
     except OSError:
         return None
-    # Not ctime, which a change of permissions updates too.
+    # ctime is unsuitable because it also changes with permissions.
     return (found.st_dev, found.st_ino, found.st_mtime_ns) if stat.S_ISSOCK(found.st_mode) else None
 
 
@@ -73,12 +74,12 @@ def serve(
     most_calls: int = 64,
     timing: Timing = DEFAULT_TIMING,
 ) -> None:
-    """Recreate the socket and serve it until `stop`. `opened` is called each time it listens, before the first call is
-    handled, and `prepare` each time before it is created. More than `most_calls` concurrent calls are refused.
-    `handlers` is called at the first connection.
+    """Recreate the socket and serve it until `stop` is set. `prepare` is called each time before the socket is created,
+    and `opened` each time it listens, before the first call is handled. More than `most_calls` concurrent calls are
+    refused. `handlers` is called when the first client connects.
 
-    The socket is also recreated if another process removes it, and removed at the end. Raises SocketError if it cannot
-    be created or a live process already serves it; the leftovers of dead processes are removed.
+    The socket is also recreated if another process removes it, and is removed at the end. Raises SocketError if the
+    socket cannot be created or if a live process already serves it; sockets left behind by dead processes are removed.
     """
     inner = socket.with_name(_INNER_NAME)
 
@@ -102,10 +103,11 @@ def serve(
 
 @contextmanager
 def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
-    """Yield the listening socket and its identity. Removed at the end, unless another process has replaced it.
+    """Yield the listening socket and its identity. At the end the socket is removed, unless another process has
+    replaced it.
 
-    It appears at the path only once it listens, because plugins connect as soon as they see it. Unlike a rename, a link
-    fails if another process was faster.
+    The socket appears at its path only once it listens, because plugins connect as soon as they see it. Unlike a
+    rename, a link fails if another process was faster.
     """
     new = socket.with_name(f"{_NEW_PREFIX}{os.getpid()}")
     with stream_socket(AF_UNIX) as listener:
@@ -124,19 +126,21 @@ def _listening(socket: Path) -> Iterator[tuple[stream_socket, Identity | None]]:
             yield listener, made
         finally:
             if made and identity(socket) == made:
-                with suppress(OSError):  # the next start removes it
+                with suppress(OSError):  # the next start removes the socket
                     socket.unlink()
 
 
 def make_room(socket: Path, alive_seconds: float) -> None:
-    """Create the socket's folder and free its path. Raises SocketError."""
+    """Create the socket's folder and free its path. Raises SocketError if that fails or if a live process serves the
+    socket.
+    """
     check_length(str(socket))
     try:
         socket.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         if identity(socket) and _answers(socket, alive_seconds):
             raise SocketError(f"{socket}: another process serves it; end it, or choose another folder")
         socket.unlink(missing_ok=True)
-        for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # from a process that was killed before it listened
+        for left in socket.parent.glob(f"{_NEW_PREFIX}*"):  # left by a process that was killed before it listened
             if not _is_taken(left):
                 left.unlink(missing_ok=True)
     except OSError as error:
@@ -144,7 +148,9 @@ def make_room(socket: Path, alive_seconds: float) -> None:
 
 
 def _answers(socket: Path, alive_seconds: float) -> bool:
-    """Whether a live gRPC server is behind the socket: a stopped or dead one at most accepts connections."""
+    """Whether a gRPC server listens behind the socket and replies. A stopped process may accept connections, but does
+    not reply.
+    """
     if not _is_taken(socket):
         return False
     from chronolet.adapters.sockets import grpc_sockets  # noqa: PLC0415 - loads grpc
@@ -155,6 +161,6 @@ def _answers(socket: Path, alive_seconds: float) -> bool:
 def _is_taken(socket: Path) -> bool:
     """Whether a process listens on the socket."""
     with stream_socket(AF_UNIX) as probe:
-        # Do not wait at a full queue: it belongs to a live process.
+        # Do not wait if the queue of connections is full: in that case, a live process listens.
         probe.setblocking(False)
         return probe.connect_ex(str(socket)) not in (errno.ECONNREFUSED, errno.ENOENT)

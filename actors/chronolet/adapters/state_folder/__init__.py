@@ -1,1 +1,1 @@
-"""Files in the state folder: specs, secrets, pod logs."""
+"""Files in the state folder: specs, Secrets, pod logs."""

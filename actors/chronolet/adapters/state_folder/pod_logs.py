@@ -1,7 +1,7 @@
 """The folder of pods' logs, and the folder of links next to it.
 
-Input: their paths. Output: their content, links, removals. Implements the port `pod_logs`. Nothing outside the two
-folders is touched: names that contain a path are rejected, and links are never followed.
+Input: the paths of both. Output: their content, new links, removals. Next: the users of the port `ports.pods.pod_logs`.
+Nothing outside the two folders is touched: names that contain a path are rejected, and links are never followed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_NAME = 255
 
 
 class PodLogFolders:
-    """`ports.pods.pod_logs.PodLogs`: pods' folders in `folder`, links in the sibling folder `containers`."""
+    """Implements `ports.pods.pod_logs.PodLogs`: pods' folders in `folder`, links in the sibling folder `containers`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -108,13 +108,13 @@ def _link_to(path: Path, target: str) -> None:
 
 
 def _link_name(log: ContainerLog) -> str:
-    """The link's name; like the kubelet's, it is truncated to the maximum length at the end of the id."""
+    """Return the link's name. As in the kubelet, a name that is too long is truncated at the end of the id."""
     namespace, _, name = log.pod.partition("/")
     return f"{name}_{namespace}_{log.container}-{log.id}"[: _LONGEST_NAME - len(_SUFFIX)] + _SUFFIX
 
 
 def _container_id(link: str) -> str:
-    """The id in `<pod>_<namespace>_<container>-<id>.log`; empty if there is none."""
+    """Return the id in `<pod>_<namespace>_<container>-<id>.log`; empty if there is none."""
     if not link.endswith(_SUFFIX):
         return ""
     return link.removesuffix(_SUFFIX).rpartition("-")[2]

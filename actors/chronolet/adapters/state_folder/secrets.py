@@ -1,10 +1,11 @@
-"""Secrets as files `secrets/<digest>` below the state folder, readable only by its owner.
+"""Secrets as files `secrets/<digest>` below the state folder. Only the files' owner can read them.
 
 Input: Secrets. Output: files, written atomically, and their content. Next: `node.composition.wiring`, `cli.services`.
 
-The digest uses a key stored next to the files, so that a digest in the log is useless for guessing passwords. A file is
-written before the log refers to it, and removed only when the log no longer does: a crash in between leaves an extra
-file, never a missing one. Recent files are kept because the log may be about to refer to them.
+The digest is computed with a key that is stored next to the files, so that a digest in the log is useless for guessing
+passwords. A file is written before the log refers to it, and removed only when the log no longer does: a crash in
+between may leave an extra file, but never a missing one. Recent files are not removed, because the log may soon refer
+to them.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _NODE = "node"
 _KEY_BYTES = 32
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 _OURS = re.compile(r"[0-9a-f]{32}|\.[0-9a-f]{32}-\w+")
-"""Stored Secrets, and unfinished files of killed writers."""
+"""Names of stored Secrets, and of unfinished files left by writers that were killed."""
 YOUNG_SECONDS = 60.0
-"""Minimum age for removal: the time a writer may need to record a file in the log."""
+"""Minimum age for removal: the time that a writer may need to record a file in the log."""
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +49,9 @@ _decode = msgspec.json.Decoder(_File).decode
 
 
 class SecretFiles:
-    """`ports.pods.secrets.Secrets` in this node's state folder. Processes other than the agent only create files."""
+    """Implements `ports.pods.secrets.Secrets` in this node's state folder. Processes other than the agent only create
+    files.
+    """
 
     def __init__(self, root: Path, node: str, young_seconds: float = YOUNG_SECONDS) -> None:
         self._folder = root / _FOLDER
@@ -56,14 +59,14 @@ class SecretFiles:
         self._young_seconds = young_seconds
 
     def prepare(self) -> None:
-        """Create the folder and its key; called by the node's agent. Raises OSError."""
+        """Create the folder with its key and the node's name; called by the node's agent. Raises OSError."""
         self._folder.mkdir(0o700, parents=True, exist_ok=True)
         self._folder.chmod(0o700)
         key = self._folder / _KEY
         if not key.exists():
             made = self._folder / f".{_KEY}-{os.getpid()}"
             write_whole(made, secrets.token_bytes(_KEY_BYTES))
-            with contextlib.suppress(FileExistsError):  # another process of the node created it first
+            with contextlib.suppress(FileExistsError):  # another process of the node has created the key
                 os.link(made, key)
             made.unlink()
         node = self._folder / _NODE
@@ -113,7 +116,7 @@ class SecretFiles:
         ]
 
     def unused(self, used: Collection[str]) -> Sequence[str]:
-        # A negative age means that the clock was set back; treat it as old.
+        # A negative age means that the clock was set back; treat the file as old.
         ages = ((digest, time.time() - changed) for digest, changed in self._named(_OURS) if digest not in used)
         return [digest for digest, age in ages if not 0 <= age < self._young_seconds]
 
@@ -131,7 +134,7 @@ class SecretFiles:
         return hmac.new(key, content, hashlib.sha256).hexdigest()[:32]
 
     def _named(self, names: re.Pattern[str]) -> list[tuple[str, float]]:
-        """Files with matching names, and their modification times."""
+        """Return the names of the files that match `names`, with their modification times."""
         found: list[tuple[str, float]] = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:

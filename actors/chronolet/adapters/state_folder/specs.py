@@ -1,5 +1,5 @@
-"""Specs as JSON files `pods/<uid>/pod.json` below the state folder, plus `end.json` for a terminating pod;
-readable only by its owner.
+"""Stores specs as JSON files `pods/<uid>/pod.json` below the state folder, plus `end.json` for a terminating pod. Only
+the files' owner can read them.
 
 Input: specs. Output: files, written atomically, and their content. Next: `node.adoption` reads them.
 """
@@ -20,7 +20,7 @@ _FOLDER_MODE = 0o750
 
 
 class SpecFiles:
-    """`ports.pods.specs.Specs` in a state folder."""
+    """Implements `ports.pods.specs.Specs` in a state folder."""
 
     def __init__(self, root: Path) -> None:
         self._pods = root / "pods"

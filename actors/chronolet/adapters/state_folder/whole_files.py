@@ -1,6 +1,7 @@
-"""Atomic, durable file writes: after a crash the file is either the old or the new one.
+"""Atomic, durable file writes: after a crash, the file has either its old or its new content.
 
-Input: a path and its content. Output: the file, readable only by its owner. Next: data stored outside the log.
+Input: a path and its content. Output: the file, readable only by its owner. Next: the modules that store data outside
+the log.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from pathlib import Path
 
 
 def write_whole(path: Path, content: bytes, *, like_folder: bool = False) -> None:
-    """Replace the file atomically and flush it to disk; a crash before that leaves the old one. Raises OSError.
+    """Replace the file atomically and flush it to disk; a crash before that leaves the old file. Raises OSError.
 
-    `like_folder` gives it the folder's owner: root may write for an agent that runs as another user.
+    `like_folder`: give the file the folder's owner, because root may write for an agent that runs as another user.
     """
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # 0600
     try:
@@ -27,7 +28,7 @@ def write_whole(path: Path, content: bytes, *, like_folder: bool = False) -> Non
     except BaseException:
         Path(unfinished).unlink()
         raise
-    for folder in (path.parent, path.parent.parent):  # the parent's parent too, as the parent may be new
+    for folder in (path.parent, path.parent.parent):  # also the parent's parent, because the parent may be new
         sync_folder(folder)
 
 
@@ -38,7 +39,7 @@ def _give(handle: int, folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush created and removed names of this folder to disk."""
+    """Flush the creation and removal of files in this folder to disk."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

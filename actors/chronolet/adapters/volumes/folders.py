@@ -1,8 +1,8 @@
-"""Volumes on the host: emptyDir folders below the state folder (on disk or in memory), hostPath as it is or created as
-its type demands, and files about the pod itself.
+"""Volumes on the host: emptyDir folders below the state folder (on disk or in memory), hostPaths (as they are, or
+created as their type requires), and files about the pod itself.
 
-Input: volumes and a pod's uid. Output: paths; everything created is removed again. Next: binds of containers.
-Corresponds to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go,
+Input: volumes and a pod's uid. Output: paths; everything created below the state folder is removed again. Next: binds
+of containers. Corresponds to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go,
 pkg/volume/downwardapi/downwardapi.go.
 """
 
@@ -19,7 +19,7 @@ from chronolet.adapters.volumes.removal import remove_tree
 from chronolet.ports.pods.volumes import PodVolumes, SubPath, VolumeFile, VolumeRefusal
 from chronolet_schemas.podspec import EmptyDir, HostPath, Volume
 
-_EMPTY_DIR_MODE = 0o777  # any user in any container of the pod may write, as in the kubelet
+_EMPTY_DIR_MODE = 0o777  # as in the kubelet, any user in any container of the pod may write
 _PODS_MODE = 0o750
 _ANYONES_FILE_MODE = 0o666
 _MADE_FOLDER_MODE = 0o755
@@ -41,13 +41,13 @@ _IS: Mapping[str, tuple[Callable[[int], bool], str]] = {
 
 
 class HostVolumes:
-    """`ports.pods.volumes.Volumes` with folders below `root/pods/<uid>`."""
+    """Implements `ports.pods.volumes.Volumes` with folders below `root/pods/<uid>`."""
 
     def __init__(self, root: Path) -> None:
         self._pods = root / "pods"
         # Containers of a pod may start concurrently: checking for a mount and mounting must be atomic.
         self._mounting = threading.Lock()
-        # One writer at a time: the temporary name of an interrupted write is reused.
+        # Only one thread may write at a time, because all writes of a file use the same temporary name.
         self._writing = threading.Lock()
 
     def prepare(self, wanted: PodVolumes) -> Mapping[str, str]:
@@ -58,7 +58,8 @@ class HostVolumes:
         place = own / _SUBPATHS / _part(part.volume) / _part(part.container) / str(part.index)
         try:
             with self._mounting:
-                # In the pod's own volumes only a container can have made a special file; in a hostPath the host did.
+                # Special files are allowed only in a hostPath, where they belong to the host; in a pod's own volumes, a
+                # container has created them.
                 subpaths.shown(source, part.path, place, special=not source.is_relative_to(own))
         except subpaths.Escapes as error:
             raise VolumeRefusal(f"{part.path!r} leads out of the volume") from error
@@ -73,7 +74,7 @@ class HostVolumes:
     def remove(self, uid: str) -> None:
         folder = self._folder(uid)
         try:
-            # Unmount everything first: mounted content may belong to others and must only disappear from here.
+            # Unmount everything first: what is mounted may belong to others and must not be removed.
             for point in mounts.below(folder):
                 mounts.unmount(point)
             remove_tree(folder)
@@ -108,7 +109,7 @@ class HostVolumes:
             return str(path)
         try:
             path.parent.mkdir(_PODS_MODE, parents=True, exist_ok=True)
-            # In place: a container has this inode mounted, not the name.
+            # Write in place, because containers have mounted this inode, not the name.
             opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC)
             with os.fdopen(opened, "r+", encoding="utf-8", newline="") as file:
                 if file.read() != content:
@@ -162,7 +163,7 @@ class HostVolumes:
 
 
 def _give(folder: Path, mode: int, group: int | None) -> None:
-    """Set mode and group if they differ; files created in the folder later inherit its group."""
+    """Set mode and group if they differ. Files that are created in the folder later inherit its group."""
     found = folder.stat()
     if group is not None:
         mode |= _SETGID
@@ -184,7 +185,7 @@ def _write(folder: Path, file: VolumeFile, group: int | None) -> None:
 
 
 def _tail(path: Path, limit: int) -> bytes:
-    """Return the last bytes of a file that a container wrote; whatever it is, reading it never blocks."""
+    """Return the last bytes of a file that a container wrote. Never blocks, whatever kind of file it is."""
     opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         size = os.fstat(opened).st_size
@@ -194,7 +195,7 @@ def _tail(path: Path, limit: int) -> bytes:
 
 
 def _part(name: str) -> str:
-    """Check that a name, possibly hostile, is a single path component."""
+    """Return the name after checking that it is a single path component: names may be hostile."""
     if not name or "/" in name or "\0" in name or name in (".", ".."):
         raise VolumeRefusal(f"{name!r}: is not a valid folder name")
     return name
@@ -207,7 +208,7 @@ def _host_path(volume: HostPath) -> str:
     if kind == "DirectoryOrCreate" and not Path(path).exists():
         Path(path).mkdir(_MADE_FOLDER_MODE, parents=True, exist_ok=True)
     elif kind == "FileOrCreate" and not Path(path).exists():
-        # Its folder must be there already, as with the kubelet.
+        # As with the kubelet, its folder must already exist.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MADE_FILE_MODE))
     fits, word = _IS[kind]
     if not Path(path).exists() or not fits(Path(path).stat().st_mode):

@@ -1,6 +1,6 @@
 """Mounts made by the agent: in-memory file systems and bind mounts.
 
-Input: paths. Output: the kernel's mounts, or OSError. Next: `folders`, `subpaths`. Corresponds to k8s.io/mount-utils.
+Input: paths. Output: mounts in the kernel, or OSError. Next: `folders`, `subpaths`. Corresponds to k8s.io/mount-utils.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ def memory(target: Path, size_bytes: int) -> None:
 
 
 def bind(descriptor: int, target: Path) -> None:
-    """Bind-mount a descriptor's file at another place; unlike a name, a descriptor cannot be swapped meanwhile."""
+    """Bind-mount the file behind a descriptor at `target`. Unlike a path, a descriptor cannot be made to point to
+    another file in the meantime.
+    """
     _mount(f"/proc/self/fd/{descriptor}", str(target), "", _BIND, "")
 
 
 def unmount(target: Path) -> None:
-    """Detach the mount at this place, even if in use."""
+    """Detach the mount at `target`, even if it is in use."""
     if _libc.umount2(os.fsencode(target), _DETACH | _NOFOLLOW):
         raise _error(str(target))
 
@@ -43,7 +45,7 @@ def below(folder: Path) -> list[Path]:
 
 
 def is_mounted(target: Path) -> bool:
-    """Whether something is mounted exactly there."""
+    """Whether something is mounted exactly at `target`."""
     return target.resolve() in below(target)
 
 

@@ -1,4 +1,4 @@
-"""Remove a folder that containers wrote into.
+"""Remove a folder that containers have written to.
 
 Input: a folder. Output: none; the folder no longer exists. Next: `folders`. Corresponds to the kubelet's removeall
 (pkg/util/removeall), without its recursion.
@@ -12,17 +12,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# The name is taken. (An empty folder of that name is replaced, as it is due for removal too.)
+# The name is taken. (A rename replaces an empty folder of that name, which is harmless: it is to be removed too.)
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with all its content, if it exists. Never follows a symbolic link.
+    """Remove a folder with all its content, if it exists. Symbolic links are never followed.
 
     Containers may nest folders thousands of levels deep, so the tree is not walked: each round moves grandchildren up
-    into the folder and removes the emptied children, with only two folders open at any depth.
+    into the folder and removes the emptied children. Thus only two folders are open at any time.
     """
     try:
         top = os.open(folder, _FOLDER)

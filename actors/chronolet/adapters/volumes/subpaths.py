@@ -1,11 +1,11 @@
 """Mount a part of a volume without ever leaving the volume.
 
-Input: a volume's folder and a path in it, both of which containers may be changing meanwhile. Output: a mount point
-that shows that part. Next: `mounts`. Corresponds to pkg/volume/util/subpath/subpath_linux.go.
+Input: a volume's folder and a path in it, both of which containers may change at any moment. Output: a mount point that
+shows this part. Next: `mounts`. Corresponds to pkg/volume/util/subpath/subpath_linux.go.
 
-The kernel resolves the path beneath the volume: a symbolic link, a `..` or a badly timed change can cause an error but
-never lead outside. The result is mounted by descriptor at a place that no container can reach, and the runtime gets
-that place.
+The kernel resolves the path beneath the volume: a symbolic link, a `..` or a change at the wrong moment can cause an
+error, but can never lead outside. The result is mounted by its descriptor at a path that no container can reach, and
+the runtime is given that path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from chronolet.adapters.volumes import mounts
 
-_OPENAT2 = 437  # the same on all architectures
+_OPENAT2 = 437  # system call number, the same on all architectures
 _NO_MAGICLINKS = 0x02
 _BENEATH = 0x08
 _OPEN_HOW = struct.Struct("=QQQ")  # flags, mode, resolve
@@ -41,19 +41,19 @@ class Escapes(Exception):  # noqa: N818 - a result
 
 
 class Special(Exception):  # noqa: N818 - a result
-    """The path is neither a folder nor a regular file; the message names its type."""
+    """The path is neither a folder nor a regular file. The message names its type."""
 
 
 def shown(volume: Path, path: str, place: Path, *, special: bool) -> None:
-    """Ensure that `place` shows the part `path` of `volume`; a missing part is created as a folder. `special`: FIFOs,
-    sockets and devices are allowed too.
+    """Ensure that `place` shows the part `path` of `volume`; if the part is missing, it is created as a folder.
+    `special`: whether FIFOs, sockets and devices are allowed.
 
     Raises Escapes, Special, OSError.
     """
     with ExitStack() as opened:
         base = _kept(opened, os.open(volume, os.O_PATH | os.O_CLOEXEC))
         part = _part(opened, base, path)
-        # The file checked here is the one mounted below: a descriptor cannot be swapped in between.
+        # The file that is checked here is the file that is mounted below, because both use the same descriptor.
         if not special and (kind := _special(os.fstat(part).st_mode)):
             raise Special(kind)
         if mounts.is_mounted(place):
@@ -65,7 +65,7 @@ def shown(volume: Path, path: str, place: Path, *, special: bool) -> None:
 
 
 def _part(opened: ExitStack, base: int, path: str) -> int:
-    """Return the part's descriptor. Missing folders are created one by one with the volume's permissions."""
+    """Return a descriptor of the part. Missing folders are created one by one with the volume's permissions."""
     mode = os.fstat(base).st_mode & _PERMISSIONS
     names = [name for name in path.split("/") if name not in ("", ".")]
     current = base
@@ -99,7 +99,7 @@ def _open_beneath(base: int, path: str) -> int:
 
 
 def _open_without_links(base: int, path: str) -> int:
-    """Fallback for kernels before 5.6: follows no symbolic link at all."""
+    """Open the path without following symbolic links: a fallback for kernels before 5.6."""
     with ExitStack() as opened:
         current = base
         for name in path.split("/"):

@@ -6,7 +6,7 @@ Input: settings. Output: adapters and rules by sink name. Next: `kinds`.
 from __future__ import annotations
 
 from chronolet.adapters.kube_sinks import KubernetesSink, LogSink, StreamSink, WebhookSink
-from chronolet.adapters.kube_sinks.calls import HttpCaller
+from chronolet.adapters.kube_sinks.calls import CALL_SECONDS, HttpCaller
 from chronolet.adapters.kube_sinks.kubernetes import Pace
 from chronolet.kube_events.policy import Policy, Rules
 from chronolet.node.settings.table import Settings
@@ -18,7 +18,7 @@ event dropped from a backlog of this size would have been trimmed from the strea
 """
 
 
-def sinks(settings: Settings, call_seconds: float) -> dict[str, Sink]:
+def sinks(settings: Settings, call_seconds: float = CALL_SECONDS) -> dict[str, Sink]:
     """The sinks that the settings select, by name; `call_seconds` is the time-out of a call."""
     found: dict[str, Sink] = {}
     if "redis" in settings.event_sinks:

@@ -1,6 +1,6 @@
 """A container's cgroup values are restored after a kill before their first write, and after changes by hand.
 
-The pod's worker, qos' decider and qos' worker on a tree of files like cgroup v2.
+The pod's worker, qos' decider and qos' worker are tested on a tree of files that looks like cgroup v2.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ POD = ("kubepods", "burstable", f"pod{UID}")
 
 
 class Unused:
-    """Fails if a container's values are written at its start."""
+    """Cgroups that must not be used: fails if a container's values are written when it starts."""
 
     def hold(self, pid: int, container_id: str, values: Values) -> None:
         raise AssertionError((pid, container_id, values))
 
 
 class Machine:
-    """A pod with a cgroup, and with a container whose agent was killed immediately after the start."""
+    """A pod with a cgroup and a container; the agent was killed immediately after the container started."""
 
     def __init__(self, folder: Path) -> None:
         self.files = machines.World(folder / "cgroup", 2)
@@ -58,7 +58,7 @@ class Machine:
         self.kernel.make(str(self.own))
 
     def _started_and_killed(self, folder: Path) -> str:
-        """Start the container and kill the agent immediately after that."""
+        """Start the container and kill the agent immediately afterwards; return the container's id."""
         runtime = FakeRuntime(images=(PAUSE.reference, BUSYBOX.reference))
         holding = Holding(reservation="TieredReservation", throttling=Fraction("0.5"))
         world = World(runtime, folder, cgroups=Unused(), holding=holding)
@@ -76,7 +76,7 @@ class Machine:
         return found
 
     def report_start(self) -> None:
-        """Another source reports the start, so no worker repeats it."""
+        """Report the start from another source than the worker, so that no worker repeats it."""
         self.scene.when(pod.ContainerStarted(container="app", attempt=0, id=self.id, started_at=1, **WEB))
 
     def values(self) -> dict[str, str]:

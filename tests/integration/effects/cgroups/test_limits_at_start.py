@@ -1,4 +1,4 @@
-"""Cgroup limits beyond Docker's are applied on the first start notification of a container."""
+"""Cgroup limits that Docker cannot set are applied on the first start notification of a container."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD = Values(memory_high_bytes=9 << 20)
 
 
 class Notes:
-    """Cgroups that record the values written; `refusal` is raised instead, if set."""
+    """Cgroups that record the values written, or raise `refusal` if it is set."""
 
     refusal = ""
 

@@ -37,7 +37,7 @@ ROOT = ("kubepods",)
 
 
 class World:
-    """A machine of files with workers; each worker starts without memory, as after a kill."""
+    """A machine simulated by files, with workers; each worker starts with no remembered state, as after a kill."""
 
     def __init__(self, folder: Path, version: int) -> None:
         self.version = version
@@ -80,13 +80,13 @@ class World:
         )
 
     def once(self, effect: wanted.KeepTree, context: Context | None = None) -> signals.TreeKept:
-        """The report of a new worker after its passes."""
+        """Run a new worker until it is idle, and return what it reported."""
         return self.again(effects.TreeKeeper(self.deps()), effect, context)
 
     def again(
         self, keeping: effects.TreeKeeper, effect: wanted.KeepTree, context: Context | None = None
     ) -> signals.TreeKept:
-        """The report of a worker that remembers its passes."""
+        """Run a worker that remembers its earlier passes until it is idle, and return what it reported."""
         context = context or Context(entity="node", cause="")
         sent = sent_by(lambda: keeping.keep(effect, context), context)
         assert {one.revision for one in sent} == {effect.revision}
@@ -119,7 +119,9 @@ class Patience(threading.Event):
 
 
 def sent_by(run: Callable[[], None], context: Context) -> list[Any]:
-    """The signals that a standing worker sends until it is idle; it is then cancelled. Raises its exception."""
+    """Run a standing worker until it is idle, then cancel it; return the signals that it sent. Raises the worker's
+    exception.
+    """
     raised: list[BaseException] = []
     patience = context.cancelled = Patience()
 
@@ -161,7 +163,7 @@ def test_the_tree_is_created_once(world: World) -> None:
 
 
 def test_a_worker_killed_at_any_point_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
-    """An unowned cgroup with a process in it is also removed."""
+    """An unowned cgroup that contains a process is also removed."""
     points = 0
     for dies_at in range(1, 200):
         here = World(tmp_path / str(dies_at), world.version)
@@ -201,7 +203,7 @@ def test_the_first_pass_killed_at_any_point_is_completed_by_the_next(world: Worl
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[World]:
-    """The same on this machine's cgroups, below a cgroup of the test."""
+    """Yield a world on this machine's own cgroups, below a cgroup of the test."""
     cgroups = LinuxCgroups(tmp_path / "kept")
     tree = cgroups.tree("cgroupfs")
     assert tree is not None
@@ -214,7 +216,7 @@ def machine(tmp_path: Path) -> Iterator[World]:
 
 
 def test_on_this_machines_cgroups_a_kill_at_any_point_leaves_nothing(machine: World) -> None:
-    """Two trees alternate: pods of each class are added and removed."""
+    """Two trees alternate, so that pods of each class are added and removed."""
     tree = machine.cgroups.tree("cgroupfs")
     assert tree is not None
     pods = {0: need("Guaranteed", cpu=700), 1: need("Burstable"), 2: need("BestEffort")}
@@ -257,7 +259,7 @@ def test_a_change_is_detected_against_the_values_that_the_worker_set(world: Worl
 
 
 def test_a_pod_waits_only_for_new_cgroups(world: World) -> None:
-    """The rest is checked once a period, and when a pod was removed."""
+    """All other cgroups are checked once per period, and when a pod has been removed."""
     keeping = effects.TreeKeeper(world.deps())
     assert world.again(keeping, world.tree(*PODS)) == signals.TreeKept(revision=1, restored=[], removed=[])
     world.file("kubepods", "podu0", "pids.max").write_text("7")
@@ -287,14 +289,14 @@ def test_an_unowned_cgroup_is_removed_with_its_processes(world: World) -> None:
 
 
 def emptied(world: World, process: subprocess.Popen[bytes]) -> None:
-    """The kernel's part at the end of a process."""
+    """Do what the kernel does when a process exits: remove it from its cgroups."""
     process.wait(HANG_SECONDS)
     for path in world.kernel.folder.rglob("cgroup.procs"):
         path.write_text("")
 
 
 def test_the_cgroup_of_a_running_container_is_not_removed(world: World) -> None:
-    """A pod that the log does not have yet, because it is being adopted."""
+    """The container belongs to a pod that is not in the log yet, because it is being adopted."""
     world.once(world.tree(*PODS))
     for path in world.kernel.folder.rglob("besteffort/podu2/cgroup.procs"):
         path.write_text("1\n")

@@ -1,4 +1,4 @@
-"""Devices, mounts and variables of device plugins and CDI specifications in a container on a real engine."""
+"""Devices, mounts and variables from device plugins and CDI specifications, in a container on a real engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fuse(permissions: str) -> Answer:
 
 
 def answered(world: World, answer: Answer, script: str, **spec: Any) -> Any:
-    """The result of a start with this reply of a plugin."""
+    """Start a container with this plugin response; return the result."""
     manifest = pod(app(script, **spec.pop("app", {})), **spec)
     sandbox = world.sandbox(manifest)
     assert isinstance(sandbox, signals.SandboxUp), sandbox
@@ -40,7 +40,7 @@ def answered(world: World, answer: Answer, script: str, **spec: Any) -> Any:
 
 
 def output_with(world: World, answer: Answer, script: str, **spec: Any) -> list[str]:
-    """The output of a container with this reply of a plugin."""
+    """Start a container with this plugin response; return its output."""
     up = answered(world, answer, script, **spec)
     assert isinstance(up, signals.ContainerUp | signals.ContainerDead), up
     assert world.runtime.wait(up.id, HANG_SECONDS)
@@ -123,8 +123,8 @@ def test_only_a_device_named_by_its_path_may_be_missing() -> None:
 
 
 def test_a_folder_that_a_plugin_mounts_is_created_and_a_device_can_be_mounted(world: World) -> None:
-    """Project-HAMi/HAMi mounts a folder that it creates where the plugin runs; Xilinx/FPGA_as_a_Service returns each
-    device file twice, as a device and as a mount.
+    """Project-HAMi/HAMi mounts a folder that it creates only where the plugin runs; Xilinx/FPGA_as_a_Service returns
+    each device file twice, as a device and as a mount.
     """
     missing = world.root / "missing" / "folder"
     answer = Answer(

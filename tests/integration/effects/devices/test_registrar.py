@@ -28,7 +28,7 @@ ODD = Registering(by="watcher", resource="cpu", versions=("v1beta1",), endpoint=
 
 
 def refusals(context: Context) -> list[devices.RegistrationRefused]:
-    """The refusals that the log gets of all signals."""
+    """Return the refusals that the decider records for the signals sent so far."""
     state, found = DECIDER.initial, []
     for signal, _ in context.sent:
         for event in DECIDER.decide(state, signal, 1_000):
@@ -101,7 +101,7 @@ def test_the_end_of_a_replaced_stream_is_ignored() -> None:
 
 @dataclass
 class Hasty:
-    """A plugin that registers continuously, at a registrar with a manual clock and timer."""
+    """A plugin that registers continuously, with a registrar that has a manual clock and timer."""
 
     now: float = 0.0
     due: list[Callable[[], None]] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Hasty:
         self.registrar = Registrar(clock=lambda: self.now, call_later=lambda _, call: self.due.append(call))
 
     def registers(self, times: int, resource: str = "a.test/a") -> list[signals.PluginRegistering]:
-        """The signals for this number of registrations."""
+        """Register this number of times; return the signals sent."""
         before = len(self.context.sent)
         for number in range(times):
             assert not self.registrar.register(
@@ -120,7 +120,7 @@ class Hasty:
         return self.since(before)
 
     def fires(self, after: float) -> list[signals.PluginRegistering]:
-        """The signals once the timer has fired, `after` seconds later."""
+        """Fire the timer `after` seconds later and return the signals it sent."""
         self.now += after
         before, (call,) = len(self.context.sent), self.due
         self.due.clear()

@@ -1,4 +1,4 @@
-"""Running workers of pleg, and listings, for the tests."""
+"""Run workers of pleg, and make listings, for the tests."""
 
 import threading
 from collections import Counter
@@ -28,7 +28,7 @@ def relist(*known: str) -> wanted.Relist:
 
 
 class Standing:
-    """Running standing effects, and the signals that they sent."""
+    """Running standing effects, and the signals that they have sent."""
 
     def __init__(self, jobs: dict[type[Effect], Job]) -> None:
         self.context = Context(entity="node", cause="")
@@ -51,11 +51,11 @@ class Standing:
         return [signal for signal, _ in list(self.context.sent) if isinstance(signal, kind)]
 
     def noticed(self, container_id: str) -> list[str]:
-        """The states of this container by notices."""
+        """Return the states of this container that notices reported."""
         return [one.state for one in self.sent(signals.ContainerObserved) if one.id == container_id]
 
     def listed(self, container_id: str) -> list[str]:
-        """The states of this container by listings."""
+        """Return the states of this container that listings reported."""
         return [
             one.state for listing in self.sent(signals.Relisted) for one in listing.observed if one.id == container_id
         ]
@@ -63,7 +63,7 @@ class Standing:
 
 @contextmanager
 def standing(runtime: Runtime, *standing_effects: Effect, steady_seconds: float = 3600) -> Iterator[Standing]:
-    """Runs the effects, each started after the previous one has begun; the usual listing period is an hour."""
+    """Run the effects, starting each after the previous one has begun. By default, listings are an hour apart."""
     jobs = effects.jobs(
         runtime,
         NODE,
@@ -84,14 +84,14 @@ def standing(runtime: Runtime, *standing_effects: Effect, steady_seconds: float 
 
 
 def wait_for_end(world: World, container_id: str) -> None:
-    """Wait until the engine lists the container as dead; a wait for its end returns a moment earlier."""
+    """Wait until the engine lists the container as exited; the engine's wait call returns a moment earlier."""
     wait_until(
         lambda: {one.id: one.state for one in world.ours()}[container_id] == "exited", "a listing that shows its end"
     )
 
 
 def patient_listings(runtime: Runtime, known: Iterable[str] = ()) -> Relisting:
-    """Listings that wait for all inspects that they begin."""
+    """Return a Relisting whose listings wait for all inspects that they begin."""
     return Relisting(runtime, NODE, known, patience_seconds=HANG_SECONDS)
 
 
@@ -104,7 +104,7 @@ def fake_sandbox(fake: FakeRuntime, uid: str) -> str:
 
 
 class Counting:
-    """Counts the calls of a runtime by name."""
+    """A runtime that counts the calls by name."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -43,7 +43,7 @@ def test_the_first_listing_inspects_everything_and_the_next_only_changes(world: 
         )
         dead = by_name["app"]
         assert (dead.state, dead.exit_code, dead.reason, dead.detailed) == ("exited", 3, "Error", True)
-        # Docker takes the two from different clocks: the end may come a millisecond before the start.
+        # Docker takes these times from different clocks: the exit may be a millisecond before the start.
         assert dead.finished_at > dead.started_at - 10 > 0
         assert listing.relisted().observed == ()
         world.runtime.kill(sandbox.id)
@@ -133,7 +133,7 @@ def test_an_early_listing_in_progress_is_awaited_at_any_age() -> None:
 
 
 def test_a_removed_container_with_a_late_notice_is_confirmed_gone_again() -> None:
-    """The notice of a death may arrive after the listing that found the container gone."""
+    """The notice of a container's exit may arrive after the listing that found the container gone."""
     fake = FakeRuntime(images=["pause"])
     sandbox = fake_sandbox(fake, "1")
     with patient_listings(fake) as listing:
@@ -158,7 +158,7 @@ def test_a_noticed_container_is_inspected_once() -> None:
 
 
 class _Stuck(FakeRuntime):
-    """Its inspects of one container hang until they are released."""
+    """A runtime in which inspects of one container hang until they are released."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
@@ -175,7 +175,7 @@ class _Stuck(FakeRuntime):
 
 
 def wait_for_all_but_one(running: Collection[Future[Any]], seconds: float) -> None:
-    """Wait as listings do, and longer if the threads do not run: for all inspects but the one that hangs."""
+    """Wait as listings do, or longer if the threads do not run: until all but one of the inspects are done."""
     wait(running, seconds)
     wait_until(lambda: sum(not one.done() for one in running) <= 1, "the other inspects")
 

@@ -106,7 +106,7 @@ def test_a_crash_of_the_engine_is_reported_and_the_next_listing_finds_the_dead(
         try:
             wait_until(lambda: bool(work.sent(signals.StreamBroken)), "the broken stream")
             wait_until(lambda: bool(work.sent(signals.RelistFailed)), "a listing that failed")
-            # No notice reports this death, because there is no engine.
+            # No notice reports this exit, because the engine is down.
             _kill(pid)
         finally:
             docker_engine.start()
@@ -135,8 +135,8 @@ def test_a_lost_notice_is_found_by_the_listing() -> None:
 
 @pytest.mark.parametrize("listed_before", [False, True])
 def test_a_container_known_only_from_notices_is_confirmed_gone(listed_before: bool) -> None:
-    """The container was created after one listing and removed before the next, and the engine crashed before its notice
-    of the removal.
+    """The container was created after one listing and removed before the next, and the engine crashed before it sent
+    the notice of the removal.
     """
     fake = FakeRuntime(images=["pause"], programs={(): Program()})
     with standing(fake, *((FOLLOW, relist()) if listed_before else (FOLLOW,))) as work:
@@ -155,7 +155,7 @@ def test_a_container_known_only_from_notices_is_confirmed_gone(listed_before: bo
         else:
             work.start(relist())
         wait_until(lambda: bool(work.listed(sandbox)), "the confirmation that it is gone")
-        # Confirmed again if the stream was reopened meanwhile, which repeats its last notices.
+        # The removal is confirmed again if the stream was reopened, because the stream then repeats its last notices.
         assert set(work.listed(sandbox)) == {"removed"}
         assert "removed" not in work.noticed(sandbox)
 
@@ -165,12 +165,12 @@ def test_the_opened_stream_triggers_a_listing() -> None:
     fake.go_down()
     work = Standing(dict(effects.jobs(fake, NODE, steady_seconds=3600, patience_seconds=HANG_SECONDS)))
     try:
-        # The listing's period is an hour, with or without a stream, so any earlier listing was requested.
+        # Listings are an hour apart, with or without a stream, so an earlier listing must have been requested.
         work.start(wanted.Relist(subject="relist", intent="relist", period_seconds=3600))
         wait_until(lambda: len(work.sent(signals.RelistFailed)) == 1, "the first listing")
         work.start(FOLLOW)
         wait_until(lambda: len(work.sent(signals.StreamBroken)) == 1, "the refused stream")
-        # A refused stream requests a listing too; wait for it, so that it is not mistaken for the one below.
+        # A refused stream also requests a listing; wait for it, so that it is not mistaken for the one below.
         wait_until(lambda: len(work.sent(signals.RelistFailed)) > 1, "the listing that the refused stream requested")
         fake.come_up()
         wait_until(lambda: bool(work.sent(signals.Relisted)), "the requested listing")
@@ -180,7 +180,7 @@ def test_the_opened_stream_triggers_a_listing() -> None:
 
 
 class _Slow(FakeRuntime):
-    """The inspect of one container returns the state at its begin, but only when it is released."""
+    """A runtime in which the inspect of one container reads its state immediately, but returns only when released."""
 
     def __init__(self) -> None:
         super().__init__(images=["pause"])

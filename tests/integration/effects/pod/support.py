@@ -1,4 +1,4 @@
-"""Running containers for the tests of the workers of pods."""
+"""Functions that start containers, for the tests of the workers of pods."""
 
 import time
 
@@ -14,7 +14,7 @@ from tests.support.scratch import wait_until
 SCRATCH = Volume(name="scratch", empty_dir=EmptyDir())
 AT_SCRATCH = VolumeMount(name="scratch", mount_path="/scratch")
 HOUR = 3_600_000
-"""In milliseconds: a wait of this length is a hang."""
+"""In milliseconds. A wait that takes this long is a hang."""
 
 
 def now() -> int:
@@ -27,7 +27,7 @@ def output(world: World, container_id: str) -> bytes:
 
 
 def started(world: World, *args: str, attempt: int = 0) -> signals.ContainerUp:
-    """A container, with its sandbox, that has printed `ready`."""
+    """Start a container, with its sandbox, and wait until it has printed `ready`."""
     manifest = pod(container(*args))
     sandbox = world.sandbox(manifest)
     up = world.run(start_container(manifest, sandbox.id, attempt=attempt))

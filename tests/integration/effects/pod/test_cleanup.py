@@ -55,7 +55,7 @@ def test_a_hostile_volume_is_removed_without_leaving_it(world: World, tmp_path: 
     script = (
         f"cd /scratch; ln -s {precious} link; ln -s / root; mkdir -p a/b; ln -s {precious} a/b/link;"
         "mkdir -p .removed-0/full; ln -s .. .removed-1; touch .removed-2;"
-        # Deeper than the recursion limit and the limit of open files.
+        # Deeper than the recursion limit and the limit on open files.
         'i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i+1)); done; touch end; echo "ready"'
     )
     manifest = pod(container("-c", script, volume_mounts=(AT_SCRATCH,)), volumes=(SCRATCH,))

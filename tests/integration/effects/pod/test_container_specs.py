@@ -1,4 +1,4 @@
-"""Namespaces, names, rights and downward API fields of a manifest in a container on a real engine."""
+"""Namespaces, names, privileges and downward API fields of a manifest, in a container on a real engine."""
 
 import time
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_an_ephemeral_container_sees_its_targets_processes(world: World) -> None
     assert "echo ready" in output(world, answer.id)[0]
 
 
-# -- rights --------------------------------------------------------------------------------------------------------
+# -- privileges ----------------------------------------------------------------------------------------------------
 
 
 def test_users_groups_and_capabilities(world: World) -> None:
@@ -128,7 +128,7 @@ def test_kernel_parameters(world: World) -> None:
     script = "cat /proc/sys/net/ipv4/ip_unprivileged_port_start"
     assert output_of(world, pod(app(script), securityContext=context)) == ["7"]
     world.run(cleanup())
-    # An unsafe parameter is checked before the sandbox starts.
+    # Unsafe parameters are allowed here, because they are checked before the sandbox starts.
     unsafe = {"sysctls": [{"name": "kernel.msgmax", "value": "4096"}]}
     assert output_of(world, pod(app("cat /proc/sys/kernel/msgmax"), securityContext=unsafe)) == ["4096"]
 
@@ -232,7 +232,7 @@ def test_a_reference_to_an_unknown_field(world: World) -> None:
 
 @pytest.mark.parametrize("sort", ["BestEffort", "Burstable", "Guaranteed"])
 def test_the_oom_score_depends_on_the_qos_class(world: World, sort: str) -> None:
-    """The expected score; below 0 only if this machine permits it."""
+    """The score has the expected value; it is below 0 only if this machine permits that."""
     host = LinuxHost(world.root)
     all_of_it = {"cpu": "10m", "memory": "64Mi"}
     resources = {

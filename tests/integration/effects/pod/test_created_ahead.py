@@ -1,4 +1,4 @@
-"""Containers created on a real engine before their sandbox runs, and their starts."""
+"""Containers that are created on a real engine before their sandbox is running, and their starts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def start(manifest: Pod, sandbox: Any, made: signals.ContainerMade) -> wanted.St
 
 
 def while_it_starts(world: World, manifest: Pod, act: Callable[[str], None]) -> Any:
-    """The start of the sandbox, with a creation between its creation and its start."""
+    """Start the sandbox, calling `act` with its id after it is created and before it is started; return the result."""
     context = Context()
 
     def made() -> None:
@@ -59,7 +59,7 @@ def while_it_starts(world: World, manifest: Pod, act: Callable[[str], None]) -> 
 
 
 def created_ahead(world: World, manifest: Pod = MANIFEST) -> tuple[Any, signals.ContainerMade]:
-    """A running sandbox, and the container that was created before it ran."""
+    """Return a running sandbox, and the container that was created before the sandbox was started."""
     found: list[signals.ContainerMade] = []
 
     def act(sandbox_id: str) -> None:
@@ -182,7 +182,7 @@ def test_a_removal_killed_at_any_point_leaves_nothing_and_stops_nothing(world: W
 
 
 def another_process(world: World) -> World:
-    """A process that does not know what the other one created."""
+    """Return another process's world, which does not know what the first process created."""
     return World(world.runtime, world.root)
 
 
@@ -194,7 +194,7 @@ def test_another_process_starts_the_created_container(world: World) -> None:
 
 
 def test_a_repeated_creation_with_another_definition_replaces_the_first(world: World) -> None:
-    """The agent was killed before it reported the creation, and the spec changed."""
+    """The agent was killed before it reported the creation, and then the spec was changed."""
     sandbox, made = created_ahead(world)
     changed = pod(container(*OBEDIENT, working_dir="/tmp"))
     again = another_process(world).run(create(changed, sandbox.id))

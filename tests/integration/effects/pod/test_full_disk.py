@@ -8,14 +8,13 @@ import pytest
 
 from chronolet.pod import signals
 from tests.integration.effects.manifests import app, pod, start_in
-from tests.integration.effects.support import PatientRuntime, World, be_patient, cleanup, start_sandbox
+from tests.integration.effects.support import PatientRuntime, World, cleanup, start_sandbox
 from tests.support.docker.engine import private_docker
 
 
 @pytest.fixture
-def small_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[World, Path]]:
-    """A node on an engine with 64 MB of disk, and the folder of that disk."""
-    be_patient(monkeypatch)
+def small_engine(tmp_path: Path) -> Iterator[tuple[World, Path]]:
+    """Yield a node on an engine with 64 MB of disk, and the folder of this disk."""
     with private_docker(disk_megabytes=64) as engine:
         runtime = PatientRuntime(engine.host)
         yield World(runtime, tmp_path), engine.data
@@ -28,7 +27,7 @@ def write_on_and_on(file: RawIOBase, piece: bytes) -> None:
 
 
 def fill(disk: Path) -> Path:
-    """A file that fills the disk."""
+    """Fill the disk with a file; return its path."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         for size in (1 << 20, 4096, 1):

@@ -1,4 +1,4 @@
-"""Hooks and termination messages on a real engine: an exec hook never runs twice after any kill."""
+"""Hooks and termination messages on a real engine. An exec hook never runs twice, even after a kill at any point."""
 
 import threading
 import time
@@ -68,7 +68,7 @@ def prepared(world: World, container_id: str, script: str) -> str:
 
 
 def runs_of(world: World, container_id: str) -> int:
-    """The number of runs of the hook's first line."""
+    """Return how often the hook's first line has been run."""
     counted = world.runtime.create_exec(container_id, (SHELL, "-c", "cat /runs 2>/dev/null | wc -l"))
     return int(world.runtime.run_exec(counted, HANG_SECONDS).output)
 
@@ -204,7 +204,9 @@ def test_a_crash_of_the_engine_during_a_hook_leaves_its_outcome_unknown(
 
 
 class Page(BaseHTTPRequestHandler):
-    """Records its requests; some paths have another response, one has none."""
+    """An HTTP handler that records its requests. Some paths get a status other than 200; one gets no response until it
+    is released.
+    """
 
     requests: ClassVar[list[tuple[str, dict[str, str]]]] = []
     held = threading.Event()
@@ -316,7 +318,7 @@ def dead(world: World, script: str) -> str:
 
 
 def another_dead(world: World) -> str:
-    """Another attempt, killed from outside."""
+    """Return the id of another attempt's container, which was killed from outside."""
     manifest = pod(container(*DEAF))
     up = world.run(start_container(manifest, world.sandbox(manifest, attempt=1).id, attempt=1))
     world.runtime.kill(up.id)
@@ -371,7 +373,7 @@ def test_an_oom_kill_is_detected(world: World) -> None:
     greedy = "x=a; while :; do x=$x$x; done"
     app = started(world, "-c", greedy, resources=ResourceRequirements(limits={"memory": "32Mi"}))
     wait_until(lambda: world.runtime.wait(app, 1), "the container's end")
-    # The engine may detect it a moment after the container's end.
+    # The engine may detect the OOM kill a moment after the container has exited.
     wait_until(lambda: bool(world.run(read_exit(app, 137)).oom_killed), "the OOM kill reported by the engine")
     assert not world.run(read_exit(another_dead(world), 137)).oom_killed
 

@@ -1,7 +1,7 @@
-"""The engine's network keeps an endpoint of a removed container: the sandbox of that name starts nevertheless.
+"""The engine's network keeps an endpoint of a removed container: a sandbox of the same name starts nevertheless.
 
-An engine that is killed or overloaded during a start keeps such an endpoint, which cannot be reproduced at will. So the
-test renames a container in the engine's file while the engine is down; its endpoint keeps the old name.
+An engine that is killed or overloaded during a start may keep such an endpoint, which cannot be reproduced reliably.
+Therefore, the test renames a container in the engine's file while the engine is down; its endpoint keeps the old name.
 """
 
 import json
@@ -24,7 +24,9 @@ def engine() -> Iterator[PrivateDocker]:
 
 
 def keep_an_endpoint(engine: PrivateDocker, name: str) -> str:
-    """The id of a container whose endpoint has this name, though the container has another one."""
+    """Create a container whose endpoint has this name although the container itself has another; return the container's
+    id.
+    """
     api = engine.api()
     container_id = str(api.create_container(PAUSE.reference, name=name)["Id"])
     api.start(container_id)

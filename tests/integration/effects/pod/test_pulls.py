@@ -1,4 +1,4 @@
-"""Images on a real engine: present ones, missing ones, and pulls from a registry of the test."""
+"""Images on a real engine: present and missing ones, and pulls from the test's own registry."""
 
 import base64
 import itertools
@@ -36,7 +36,7 @@ def test_a_missing_image_is_pulled_once(world: World, registry: Registry) -> Non
     assert first.image_id == world.runtime.image(registry.reference).id
     began, *progress = [signal for signal, _ in context.sent]
     assert isinstance(began, signals.PullBegan)
-    # A pull may end before it reports progress; another test shows the report, with a slow registry.
+    # A pull may end before it reports any progress; another test checks progress reports with a slow registry.
     for last in progress[-1:]:
         assert isinstance(last, signals.PullProgress)
         assert last.done_bytes == last.total_bytes > 0
@@ -95,7 +95,7 @@ def test_a_cancelled_pull_ends_even_if_the_registry_is_silent(world: World, dock
 
 
 class StalledPullClock:
-    """A clock that stands until the registry has a request, then advances by a second at each reading."""
+    """A clock that stands still until half of the layer has been sent, then advances by a second at each reading."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

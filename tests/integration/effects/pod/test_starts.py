@@ -1,4 +1,4 @@
-"""Starts of sandboxes and containers on a real engine: a worker that is killed at any point creates nothing twice."""
+"""Starts of sandboxes and containers on a real engine. A worker that is killed at any point creates nothing twice."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""The order of stops and clean-ups: containers, sandboxes, clean-ups; and when a worker no longer waits."""
+"""The order of stops and clean-ups (containers, sandboxes, clean-ups), and when a worker stops waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTEXT: Any = None
 
 
 class Effect(NamedTuple):
-    """The part of an effect that the order depends on."""
+    """The part of an effect on which the order depends."""
 
     pod: str = "other"
 

@@ -60,7 +60,7 @@ def test_a_stop_without_the_pod_reports_only_its_result(world: World) -> None:
 def test_a_container_that_ignores_the_stop_signal_is_killed_at_its_deadline(world: World) -> None:
     up = started(world, *DEAF)
     began = now()
-    # Of the grace period of an hour, 2.5 s are left: the deadline counts.
+    # Only 2.5 s of the grace period of an hour are left: the deadline counts.
     answer = world.run(stop_container(up.id, grace=3600, deadline=began + 2500))
     assert (answer.exit_code, answer.reason) == (137, "Error")
     assert 2400 <= answer.finished_at - began < HOUR
@@ -131,7 +131,7 @@ def test_a_container_that_does_not_exist_is_dead_for_an_unknown_reason(world: Wo
 
 
 class SignalledRuntime:
-    """A runtime, and the signals that it was asked to send."""
+    """A runtime that records the signals it is asked to send."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -156,7 +156,7 @@ def test_a_sandbox_stops(world: World) -> None:
 
 
 def handles_term(running: ContainerState) -> bool:
-    """Whether the container's process has begun its program, and this has a handler for SIGTERM."""
+    """Whether the container's process is already running its program, and the program handles SIGTERM."""
     proc = Path(f"/proc/{running.pid}")
     status = dict(line.split(":", 1) for line in (proc / "status").read_text().splitlines())
     begun = (proc / "cmdline").read_text().split("\0")[:-1] == list(running.command)

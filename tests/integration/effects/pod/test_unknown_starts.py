@@ -12,7 +12,7 @@ from tests.support.scratch import HANG_SECONDS, wait_until
 
 
 class Inspects:
-    """The runtime's `inspect`; it refuses the next calls with dockerd's message of an internal error."""
+    """The runtime's `inspect`. It refuses the next `to_refuse` calls with dockerd's message for an internal error."""
 
     def __init__(self, world: World) -> None:
         self._inspect = world.runtime.inspect
@@ -27,7 +27,7 @@ class Inspects:
         return self._inspect(container_id)
 
     def after_start(self, count: int = sys.maxsize) -> Context:
-        """A context in which the first `count` inspects after the start are refused."""
+        """Return a context in which the first `count` inspects after the start are refused."""
 
         def refuse() -> None:
             self.to_refuse = count
@@ -37,7 +37,7 @@ class Inspects:
 
 @pytest.fixture
 def world(world: World) -> World:
-    """A start gives up soon if the runtime does not answer."""
+    """Return a world in which a start soon fails if the runtime does not respond."""
     return world.with_timing(restart_patience_seconds=0.5)
 
 
@@ -49,13 +49,13 @@ def inspects(world: World, monkeypatch: pytest.MonkeyPatch) -> Inspects:
 
 
 def start_without_inspect(world: World, inspects: Inspects, *args: str) -> tuple[Any, Any]:
-    """A sandbox and manifest, after a start whose result could not be inspected."""
+    """Start a container without being able to inspect the result; return its sandbox and manifest."""
     manifest = pod(container(*args))
     sandbox = world.sandbox(manifest)
     refused = world.run(start_container(manifest, sandbox.id), inspects.after_start())
     inspects.to_refuse = 0
     assert isinstance(refused, signals.ContainerRefused), refused
-    # Without an id the same attempt is retried.
+    # Because the id is empty, the same attempt will be retried.
     assert (refused.reason, refused.id) == ("RunContainerError", "")
     return sandbox, manifest
 
@@ -87,7 +87,7 @@ def test_a_sandbox_is_found(world: World, inspects: Inspects) -> None:
 
 
 def test_an_inspect_that_fails_briefly_is_retried(world: World, inspects: Inspects) -> None:
-    """The start succeeds if the engine answers again in time."""
+    """The start succeeds if the engine responds again in time."""
     world = world.with_timing(restart_patience_seconds=HANG_SECONDS)
     manifest = pod(container(*OBEDIENT))
     sandbox = world.sandbox(manifest)

@@ -1,4 +1,4 @@
-"""Volumes on a real engine: in memory, sub paths, downward API; and nothing stays mounted."""
+"""Volumes on a real engine: in memory, sub paths, downward API; and that nothing stays mounted."""
 
 import os
 import socket
@@ -128,7 +128,7 @@ def test_a_folder_that_cannot_be_removed_is_reported(world: World) -> None:
         assert isinstance(answer, signals.CleanupRefused)
         assert str(pods_folder(world)) in answer.message
     finally:
-        # It may have been moved to another name.
+        # The removal may have given the file another path.
         (stuck,) = [path for path in pods_folder(world).rglob("*") if path.is_file()]
         subprocess.run(["chattr", "-i", stuck], check=True)
     assert isinstance(world.run(cleanup()), signals.CleanedUp)
@@ -195,7 +195,9 @@ def test_a_link_within_the_volume_is_followed(world: World) -> None:
 
 
 def test_a_sub_path_swapped_for_a_link_repeatedly_never_shows_the_host(world: World) -> None:
-    """While a container swaps a folder for a link to the host's root, the sub path is mounted repeatedly."""
+    """A sub path is mounted repeatedly while a container swaps its folder for a link to the host's root, back and
+    forth.
+    """
     swap = "mkdir -p /v/real; ln -s / /v/link; echo ready; while :; do mv /v/real /v/door 2>/dev/null && "
     swap += "mv /v/door /v/real; mv /v/link /v/door 2>/dev/null && mv /v/door /v/link; done"
     manifest = pod(

@@ -1,1 +1,1 @@
-"""The four types of probes: exec, HTTP GET, TCP and gRPC, with what HTTP and TCP share."""
+"""The four types of probes (exec, HTTP GET, TCP and gRPC), and code that HTTP and TCP probes share."""

@@ -1,6 +1,6 @@
 """Connect without blocking: resolve the name, then try each address in turn.
 
-Input: host and port. Output: a connected socket, or the last error. Next: `http`, `tcp`. The caller bounds the time by
+Input: host and port. Output: a connected socket, or the last error. Next: `http`, `tcp`. The caller limits the time by
 calling `abandon`.
 """
 
@@ -30,14 +30,15 @@ _OURS = (
 _NOT_YET = (errno.EALREADY, errno.EINPROGRESS)
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-"""Closing resets the connection, so that the machine keeps no TIME_WAIT entry for a minute (there may be some 20,000).
-The kubelet lets it linger for a second, which saves nothing on Linux and may block the closer.
+"""With this option, closing a socket resets the connection, so that the machine does not keep a TIME_WAIT entry for a
+minute (there may be some 20,000 of them). The kubelet lets connections linger for a second, which saves nothing on
+Linux and may block the thread that closes them.
 """
 
 
 def judged(error: OSError) -> Result:
-    """Classify a failed connection: "error" if this machine is short of resources or has no network, else "failure".
-    The kubelet counts a missing network as a failure.
+    """Classify a failed connection: "error" if this machine is short of resources or has no network, otherwise
+    "failure". The kubelet counts a missing network as a failure.
     """
     return "error" if error.errno in _OURS else "failure"
 
@@ -56,12 +57,14 @@ class Dial:
         self._over = False
 
     def begin(self, names: NameLookup, host: str, port: int) -> None:
-        """Start connecting. Separate from construction because either callback may come before this returns."""
+        """Start connecting. Separate from the constructor because either callback may be called before this method
+        returns.
+        """
         names.find(host, port, self._found)
 
     def abandon(self) -> None:
-        """Stop; a connected socket already belongs to the caller. Callbacks are dropped to break the reference cycle
-        with the caller, so that neither waits for the garbage collector.
+        """Stop connecting; a socket that is already connected belongs to the caller. Callbacks are dropped to break the
+        reference cycle with the caller, so that both objects are freed without the garbage collector.
         """
         self._over = True
         self._connected = self._failed = _ignore
@@ -77,7 +80,7 @@ class Dial:
         self._next(None)
 
     def _next(self, error: OSError | None) -> None:
-        """Try the next address; if none is left, fail with the last error."""
+        """Try the next address. If none is left, fail with the last error."""
         self._drop()
         for family, address in self._addresses:
             try:
@@ -87,7 +90,7 @@ class Dial:
                 error = refused
                 continue
             self._raw = raw
-            number = raw.connect_ex(address) and raw.connect_ex(address)  # a local server may have accepted meanwhile
+            number = raw.connect_ex(address) and raw.connect_ex(address)  # a local server may accept in between
             if number in _NOT_YET:
                 self._loop.watch(raw.fileno(), WRITABLE, self._ready)
                 return
@@ -109,7 +112,9 @@ class Dial:
             self._hand_over(raw)
 
     def _hand_over(self, raw: socket.socket) -> None:
-        """Hand over the socket, still watched if it was: the receiver decides what to watch for next."""
+        """Hand the socket over to the caller. If it is being watched, it stays watched: the caller decides what to
+        watch for next.
+        """
         self._raw, self._over = None, True
         self._connected(raw)
 
@@ -125,7 +130,7 @@ class Dial:
 
 
 def closed(raw: socket.socket) -> None:
-    """Close a socket. An error on close says nothing about the container, and frees the descriptor all the same."""
+    """Close a socket. An error on close says nothing about the container, and the descriptor is freed nevertheless."""
     with contextlib.suppress(OSError):
         raw.close()
 

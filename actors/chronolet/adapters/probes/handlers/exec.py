@@ -1,7 +1,7 @@
 """Exec probes: a command in the container must exit with 0; it is killed when its time is up.
 
-Input: `ExecTarget`. Output: a `Reading`; the command no longer runs afterwards. Next: the prober's worker. Corresponds
-to pkg/probe/exec/exec.go, pkg/kubelet/cri/remote (ExecSync).
+Input: `ExecTarget`. Output: a `Reading`, reported when the command is no longer running. Next: the prober's worker.
+Corresponds to pkg/probe/exec/exec.go, pkg/kubelet/cri/remote (ExecSync).
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ from chronolet.ports.runtime.runtime import Refusal, Runtime
 log = structlog.get_logger("chronolet.probes")
 
 MARK = "CHRONOLET_PROBE"
-"""Environment variable that names the probe of a command, so that a later process recognizes the command."""
+"""Environment variable that holds the probe's name in each command, by which a later process recognizes the command."""
 
 _KILL_SECONDS = 10.0
-"""How long to keep trying to kill a timed-out command and to check that it has ended."""
+"""How long to keep trying to kill a timed-out command and to verify that it has exited."""
 _LOOK_SECONDS = 0.05
 _BUSY_SHARE = 0.5
-"""A command that used less processor time than this share of its run time is waiting for something else."""
+"""A command that has used a processor for less than this share of its run time is waiting for something else."""
 
 
 def exec_work(runtime: Runtime, target: ExecTarget, timeout_seconds: float, probe: str) -> Work:
-    """Build the work of an exec probe for a lane."""
+    """Return the work of an exec probe, for a lane."""
     return lambda attempt: _run(runtime, target, timeout_seconds, attempt, probe)
 
 
 def clearing(runtime: Runtime, target: ExecTarget, probe: str, may: May) -> Callable[[], None]:
-    """Build the clean-up before the first attempt: kill commands left behind by a killed agent process."""
+    """Return the clean-up to do before the first attempt: it kills commands left behind by an agent process that was
+    killed.
+    """
 
     def clear() -> None:
         if not may():
@@ -42,7 +44,7 @@ def clearing(runtime: Runtime, target: ExecTarget, probe: str, may: May) -> Call
         try:
             found = runtime.find_execs(target.container_id, (MARK, probe))
         except Refusal:
-            return  # the attempt itself will report it
+            return  # the attempt itself will report the problem
         for exec_id in found:
             log.warning("killing a probe command left behind by another process", exec=exec_id, probe=probe)
             _end(runtime, exec_id)
@@ -64,7 +66,7 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, attempt: 
     left = until - time.monotonic()
     if left <= 0 or attempt.cancelled.is_set():
         attempt.report(Outcome("error", f"the runtime took more than {timeout_seconds:g}s to prepare the command"))
-        return  # never started: it is removed with its container
+        return  # the exec was never started; it is removed with its container
     if not attempt.may():
         attempt.report(Outcome("error", MAY_NOT))
         return
@@ -88,7 +90,9 @@ def _run(runtime: Runtime, target: ExecTarget, timeout_seconds: float, attempt: 
 
 
 class _Look:
-    """Called periodically while a command runs: detects whether it has started, and whether it works or only waits."""
+    """Called periodically while a command runs: detects whether it has started, and whether it uses the processor or
+    only waits.
+    """
 
     def __init__(self, runtime: Runtime, exec_id: str, attempt: AttemptHandle, late: str) -> None:
         self._runtime = runtime
@@ -100,7 +104,7 @@ class _Look:
         self._waits = False
 
     def __call__(self) -> None:
-        """Check the command. Once it is seen running, taking too long is the container's failure."""
+        """Check the command. Once it has been seen running, taking too long counts as the container's failure."""
         if self._waits:
             return
         try:
@@ -117,13 +121,13 @@ class _Look:
             self._attempt.waits()
 
     def sees_it_run(self) -> bool:
-        """Whether the command runs, or was seen running."""
+        """Whether the command is running, or has been seen running."""
         if not self._runs:
             self()
         return self._runs
 
     def engine_answers(self) -> bool:
-        """Whether the engine responds. If not, it may also have failed to report the command's end."""
+        """Whether the engine responds. If it does not, it may also have failed to report the command's exit."""
         try:
             self._runtime.inspect_exec(self._exec_id)
         except Refusal as refusal:
@@ -132,7 +136,9 @@ class _Look:
 
 
 def _end(runtime: Runtime, exec_id: str) -> None:
-    """Kill the command until the runtime reports its exit, hence that it was reaped. A command may also start late."""
+    """Kill the command repeatedly until the runtime reports its exit, which shows that it was reaped. Repeatedly,
+    because the command may also start late.
+    """
     until = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < until:
         try:

@@ -1,8 +1,9 @@
 """gRPC health checks, `grpc.health.v1.Health/Check`.
 
-Input: `GrpcTarget`. Output: a `Reading`; the connection is closed by then. Next: the prober's worker. Corresponds to
-pkg/probe/grpc/grpc.go. The first probe that needs grpc imports it, since it takes ten MiB. Like the kubelet, each probe
-opens its own connection: a shared one would briefly hide that a server has gone or come back.
+Input: `GrpcTarget`. Output: a `Reading`, reported after the connection is closed. Next: the prober's worker.
+Corresponds to pkg/probe/grpc/grpc.go. grpc is imported for the first probe that needs it, because it takes ten MiB. As
+in the kubelet, each probe opens a new connection: with a shared one, it would take a moment to notice that a server has
+gone or come back.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from chronolet.rules.names.durations import go_duration
 
 _OPTIONS = (
     ("grpc.primary_user_agent", f"kube-probe/{texts.VERSION}"),
-    ("grpc.use_local_subchannel_pool", 1),  # else a later channel inherits the back-off of a refused connection
+    ("grpc.use_local_subchannel_pool", 1),  # otherwise a later channel inherits the back-off of a refused connection
     ("grpc.enable_http_proxy", 0),
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -29,16 +30,16 @@ _OPTIONS = (
 _PAUSE_SECONDS = 0.1
 _LEAST_SECONDS = 0.01
 _NO_CONNECTION = ("failed to connect to all addresses", "DNS resolution failed")
-"""Beginnings of gRPC's own error texts."""
+"""The first words of gRPC's error messages for a server that could not be reached."""
 
 
 def prepare() -> None:
-    """Import what the first probe needs, before its time begins."""
+    """Import what the first probe needs, before the probe's time-out starts."""
     import grpc_health.v1.health_pb2_grpc  # noqa: F401, PLC0415 - see above
 
 
 def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
-    """Build the work of a gRPC probe for a lane."""
+    """Return the work of a gRPC probe, for a lane."""
 
     def work(attempt: AttemptHandle) -> None:
         attempt.begun(_refused("DEADLINE_EXCEEDED", "", timeout_seconds))
@@ -49,7 +50,7 @@ def health_work(target: GrpcTarget, timeout_seconds: float) -> Work:
 
 
 def _checked(target: GrpcTarget, timeout_seconds: float, attempt: AttemptHandle) -> tuple[Result, str, bool]:
-    """Return result, output, and whether it timed out."""
+    """Return the result, the output, and whether the probe timed out."""
     import grpc  # noqa: PLC0415 - see above
     from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: PLC0415
 
@@ -82,18 +83,20 @@ def _checked(target: GrpcTarget, timeout_seconds: float, attempt: AttemptHandle)
 
 
 def _unconnected(code: str, details: str) -> bool:
-    """Whether no server could be reached. A server that itself reports UNAVAILABLE has responded."""
+    """Whether no server could be reached. If a server itself reports UNAVAILABLE, it has been reached."""
     return code == "UNAVAILABLE" and details.startswith(_NO_CONNECTION)
 
 
 def _not_connected(address: str, details: str, timeout_seconds: float) -> str:
-    """Format the error after connecting failed until the time was up; the kubelet, too, keeps trying until then."""
+    """Return the error text for a server that could not be reached before the time was up; until then the kubelet, too,
+    keeps trying.
+    """
     within = go_duration(round(timeout_seconds * 1000))
     return f"timeout: failed to connect service {json.dumps(address)} within {within}: {details}"
 
 
 def _refused(code: str, details: str, timeout_seconds: float) -> str:
-    """Format an error as the kubelet does, with Go's names for codes."""
+    """Return an error text in the kubelet's form, with Go's names for status codes."""
     within = go_duration(round(timeout_seconds * 1000))
     match code:
         case "UNIMPLEMENTED":

@@ -1,7 +1,8 @@
-"""HTTP GET probes on the loop: connect, request, read, follow redirects within the same host.
+"""HTTP GET probes on the loop: connect, send a request, read the response, follow redirects to the same host.
 
 Input: `HttpTarget`. Output: a `Reading`. Next: the prober's worker. Corresponds to pkg/probe/http/http.go and
-request.go. One connection per request; certificates are not verified; any error on the way is a failure.
+request.go. Each request has its own connection, and certificates are not verified. Errors are failures, except for some
+of this machine's own (see `dial.judged`).
 
     dialling -> (TLS hand-shake) -> sending -> reading -> redirected: dialling again | ended
 """
@@ -26,12 +27,12 @@ USER_AGENT = f"kube-probe/{texts.VERSION}"
 
 _READ = 16 * 1024
 _READS_PER_TURN = 8
-"""Then other attempts get a turn, as a server may send forever."""
+"""After this many reads, other attempts get a turn, because a server may send forever."""
 _IN_BODY = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
 
 
 class HttpAttempt(LoopAttempt):
-    """One GET with all its redirects."""
+    """One GET request with all its redirects."""
 
     def __init__(
         self, loop: Loop, names: NameLookup, target: HttpTarget, timeout_seconds: float, done: Done, *, may: May
@@ -66,7 +67,7 @@ class HttpAttempt(LoopAttempt):
             name = self._request.host if not _is_address(self._request.host) else None
             try:
                 raw = _tls().wrap_socket(raw, do_handshake_on_connect=False, server_hostname=name)
-            except (OSError, ValueError) as error:  # already disconnected, or a name that TLS does not accept
+            except (OSError, ValueError) as error:  # already disconnected, or the name is not valid in TLS
                 closed(raw)
                 self._fail(self._broken(error) if isinstance(error, OSError) else f"tls: {error}")
                 return
@@ -110,7 +111,9 @@ class HttpAttempt(LoopAttempt):
         self._secured = True
 
     def _read(self, raw: socket.socket) -> bool:
-        """Read; return whether the response is complete. False also if more data is available already."""
+        """Read a bounded amount of the response and return whether it is complete. If the bound is reached first,
+        schedule another read.
+        """
         for _ in range(_READS_PER_TURN):
             data = raw.recv(_READ)
             if data:
@@ -175,8 +178,8 @@ class HttpAttempt(LoopAttempt):
 
 @functools.lru_cache(maxsize=4096)
 def head(request: Request) -> bytes:
-    """Build the request's bytes. A manifest's Host, User-Agent and Accept replace the defaults; an empty value
-    suppresses the header. Raises `Malformed` for invalid header fields.
+    """Return the request's bytes. A manifest's Host, User-Agent and Accept replace the defaults; an empty value
+    suppresses the User-Agent or Accept header. Raises `Malformed` for invalid header fields.
     """
     for name, value in request.headers:
         if not _FIELD.fullmatch(f"{name}:{value}"):
@@ -199,13 +202,13 @@ _OURS = ("Host", "User-Agent", "Accept", "Connection")
 
 
 def _canonical(name: str) -> str:
-    """Spell a header name as Go does."""
+    """Return a header's name as Go spells it."""
     return "-".join(word.capitalize() for word in name.split("-"))
 
 
 @functools.lru_cache(maxsize=1)
 def _tls() -> ssl.SSLContext:
-    """Created on first use: it is slow, and most pods do not use TLS."""
+    """Return the TLS settings. They are created on first use, because this is slow and most pods do not use TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

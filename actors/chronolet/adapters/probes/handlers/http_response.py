@@ -1,7 +1,7 @@
 """Parse one HTTP/1.x response without I/O.
 
-Input: bytes as they arrive, and the end of the stream. Output: status, redirect, the start of the body. Next: `http`.
-Corresponds to Go's net/http/response.go and transfer.go, whose error texts are used.
+Input: bytes as they arrive, and the end of the stream. Output: status, redirect, the beginning of the body. Next:
+`http`. Corresponds to Go's net/http/response.go and transfer.go, whose error messages are used.
 
     head -> body by length | by chunks | to the end of the connection -> complete
     an interim response (1xx) goes back to head
@@ -15,7 +15,7 @@ from typing import Literal
 from chronolet.ports.pods.probes import OUTPUT_LIMIT
 
 HEAD_LIMIT = 256 * 1024
-"""Maximum size of all heads together. Go accepts 10 MiB; no healthy server sends that much."""
+"""Maximum size of all heads of a response together. Go accepts 10 MiB; no healthy server sends that much."""
 _CHUNK_LINE_LIMIT = 4096
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] (\d{3})(?: [^\r\n]*)?$")
 _LINE_END = re.compile(rb"\r?\n")
@@ -31,11 +31,13 @@ _BROKEN = "net/http: HTTP/1.x transport connection broken"
 
 
 class Malformed(Exception):  # noqa: N818 - an expected server error
-    """Not HTTP, or too large; the message is one line."""
+    """The response is not HTTP, or is too large. The message is a single line."""
 
 
 class ResponseParser:
-    """Feed it until it is `complete`. `body` is decoded and truncated; the rest of a longer body is not awaited."""
+    """Parses a response that is fed to it until it is `complete`. `body` is decoded and truncated; once it has its
+    maximum size, the response counts as complete.
+    """
 
     def __init__(self) -> None:
         self.status = 0
@@ -51,7 +53,7 @@ class ResponseParser:
 
     @property
     def body(self) -> bytes:
-        """The received body, as far as it is kept."""
+        """The body received so far, up to its maximum size."""
         return bytes(self._body)
 
     @property
@@ -66,7 +68,7 @@ class ResponseParser:
             pass
 
     def end(self) -> None:
-        """Process the end of the connection. Raises `Malformed` if it came too early."""
+        """Process the end of the connection. Raises `Malformed` if the response was not complete."""
         if self.complete:
             return
         if self._framing == "to the end":
@@ -77,7 +79,7 @@ class ResponseParser:
             raise Malformed("unexpected EOF")
 
     def _step(self) -> bool:
-        """Parse one piece; return False if more bytes are needed."""
+        """Parse the next part; return False if more bytes are needed."""
         match self._framing:
             case "head":
                 return self._head()
@@ -91,7 +93,8 @@ class ResponseParser:
     # -- head --------------------------------------------------------------------------------------------------------
 
     def _head(self) -> bool:
-        end = _HEAD_END.search(self._rest, max(self._searched - 3, 0))  # its first three bytes may have come earlier
+        # The end of the head may begin with the last three bytes of the previous search.
+        end = _HEAD_END.search(self._rest, max(self._searched - 3, 0))
         size = len(self._rest) if end is None else end.end()
         if self._read + size > HEAD_LIMIT:
             raise Malformed(f"net/http: server response headers exceeded {HEAD_LIMIT} bytes; aborted")
@@ -104,13 +107,13 @@ class ResponseParser:
         self._read += size
         self._searched, self._first_line_ok = 0, False
         self.status = _status(lines[0])
-        if self.status >= 200 or self.status == 101:  # noqa: PLR2004 - lower ones are interim responses
+        if self.status >= 200 or self.status == 101:  # noqa: PLR2004 - other statuses below 200 are interim
             self._begin_body(_fields(lines[1:]))
         return True
 
     def _check_first_line(self) -> None:
-        """Raise `Malformed` if the bytes so far cannot become a head. Like the search for the head's end, this scans
-        only new bytes, since a server may send single bytes.
+        """Raise `Malformed` if the bytes so far cannot be the beginning of a head. Like the search for the end of the
+        head, this scans only new bytes, since a server may send bytes one by one.
         """
         if self._first_line_ok:
             return
@@ -171,7 +174,7 @@ class ResponseParser:
         return True
 
     def _take(self, size: int) -> bytes:
-        """Consume and return the first `size` bytes."""
+        """Remove the first `size` bytes and return them."""
         taken = bytes(self._rest[:size])
         del self._rest[:size]
         return taken
@@ -185,7 +188,7 @@ def _status(line: bytes) -> int:
 
 
 def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
-    """Parse the headers in `_NAMES`; of duplicates the first wins."""
+    """Parse the headers in `_NAMES`; if a header occurs several times, the first one wins."""
     found: dict[bytes, bytes] = {}
     for line in lines:
         name, colon, value = line.partition(b":")
@@ -198,7 +201,7 @@ def _fields(lines: list[bytes]) -> dict[bytes, bytes]:
 
 
 def _length(text: bytes) -> int:
-    """Parse a Content-Length, limited to what Go accepts."""
+    """Parse a Content-Length, limited to the values that Go accepts."""
     digits = text.lstrip(b"0")
     if not text.isdigit() or len(digits) > _MOST_DIGITS or int(digits or b"0") > _LONGEST:
         raise Malformed(f'{_BROKEN}: bad Content-Length "{_shown(text)}"')

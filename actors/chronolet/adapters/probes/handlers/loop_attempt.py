@@ -1,4 +1,4 @@
-"""Common part of all attempts on the loop: each ends once, in time, and releases what it holds.
+"""The part that all attempts on the loop share: each ends once, in time, and releases its resources.
 
 Input: a time-out, a callback. Output: one `Reading`. Next: `http`, `tcp`.
 """
@@ -16,7 +16,7 @@ Done = Callable[[Reading], None]
 
 
 class LoopAttempt(ABC):
-    """`ports.pods.probes.Attempt`, entirely on the loop's thread."""
+    """Implements `ports.pods.probes.Attempt`, entirely on the loop's thread."""
 
     began = True
 
@@ -46,7 +46,9 @@ class LoopAttempt(ABC):
         )
 
     def _is_over(self) -> bool:
-        """Check before each call whether this process may still act; if not, end the attempt."""
+        """Whether the attempt must not continue. Called before each call to a pod; ends the attempt if this process may
+        no longer act.
+        """
         if self._may():
             return False
         self._end("error", MAY_NOT)
@@ -57,7 +59,7 @@ class LoopAttempt(ABC):
 
     @abstractmethod
     def _late_text(self) -> str:
-        """The output of a timed-out attempt."""
+        """Return the output of a timed-out attempt."""
 
     @abstractmethod
     def _release(self) -> None:

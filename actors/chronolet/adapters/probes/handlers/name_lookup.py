@@ -1,7 +1,7 @@
 """Resolve hosts: numeric addresses immediately, names on a thread that waits for the resolver.
 
-Input: a host, a port. Output: socket addresses on the loop's thread. Next: `dial`. Concurrent look-ups of one name
-share a thread; it ends when the resolver has answered or given up.
+Input: a host, a port. Output: socket addresses, on the loop's thread. Next: `dial`. Concurrent look-ups of the same
+host and port share a thread, which ends when the resolver has replied or given up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Answered = Callable[[Sequence[Address] | OSError], None]
 
 
 class NameLookup:
-    """Used on the loop's thread."""
+    """Resolves hosts. Must be used on the loop's thread."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -63,7 +63,7 @@ class NameLookup:
 
 @functools.lru_cache(maxsize=4096)
 def _numeric(host: str, port: int) -> Sequence[Address]:
-    """Parse a numeric address; empty if it is none."""
+    """Parse a numeric address; empty if the host is a name."""
     try:
         return _looked_up(host, port, socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):

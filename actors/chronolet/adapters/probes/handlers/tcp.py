@@ -1,4 +1,4 @@
-"""TCP probes: a connection that only has to open. Corresponds to pkg/probe/tcp/tcp.go.
+"""TCP probes, which succeed if a connection opens. Corresponds to pkg/probe/tcp/tcp.go.
 
 Input: `TcpTarget`. Output: a `Reading`. Next: the prober's worker.
 """
@@ -16,7 +16,7 @@ from chronolet.ports.pods.probes import May, TcpTarget
 
 
 class TcpAttempt(LoopAttempt):
-    """Closes the connection as soon as it is established; errors on close are ignored."""
+    """One attempt to connect. The connection is closed as soon as it is established; errors on close are ignored."""
 
     def __init__(
         self, loop: Loop, names: NameLookup, target: TcpTarget, timeout_seconds: float, done: Done, *, may: May

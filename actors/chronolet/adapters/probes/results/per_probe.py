@@ -1,4 +1,5 @@
-"""Track the entries of each probe in the stream `probe_results`: each keeps its newest, however many others add.
+"""Track the entries of each probe in the stream `probe_results`: each probe keeps its newest entries, no matter how
+many entries other probes add.
 
 Input: ids of entries. Output: ids of excess entries. Next: `writer`, which deletes them.
 """
@@ -8,15 +9,15 @@ from __future__ import annotations
 from collections import deque
 
 ProbeKey = tuple[bytes, ...]
-"""A probe: pod, container and name."""
+"""Identifies a probe: the pod, the container, and which of its probes."""
 
 
 class PerProbe:
-    """Used on one thread."""
+    """The ids of the entries of each probe. Not thread-safe."""
 
     def __init__(self, most_entries: int, most_probes: int = 4_000) -> None:
-        """Keep `most_entries` of each probe. Beyond `most_probes`, the one with the oldest activity is forgotten, and
-        its entries are left to the cap of the whole stream.
+        """Keep up to `most_entries` per probe. Beyond `most_probes` probes, the least recently active one is forgotten;
+        only the cap on the whole stream then removes its entries.
         """
         self._most_entries = most_entries
         self._most_probes = most_probes
@@ -34,9 +35,9 @@ class PerProbe:
             del self._ids[next(iter(self._ids))]
 
     def too_many(self) -> list[bytes]:
-        """Return the ids to delete."""
+        """Return the ids of the entries to delete."""
         return self._too_many
 
     def deleted(self) -> None:
-        """Record that all ids from `too_many` are deleted."""
+        """Record that all entries returned by `too_many` have been deleted."""
         self._too_many = []

@@ -1,6 +1,6 @@
-"""Read the raw outcomes that the stream `probe_results` still holds.
+"""Read the raw outcomes that are still in the stream `probe_results`.
 
-Input: a server, a node. Output: `RawResult`s, newest first. Next: `describe`.
+Input: a server's URL, a node. Output: `RawResult`s, newest first. Next: `describe`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _TIMEOUT_SECONDS = 5.0
 
 
 def kept_results(url: str, node: str) -> Iterator[RawResult]:
-    """Read lazily, page by page. Raises StoreUnreachable if the server does not answer; malformed entries, written by
-    others, are skipped.
+    """Yield the results, read lazily page by page. Raises StoreUnreachable if the server does not respond. Malformed
+    entries, written by other programs, are skipped.
     """
     channel = Channel(Address(url), _TIMEOUT_SECONDS)
     key, end = Keys(node).probe_results, "+"

@@ -1,8 +1,8 @@
-"""Write raw outcomes to the capped stream `probe_results`, batched once a second.
+"""Write raw outcomes to the capped stream `probe_results`, in batches, once a second.
 
 Input: `RawResult`. Output: stream entries, in order. Next: `describe`, people with redis-cli. Outcomes that cannot be
 written are dropped and counted: the stream is only a convenience, the log is the record. If the connection breaks
-during a write, its batch is sent again and may appear twice.
+during a write, the batch is sent again, so its entries may appear twice.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from chronolet_schemas.prober import RawResult
 log = structlog.get_logger("chronolet.probes")
 
 OF_EACH = 80
-"""Number of entries kept per probe, however often others probe."""
+"""Number of entries kept per probe, no matter how many entries other probes add."""
 MOST_ENTRIES = 32_000
-"""Cap for all probes, including removed ones: room for 400. Redis trims whole nodes of a stream, so a few more may
-remain.
+"""Maximum number of entries in the stream, including those of removed probes: enough for 400 probes. Redis trims whole
+nodes of a stream, so there may be a few more entries.
 """
 OUTPUT_LIMIT = 1024
 """Maximum length of an output in characters: the limit for a KubeEvent's message."""
@@ -38,7 +38,7 @@ _PAGE_SIZE = 1_000
 
 
 class RedisResults:
-    """`prober.workers.outside.Results`. Its thread starts with the first outcome."""
+    """Implements `prober.workers.outside.Results`. Its thread starts with the first outcome."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class RedisResults:
         timeout_seconds: float = 5.0,
     ) -> None:
         """`lost` is called with the number of dropped outcomes, on any thread. `flush_seconds`: how long outcomes are
-        collected before they are written; `timeout_seconds`: how long the server may take to answer.
+        collected before they are written. `timeout_seconds`: how long the server may take to reply.
         """
         self._flush_seconds = flush_seconds
         self._channel = Channel(Address(url), timeout_seconds)
@@ -60,7 +60,7 @@ class RedisResults:
         self._head: Command = ("XADD", self._key, "MAXLEN", "~", most_entries, "*")
         self._of_each = of_each
         self._kept: PerProbe | None = None
-        """None until the stream's content is known."""
+        """None until the content of the stream has been read."""
         self._waiting: deque[RawResult] = deque()
         self._on_lost = lost
         self._lost = 0
@@ -70,10 +70,10 @@ class RedisResults:
         self._lock = threading.Lock()
 
     def add(self, result: RawResult) -> None:
-        """See `Results`. If too many wait, the oldest is dropped."""
+        """See `Results`. If too many outcomes are waiting, the oldest one is dropped."""
         self._waiting.append(result)
         if len(self._waiting) > _MOST_WAITING:
-            with contextlib.suppress(IndexError):  # they are being written right now
+            with contextlib.suppress(IndexError):  # the queue is empty: the outcomes are being written
                 self._waiting.popleft()
                 self._on_lost(1)
         if not self._has_results.is_set():
@@ -81,7 +81,7 @@ class RedisResults:
             self._start()
 
     def stop(self) -> None:
-        """Write the waiting outcomes, if that is quick, and end."""
+        """Write the waiting outcomes, unless the server takes too long, and end the thread."""
         self._stopped.set()
         self._has_results.set()
         if self._thread is not None:
@@ -94,24 +94,24 @@ class RedisResults:
                 thread = threading.Thread(target=self._run, name="probe results", daemon=True)
                 try:
                     thread.start()
-                except RuntimeError as error:  # out of threads or memory: the next outcome retries
+                except RuntimeError as error:  # out of threads or memory: retried with the next outcome
                     self._has_results.clear()
                     log.warning("cannot start the writer of probe outcomes; retrying", error=str(error))
                 else:
                     self._thread = thread
 
     def _run(self) -> None:
-        reset_priority()  # the probe thread started this one
+        reset_priority()  # the probe thread, whose priority is raised, started this one
         while not self._stopped.is_set():
             self._has_results.wait()
             self._stopped.wait(self._flush_seconds)
             self._has_results.clear()
             self._flush()
-        self._flush()  # what arrived during the last flush
+        self._flush()  # outcomes that arrived during the last flush
 
     def _flush(self) -> None:
         results: list[RawResult] = []
-        with contextlib.suppress(IndexError):  # empty; `add` may remove one concurrently
+        with contextlib.suppress(IndexError):  # the queue is empty; `add` may remove outcomes concurrently
             while len(results) < _MOST_WAITING:
                 results.append(self._waiting.popleft())
         if not results:
@@ -129,7 +129,7 @@ class RedisResults:
             self._lost = 0
 
     def _write(self, results: Sequence[RawResult]) -> None:
-        """Write in one round trip, together with the deletion of excess entries from the previous write."""
+        """Write the outcomes in one round trip, which also deletes excess entries from the previous write."""
         kept = self._kept = self._kept or self._found()
         too_many = kept.too_many()
         deletes: list[Command] = [("XDEL", self._key, *too_many)] if too_many else []
@@ -140,7 +140,7 @@ class RedisResults:
             kept.added((one.pod.encode(), one.container.encode(), one.probe.encode()), entry_id)
 
     def _found(self) -> PerProbe:
-        """Read the entries left by earlier processes."""
+        """Read the entries that earlier processes wrote."""
         found, start = PerProbe(self._of_each), "-"
         while entries := self._channel.call("XRANGE", self._key, start, "+", "COUNT", _PAGE_SIZE):
             for entry_id, fields in entries:
@@ -150,7 +150,9 @@ class RedisResults:
 
 
 def _probe_key(fields: Sequence[bytes]) -> ProbeKey:
-    """The probe of an entry; empty names for entries written by others."""
+    """Return the key of the probe to which an entry belongs. Its parts are empty for an entry that something else
+    wrote.
+    """
     named = dict(zip(fields[::2], fields[1::2], strict=True))
     return tuple(named.get(name, b"") for name in (b"pod", b"container", b"probe"))
 
@@ -158,5 +160,5 @@ def _probe_key(fields: Sequence[bytes]) -> ProbeKey:
 def _fields(result: RawResult) -> Sequence[str]:
     pairs: list[str] = []
     for name in result.__struct_fields__:
-        pairs += (name, getattr(result, name)[:OUTPUT_LIMIT])  # only the output can exceed the limit
+        pairs += (name, getattr(result, name)[:OUTPUT_LIMIT])  # only `output` can exceed the limit
     return pairs

@@ -1,8 +1,8 @@
-"""Fair queueing for scarce slots: every probe gets an equal share, whatever the others do. Pure.
+"""Fair queueing for scarce slots: every probe gets an equal share of slot time, no matter how much others want. Pure.
 
-Input: the waiting probes, and how long each held a slot. Output: the next one. Next: `lanes`. Start-time fair
-queueing: `now` is a virtual clock that counts use. A probe that has used little is served immediately; one that holds
-slots for long waits until all others have had as much. None starves.
+Input: the waiting probes, and how long each held a slot. Output: the probe to serve next. Next: `lanes`. Start-time
+fair queueing: `now` is a virtual clock that advances with slot usage. A probe that has used little is served
+immediately; a probe that holds slots for a long time waits until all others have had as much. No probe starves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _tag_of = itemgetter(0, 1)
 
 
 class FairQueue(Generic[T]):
-    """The waiting items. Items of the same owner share one account; an empty owner has none."""
+    """The waiting items. Items with the same `owner` (a probe) share one account; an empty owner has no account."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -34,16 +34,16 @@ class FairQueue(Generic[T]):
 
     @property
     def known(self) -> int:
-        """Number of probes whose use is remembered."""
+        """Number of probes whose usage is remembered."""
         return len(self._used)
 
     def add(self, owner: str, item: T) -> None:
-        """Enqueue an item."""
+        """Add an item to the queue."""
         entry = (self._tag(owner), next(self._serial), owner, item)
         bisect.insort(self._waiting, entry, key=_tag_of)
 
     def drop(self, item: T) -> None:
-        """Remove an item, if it waits."""
+        """Remove an item if it is waiting."""
         self._waiting = [one for one in self._waiting if one[3] is not item]
 
     def clear(self) -> Sequence[T]:
@@ -52,7 +52,7 @@ class FairQueue(Generic[T]):
         return [one[3] for one in waited]
 
     def take(self, may: Callable[[str], bool]) -> T | None:
-        """Remove and return the next item that may have a slot now."""
+        """Remove and return the next item whose owner may have a slot now; None if there is none."""
         for number, (tag, _, owner, item) in enumerate(self._waiting):
             if may(owner):
                 del self._waiting[number]
@@ -68,7 +68,7 @@ class FairQueue(Generic[T]):
             self._used = {one: tag for one, tag in self._used.items() if tag > self._now}
 
     def rest(self) -> None:
-        """Reset the accounts: nothing waits and all slots are free."""
+        """Reset all accounts. Called when nothing is waiting and all slots are free."""
         self._now = 0.0
         self._used.clear()
 

@@ -1,11 +1,12 @@
-"""Blocking attempts: each on its own thread, with a concurrency limit per lane and a fair queue for the rest.
+"""Attempts that block, each on its own thread. Per lane there is a concurrency limit and a fair queue for waiting
+attempts.
 
-Input: work to do. Output: its `Reading` on the loop's thread, in time even if the thread hangs. Next:
-`handlers.exec`, `handlers.grpc`. A thread lives as long as its attempt and the attempt's clean-up.
+Input: work to do. Output: its `Reading` on the loop's thread, in time even if the work's thread hangs. Next:
+`handlers.exec`, `handlers.grpc`. A thread exists for as long as the attempt and its clean-up take.
 
     queued -> working, holds a slot -> only waiting for a response, slot released -> reported -> cleaned up, ended
 
-A slot is for work that costs the machine something: an attempt that only waits for a response releases it, so that
+Slots limit work that uses the machine's resources: an attempt that only waits for a response releases its slot, so that
 hanging attempts do not block others. Each probe has at most one thread, so there are never more threads than probes.
 """
 
@@ -28,7 +29,7 @@ log = structlog.get_logger("chronolet.probes")
 
 
 class Outcome(NamedTuple):
-    """Outcome of an attempt; see `Reading`."""
+    """The outcome of an attempt; see `Reading`."""
 
     result: Result
     output: str
@@ -38,34 +39,40 @@ class Outcome(NamedTuple):
 
 
 class AttemptHandle(Protocol):
-    """An attempt as seen by its work, on the work's thread."""
+    """An attempt as its work sees it, on the work's thread."""
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set once the result is no longer awaited."""
+        """Set once the outcome is no longer awaited."""
 
     @property
     def may(self) -> May:
-        """Check before every call."""
+        """Returns whether this process may still act. Must be called before every call to the outside world."""
 
     def report(self, outcome: Outcome) -> None:
-        """Report the outcome, once."""
+        """Report the outcome. Must be called exactly once."""
 
     def asks_engine(self) -> None:
-        """Report that the engine is being asked whether the command still runs; until it answers, that is unknown."""
+        """Report that the engine is being asked whether the command is still running; until it replies, this is
+        unknown.
+        """
 
     def if_cancelled(self, end: Callable[[], object]) -> None:
-        """Call `end` on cancellation, on any thread, possibly twice; immediately if already cancelled."""
+        """Call `end` when the attempt is cancelled, or immediately if it already is. `end` may be called on any thread,
+        and twice.
+        """
 
     def begun(self, late: str) -> None:
-        """Report that the container has the request: if it does not respond in time, it fails with the text `late`."""
+        """Report that the container has received the request: from now on, a time-out is a failure with the text
+        `late`.
+        """
 
     def waits(self) -> None:
-        """Release the slot: from now on the attempt only waits and costs the machine nothing."""
+        """Release the slot: from now on the attempt only waits and uses none of the machine's resources."""
 
 
 Work = Callable[[AttemptHandle], None]
-"""Runs an attempt until cancelled, reports its outcome once, and cleans up before it returns."""
+"""Carries out an attempt unless it is cancelled, reports its outcome once, and cleans up before it returns."""
 
 
 GRACE_SECONDS = 0.1
@@ -73,12 +80,12 @@ GRACE_SECONDS = 0.1
 
 
 class Lane:
-    """A queue of attempts with a concurrency limit. Used on the loop's thread."""
+    """A queue of attempts with a concurrency limit. Must be used on the loop's thread."""
 
     def __init__(
         self, loop: Loop, name: str, limit: int, longest_seconds: float, *, grace_seconds: float = GRACE_SECONDS
     ) -> None:
-        """There are `limit` slots, and no attempt holds one for longer than `longest_seconds`."""
+        """`limit`: number of slots. `longest_seconds`: maximum time for which an attempt holds a slot."""
         self.grace_seconds = grace_seconds
         self._loop = loop
         self._name = name
@@ -90,16 +97,16 @@ class Lane:
         self._queue: FairQueue[ThreadAttempt] = FairQueue()
 
     def submit(self, attempt: ThreadAttempt) -> None:
-        """Start an attempt, now or when its turn comes; its time-out starts then."""
+        """Start an attempt, immediately or when its turn comes. Its time-out starts only then."""
         self._queue.add(attempt.probe, attempt)
         self._fill()
 
     def drop(self, attempt: ThreadAttempt) -> None:
-        """Remove a queued attempt."""
+        """Remove an attempt from the queue."""
         self._queue.drop(attempt)
 
     def release_slot(self, attempt: ThreadAttempt) -> None:
-        """Release the attempt's slot, if it still holds one."""
+        """Release the attempt's slot if it still holds one."""
         slot = self._slots.pop(attempt, None)
         if slot is not None:
             since, longest = slot
@@ -115,13 +122,15 @@ class Lane:
         self._fill()
 
     def end(self) -> None:
-        """Cancel all attempts and start no more."""
+        """Cancel all attempts, and start no more."""
         self._limit = 0
         for attempt in (*self._queue.clear(), *self._threads):
             attempt.cancel()
 
     def join(self, until: float) -> None:
-        """Wait for the threads until a deadline, on any thread, after `end`."""
+        """Wait for the attempts' threads to end, until the deadline `until`. Call it after `end`; any thread may call
+        it.
+        """
         for attempt, thread in list(self._threads.items()):
             thread.join(max(until - time.monotonic(), 0.0))
             if thread.is_alive():
@@ -149,7 +158,7 @@ class Lane:
 
 
 class ThreadAttempt:
-    """`ports.pods.probes.Attempt`."""
+    """Implements `ports.pods.probes.Attempt` on a thread of its own."""
 
     def __init__(
         self,
@@ -163,7 +172,7 @@ class ThreadAttempt:
         probe: str,
         before: Callable[[], None] = lambda: None,
     ) -> None:
-        """`before` is called on its thread before its time-out starts."""
+        """`before` is called on the attempt's thread before the time-out starts."""
         self._lane = lane
         self._loop = loop
         self._work = work
@@ -182,7 +191,7 @@ class ThreadAttempt:
         self.cancelled = threading.Event()
 
     def cancel(self) -> None:
-        """See `ports.pods.probes.Attempt`. Its thread ends as soon as it can."""
+        """See `ports.pods.probes.Attempt`. The attempt's thread ends as soon as it can."""
         self._done = None
         self.cancelled.set()
         if self._end is not None:
@@ -193,7 +202,7 @@ class ThreadAttempt:
             self._deadline.cancel()
 
     def launch(self, name: str) -> threading.Thread | None:
-        """Start the thread; called by the lane. None if no thread could be started."""
+        """Start the thread and return it; called by the lane. None if no thread could be started."""
         self.began = True
         self._started = time.monotonic()
         thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -249,7 +258,9 @@ class ThreadAttempt:
         return Reading(started=self._started, seconds=time.monotonic() - self._started, **outcome._asdict())
 
     def _expire(self) -> None:
-        """End the attempt: its thread hangs in a call that has no time-out, or it has reported but the loop is late."""
+        """End the attempt when its time is up: either its thread hangs in a call without a time-out, or it has reported
+        an outcome and the loop is late.
+        """
         engine_seconds = self._timeout if self._asks_engine else 0.0
         late = Outcome("failure", self._late, timed_out=True, engine_seconds=engine_seconds)
         unasked = Outcome("error", f"it did not end within {go_duration(round(self._timeout * 1000))}")

@@ -1,8 +1,8 @@
 """The event loop of the single probe thread: ready sockets, timers, calls from other threads.
 
-Input: descriptors to watch, actions with or without a time. Output: the calls, on the loop's thread; each must be
-short, since all others wait for it. Next: `handlers`, and callers that start attempts. Not asyncio, whose overhead
-exceeds the budget of a whole probe.
+Input: descriptors to watch; actions, with or without a time. Output: calls on the loop's thread. Each call must be
+short, since all others wait for it. Next: `handlers`, and callers that start attempts. asyncio is not used, because its
+overhead exceeds the CPU budget of a whole probe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chronolet.adapters.probes.scheduling.thread_priority import raise_priority
 log = structlog.get_logger("chronolet.probes")
 
 _LONGEST_WAIT_SECONDS = 3600.0
-"""Longest wait of one poll; epoll accepts at most 24.8 days."""
+"""Longest wait of a single poll; epoll accepts at most 24.8 days."""
 _PAUSE_SECONDS = 1.0
 _FEW_DEAD = 64
 
@@ -41,20 +41,20 @@ class Timer:
         self._cancelled = cancelled
 
     def cancel(self) -> None:
-        """Prevent the action from running."""
+        """Prevent the action from being called."""
         if self.action is not None:
             self.action = None
             self._cancelled()
 
     def take(self) -> Callable[[], None] | None:
-        """Mark as fired and return the action; cancelling it afterwards is a no-op."""
+        """Mark the timer as fired and return its action; cancelling the timer afterwards has no effect."""
         action, self.action = self.action, None
         return action
 
 
 class Loop:
-    """The loop. Its thread starts with the first call of `soon` and ends only with `stop`: if it died, missing outcomes
-    would go unnoticed.
+    """The loop. Its thread starts with the first call of `soon` and ends only with `stop`: if it died, nobody would
+    notice that outcomes are missing.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Loop:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._ident = 0
-        """Id of that thread, once it runs."""
+        """Id of the loop's thread, once it is running."""
         self._stopped = False
 
     # -- from any thread ---------------------------------------------------------------------------------------------
@@ -83,12 +83,12 @@ class Loop:
                     return
                 if self._thread is None:
                     thread = threading.Thread(target=self._run, name="probes", daemon=True)
-                    thread.start()  # may fail: then the next call retries
+                    thread.start()  # may fail: the next call then tries again
                     self._thread = thread
                 os.eventfd_write(self._wakeup, 1)
 
     def stop(self) -> None:
-        """Stop the loop; nothing is called afterwards. Not from the loop's own thread."""
+        """Stop the loop; nothing is called afterwards. Must not be called from the loop's own thread."""
         with self._lock:
             self._stopped = True
             thread = self._thread
@@ -116,12 +116,12 @@ class Loop:
         self._watched[descriptor] = (events, ready)
 
     def unwatch(self, descriptor: int) -> None:
-        """Stop watching a descriptor; call this before closing it."""
+        """Stop watching a descriptor. Must be called before the descriptor is closed."""
         if self._watched.pop(descriptor, None) is not None:
             self._epoll.unregister(descriptor)
 
     def _cancelled(self) -> None:
-        """Purge cancelled timers once they are the majority: most deadlines are cancelled long before their time."""
+        """Remove cancelled timers once they are the majority: most deadlines are cancelled long before their time."""
         self._dead += 1
         if self._dead > max(len(self._timers) // 2, _FEW_DEAD):
             self._timers = [one for one in self._timers if one[2].action is not None]
@@ -177,5 +177,5 @@ class Loop:
         try:
             action()
         except Exception:
-            # The probes of other containers must continue.
+            # Log it and go on: the probes of other containers must continue.
             log.exception("an action on the probe thread failed")

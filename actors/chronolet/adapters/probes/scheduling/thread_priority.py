@@ -1,7 +1,7 @@
-"""Scheduling priority on a busy machine: raised for the probe thread, but not for threads that it starts.
+"""Scheduling priority on a busy machine: raised for the probe thread, but not for the threads that it starts.
 
-Input: the calling thread. Output: its niceness, which Linux keeps per thread and new threads inherit. Next: `loop`, and
-code that starts threads from the loop.
+Input: the calling thread. Output: its niceness, which Linux stores per thread and which new threads inherit. Next:
+`loop`, and code that starts threads from the loop.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _FIRST = -10
 
 
 def raise_priority() -> None:
-    """Raise the calling thread's priority: if it is late, containers seem late. Without permission, do nothing."""
+    """Raise the calling thread's priority: if it is late, containers seem late. Has no effect without permission."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST)
 
 
 def reset_priority() -> None:
-    """Reset the calling thread to the priority of the process's main thread."""
+    """Give the calling thread the priority of the process's main thread."""
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, os.getpid()))
