@@ -13,7 +13,7 @@ transition table in `phases` and is followed by its KubeEvents from `event_reaso
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from chronolet.kernel.decider import Decider, Due, EffectFailed
 from chronolet.pod import phases, signals
@@ -24,6 +24,7 @@ from chronolet.pod.evolve.pod import evolve
 from chronolet.pod.facts import effect_results, observed_containers
 from chronolet.pod.outstanding import outstanding
 from chronolet.pod.planning import probing
+from chronolet.pod.planning.backoff import KUBELET, Limits
 from chronolet.pod.planning.plan import plan
 from chronolet.pod.planning.waits import clamped, waits
 from chronolet.pod.state import State
@@ -100,20 +101,32 @@ def _observation(
             return tuple(probing.result_changed(state, message))
 
 
-def _settled(
-    state: State, facts: Sequence[Event], now: int, participants: frozenset[str], policy: Policy
-) -> Sequence[Event]:
+class Settings(NamedTuple):
+    """What the decisions of a node's pods depend on besides the pods: the kinds that admit or probe them, the node's
+    policy, and the limits of a restart's back-off.
+    """
+
+    participants: frozenset[str]
+    policy: Policy = ANY_POD
+    limits: Limits = KUBELET
+
+
+def _settled(state: State, facts: Sequence[Event], now: int, settings: Settings) -> Sequence[Event]:
     """Return the facts and every event that the pod plans because of them."""
     found: list[Event] = []
     after = _fold(state, facts, found)
     for _ in range(_MAX_ROUNDS):
         steps: Sequence[Event] = ()
         if after is not None:
-            steps = _participant_steps(after, participants) or _admit(after, plan(clamped(after, now), now), policy)
+            steps = _participant_steps(after, settings.participants) or _planned(after, now, settings)
         if after is None or not steps:
             return found
         after = _fold(after, steps, found)
     raise RuntimeError(f"pod {state.pod} ({state.uid}): the plan does not settle after {facts!r}: {found[-5:]!r}")
+
+
+def _planned(state: State, now: int, settings: Settings) -> Sequence[Event]:
+    return _admit(state, plan(clamped(state, now), now, settings.limits), settings.policy)
 
 
 def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Event]:
@@ -136,14 +149,14 @@ def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[E
     return admission.begun(state, participants) or probing.steps(state, participants)
 
 
-def _due(state: State, participants: frozenset[str]) -> int | None:
+def _due(state: State, settings: Settings) -> int | None:
     """Return when the pod next has something to do: the end of the first wait after which there is a next event. 0
     (immediately) if the participating kinds have changed since the last decision, because this pod might never receive
     another message.
     """
-    if _participant_steps(state, participants):
+    if _participant_steps(state, settings.participants):
         return 0
-    return next((time for time in sorted(set(waits(state))) if plan(state, time)), None)
+    return next((time for time in sorted(set(waits(state))) if plan(state, time, settings.limits)), None)
 
 
 def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> State | None:
@@ -155,16 +168,17 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
     return state
 
 
-def decider(participants: frozenset[str], policy: Policy = ANY_POD) -> Decider[State]:
+def decider(participants: frozenset[str], policy: Policy = ANY_POD, limits: Limits = KUBELET) -> Decider[State]:
     """Build the decider of a node with this policy, on which the kinds in `participants` admit or probe pods. Every
     effect of these settings is recorded in an event, so they are not needed to read the log.
     """
+    settings = Settings(participants, policy, limits)
 
     def decide(state: State, message: PodMessage, now: int) -> Sequence[Event]:
-        return _settled(state, _facts(state, message, now), now, participants, policy)
+        return _settled(state, _facts(state, message, now), now, settings)
 
     def due(state: State) -> int | None:
-        return _due(state, participants)
+        return _due(state, settings)
 
     return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
 

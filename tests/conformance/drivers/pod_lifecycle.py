@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
-from unittest import mock
 
 from chronolet.kernel.decider import Due
 from chronolet.pod.admission.hashes import container_hash
@@ -94,25 +93,19 @@ def _container(one: dict[str, Any]) -> actions.ContainerView:
 
 
 def _crash_loop_back_off(case: Case) -> Iterable[str]:
-    """Decisions about a pod whose container exits. The product has one initial and one maximum back-off; a case with
-    others sets them.
-    """
+    """Decisions about a pod whose container exits."""
     given = case["given"]
-    with (
-        mock.patch.object(backoff, "INITIAL_SECONDS", given["initial_seconds"]),
-        mock.patch.object(backoff, "MAXIMUM_SECONDS", given["maximum_seconds"]),
-    ):
-        life, reported = running(), None
-        for number, step in enumerate(case["steps"]):
-            now, finished_at = (T0 + 1000 * step[key] for key in ("t_seconds", "last_exit_finished_at_seconds"))
-            if finished_at != reported:
-                life.when(_died(life, finished_at), at=now)
-                reported = finished_at
-            elif life.due is not None and life.due <= now:
-                life.when(Due(at=life.due), at=now)
-            yield from differences(step["expect"], _back_off(life, now), f"step {number}: ")
-            if "container/app" in life.effects:
-                life.start()
+    life, reported = running(limits=backoff.Limits(given["initial_seconds"], given["maximum_seconds"])), None
+    for number, step in enumerate(case["steps"]):
+        now, finished_at = (T0 + 1000 * step[key] for key in ("t_seconds", "last_exit_finished_at_seconds"))
+        if finished_at != reported:
+            life.when(_died(life, finished_at), at=now)
+            reported = finished_at
+        elif life.due is not None and life.due <= now:
+            life.when(Due(at=life.due), at=now)
+        yield from differences(step["expect"], _back_off(life, now), f"step {number}: ")
+        if "container/app" in life.effects:
+            life.start()
 
 
 def _died(life: Life, finished_at: int) -> pleg.ContainerDied:
@@ -189,8 +182,8 @@ def _status(statuses: dict[str, str], one: dict[str, Any]) -> Status:
 
 
 _DEFAULTS = {
-    "crash_loop_back_off_initial_seconds": backoff.INITIAL_SECONDS,
-    "crash_loop_back_off_maximum_seconds": backoff.MAXIMUM_SECONDS,
+    "crash_loop_back_off_initial_seconds": backoff.KUBELET.initial_seconds,
+    "crash_loop_back_off_maximum_seconds": backoff.KUBELET.maximum_seconds,
 }
 
 

@@ -6,7 +6,9 @@ from typing import Any, Self
 
 from chronolet.kernel.kind import EffectFailed
 from chronolet.pod import signals
-from chronolet.pod.decider import DECIDER
+from chronolet.pod.decider import DECIDER, decider
+from chronolet.pod.planning import probing
+from chronolet.pod.planning.backoff import KUBELET, Limits
 from chronolet_schemas import manifests, pleg, pod, podspec
 from chronolet_schemas.envelope import Event, Message
 from chronolet_schemas.podspec import Container, ContainerPort, ObjectMeta, Pod, PodSpec
@@ -42,8 +44,8 @@ class Life(Scene):
     Termination messages are read immediately, and are empty, unless `reads` is False; `facts` omits these events.
     """
 
-    def __init__(self, *, reads: bool = True) -> None:
-        super().__init__(DECIDER)
+    def __init__(self, *, reads: bool = True, limits: Limits = KUBELET) -> None:
+        super().__init__(DECIDER if limits == KUBELET else decider(frozenset((probing.KIND,)), limits=limits))
         self.at = T0
         self.reads = reads
 
@@ -176,9 +178,9 @@ class Life(Scene):
         return self.answer("sandbox", signals.SandboxDown, id=self.state.sandbox.id).answer("pod", signals.CleanedUp)
 
 
-def running(*containers: Container, **spec: Any) -> Life:
+def running(*containers: Container, limits: Limits = KUBELET, **spec: Any) -> Life:
     """Return a pod whose containers are all running."""
-    life = Life().apply(manifest(*containers, **spec)).sandbox_up()
+    life = Life(limits=limits).apply(manifest(*containers, **spec)).sandbox_up()
     for one in life.state.containers:
         life.start(one.name)
     return life

@@ -188,7 +188,7 @@ def test_a_pod_without_disturbances_runs(data: st.DataObject, wanted_one: Pod) -
 
 def test_a_plan_that_loops_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     event = Life().apply(manifest()).answer("sandbox", signals.SandboxRefused, message="no").events[-1]
-    monkeypatch.setattr(decider, "plan", lambda _state, _now: (event,))
+    monkeypatch.setattr(decider, "plan", lambda *_: (event,))
     with pytest.raises(RuntimeError, match="the plan does not settle"):
         running()
 

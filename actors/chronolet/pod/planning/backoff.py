@@ -8,10 +8,20 @@ its definition; here, the container holds its back-off and drops it when its def
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from chronolet.pod.state import BackOff
 
-INITIAL_SECONDS = 10
-MAXIMUM_SECONDS = 300
+
+class Limits(NamedTuple):
+    """The first and the longest back-off of a crashing container."""
+
+    initial_seconds: int = 10
+    maximum_seconds: int = 300
+
+
+KUBELET = Limits()
+"""The kubelet's limits, for containers and for images."""
 RESYNC_SECONDS = 10
 """The kubelet pod worker's delay before it retries a failure that has no back-off."""
 
@@ -34,20 +44,20 @@ PULL_FAILED = ("ErrImagePull", "RegistryUnavailable")
 sync (images/image_manager.go, EnsureImageExists)."""
 
 
-def wait_seconds(back_off: BackOff | None, finished_at: int) -> int:
+def wait_seconds(back_off: BackOff | None, finished_at: int, limits: Limits = KUBELET) -> int:
     """Return the seconds from the end of the last run until the restart; 0 without a back-off, or if it has expired."""
-    if back_off is None or _expired(back_off, finished_at):
+    if back_off is None or _expired(back_off, finished_at, limits):
         return 0
     return back_off.seconds
 
 
-def advanced(back_off: BackOff | None, finished_at: int, now: int) -> BackOff:
+def advanced(back_off: BackOff | None, finished_at: int, now: int, limits: Limits = KUBELET) -> BackOff:
     """Return the back-off after a restart at `now` of a run that finished at `finished_at`: doubled, or reset if
     expired.
     """
-    if back_off is None or _expired(back_off, finished_at):
-        return BackOff(seconds=INITIAL_SECONDS, updated_at=now)
-    return BackOff(seconds=min(back_off.seconds * 2, MAXIMUM_SECONDS), updated_at=now)
+    if back_off is None or _expired(back_off, finished_at, limits):
+        return BackOff(seconds=limits.initial_seconds, updated_at=now)
+    return BackOff(seconds=min(back_off.seconds * 2, limits.maximum_seconds), updated_at=now)
 
 
 def image_wait_seconds(failures: int, reason: str = PULL_FAILED[0]) -> int:
@@ -56,8 +66,8 @@ def image_wait_seconds(failures: int, reason: str = PULL_FAILED[0]) -> int:
     """
     if reason not in PULL_FAILED:
         return RESYNC_SECONDS
-    doubled = INITIAL_SECONDS << min(failures - 1, 8)
-    return min(doubled, MAXIMUM_SECONDS)
+    doubled = KUBELET.initial_seconds << min(failures - 1, 8)
+    return min(doubled, KUBELET.maximum_seconds)
 
 
 def image_failed_milliseconds(failures: int) -> int:
@@ -82,5 +92,5 @@ def mount_wait_milliseconds(failures: int) -> int:
     return min(_FIRST_MOUNT_MS << min(failures - 1, 8), _LONGEST_MOUNT_MS)
 
 
-def _expired(back_off: BackOff, finished_at: int) -> bool:
-    return finished_at - back_off.updated_at > 2 * MAXIMUM_SECONDS * 1000
+def _expired(back_off: BackOff, finished_at: int, limits: Limits) -> bool:
+    return finished_at - back_off.updated_at > 2 * limits.maximum_seconds * 1000

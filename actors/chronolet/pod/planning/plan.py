@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from chronolet.pod.admission import acceptance, admission, pull_secrets
 from chronolet.pod.planning import ahead, probing
 from chronolet.pod.planning.actions import Actions, pod_actions
+from chronolet.pod.planning.backoff import KUBELET, Limits
 from chronolet.pod.planning.deadline import DEADLINE_EXCEEDED, DEADLINE_MESSAGE, deadline_passed
 from chronolet.pod.planning.lifecycle import steps as steps_of_hook
 from chronolet.pod.planning.starting import advance
@@ -24,13 +25,13 @@ from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
 
-def plan(state: State, now: int) -> Sequence[Event]:
-    """Return the next events, each of which is possible in the given state."""
+def plan(state: State, now: int, limits: Limits = KUBELET) -> Sequence[Event]:
+    """Return the next events, each of which is possible in the given state. `limits`: those of a restart's back-off."""
     if not state.uid:
         return _successor(state, now)
     if state.termination:
         return tuple(_ending(state, state.termination, now))
-    rest = _failed(state, now) if state.failure else _active(state, now)
+    rest = _failed(state, now) if state.failure else _active(state, now, limits)
     return (*strays(state, now), *rest)
 
 
@@ -81,15 +82,15 @@ def _failed(state: State, now: int) -> Iterator[Event]:
         yield from _sandbox_stop(state, now, finished=True)
 
 
-def _active(state: State, now: int) -> Iterator[Event]:
+def _active(state: State, now: int, limits: Limits) -> Iterator[Event]:
     actions = pod_actions(pod_view(state))
     if not _finished(actions) and deadline_passed(state, now):
         yield pod.PodFailed(pod=state.pod, uid=state.uid, reason=DEADLINE_EXCEEDED, message=DEADLINE_MESSAGE)
     else:
-        yield from _apply_actions(state, actions, now)
+        yield from _apply_actions(state, actions, now, limits)
 
 
-def _apply_actions(state: State, actions: Actions, now: int) -> Iterator[Event]:
+def _apply_actions(state: State, actions: Actions, now: int, limits: Limits) -> Iterator[Event]:
     sandbox = state.sandbox
     if sandbox.phase == "starting":
         yield from ahead.steps(state, _first_to_start(state))
@@ -100,7 +101,7 @@ def _apply_actions(state: State, actions: Actions, now: int) -> Iterator[Event]:
     if actions.kill_pod:
         yield from _kill(state, actions, now)
         return
-    yield from _containers(state, actions, now)
+    yield from _containers(state, actions, now, limits)
 
 
 def _first_to_start(state: State) -> Sequence[str]:
@@ -109,7 +110,7 @@ def _first_to_start(state: State) -> Sequence[str]:
     return [one.name for one in (init[:1] or state.of_kind("app")) if one.exit is None]
 
 
-def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
+def _containers(state: State, actions: Actions, now: int, limits: Limits) -> Iterator[Event]:
     """Start containers in the spec's order; a container in back-off does not hold up the others.
 
     Ephemeral containers do not wait for others: they exist to inspect a pod that does not start.
@@ -126,7 +127,7 @@ def _containers(state: State, actions: Actions, now: int) -> Iterator[Event]:
         elif one.phase == "running" and one.reason == POST_START_ERROR:
             yield from stop(state, one, "FailedPostStartHook", now)
         elif one.name in to_start and not one.blocked and (ready or one.phase != "image_ready"):
-            steps = tuple(advance(state, one, now)) if admission.may_start(state, one) else ()
+            steps = tuple(advance(state, one, now, limits)) if admission.may_start(state, one) else ()
             yield from steps
         elif one.in_post_start:
             yield from steps_of_hook(state, one, now)

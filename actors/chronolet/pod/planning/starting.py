@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from chronolet.pod.planning.backoff import (
     CRASH_LOOP_REPORT_MS,
     IMAGE_REPORT_MS,
+    KUBELET,
     PULL_FAILED,
+    Limits,
     advanced,
     image_failed_milliseconds,
     next_report_at,
@@ -30,14 +32,14 @@ IMAGE_KNOWN_MS = 2_000
 have been built or pulled, which a kubelet would find."""
 
 
-def advance(state: State, one: Container, now: int) -> Iterator[Event]:
+def advance(state: State, one: Container, now: int, limits: Limits = KUBELET) -> Iterator[Event]:
     """Yield the next step of a container towards running, regardless of other containers."""
     definition = state.definition(one.name)
     wanted = state.container_hashes.get(one.name, "")
     same_image = one.image == definition.image
     changed_while_waiting = one.phase == "backing_off" and one.spec_hash != wanted and now < one.retry_at
     if one.phase == "exited" or changed_while_waiting:
-        yield _restart(state, one, wanted, now)
+        yield _restart(state, one, wanted, now, limits)
     elif one.phase == "image_ready" and same_image and not one.being_created:
         yield _start(state, one, wanted, now)
     elif one.phase == "pulling" and same_image:
@@ -145,11 +147,11 @@ def _start(state: State, one: Container, spec_hash: str, now: int) -> Event:
     )
 
 
-def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
+def _restart(state: State, one: Container, spec_hash: str, now: int, limits: Limits) -> Event:
     """Schedule the restart. The wait is counted from the end of the last run; a new definition resets the back-off."""
     back_off = one.back_off if one.spec_hash == spec_hash else None
     finished_at = _finished_at(one, now)
-    waited = wait_seconds(back_off, finished_at)
+    waited = wait_seconds(back_off, finished_at, limits)
     at = max(finished_at + waited * 1000, now)
     return pod.RestartScheduled(
         pod=state.pod,
@@ -158,7 +160,7 @@ def _restart(state: State, one: Container, spec_hash: str, now: int) -> Event:
         attempt=one.attempt,
         at=at,
         back_off_seconds=waited if at > now else 0,
-        next_back_off_seconds=advanced(back_off, finished_at, at).seconds,
+        next_back_off_seconds=advanced(back_off, finished_at, at, limits).seconds,
         tell_again_at=next_report_at(now, at, CRASH_LOOP_REPORT_MS),
     )
 

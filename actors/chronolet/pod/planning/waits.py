@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from chronolet.pod.admission import admission
-from chronolet.pod.planning.backoff import MAXIMUM_SECONDS, RESYNC_SECONDS, image_failed_milliseconds
+from chronolet.pod.planning.backoff import KUBELET, RESYNC_SECONDS, image_failed_milliseconds
 from chronolet.pod.planning.deadline import deadline
 from chronolet.pod.state import Cleanup, Container, State, Stop
 
-_LONGEST_MS = (MAXIMUM_SECONDS + RESYNC_SECONDS) * 1000
+_LONGEST_MS = (KUBELET.maximum_seconds + RESYNC_SECONDS) * 1000
 
 
 def waits(state: State) -> Iterator[int]:
