@@ -1,6 +1,6 @@
-"""List everything that can be collected, with read-only calls.
+"""Scan the node: list everything that can be collected, with read-only calls.
 
-Input: the runtime, the log folders. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same look.
+Input: the runtime, the log folders. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same scan.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ class Inventory(Struct, frozen=True):
     node: str
     policy: Policy
     run: Callable[[], str] = lambda: ""
-    """The log's run; containers carry it as a label."""
+    """Returns the id of the log's current run, with which containers are labelled."""
     parallel: int = 1
-    """Limit of concurrent removals."""
+    """Limit on concurrent removals."""
 
-    def look(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
-        """Look once. `errors` names each stage that could not be listed. `fence` is called before each runtime call."""
+    def scan(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
+        """List everything once. `errors` names each stage whose objects could not be listed. `fence` is called before
+        each runtime call.
+        """
         errors: dict[Stage, str] = {}
         containers: Sequence[ContainerState] = ()
         folders: Sequence[LogFolder] = ()

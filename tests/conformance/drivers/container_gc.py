@@ -1,4 +1,4 @@
-"""Cases of container_gc.json for the collector's look, plan and decider; the runtime answers as a case prescribes."""
+"""Cases of container_gc.json for the collector's scan, plan and decider; the runtime answers as a case prescribes."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ class _Node(FakeRuntime, NoPodLogs):
         return self._links
 
 
-def _look(node: _Node, rules: container_gc.Policy | None = None) -> signals.Looked:
-    return Inventory(node, node, "node", rules or container_gc.Policy()).look()
+def _scan(node: _Node, rules: container_gc.Policy | None = None) -> signals.Looked:
+    return Inventory(node, node, "node", rules or container_gc.Policy()).scan()
 
 
 def _policy(given: Case) -> container_gc.Policy:
@@ -127,8 +127,8 @@ def _pods(given: Case) -> Pods:
 def _evict_containers(case: Case) -> Iterable[str]:
     given = case["given"]
     node = _Node([_state(one, container=one["container_name"]) for one in given["containers"]])
-    look = _look(node, _policy(given["policy"]))
-    return _evicted(case, node, look, given["containers"], _FIRST + given["now_seconds"] * 1000)
+    scan = _scan(node, _policy(given["policy"]))
+    return _evicted(case, node, scan, given["containers"], _FIRST + given["now_seconds"] * 1000)
 
 
 def _evict_sandboxes(case: Case) -> Iterable[str]:
@@ -138,14 +138,14 @@ def _evict_sandboxes(case: Case) -> Iterable[str]:
     # The containers are not part of the case: none of them is removed.
     unlimited = container_gc.Policy(max_per_container=-1, min_age_milliseconds=_LATER * 10_000)
     node = _Node([*sandboxes, *containers])
-    return _evicted(case, node, _look(node, unlimited), given["sandboxes"], _FIRST + _LATER * 1000)
+    return _evicted(case, node, _scan(node, unlimited), given["sandboxes"], _FIRST + _LATER * 1000)
 
 
-def _evicted(case: Case, node: _Node, look: signals.Looked, there: Sequence[Case], now: int) -> Iterable[str]:
+def _evicted(case: Case, node: _Node, scan: signals.Looked, there: Sequence[Case], now: int) -> Iterable[str]:
     """Carry out the decider's run with the product's worker, on a runtime that fails as the case prescribes."""
     pods = _pods(case["given"])
-    judged = plan.victims(plan.judged(look, pods, look.policy, now))
-    begun = _run(_state_with(pods), look, now)
+    judged = plan.victims(plan.judged(scan, pods, scan.policy, now))
+    begun = _run(_state_with(pods), scan, now)
     victims = begun.victims if begun else ()
     assert victims == judged, "gc plan names other victims"
     node.fails(case["given"])
@@ -176,9 +176,9 @@ def _folded(state: State, events: Iterable[Event]) -> State:
     return state
 
 
-def _run(state: State, look: signals.Looked, now: int) -> container_gc.RunStarted | None:
+def _run(state: State, scan: signals.Looked, now: int) -> container_gc.RunStarted | None:
     intent = next((one.intent for one in DECIDER.outstanding(state) if isinstance(one, wanted.Look)), "")
-    events = DECIDER.decide(state, replace(look, intent=intent), now)
+    events = DECIDER.decide(state, replace(scan, intent=intent), now)
     return next((one for one in events if isinstance(one, container_gc.RunStarted)), None)
 
 
@@ -200,7 +200,7 @@ def _log_directories(case: Case) -> Iterable[str]:
     pods = Pods(known=given["existing_pod_uids"], sources_ready=given["all_sources_ready"])
     return differences(
         as_sets(case["expect"], "removed_directories"),
-        {"removed_directories": _gone(_look(_Node(folders=given["directories"])), pods)},
+        {"removed_directories": _gone(_scan(_Node(folders=given["directories"])), pods)},
     )
 
 
@@ -210,16 +210,16 @@ def _links(case: Case) -> Iterable[str]:
     found = [
         LogLink(name=one["link"], container_id=f"k-{one['link']}", target_exists=one["target_exists"]) for one in links
     ]
-    look = _look(_Node(listed, links=found))
-    gone = _gone(look, Pods(known={"u"}))
+    scan = _scan(_Node(listed, links=found))
+    gone = _gone(scan, Pods(known={"u"}))
     return differences(as_sets(case["expect"], "removed_links"), {"removed_links": gone})
 
 
-def _gone(look: signals.Looked, pods: Pods) -> list[str]:
+def _gone(scan: signals.Looked, pods: Pods) -> list[str]:
     """The log folders to be removed; the decider must choose the same."""
     now = _FIRST + _LATER * 1000
-    stages = plan.judged(look, pods, look.policy, now)
-    begun = _run(_state_with(pods), look, now)
+    stages = plan.judged(scan, pods, scan.policy, now)
+    begun = _run(_state_with(pods), scan, now)
     assert (begun.victims if begun else ()) == plan.victims(stages)
     return sorted(one.id for one in plan.victims(stages) if one.what in ("log_folder", "log_link"))
 
@@ -235,16 +235,16 @@ def _stages(case: Case) -> Iterable[str]:
     ]
     node = _Node(listed, folders=["default_web_gone"])
     worker = Collecting(Inventory(node, node, "node", container_gc.Policy()), period_seconds=60)
-    look = _looked(worker)
+    scan = _looked(worker)
     node.fails({"lists": failing})
     errors = _looked(worker).errors
     node.fails({})
     assert errors.keys() >= set(failing), "a listing that fails is not reported"
     # Here one call lists containers and sandboxes; a case may let only one of these fail.
-    look = replace(look, errors={stage: f"{stage}: {errors[stage]}" for stage in failing})
+    scan = replace(scan, errors={stage: f"{stage}: {errors[stage]}" for stage in failing})
     state = _state_with(Pods(known=()))
     now = _FIRST + _LATER * 1000
-    events = DECIDER.decide(state, look, now)
+    events = DECIDER.decide(state, scan, now)
     ended = _until_finished(worker, _folded(state, events), events, now)
     (finished,) = (one for one in ended if isinstance(one, container_gc.RunFinished))
     reported = [stage for stage in _OBJECTS if f"{stage}: " in finished.error]
@@ -263,7 +263,7 @@ def _stages(case: Case) -> Iterable[str]:
 
 
 def _looked(worker: Collecting) -> signals.Looked:
-    answer = worker.look(wanted.Look(subject="", intent=""), Context())
+    answer = worker.scan(wanted.Look(subject="", intent=""), Context())
     assert isinstance(answer, signals.Looked)
     return answer
 
@@ -294,9 +294,9 @@ def _periodic_loop(case: Case) -> Iterable[str]:
     state, reasons, kinds = DECIDER.initial, [], set()
     for number, result in enumerate(case["given"]["results"]):
         errors: dict[signals.Stage, str] = {"containers": "no listing"} if result == "error" else {}
-        look = signals.Looked(node="node", policy=container_gc.Policy(), errors=errors)
+        scan = signals.Looked(node="node", policy=container_gc.Policy(), errors=errors)
         now = _FIRST + number * case["given"]["period_seconds"] * 1000
-        events = DECIDER.decide(state, look, now)
+        events = DECIDER.decide(state, scan, now)
         state = _folded(state, events)
         recorded = [one for one in events if isinstance(one, kube_events.Recorded)]
         reasons.append([one.reason for one in recorded])

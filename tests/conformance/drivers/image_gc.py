@@ -1,4 +1,4 @@
-"""Cases of image_gc.json for the collector's decider; looks and removals answer as a case prescribes."""
+"""Cases of image_gc.json for the collector's decider; scans and removals answer as a case prescribes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Manager:
     def handle(self, message: Any, now: int) -> None:
         self.fold(DECIDER.decide(self.state, message, now))
 
-    def look(self, step: Case, **more: Any) -> signals.Looked:
+    def scan(self, step: Case, **more: Any) -> signals.Looked:
         used = step["used_image_ids"]
         images = tuple(
             image_gc.Image(
@@ -64,13 +64,13 @@ class _Manager:
         if unused:
             self.requests += 1
             self.handle(image_gc.CollectImages(request=f"r{self.requests}", unused=True), now)
-            (look,) = (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Look))
-            intent = look.intent
-        self.handle(self.look(step, disk=disk, intent=intent), now)
+            (scan,) = (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Look))
+            intent = scan.intent
+        self.handle(self.scan(step, disk=disk, intent=intent), now)
         while (effect := _next(self.state)) is not None:
             if isinstance(effect, wanted.Look):
                 # A case's disk usage is that after the removals for age.
-                again = self.look(step, disk=disk, intent=effect.intent, without=self.removed("age"))
+                again = self.scan(step, disk=disk, intent=effect.intent, without=self.removed("age"))
                 self.handle(again, now)
                 continue
             to = {"subject": effect.subject, "intent": effect.intent}
@@ -122,9 +122,9 @@ def _in_milliseconds(expected: Case) -> Case:
 
 
 def _detect(manager: _Manager, step: Case) -> Case:
-    """A look that starts no run; one of an unknown time lies before every known time."""
+    """A scan that starts no run; one of an unknown time lies before every known time."""
     now = _at(step["at_seconds"])
-    manager.handle(manager.look(step), _UNKNOWN if step["detect_time"] == "unknown" else now)
+    manager.handle(manager.scan(step), _UNKNOWN if step["detect_time"] == "unknown" else now)
     return {
         "records": {
             known: (one.first_detected, ages.last_used(one, now), one.image.size_bytes)
