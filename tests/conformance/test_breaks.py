@@ -52,8 +52,8 @@ def _known_names(state: Any, *kinds: str) -> list[str]:
     return [one.name for one in state.of_kind(*kinds)]
 
 
-def _first_failure_ends(name: Any, look: Any, judge: Any) -> plan.Judged:
-    return plan.Judged(name, error=look.errors.get(name, ""), verdicts=() if look.errors else judge())
+def _first_failure_ends(name: Any, scan: Any, judge: Any) -> plan.Judged:
+    return plan.Judged(name, error=scan.errors.get(name, ""), verdicts=() if scan.errors else judge())
 
 
 def _uncut(state: Any, message: Any) -> Any:

@@ -28,7 +28,7 @@ from chronolet_schemas import devices, pod
 
 
 def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devices.ClaimEvent]:
-    """Notify the plugins that ask for it that an attempt is about to start; fail if one of them is away."""
+    """Notify the plugins that require it that an attempt is about to start; fail if one of them is not registered."""
     claim = context.state.claim(message.uid, message.container)
     if claim is None or claim.starting == message.attempt:
         return ()
@@ -44,7 +44,7 @@ def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devi
 
 
 def answered(state: State, message: signals.PreStartAnswered) -> Sequence[devices.ClaimEvent]:
-    """Report whether the container may start; nothing if no plugin is being notified any more."""
+    """Report whether the container may start; nothing if no notification is in progress any more."""
     claim = questions.starting(state, message)
     if claim is None or claim.starting is None:
         return ()

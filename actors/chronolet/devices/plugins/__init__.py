@@ -1,1 +1,1 @@
-"""A resource and its device plugin: registration, options, lists, end. Pure, except `registrar`. Entry: `lifecycle`."""
+"""A resource and its device plugin, from registration to exit. Pure, except `registrar`. Entry: `lifecycle`."""
