@@ -20,7 +20,7 @@ class Flag(NamedTuple):
 
 
 REDIS_PASSWORD = "CHRONOLET_REDIS_PASSWORD"  # noqa: S105 - a name
-"""The environment variable with the password for `--redis`."""
+"""The environment variable that holds the password for `--redis`."""
 
 REDIS = Flag(
     "redis",

@@ -81,8 +81,7 @@ class Life:
             self._server = None
 
     def _register(self) -> str:
-        """Return why the node refused the plugin; empty if the node accepted it. Retry while the node is unavailable.
-        """
+        """Return why the node refused the plugin; empty if it was accepted. Retry while the node is unavailable."""
         discovery, service = self._discovery, self._service
         request = api.RegisterRequest(
             version=discovery.version,

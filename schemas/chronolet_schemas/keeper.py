@@ -36,7 +36,9 @@ class ArchiveFailed(Event, frozen=True, kw_only=True):
 
 @registered
 class TrimRequested(Event, frozen=True, kw_only=True):
-    """Entries up to and including `upto` may leave the stream: archived, and needed by no cursor or snapshot."""
+    """Entries up to and including `upto` may be removed from the stream: they are archived, and no cursor or snapshot
+    needs them.
+    """
 
     upto: str
 
@@ -67,6 +69,6 @@ class ShardLetGo(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardHeldAgain(Event, frozen=True, kw_only=True):
-    """A shard of a ShardLetGo event has an owner again, and holds back trimming like any other."""
+    """A shard that a ShardLetGo event named has an owner again, and holds back trimming like any other."""
 
     shard: str

@@ -1,5 +1,6 @@
-"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`. No decider folds
-them, except those of the disk reserve, which belong to the keeper.
+"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`.
+
+No decider folds them, except those about the disk reserve: the keeper folds these.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class MessageDeadLettered(Event, frozen=True, kw_only=True):
     """Type name of the message."""
     source: Literal["log", "mailbox", "signal"]
     at: str
-    """Its position in the log, its request id, or the subject of the signal."""
+    """The message's position in the log, its request id, or the subject of the signal."""
     tries: int
     error: str
 
@@ -59,11 +60,11 @@ class LogLost(Event, frozen=True, kw_only=True):
 
     node: str
     former_run: str
-    """The run of the log that lost them."""
+    """The run whose entries are missing: a former one, or the current one."""
     had: str
     """The position of the last remembered entry."""
     found: str
-    """The position of the last entry found; `0-0` if the whole log was gone."""
+    """The position of the last entry found; `0-0` if the whole log was missing."""
     entries: int
     """Number of entries known to be missing."""
 
@@ -77,7 +78,7 @@ class ClockJumped(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardTakenOver(Event, frozen=True, kw_only=True):
-    """A shard has a new owner because the former one is gone."""
+    """A shard has a new owner because the former one no longer owns it. `proof` says how that is known."""
 
     former_owner: str
     owner: str
@@ -90,12 +91,12 @@ class HostRestarted(Event, frozen=True, kw_only=True):
 
     error: str
     restarts: int
-    """Consecutive restarts since it last ran for a minute."""
+    """Consecutive restarts, counted since the host last ran for a minute."""
 
 
 @registered
 class EffectsFailing(Event, frozen=True, kw_only=True):
-    """A standing effect ended or failed and is restarted with back-off."""
+    """A standing effect ended or failed, and is restarted with back-off."""
 
     effect: str
     about: str

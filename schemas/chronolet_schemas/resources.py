@@ -1,4 +1,4 @@
-"""What a pod requires of a node, as plain numbers used by several kinds."""
+"""What a pod requires of a node, as plain numbers that several kinds use."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class HostPort(Message, frozen=True, kw_only=True):
 
 
 class PodNeeds(Message, frozen=True, kw_only=True):
-    """Requests and limits of a pod. A limit is None unless all of its containers have one.
+    """Requests and limits of a pod. A pod limit is None unless all containers have that limit.
 
-    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`). `containers`, by name, are those with a memory
-    request or limit. `host_ports` are those of app containers and sidecars.
+    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`). `containers` maps names to those containers
+    that have a memory request or limit. `host_ports` are the host ports of app containers and sidecars.
     """
 
     qos_class: QosClass

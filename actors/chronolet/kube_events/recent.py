@@ -16,8 +16,7 @@ V = TypeVar("V")
 
 
 class Recent(Generic[V]):
-    """An overlay of new entries on a cache. The cache itself is neither changed nor copied, because few entries change.
-    """
+    """An overlay of new entries on a cache, which is neither changed nor copied, because most entries stay the same."""
 
     def __init__(self, cache: Cache[V]) -> None:
         self.changed: dict[str, V] = {}

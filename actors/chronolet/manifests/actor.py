@@ -22,8 +22,7 @@ def _node(_command: manifests.ApplyPods | manifests.DeletePods | manifests.Adopt
 
 
 def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """Build the Kind. `standing` are the jobs of its effects, bound to a folder; without them, it can only fold events.
-    """
+    """Build the Kind. `standing` are the jobs that carry out its effects; without them, it can only fold events."""
     return Kind(
         name="manifests",
         shards=1,

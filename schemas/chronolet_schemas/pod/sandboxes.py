@@ -23,14 +23,14 @@ class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxCreated(SandboxEvent, frozen=True, kw_only=True):
-    """The runtime has created the sandbox `id` and starts it next; containers may be created for it meanwhile."""
+    """The runtime has created the sandbox `id` and is about to start it; containers may already be created for it."""
 
     id: str
 
 
 @registered
 class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox runs. `ip` is empty if the runtime assigns none; `host_ip` is the node's own address.
+    """The sandbox is running. `ip` is empty if the runtime assigns none; `host_ip` is the node's own address.
 
     `started_at` by the runtime's clock.
     """
@@ -61,7 +61,7 @@ class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: stop the sandbox. `finished`: because the pod has finished; it can still be inspected."""
+    """Intent: stop the sandbox. `finished`: the reason is that the pod has finished; it can still be inspected."""
 
     id: str
     finished: bool = False
