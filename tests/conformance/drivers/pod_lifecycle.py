@@ -1,4 +1,4 @@
-"""Cases of pod_lifecycle.json for the pure helpers of the pod's decider."""
+"""Runs the cases of pod_lifecycle.json against the pod's decider and its pure helpers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _restart_decision(case: Case) -> Iterable[str]:
 
 
 def _starts_app(given: Case) -> bool:
-    """Whether a pod with a ready sandbox starts its one container, which has this state."""
+    """Whether a pod with a ready sandbox starts its only container, which is in the state of the case."""
     seen = actions.ContainerView(seen=given["container_state"], exit_code=given.get("exit_code", 0))
     view = actions.PodView(
         policy=given["restart_policy"],
@@ -39,7 +39,7 @@ def _starts_app(given: Case) -> bool:
 
 
 def _starts_in_a_deleted_pod(given: Case) -> bool:
-    """Whether the container is restarted if it ends after the deletion was requested."""
+    """Whether the container is restarted if it exits after the deletion was requested."""
     life = running(restart_policy=given["restart_policy"]).withdraw().dies(code=given["exit_code"])
     ended = len(life.history)
     life.end()
@@ -94,8 +94,9 @@ def _container(one: dict[str, Any]) -> actions.ContainerView:
 
 
 def _crash_loop_back_off(case: Case) -> Iterable[str]:
-    """Decisions about a pod whose container exits. The product has one initial and one maximum back-off; a case with
-    others sets them.
+    """Compare the decisions about a pod whose container exits.
+
+    The product has one initial and one maximum back-off; a case with other values sets them.
     """
     given = case["given"]
     with (
@@ -131,7 +132,7 @@ def _died(life: Life, finished_at: int) -> pleg.ContainerDied:
 
 
 def _back_off(life: Life, now: int) -> dict[str, Any]:
-    """The state of the pod's container at this time."""
+    """Return the state of the pod's container at this time."""
     one = life.state.container("app")
     waits = one.phase == "backing_off"
     found: dict[str, Any] = {"in_back_off": waits, "restarts": "container/app" in life.effects}
@@ -149,7 +150,7 @@ def _crash_loop_back_off_keys(case: Case) -> Iterable[str]:
 
 
 def _back_off_key(one: dict[str, Any]) -> tuple[str, str, str]:
-    """The owner of the back-off: the pod's container, while its definition stays the same."""
+    """Return what identifies a back-off: the pod's container, with its current definition."""
     definition = Container(name=one["container"], image=one.get("image", ""))
     return one["pod"], one["container"], container_hash(Pod(), definition)
 
