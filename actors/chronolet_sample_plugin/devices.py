@@ -18,8 +18,8 @@ HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 @dataclass
 class Devices:
-    """The devices: `health` maps ids, in order, to health. `numa_nodes`: number of NUMA nodes to spread them over, 0
-    for none.
+    """The fake devices of one resource. `health` maps each id, in order, to its health. `numa_nodes`: number of NUMA
+    nodes to spread the devices over, 0 for none.
     """
 
     prefix: str

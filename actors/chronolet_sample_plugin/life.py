@@ -1,5 +1,4 @@
-"""Life cycle of a fake plugin: serve its socket and register; repeat both whenever the node recreates the node's own
-socket.
+"""Life cycle of a fake plugin: serve its socket and register; do both again whenever the node recreates kubelet.sock.
 
 Input: a service, folders. Output: sockets. Next: `main`.
 """

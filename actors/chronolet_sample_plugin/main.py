@@ -93,7 +93,7 @@ def main(  # noqa: PLR0917 - one for each option
     endpoint: str,
     commands: Sequence[str],
 ) -> None:
-    """A device plugin with fake devices. {id} in --device-node, --mount and --cdi stands for the id of each device."""
+    """A device plugin with fake devices. {id} in --device-node, --mount and --cdi is replaced by each device's id."""
     template = AllocateTemplate(nodes=nodes, mounts=mounts, envs=envs, annotations=annotations, cdi=cdi)
     services = [
         Service(

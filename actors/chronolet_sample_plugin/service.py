@@ -103,7 +103,7 @@ class Service:
     def PreStartContainer(  # noqa: N802
         self, request: api.PreStartContainerRequest, context: Any
     ) -> api.PreStartContainerResponse:
-        """Succeed. The node makes this call before each start of the container."""
+        """Accept the start. The node makes this call before each start of the container."""
         self._begin("prestart", context, *request.devices_ids)
         self._end("prestart", *request.devices_ids)
         return api.PreStartContainerResponse()

@@ -245,7 +245,7 @@ class DevicesPending(WishEvent, frozen=True, kw_only=True):
 class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
     """Intent: ask the plugin which `size` devices it prefers, including those in `must_include`.
 
-    `near`: choose only among devices near these NUMA nodes; if it is empty, among all.
+    `near`: choose only among devices near these NUMA nodes; if it is empty, choose among all devices.
     """
 
     resource: str

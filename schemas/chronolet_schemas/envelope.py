@@ -38,7 +38,9 @@ class Command(Message, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Signal(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """An in-memory message to a host: effect result, notice, relist, timer. Can always be requested again."""
+    """An in-memory message to a host: effect result, notice, relist, timer. It need not be stored, because it can
+    always be requested again.
+    """
 
 
 class Position(NamedTuple):

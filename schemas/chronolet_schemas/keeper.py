@@ -69,6 +69,6 @@ class ShardLetGo(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardHeldAgain(Event, frozen=True, kw_only=True):
-    """A shard that a ShardLetGo event named has an owner again, and holds back trimming like any other."""
+    """A shard named in an earlier ShardLetGo has an owner again, and holds back trimming like any other."""
 
     shard: str

@@ -22,7 +22,9 @@ class LogStarted(Event, frozen=True, kw_only=True):
 
 @registered
 class MessageDeadLettered(Event, frozen=True, kw_only=True):
-    """A message failed three times and was sent to the dead-letter stream."""
+    """A message failed three times, or an effect crashed the process three times; a copy was sent to the dead-letter
+    stream.
+    """
 
     message: str
     """Type name of the message."""
@@ -78,7 +80,9 @@ class ClockJumped(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardTakenOver(Event, frozen=True, kw_only=True):
-    """A shard has a new owner because the former one no longer owns it. `proof` says how that is known."""
+    """A shard has a new owner. `proof` says why it was free: its former owner released it, lost its lease, or is dead
+    according to its lock.
+    """
 
     former_owner: str
     owner: str

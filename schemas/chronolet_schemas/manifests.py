@@ -46,7 +46,7 @@ class DeletePods(Command, frozen=True, kw_only=True):
 
 
 class AdoptedPod(Message, frozen=True, kw_only=True):
-    """A pod that ran before the log began, as its source last defined it."""
+    """A pod that was running before the log began, as its source last defined it."""
 
     pod: str
     uid: str
@@ -66,7 +66,8 @@ class AdoptPods(Command, frozen=True, kw_only=True):
     """The log is new: these pods stay desired as they were. Sent by the node itself, before any source is read.
 
     `left_alone` are lines about running containers and stored manifests that could not be identified as a pod.
-    `end_lost`: the log is not new, but its newest entries were lost; these pods replace those of the same name in it.
+    `end_lost`: the log is not new, but its newest entries were lost; these pods replace pods of the same name in the
+    log.
     """
 
     pods: tuple[AdoptedPod, ...]
@@ -94,8 +95,8 @@ class PodAdopted(Event, frozen=True, kw_only=True):
 
 @registered
 class AdoptionFinished(Event, frozen=True, kw_only=True):
-    """Everything that ran before the log began is known again; `pods` is the number of pods. What `left_alone` lists
-    was not touched, and will not be.
+    """Everything that was running before the log began is known again; `pods` is the number of pods. What `left_alone`
+    lists was not touched, and will not be.
     """
 
     pods: int
@@ -124,7 +125,7 @@ class PodApplied(Event, frozen=True, kw_only=True):
 class PodWithdrawn(Event, frozen=True, kw_only=True):
     """A source no longer requests this pod (`delete`, or its file was removed or now defines another pod).
 
-    If the pod had already been withdrawn, it must end sooner than requested then.
+    If the pod had already been withdrawn, this event requests that it end sooner than was requested then.
     """
 
     pod: str

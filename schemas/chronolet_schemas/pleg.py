@@ -177,8 +177,8 @@ class PodUnreadable(PodEvent, frozen=True, kw_only=True):
 class PodReadable(PodEvent, frozen=True, kw_only=True):
     """All containers of the pod can be inspected again, or the pod no longer exists.
 
-    `changed`: events about the pod's containers accompany this one. Without them it is what the kubelet calls a sync:
-    nothing is known to have happened, and state that was uncertain can be trusted again.
+    `changed`: events about the pod's containers accompany this one. If False, this event is what the kubelet calls a
+    sync: nothing is known to have happened, and state that was uncertain can be trusted again.
     """
 
     changed: bool

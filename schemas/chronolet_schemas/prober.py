@@ -16,7 +16,9 @@ from chronolet_schemas.registry import registered
 ProbeName = Literal["Liveness", "Readiness", "Startup"]
 
 ProbeResult = Literal["success", "failure", "unknown"]
-"""The state that counts for a container. A startup probe's is unknown until the probe reaches one of its thresholds."""
+"""The state that counts for a container. The result of a startup probe is unknown until it reaches one of its
+thresholds.
+"""
 
 Outcome = Literal["success", "warning", "failure", "unknown", "error", "unjudged"]
 """The outcome of one probe. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`:
@@ -133,9 +135,9 @@ class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
 class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
     """A probe timed out, and a measured stall explains it: streaks and results are unchanged.
 
-    Recorded for the first of a series and then every 15 s, until the probe succeeds. In the last `for_milliseconds`
-    there were `consecutive` of them. This one began at `at` and was stalled for `stalled_milliseconds` by a shortage of
-    `short_of`.
+    Recorded for the first of a series and then every 15 s, until the probe succeeds. The series so far has
+    `consecutive` such probes in `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds`
+    by a shortage of `short_of`.
     """
 
     id: str

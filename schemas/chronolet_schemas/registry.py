@@ -64,7 +64,7 @@ def type_of(cls: type[Event | Command]) -> str:
 
 
 def class_of(name: str) -> type[Event | Command] | None:
-    """Return the class with a type name, given without version; None if this release does not know it."""
+    """Return the class with this type name, which contains no version; None if this release does not know it."""
     found = _classes.get(name)
     if found is None and (kind := name.partition(".")[0]) in KINDS:
         importlib.import_module(f"chronolet_schemas.{kind}")

@@ -18,7 +18,7 @@ from chronolet_schemas.pleg import SANDBOX
 
 
 class Inventory(Struct, frozen=True):
-    """What to list, and the settings in force."""
+    """Lists what can be collected, and reports the settings in force with it."""
 
     runtime: Runtime
     logs: PodLogs
@@ -66,7 +66,9 @@ class Inventory(Struct, frozen=True):
         )
 
     def _settled(self, one: ContainerState, fence: Callable[[str], None]) -> ContainerState:
-        """Resolve an unknown state: a paused container is running, though the listing does not say so."""
+        """Return the container with an unknown state resolved: a paused container is running, though the listing does
+        not say so.
+        """
         if one.state != "unknown":
             return one
         fence("docker.inspect")
@@ -95,7 +97,7 @@ def _runtime_object(one: ContainerState, run: str) -> RuntimeObject:
 
 
 def _links(links: Sequence[LogLink], states: Mapping[str, str]) -> Iterator[Link]:
-    """Yield the links. A missing container counts as dead; one that was created but never started does not."""
+    """Convert the links. A missing container counts as dead; one that was created but never started does not."""
     for one in links:
         dead = states.get(one.container_id, "exited") == "exited"
         yield Link(name=one.name, target_exists=one.target_exists, container_dead=dead)

@@ -1,4 +1,4 @@
-"""Workers of devices: calls to plugins, and handling of their registrations and device lists.
+"""Effect workers of the `devices` kind: calls to plugins, and handling of their registrations and device lists.
 
 Input: `wanted`. Output: `signals`. Next: `decider`. Corresponds to pkg/kubelet/cm/devicemanager/endpoint.go and
 plugin/v1beta1. A call names the exact devices, so repeating it after a kill is idempotent. An unresponsive plugin

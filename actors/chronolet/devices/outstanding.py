@@ -1,4 +1,4 @@
-"""The effects that should be running in a given state. Pure.
+"""Computes the effects that should be running in a given state. Pure.
 
 Input: State. Output: effects from `wanted`. Next: the host, which starts those that are not running.
 """

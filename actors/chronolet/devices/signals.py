@@ -1,4 +1,4 @@
-"""What the workers of devices report.
+"""Signals from the workers of the `devices` kind.
 
 Input: none. Output: Signal Structs. Next: `decider`. An answer repeats the subject and intent of its effect; if that
 intent is no longer open, the answer is ignored.
@@ -135,7 +135,7 @@ Message = (
     | AllocateRefused
     | PreStartAnswered
 )
-"""Every signal of devices."""
+"""Every signal of the kind."""
 
 
 def from_failure(failed: EffectFailed) -> OptionsAnswered | PreferenceAnswered | AllocateRefused | PreStartAnswered:

@@ -1,4 +1,4 @@
-"""Plugins, devices and claims, folded from the kind's own events.
+"""State of the `devices` kind: plugins, devices and claims. Folded from the kind's own events.
 
 Input: none. Output: the frozen State and look-ups in it. Next: `decider`; `get devices`, PodResources and the
 checkpoint export also read it. Times are milliseconds, 0 if unknown or never.

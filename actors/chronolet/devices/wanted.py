@@ -1,4 +1,4 @@
-"""The effects that devices requests, each with the plain data that its worker needs.
+"""Effects of the `devices` kind, each with the plain data that its worker needs.
 
 Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers speak gRPC to
 plugins (v1beta1) and answer with `signals`.
@@ -107,4 +107,4 @@ Wanted = (
     | PreStart
     | ListPods
 )
-"""Every effect of devices."""
+"""Every effect of the kind."""

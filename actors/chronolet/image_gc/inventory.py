@@ -21,7 +21,7 @@ _NAMED_USERS = 10
 
 
 class Inventory(Struct, frozen=True):
-    """What to list, and the settings in force."""
+    """Lists images and their users, and reports the settings in force with them."""
 
     runtime: Runtime
     images: Images

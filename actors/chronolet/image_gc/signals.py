@@ -1,4 +1,4 @@
-"""Signals from the image collector's workers: images, disk usage, the results of removals."""
+"""Signals from the image collector's workers: scans, and the results of removals."""
 
 from __future__ import annotations
 

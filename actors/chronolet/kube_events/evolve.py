@@ -1,4 +1,4 @@
-"""Fold the events of kube_events into State. Pure.
+"""Fold the events of the `kube_events` kind into State. Pure.
 
 Input: State, an event from the log. Output: the next State. Next: `decider`, history.
 """
@@ -85,7 +85,7 @@ def _touched(before: Sink, after: Sink) -> Iterator[int]:
 
 
 def _without(state: State, numbers: Iterable[int]) -> State:
-    """Drop the posts with these numbers for which no sink is waiting any more."""
+    """Drop the posts with these numbers, unless a sink is still waiting for them."""
     left = state.posts.mutate()
     for number in numbers:
         if not any(sink.wants(number) for sink in state.sinks.values()):

@@ -26,7 +26,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     refill: int = 300_000
     """Time after which one more event about an object can be posted."""
     max_events: int = 10
-    """Number of different messages from which on similar events are combined."""
+    """Number of different messages at which similar events start to be combined."""
     interval: int = 600_000
     """Longest time between two events that count as similar."""
     spam_key: tuple[str, ...] = ("object", "type")
@@ -54,8 +54,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return now + max(1, self.pause * share // _ALL)
 
     def too_many(self, waiting: int) -> int:
-        """Return how many waiting posts to give up: a tenth of the backlog more than necessary, because each time
-        appends an event to the log.
+        """Return how many waiting posts to give up.
+
+        This is a tenth of the backlog more than necessary, so that fewer events are appended to the log.
         """
         over = waiting - self.backlog
         return over + self.backlog // 10 if over > 0 else 0

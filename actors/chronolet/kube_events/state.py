@@ -1,6 +1,6 @@
-"""State of kube_events: the correlator's caches, the waiting posts, and the progress of each sink.
+"""State of the `kube_events` kind: the correlator's caches, the waiting posts, and the progress of each sink.
 
-Folded only from events of kube_events. Next: `evolve`, `decider`.
+Folded only from the kind's own events. Next: `evolve`, `decider`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The state of the node's KubeEvent delivery. `posts` maps numbers to posts: all for which a sink is still waiting.
+    """The state of the node's KubeEvent delivery. `posts` maps numbers to the posts for which a sink is still waiting.
     `head` is the newest number.
     """
 

@@ -18,8 +18,8 @@ _ENDLESS = 1 << 40
 
 
 class View:
-    """A reader's view, built one event at a time. It shows what sinks get, or if `whole`, suppresses no event and
-    merges only identical ones.
+    """A reader's view, built one event at a time. By default it shows what sinks get; if `whole`, it suppresses no
+    event and merges only identical ones.
     """
 
     def __init__(self, *, whole: bool = False) -> None:

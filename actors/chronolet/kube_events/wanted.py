@@ -1,4 +1,4 @@
-"""Effects of kube_events: for each sink with waiting posts, the delivery of the next ones.
+"""Effects of the `kube_events` kind: for each sink with waiting posts, the delivery of the next ones.
 
 Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`.
 """

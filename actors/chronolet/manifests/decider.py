@@ -219,7 +219,7 @@ def already_defined(key: str, source: str, owner: str) -> str:
 def _duplicate_name(one: signals.FilePod, source: str) -> Event:
     """Build the KubeEvent for a duplicate name in a file.
 
-    A client of `apply` receives the refusal as the reply to its command; for a file there is nobody to reply to.
+    A client of `apply` receives the refusal as the reply to its command; for a file, there is nobody to reply to.
     Source: pkg/kubelet/config/config.go.
     """
     about = one.manifest.metadata

@@ -1,4 +1,4 @@
-"""Effect workers of manifests: watch the manifest folder, and remove unused Secret data.
+"""Effect workers of the `manifests` kind: watch the manifest folder, and remove unused Secret data.
 
 Input: `wanted.WatchFolder`, `wanted.KeepSecrets`. Output: `signals`; files in the state folder. Next: `decider`.
 Source: pkg/kubelet/config/file.go.

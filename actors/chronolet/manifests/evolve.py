@@ -1,4 +1,4 @@
-"""Fold the events of manifests into State. Validates nothing and cannot fail.
+"""Fold the events of the `manifests` kind into State. Validates nothing and cannot fail.
 
 Input: State, an event. Output: the next State. Next: `decider`.
 """
@@ -90,7 +90,7 @@ def _files(files: immutables.Map[str, File], event: Event) -> immutables.Map[str
 
 
 def _without(state: State, event: manifests.PodWithdrawn) -> State:
-    """Free the name. Files whose pod of this name was refused are read again, because their pods' specs are not stored
+    """Free the name. A file whose pod of this name was refused is read again, because that pod's spec is not stored
     here.
     """
     held = state.pods.get(event.pod)

@@ -1,4 +1,4 @@
-"""State of manifests: what each source defines. Folded from the kind's own events.
+"""State of the `manifests` kind: what each source defines. Folded from the kind's own events.
 
 Input: none. Output: the frozen State. Next: `decider`, and the CLI for `get` and `describe`.
 """
@@ -34,9 +34,9 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """A manifest file as last read.
 
-    `digest`: of the file's bytes. `pods`: the uid of each pod, accepted or refused, by key. `secrets`: the digest of
-    each Secret, by key. `findings`: the fields that are not honoured. `errors`: why the file is unusable; empty if it
-    is usable.
+    `digest` is the digest of the file's bytes. `pods` maps the key of each pod, accepted or refused, to its uid, and
+    `secrets` the key of each Secret to its digest. `findings`: the fields that are not honoured. `errors`: why the file
+    is unusable; empty if it is usable.
     """
 
     digest: str

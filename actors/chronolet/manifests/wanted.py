@@ -1,4 +1,4 @@
-"""Effects of manifests: watch the manifest folder, and remove unused Secret data.
+"""Effects of the `manifests` kind: watch the manifest folder, and remove unused Secret data.
 
 Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers read the
 folder's files and send `signals`. Source: pkg/kubelet/config/file.go, file_linux.go.

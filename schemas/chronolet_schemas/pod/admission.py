@@ -35,7 +35,8 @@ class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
     """Request a share of the node from `qos`, and a cgroup that enforces it.
 
     Answered by an event with the same uid: `qos.CgroupReady`, `qos.PodRefused`, `qos.HostPortsAwaited` (pending).
-    `running`: some of the pod's containers are already running, so it must not be refused. Repeated until answered.
+    `running`: some of the pod's containers are already running, so the pod must not be refused. Repeated until
+    answered.
     """
 
     needs: PodNeeds

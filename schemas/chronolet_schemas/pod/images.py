@@ -23,8 +23,8 @@ class ImagePullProgress(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageReady(ContainerEvent, frozen=True, kw_only=True):
-    """The image is available. `pulled`: it was pulled for this container, and the duration and the time in the queue
-    are set.
+    """The image is available. `pulled`: it was pulled for this container; only then are the duration and the time in
+    the queue set.
 
     `digest` is the image's name in its registry (`host/path@sha256:...`), empty for an image that is not from a
     registry.

@@ -15,10 +15,10 @@ from chronolet_schemas.registry import registered
 
 @registered
 class SpecAccepted(PodEvent, frozen=True, kw_only=True):
-    """The life of the pod under `uid` begins, or continues with a changed spec. `accepted_at` is its start time.
+    """The life of the pod under `uid` begins, or continues with a changed spec. `accepted_at` is the pod's start time.
 
     `sandbox_hash` and `container_hashes` (by name) identify the definitions. They are compared with the hash that a
-    sandbox or container was started with. They are recorded so that a later release cannot compute them differently.
+    sandbox or container was started with. They are recorded because a later release might compute them differently.
     """
 
     source: str
@@ -99,8 +99,8 @@ class AdoptPod(Command, frozen=True, kw_only=True):
 class PodAdopted(PodEvent, frozen=True, kw_only=True):
     """The life of the pod under `uid` continues in a log that has no record of its beginning; nothing was touched.
 
-    Replaces SpecAccepted and everything after it. `containers` are the newest attempts that were running or have run;
-    `before` are the last dead attempts of those that are running now.
+    Replaces SpecAccepted and everything after it. `containers` are the newest attempts that were started; for those of
+    them that are running, `before` contains the last dead attempts.
     """
 
     source: str

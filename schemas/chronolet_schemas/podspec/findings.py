@@ -1,4 +1,4 @@
-"""Findings about a manifest file: errors because of which it is refused, and fields that are not honoured.
+"""Findings about a manifest file: errors that make the file unusable, and fields that are not honoured.
 
 Input: none. Output: `Finding` and `ManifestError`, plain data for events, the CLI and KubeEvents.
 """

@@ -38,7 +38,7 @@ class _Field(NamedTuple):
 @cache
 def _fields(part: type[Part]) -> tuple[_Field, ...]:
     """Return the fields of a type. `msgspec.structs.fields` is not used because it also evaluates the annotations,
-    which takes a command longer than converting all pods.
+    which takes longer than converting all of a command's pods.
     """
     names, keys, defaults = part.__struct_fields__, part.__struct_encode_fields__, part.__struct_defaults__
     required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))

@@ -232,7 +232,7 @@ def _gone(scan: signals.Looked, pods: Pods) -> list[str]:
 def _stages(case: Case) -> Iterable[str]:
     """Scan a node with a dead object for each stage, and carry out the run that follows.
 
-    A stage was run if its error is reported, or if its object was removed or is counted among the kept ones.
+    A stage counts as run if its error is reported, or if its object was removed or is counted among the kept ones.
     """
     failing = case["given"]["failing_stages"]
     listed = [
@@ -279,8 +279,7 @@ _OBJECTS: Mapping[str, tuple[str, set[str]]] = {
     "sandboxes": ("sandbox", {"has_containers"}),
     "pod_log_directories": ("log_folder", set()),
 }
-"""Maps each stage to the type of object that it removes, and to the rules by which its objects are kept in `_stages`.
-"""
+"""Maps each stage to the type of object that it removes, and the rules by which its objects are kept in `_stages`."""
 
 
 def _until_finished(worker: Collecting, state: State, events: Sequence[Event], now: int) -> list[Event]:

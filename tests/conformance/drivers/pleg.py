@@ -149,7 +149,7 @@ def _as_found(expected: Case) -> Case:
 
 
 def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace a found subset of the expected set by the whole set, so that it counts as equal."""
+    """Return the whole expected set if what was found is a subset of it, so that the comparison succeeds."""
     if "delivered_are_subset_of" not in expected:
         return {}
     whole = _as_found(expected)["delivered_are_subset_of"]

@@ -1,8 +1,8 @@
 """Runs the cases of events.json about deliveries: the kind as the node builds it, with the kernel's steps, on a fake
 connection.
 
-Sinks and rules from the settings, the HTTP request, the worker, the decider and its timer are the product's. Only the
-clock, which jumps to the due time, and the socket are replaced.
+Sinks, rules and settings, the HTTP request, the worker, the decider and its timer are the product's. Only the clock,
+which jumps to the due time, and the socket are replaced.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def uid_of(folder: str) -> str:
 
 
 def folders(found: Iterable[Folder], pods: Pods, now: int) -> Iterator[Verdict]:
-    """Judge the folders. A deleted pod's folder is removed once all pod sources have been read."""
+    """Return a verdict on each folder. A deleted pod's folder is removed once all pod sources have been read."""
     for one in found:
         uid = uid_of(one.name)
         rule = _rule(uid, one, pods, now)
@@ -35,8 +35,9 @@ def _rule(uid: str, one: Folder, pods: Pods, now: int) -> Rule:
 
 
 def links(found: Iterable[Link]) -> Iterator[Verdict]:
-    """Judge the links. A link without a target is removed unless its container exists: the log may be in the middle of
-    a rotation.
+    """Return a verdict on each link.
+
+    A link without a target is removed unless its container exists: the log may be in the middle of a rotation.
     """
     for one in found:
         goes = not one.target_exists and one.container_dead

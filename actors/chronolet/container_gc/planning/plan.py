@@ -54,8 +54,8 @@ def left_alone(scan: Looked, pods: Pods, policy: Policy, now: int) -> Sequence[J
 
 
 def _lost(scan: Looked, verdicts: Iterable[Verdict], pods: Pods) -> Sequence[Verdict]:
-    """Return the verdicts on objects of a lost log. Until all pod sources have been read, their pods may still be
-    adopted, so nothing is removed.
+    """Return the verdicts on objects of a lost log. Nothing is removed until all pod sources have been read, because
+    until then the objects' pods may still be adopted.
     """
     lost = {one.id for one in (*scan.containers, *scan.sandboxes) if not one.of_this_log}
     found = [replace(one, remove=one.rule == "left_alone" and pods.sources_ready) for one in verdicts if one.id in lost]

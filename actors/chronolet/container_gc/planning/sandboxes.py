@@ -25,7 +25,10 @@ def judged(sandboxes: Iterable[RuntimeObject], occupied: Holds[str], pods: Pods,
 
 
 def _of_pod(uid: str, sandboxes: list[RuntimeObject], occupied: Holds[str], pods: Pods, now: int) -> Iterable[Verdict]:
-    """Judge a pod's sandboxes, oldest first. The newest one stays as long as the pod is neither deleted nor evicted."""
+    """Return a verdict on each of a pod's sandboxes, oldest first.
+
+    The newest one stays as long as the pod is neither deleted nor evicted.
+    """
     given_up = pods.given_up(uid) if pods.sources_ready else None
     sandboxes.sort(key=lambda one: (one.created_at, one.attempt))
     for one in sandboxes:

@@ -14,15 +14,17 @@ from chronolet.container_gc.signals import RuntimeObject
 from chronolet_schemas.container_gc import Rule, Victim, What
 
 BEING_MADE_MS = 300_000
-"""The longest time from creation to start. A younger object that was created but not started may be about to start."""
+"""How long the start of a container may follow its creation. A younger object that was created but not started may be
+about to start.
+"""
 NEWS_MS = 60_000
-"""The age below which an object is never attributed to a deleted pod: the event that announces a new pod may arrive
+"""The age from which on an object may be attributed to a deleted pod. The event that announces a new pod may arrive
 after the pod's first container.
 """
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One object, whether to remove it, and the rule that decided."""
+    """The verdict on one object: whether to remove it, and the rule that decided."""
 
     what: What
     id: str
@@ -71,7 +73,7 @@ def unknown(one: RuntimeObject, now: int) -> Rule | None:
     """Return why an object of an unknown pod is kept; None if it may be removed.
 
     The log knows every pod that it has ever had, so an unknown pod either was deleted or belongs to an earlier log.
-    Objects of an earlier log were left alone when this log began, and stay so permanently.
+    Objects of an earlier log were left alone when this log began, and are never removed without a request.
     """
     if not one.of_this_log:
         return "left_alone"

@@ -116,8 +116,8 @@ def _allocated(state: State, event: devices.DevicesAllocated) -> State:
 
 
 def _refused(state: State, event: devices.DevicesRefused) -> State:
-    """Drop the claim. If a changed request is refused, the container keeps its devices: nothing was allocated for the
-    new request.
+    """Drop the claim, unless only a changed request was refused: then nothing was allocated for that request, and the
+    container keeps its devices.
     """
     claim = state.claim(event.uid, event.container)
     if claim is None or event.reason == "request_changed":

@@ -1,8 +1,8 @@
-"""The calls to plugins that a claim needs now, and how an answer finds its claim. Pure.
+"""Computes the calls to plugins that open claims need, and finds the claim that an answer is for. Pure.
 
-Input: State. Output: effects from `wanted`; the claim that an answer is about. Next: `outstanding`, which adds the
-other effects; `answers` and `pre_start`, which handle what the workers report. The serial number in an intent
-distinguishes a late answer from the answer to the open question.
+Input: State. Output: effects from `wanted`; the claim that an answer is for. Next: `outstanding`, which adds the other
+effects; `answers` and `pre_start`, which handle what the workers report. The serial number in an intent distinguishes a
+late answer from the answer to the open question.
 """
 
 from __future__ import annotations

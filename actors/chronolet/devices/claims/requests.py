@@ -46,8 +46,10 @@ def _first(context: Context, message: pod.DevicesRequested) -> Sequence[devices.
 
 
 def _free_to_adopt(state: State, claim: Claim, held: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the reported devices of each resource, except where a container that may run at the same time holds one of
-    them.
+    """Return the reported devices by resource.
+
+    A resource is left out if it is not reported in the requested number, or if a container that may run at the same
+    time holds one of the reported devices.
     """
     adopted = {}
     for resource, ids in held.items():
@@ -63,7 +65,7 @@ def _may_share(one: Claim, other: Claim) -> bool:
 
 
 def _changed(context: Context, known: Claim, message: pod.DevicesRequested) -> Sequence[devices.ClaimEvent]:
-    """Refuse a changed request. The kubelet, too, refuses every change."""
+    """Refuse a changed request, whatever the change, as the kubelet does."""
     resources = sorted({*known.wants, *message.resources})
     resource = next(name for name in resources if known.wants.get(name) != message.resources.get(name))
     changed = Request(

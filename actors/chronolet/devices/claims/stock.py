@@ -1,4 +1,4 @@
-"""The devices that a claim may be given now, and the NUMA nodes that suit it. Pure.
+"""Finds the devices that a claim may be given now, and the NUMA nodes that suit it. Pure.
 
 Input: Context, a claim, a resource. Output: `allocation.Stock`. Next: `waiting`, which chooses from it. Source:
 pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate), topology_hints.go (GetTopologyHints).
@@ -36,8 +36,8 @@ def nodes_of(state: State, resource: str) -> topology.Nodes:
 
 
 def _reusable(state: State, claim: Claim, resource: str) -> frozenset[str]:
-    """Return the devices of the pod's init containers that no sidecar, no app container, and not the claim itself
-    holds.
+    """Return the devices of the pod's init containers that are held neither by a sidecar or app container nor by the
+    claim itself.
     """
     left: set[str] = set()
     taken: set[str] = set()

@@ -24,7 +24,7 @@ class Groups(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """NUMA nodes that can satisfy a request; `preferred` if no smaller set could, even with all devices free."""
+    """NUMA nodes that can satisfy a request; `preferred` if no smaller set could do so, even with all devices free."""
 
     nodes: frozenset[int]
     preferred: bool

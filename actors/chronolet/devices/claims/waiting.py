@@ -22,7 +22,9 @@ from chronolet.devices.state import Claim, ClaimPhase, Resource, State
 from chronolet_schemas import devices
 
 WAITED_FOR = frozenset(("unregistered_resource", "no_healthy_devices", "recorded_devices_unhealthy"))
-"""Problems that disappear when a plugin registers or a device recovers. A shortage disappears when a pod ends."""
+"""Problems that a plugin's registration or a device's recovery can end. A shortage of devices is not one of them: it
+ends when a pod ends.
+"""
 
 
 def advance(context: Context, claim: Claim) -> Sequence[devices.ClaimEvent]:
@@ -104,7 +106,9 @@ def choose_preferred(
 def _choose(
     context: Context, claim: Claim, name: str, resource: Resource, preferred: Iterable[str] | None = None
 ) -> Sequence[devices.ClaimEvent]:
-    """Choose devices for the claim. If `preferred` is None and the plugin supports it, ask the plugin first."""
+    """Choose devices for the claim. If `preferred` is None and the plugin offers GetPreferredAllocation, ask the plugin
+    first.
+    """
     offers = resource.options is not None and resource.options.preferred_allocation
     stock = stock_for(context, claim, name)
     selected = selection(name, claim.wants[name], stock, offers=offers, preferred=preferred)

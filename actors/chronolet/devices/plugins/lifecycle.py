@@ -73,7 +73,7 @@ def decide(context: Context, message: Message) -> Iterable[Event]:
 
 
 def overdue(context: Context) -> Sequence[Event]:
-    """Return the events that follow from the time alone."""
+    """Return the events that are due at the current time."""
     return (*stops.removed(context), *lists.silent(context))
 
 

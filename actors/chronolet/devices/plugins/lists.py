@@ -23,7 +23,7 @@ does.
 """
 
 MAX_CORRECTED = 64
-"""Maximum number of bad entries' ids that are reported between two registrations of a plugin."""
+"""Maximum number of ids of bad entries that are reported between two registrations of a plugin."""
 _MAX_SHOWN = 5
 
 

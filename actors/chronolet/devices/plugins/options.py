@@ -1,4 +1,5 @@
-"""The optional calls that a plugin uses: as sent with Register, or as answered to GetDevicePluginOptions. Pure.
+"""Determines the optional calls that a plugin uses, from its Register call or its answer to GetDevicePluginOptions.
+Pure.
 
 Input: Context, `signals.OptionsAnswered`. Output: PluginOptionsKnown. Next: `lifecycle`; `registration` and `stops`
 also use these rules. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go.
@@ -21,7 +22,7 @@ _MAX_DEATHS = 2
 def initial_options(message: signals.PluginRegistering, before: Resource | None) -> devices.PluginOptions | None:
     """Return the options of a plugin that registers; None if it must be asked.
 
-    Kubelets of 2018 took the options from the Register call, current ones ask for them. Here options are used if they
+    Kubelets of 2018 took the options from the Register call; current ones ask for them. Here options are used if they
     were sent; a plugin that sent none is asked, unless plugins of its resource have repeatedly died when asked.
     """
     if message.options is None and before is not None and before.deaths >= _MAX_DEATHS:

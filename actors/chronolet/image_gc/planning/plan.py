@@ -31,7 +31,7 @@ class Stays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run would do: remove the images in `going`, in this order, and keep the others.
+    """The plan of a run: remove the images in `going`, in this order, and keep all others.
 
     `spare`: kept images to remove next, in this order, if a removal fails. `wanted_bytes` is None if every unused image
     is to be removed. `error` says why it is unknown how much to free; then no image is removed to free space.

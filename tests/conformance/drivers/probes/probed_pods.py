@@ -25,7 +25,7 @@ _KIND = kind()
 
 
 class Probes:
-    """The probes of one pod, by entity."""
+    """The probes of one pod; `states` maps entity keys to states."""
 
     def __init__(self) -> None:
         self.states: dict[str, State] = {}
