@@ -130,7 +130,7 @@ class RunRequested(Event, frozen=True, kw_only=True):
     """A run in addition to the periodic ones was requested. `request` is the id of the command, empty without a
     command.
 
-    `left_alone` as in CollectContainers.
+    `left_alone` has the same meaning as in CollectContainers.
     """
 
     trigger: Trigger

@@ -1,8 +1,8 @@
 """Device plugins, their devices, and which container holds which devices. Source: pkg/kubelet/cm/devicemanager.
 
 The name of a resource has the form `vendor-domain/type`. Its plugin registers repeatedly; `generation` numbers the
-registrations. Times are milliseconds by the agent's clock, 0 if unknown or never. A claim is one container's request
-for devices; its id is `<uid>/<container>`.
+registrations. Times are milliseconds according to the agent's clock, 0 if unknown or never. A claim is one container's
+request for devices; its id is `<uid>/<container>`.
 """
 
 from __future__ import annotations
@@ -187,8 +187,8 @@ class ListingCorrected(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class PluginStopped(ResourceEvent, frozen=True, kw_only=True):
-    """The connection to the plugin ended: its devices count as unhealthy, its allocations stay. `deaths` as in
-    PluginOptionsKnown.
+    """The connection to the plugin ended: its devices count as unhealthy, its allocations stay. `deaths` has the same
+    meaning as in PluginOptionsKnown.
     """
 
     generation: int
@@ -264,7 +264,7 @@ class DevicesChosen(WishEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
-    """The log is new, and the container already holds these devices: ids by resource.
+    """The log is new, and the container already holds these devices; `devices` maps resources to device ids.
 
     The plugin's Allocate is called for them as soon as the plugin has registered.
     """
@@ -276,9 +276,9 @@ class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
 class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     """The plugin has allocated the chosen devices of `resource`.
 
-    `complete`: the container has everything that it requested. `earlier` contains the allocations of other resources,
-    by name. `milliseconds` is the duration of the call. Without an `allocation`, nothing new was allocated: the event
-    answers a repeated request.
+    `complete`: the container has everything that it requested. `earlier` maps other resources to their allocations.
+    `milliseconds` is the duration of the call. Without an `allocation`, nothing new was allocated: the event answers a
+    repeated request.
     """
 
     resource: str = ""
@@ -306,7 +306,8 @@ class DevicesRefused(ClaimEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesFreed(Event, frozen=True, kw_only=True):
-    """The devices of the pod's containers are free: for each container, ids by resource.
+    """The devices of the pod's containers are free. `devices` maps container names to maps from resources to device
+    ids.
 
     `PodGone`: they were not released, but no pod with this uid exists any more.
     """
@@ -322,7 +323,9 @@ class DevicesFreed(Event, frozen=True, kw_only=True):
 
 @registered
 class PreStartAsked(ClaimEvent, frozen=True, kw_only=True):
-    """Intent: notify the plugins that the container is about to start; `attempt` as in the pod's own events."""
+    """Intent: notify the plugins that the container is about to start; `attempt` has the same meaning as in the pod's
+    events.
+    """
 
     attempt: int
 

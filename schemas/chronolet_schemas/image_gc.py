@@ -1,6 +1,6 @@
 """Images: when they were first detected and last used, and which are removed to free space.
 
-Source: pkg/kubelet/images/image_gc_manager.go. Times in milliseconds, 0 if not known.
+Source: pkg/kubelet/images/image_gc_manager.go. Times are in milliseconds, 0 if not known.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class DiskReadAgain(RunEvent, frozen=True, kw_only=True):
     """The images over the maximum age were removed, and the disk usage was read again: remove `candidates` to free
     space until `wanted_bytes` are free.
 
-    `kept`, `error` and the other fields as in RunStarted.
+    All fields have the same meaning as in RunStarted.
     """
 
     capacity_bytes: int = 0

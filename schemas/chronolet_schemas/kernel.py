@@ -73,7 +73,9 @@ class LogLost(Event, frozen=True, kw_only=True):
 
 @registered
 class ClockJumped(Event, frozen=True, kw_only=True):
-    """Wall clock and monotonic clock diverged by more than a second. Positive: the wall clock moved forward."""
+    """Wall clock and monotonic clock diverged by more than a second. `by_milliseconds` is positive if the wall clock
+    moved forward.
+    """
 
     by_milliseconds: int
 
@@ -95,7 +97,7 @@ class HostRestarted(Event, frozen=True, kw_only=True):
 
     error: str
     restarts: int
-    """Consecutive restarts, counted since the host last ran for a minute."""
+    """Number of restarts since the host last ran for a minute."""
 
 
 @registered
@@ -113,7 +115,7 @@ class EffectsFailing(Event, frozen=True, kw_only=True):
 
 @registered
 class BallastGivenUp(Event, frozen=True, kw_only=True):
-    """The disk of the state folder was full: the file of the disk reserve was deleted so that the log can grow."""
+    """The disk with the state folder was full: the disk reserve's file was deleted so that the log can grow."""
 
     freed_bytes: int
     error: str
@@ -121,6 +123,6 @@ class BallastGivenUp(Event, frozen=True, kw_only=True):
 
 @registered
 class BallastRestored(Event, frozen=True, kw_only=True):
-    """Space is available again: the file of the disk reserve was recreated."""
+    """Space is available again: the disk reserve's file was recreated."""
 
     size_bytes: int

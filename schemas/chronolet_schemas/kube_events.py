@@ -80,7 +80,7 @@ class Correlated(Event, frozen=True, kw_only=True):
 
     heard: int
     upto: str
-    """Position of the last entry."""
+    """Position of the last log entry in the batch."""
     suppressed: int = 0
     first_number: int
     posts: tuple[Post, ...] = ()
@@ -133,7 +133,8 @@ class DeliveryResumed(SinkEvent, frozen=True, kw_only=True):
 
 @registered
 class GivenUp(SinkEvent, frozen=True, kw_only=True):
-    """`count` posts in this range of numbers will not be delivered to the sink. The log retains their content.
+    """`count` of the posts with numbers from `first` to `last` will not be delivered to the sink. The log retains their
+    content.
 
     `refused`: the sink rejected them permanently. `known`: the sink already has posts of these names, from an attempt
     whose answer was lost. `tries`: the maximum number of attempts failed. `backlog`: more posts were waiting than

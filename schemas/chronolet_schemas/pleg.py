@@ -30,7 +30,7 @@ class ContainerEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
-    """The container is running. `started_at` in milliseconds, by the runtime's clock."""
+    """The container is running. `started_at` is in milliseconds, according to the runtime's clock."""
 
     started_at: int
 
@@ -65,7 +65,9 @@ class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
 
 
 class RunningContainer(Message, frozen=True, kw_only=True):
-    """A container that was running when a new log began. `started_at` in milliseconds, by the runtime's clock."""
+    """A container that was running when a new log began. `started_at` is in milliseconds, according to the runtime's
+    clock.
+    """
 
     pod: str
     uid: str
@@ -196,7 +198,7 @@ class EventsPutOff(Event, frozen=True, kw_only=True):
 class ProbeKillEvent(Event, frozen=True, kw_only=True):
     """Base class for events about a kill: stopping one run of a container because of its liveness or startup probe.
 
-    `at` in milliseconds by the agent's clock.
+    `at` is in milliseconds, according to the agent's clock.
     """
 
     pod: str

@@ -1,8 +1,8 @@
 """Results of probing. Source: pkg/kubelet/prober.
 
 An entity is one probe of one container: its key is `<namespace>/<name>/<container>/<Liveness|Readiness|Startup>`. Times
-are milliseconds since the epoch by the agent's clock, unless noted. `consecutive` counts equal results in a row and
-stops at `threshold`: results beyond it are recorded only occasionally.
+are milliseconds since the epoch according to the agent's clock, unless noted. `consecutive` counts equal results in a
+row and stops at `threshold`: results beyond it are recorded only occasionally.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingBegan(ProbeEvent, frozen=True, kw_only=True):
-    """The probe now targets another container, or another run of the same one (`started_at` by the runtime's clock).
+    """The probe now targets another container, or another run of the same one (`started_at`, according to the runtime's
+    clock).
 
     Probing starts at `from_at`: liveness and readiness only once the container counts as `started`, startup only before
     that. A streak continues from the previous container.

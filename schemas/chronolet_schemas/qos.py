@@ -24,7 +24,7 @@ NodeAffinity = Literal["warn", "enforce"]
 
 
 class Amounts(Message, frozen=True, kw_only=True):
-    """Amounts of resources. `huge_pages` in bytes by resource name; `pids` 0 means unlimited."""
+    """Amounts of resources. `huge_pages` maps resource names to bytes. `pids`: 0 means unlimited."""
 
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -147,8 +147,8 @@ class HostPortsAwaited(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupReady(PodEvent, frozen=True, kw_only=True):
-    """The pod's cgroup has its desired values. Containers start beneath `parent`; empty: wherever the runtime puts
-    them.
+    """The pod's cgroup has its desired values. Containers start beneath `parent`; if it is empty, the runtime decides
+    where.
     """
 
     parent: str = ""
@@ -198,7 +198,7 @@ class CgroupRestored(CgroupEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupRemoved(CgroupEvent, frozen=True, kw_only=True):
-    """A cgroup without a pod was removed; `killed` processes in it were killed."""
+    """A cgroup without a pod was removed. `killed` is the number of processes in it, which were killed."""
 
     killed: int = 0
 

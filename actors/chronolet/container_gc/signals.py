@@ -1,4 +1,4 @@
-"""Signals from the container collector's workers: scans, and the results of removals. Times in milliseconds."""
+"""Signals from the container collector's workers: scans, and the results of removals. Times are in milliseconds."""
 
 from __future__ import annotations
 

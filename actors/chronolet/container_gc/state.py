@@ -1,6 +1,6 @@
 """The container collector's state: the pods that exist, the settings, the current run.
 
-Folded from the kind's own events. Next: `decider`. Times in milliseconds.
+Folded from the kind's own events. Next: `decider`. Times are in milliseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import msgspec
 from chronolet_schemas import container_gc
 
 WINDOW = 4
-"""Requested removals per allowed concurrent removal. The surplus keeps workers busy while a result is committed."""
+"""Number of removals to request for each one that may run concurrently. The surplus keeps workers busy while a result
+is committed.
+"""
 
 _STAGES: Mapping[container_gc.What, int] = {"container": 0, "sandbox": 1, "log_folder": 2, "log_link": 2}
 

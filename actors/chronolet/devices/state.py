@@ -74,12 +74,12 @@ class Resource(Record, frozen=True, kw_only=True):
 class Claim(Record, frozen=True, kw_only=True):
     """The devices that one container requests and holds.
 
-    `held`: what plugins have allocated, by resource. `chosen`: the devices of `resource` that its plugin is being asked
-    to allocate. `adopted`: devices, by resource, that the container held before the log began and about which no plugin
-    has been asked yet. The container owns all three. `serial` numbers the open question to the plugin. `reason`,
-    `message` and `retry_at` explain why a claim waits. `since` is when the claim was made, `given_at` when it got the
-    devices of each resource. `starting` is the attempt that plugins are being notified of, None if there is none;
-    `start_serial` numbers that notification.
+    `held` maps resources to what their plugins have allocated. `chosen`: the devices of `resource` that its plugin is
+    being asked to allocate. `adopted` maps resources to devices that the container held before the log began and about
+    which no plugin has been asked yet. The container owns all three. `serial` numbers the open question to the plugin.
+    `reason`, `message` and `retry_at` explain why a claim is waiting. `since` is when the claim was made; `given_at`
+    maps resources to when their devices were given to the container. `starting` is the attempt that plugins are being
+    notified of, None if there is none; `start_serial` numbers that notification.
     """
 
     pod: str
@@ -138,9 +138,9 @@ class RefusalCount(Record, frozen=True, kw_only=True):
 class State(Record, frozen=True, kw_only=True):
     """All plugins, devices and claims of the node.
 
-    `claims` by `<uid>/<container>`; `pods`: the containers with a claim, by pod uid; `open`: keys of the open claims,
-    oldest first. `used`: the held devices by resource, each with the keys of the claims that hold it. `refused`:
-    refusals of plugins, by the name of their counter (`plugins.refusals`).
+    `claims` maps `<uid>/<container>` to claims. `pods` maps the uid of each pod to its containers that have a claim.
+    `open`: keys of the open claims, oldest first. `used` maps resources to held devices, and each device to the keys of
+    the claims that hold it. `refused` maps the names of counters (`plugins.refusals`) to refusals of plugins.
 
     `serial` numbers registrations and questions, so that a late answer is recognized and ignored.
     """

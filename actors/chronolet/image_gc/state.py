@@ -1,6 +1,6 @@
 """The image collector's state: every image with its age, the settings, the current run.
 
-Folded from the kind's own events. Next: `decider`; `get images` shows it. Times in milliseconds, 0 if not known.
+Folded from the kind's own events. Next: `decider`; `get images` shows it. Times are in milliseconds, 0 if not known.
 """
 
 from __future__ import annotations

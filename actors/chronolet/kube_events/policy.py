@@ -19,7 +19,7 @@ _ALL = 1 << 32
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The correlator's parameters. Times in milliseconds."""
+    """The correlator's parameters. Times are in milliseconds."""
 
     burst: int = 25
     """Number of events about one object that can be posted in quick succession."""
@@ -28,7 +28,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_events: int = 10
     """Number of different messages at which similar events start to be combined."""
     interval: int = 600_000
-    """Longest time between two events that count as similar."""
+    """If similar events are further apart than this, they are not combined."""
     spam_key: tuple[str, ...] = ("object", "type")
     """Fields that identify a token bucket: `object`, `type`, `reason`. All events of a node have the same source."""
 

@@ -10,7 +10,7 @@ import hashlib
 
 
 def file_uid(*, node: str, path: str, pod: str, digest: str) -> str:
-    """Return the uid of a pod from a manifest file. If the content (`digest`) changes, the pod is a different one."""
+    """Return the uid of a pod from a manifest file. A pod with changed content (`digest`) is a different pod."""
     return _hash("file", node, path, pod, digest)
 
 

@@ -1,6 +1,6 @@
 """Decide which Secrets the sources define, and notify the pods that use them. Pure.
 
-Input: the state, Secrets by name with the digest of their data. Output: events about them. Next: `decider`. Source:
+Input: the state, Secrets and the digests of their data. Output: events about them. Next: `decider`. Source:
 pkg/kubelet/secret, and kubelet_pods.go (getPullSecretsForPod). The kubelet fetches a pod's Secrets on every sync; here
 a pod is notified when they change.
 """
@@ -73,7 +73,7 @@ def of(state: State, source: str) -> Sequence[tuple[str, str]]:
 
 
 def digests(state: State, pod: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the digests, by name, of those Secrets in `names` that exist in the pod's namespace."""
+    """Map those of `names` to digests that are names of Secrets in the pod's namespace."""
     namespace = pod.partition("/")[0]
     found = {name: state.secrets.get(f"{namespace}/{name}") for name in names}
     return {name: one.digest for name, one in found.items() if one is not None}

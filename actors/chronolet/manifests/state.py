@@ -47,8 +47,8 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sources define. `pods` and `secrets` by namespace/name, `files` by path. `unreadable` is why the folder
-    cannot be listed.
+    """What the sources define. `pods` and `secrets` are keyed by namespace/name, `files` by path. `unreadable` is why
+    the folder cannot be listed.
 
     `rereads` counts how often the folder was read again because a name that had been refused to a file became free.
     `secret_changes` counts every added, changed or removed Secret.

@@ -46,7 +46,7 @@ class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupGranted(ShareEvent, frozen=True, kw_only=True):
-    """The pod has its share. Its containers start beneath `parent`; empty: wherever the runtime puts them."""
+    """The pod has its share. Its containers start beneath `parent`; if it is empty, the runtime decides where. """
 
     parent: str = ""
 
@@ -75,8 +75,7 @@ class DevicesEvent(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
-    """The container requests the given number of devices of each resource. The id of the request is
-    `<uid>/<container>`.
+    """The container requests the given number of devices of each resource. The request's id is `<uid>/<container>`.
 
     Repeated unchanged until `devices` answers, and before each `sandbox` (its attempt), because a plugin may have
     exited in the meantime. `held` maps a resource to the devices that the container already had when a new log began.
@@ -100,7 +99,8 @@ class DevicesAwaited(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesGranted(DevicesEvent, frozen=True, kw_only=True):
-    """The container has its devices: ids by resource. `answer` combines what all plugins add to the container.
+    """The container has its devices; `devices` maps resources to device ids. `answer` combines what all plugins add to
+    the container.
 
     `pre_start`: a plugin wants to be notified before each start of the container.
     """

@@ -75,7 +75,7 @@ class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
-    """The container is running. `started_at` by the runtime's clock."""
+    """The container is running. `started_at` is according to the runtime's clock."""
 
     id: str
     started_at: int
@@ -101,8 +101,8 @@ class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
-    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown; times by the runtime's
-    clock.
+    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown. Times are according to
+    the runtime's clock.
     """
 
     id: str
@@ -193,7 +193,7 @@ class ContainerProcessEnded(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the container; retried at `retry_at`."""
+    """The runtime refused to stop the container; this is retried at `retry_at`."""
 
     id: str
     message: str

@@ -48,7 +48,8 @@ class SpecKept(PodEvent, frozen=True, kw_only=True):
 class FoundContainer(Message, frozen=True, kw_only=True):
     """A container of a pod as the runtime reported it when a new log began; `container` is POD for a sandbox.
 
-    `created`: created but never started; a container that failed to start is `exited`. Times by the runtime's clock.
+    `created`: created but never started; a container that failed to start is `exited`. Times are according to the
+    runtime's clock.
     """
 
     container: str
@@ -64,7 +65,7 @@ class FoundContainer(Message, frozen=True, kw_only=True):
     started_at: int = 0
     finished_at: int = 0
     devices: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Devices from device plugins: ids by resource."""
+    """The container's devices from device plugins: maps resources to device ids."""
 
 
 class Ending(Message, frozen=True, kw_only=True):
@@ -99,8 +100,8 @@ class AdoptPod(Command, frozen=True, kw_only=True):
 class PodAdopted(PodEvent, frozen=True, kw_only=True):
     """The life of the pod under `uid` continues in a log that has no record of its beginning; nothing was touched.
 
-    Replaces SpecAccepted and everything after it. `containers` are the newest attempts that were started; for those of
-    them that are running, `before` contains the last dead attempts.
+    Replaces SpecAccepted and everything after it. `containers` are the newest attempts that were started; `before`
+    contains, for each of them that is running, the last attempt before it that died.
     """
 
     source: str
@@ -124,8 +125,8 @@ class AdoptionRefused(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
-    """Another pod of the same name is requested (`successor` is its uid): this one ends first. Null: that request was
-    withdrawn.
+    """Another pod of the same name is requested (`successor` is its uid): this one ends first. `successor` is None if
+    that request was withdrawn.
     """
 
     successor: str | None
@@ -164,7 +165,7 @@ class CleanupRequested(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CleanupFailed(PodEvent, frozen=True, kw_only=True):
-    """Part of the pod could not be removed; retried at `retry_at`."""
+    """Part of the pod could not be removed; this is retried at `retry_at`."""
 
     message: str
     retry_at: int

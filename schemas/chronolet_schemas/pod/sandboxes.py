@@ -13,8 +13,8 @@ class SandboxBlocked(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: create and start the sandbox. `spec_hash` is the hash of its definition; `requested_at` as for
-    containers.
+    """Intent: create and start the sandbox. `spec_hash` is the hash of its definition; `requested_at` has the same
+    meaning as in ContainerStartRequested.
     """
 
     spec_hash: str
@@ -32,7 +32,7 @@ class SandboxCreated(SandboxEvent, frozen=True, kw_only=True):
 class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
     """The sandbox is running. `ip` is empty if the runtime assigns none; `host_ip` is the node's own address.
 
-    `started_at` by the runtime's clock.
+    `started_at` is according to the runtime's clock.
     """
 
     id: str
@@ -43,7 +43,7 @@ class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox could not be started; retried at `retry_at`."""
+    """The sandbox could not be started; this is retried at `retry_at`."""
 
     message: str
     retry_at: int
@@ -69,7 +69,7 @@ class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the sandbox; retried at `retry_at`."""
+    """The runtime refused to stop the sandbox; this is retried at `retry_at`."""
 
     id: str
     message: str

@@ -53,7 +53,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Pods(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods that exist, by uid. Pods in `terminated` are also in `known`; their objects are collected only with
+    """The uids of the pods that exist. Pods in `terminated` are also in `known`; their objects are collected only with
     `evict_terminated`.
     """
 
