@@ -15,7 +15,7 @@ METHODS = ("options", "list", "preferred", "allocate", "prestart")
 
 @dataclass
 class Behaviour:
-    """How the plugin misbehaves, per method of METHODS.
+    """How the plugin misbehaves, for each of METHODS.
 
     `slow`: seconds of delay; `fail`: the error's text; `crash`: exit immediately; `crash_late`: exit after the work but
     before the answer; `hang`: never answer. `answers` is the number of containers that Allocate answers for.

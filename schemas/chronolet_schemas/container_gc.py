@@ -44,7 +44,7 @@ Rule = Literal[
 
 
 class Policy(Message, frozen=True, kw_only=True):
-    """The settings. A negative number of containers means no limit."""
+    """The collector's settings. A negative number of containers means no limit."""
 
     min_age_milliseconds: int = 0
     """Minimum age, counted from a container's creation."""
@@ -149,7 +149,8 @@ class RunEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class RunStarted(RunEvent, frozen=True, kw_only=True):
-    """Intent: remove these objects, and nothing else. `kept` counts all other objects, by rule; `at` in milliseconds.
+    """Intent: remove these objects, and nothing else. `kept` counts all other objects, by rule; `at` is in
+    milliseconds.
 
     Removals start in this order, `parallel` at a time: first containers, then sandboxes, then logs. `error` names the
     stages whose objects could not be listed.

@@ -79,7 +79,7 @@ class Record(NamedTuple):
 class Entry(NamedTuple):
     """An event in the log. `data` is the msgpack map of the event's own fields.
 
-    `type` is, for example, `pod.ContainerStarted@1`, and `entity` `pod/default/web`; `actor` is the writer with its
+    An example of `type` is `pod.ContainerStarted@1`, of `entity` `pod/default/web`. `actor` is the writer with its
     epoch, such as `prober/3#17`; `cause` is a position or the request id of a command.
     """
 

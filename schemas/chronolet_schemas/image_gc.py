@@ -21,7 +21,7 @@ Kept = Literal["in_use", "pinned", "just_used", "young", "below_threshold", "eno
 
 
 class Policy(Message, frozen=True, kw_only=True):
-    """The settings. A maximum age of 0 means none; `pinned` are patterns for names."""
+    """The collector's settings. A maximum age of 0 means none; `pinned` are patterns for names."""
 
     high_threshold_percent: int = 85
     low_threshold_percent: int = 80

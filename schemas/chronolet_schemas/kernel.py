@@ -1,6 +1,6 @@
 """Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`.
 
-No decider folds them, except those about the disk reserve: the keeper folds these.
+No decider folds them, except the keeper, which folds those about the disk reserve.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TailLost(Event, frozen=True, kw_only=True):
 
 @registered
 class LogLost(Event, frozen=True, kw_only=True):
-    """The server lacks entries that the state folder remembers: a whole former log, or the end of this one.
+    """The server lacks entries that the state folder remembers: a whole former log, or the newest entries of this one.
 
     Running containers were not touched; those unknown to the log are adopted.
     """

@@ -37,7 +37,7 @@ class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
-    """The container was running and is dead. `reason` is OOMKilled, Error or Completed; times in milliseconds, 0 if
+    """The container was running and is dead. `reason` is OOMKilled, Error or Completed. Times are in milliseconds, 0 if
     unknown.
 
     If its exit was not observed and the runtime no longer has the container, `reason` is ContainerStatusUnknown and
@@ -89,8 +89,8 @@ class AdoptContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class ContainersAdopted(Event, frozen=True, kw_only=True):
-    """A new log adopted this number of running containers. Each one that was unknown is also reported by a
-    ContainerStarted.
+    """A new log adopted `running` containers, which were already running. Each one that it did not know yet is also
+    reported by a ContainerStarted.
     """
 
     running: int
@@ -98,8 +98,8 @@ class ContainersAdopted(Event, frozen=True, kw_only=True):
 
 @registered
 class OutOfMemory(ContainerEvent, frozen=True, kw_only=True):
-    """The kernel killed one of the container's processes for lack of memory. A later death by KILL is attributed to
-    this.
+    """The kernel killed one of the container's processes for lack of memory. If the container is later killed by KILL,
+    its death is attributed to this.
     """
 
 
@@ -130,8 +130,8 @@ class StreamFollowed(Event, frozen=True, kw_only=True):
 class RelistFailing(Event, frozen=True, kw_only=True):
     """The runtime's containers cannot be listed. Recorded once, until they can be listed again.
 
-    `last_listed_at` is when the last successful listing began (by the agent's clock), 0 if there has been none since
-    the agent started; pleg is unhealthy once that is longer ago than `threshold_milliseconds`.
+    `last_listed_at` is when the last successful listing began (according to the agent's clock), 0 if there has been
+    none since the agent started; pleg is unhealthy once that is longer ago than `threshold_milliseconds`.
     """
 
     error: str

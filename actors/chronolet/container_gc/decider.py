@@ -83,7 +83,7 @@ def _pod(state: State, message: _PodMessage) -> Sequence[Event]:
 def _disk_full(state: State) -> Iterator[Event]:
     """Request a run and record the KubeEvent that the kubelet's eviction manager records.
 
-    While a run requested by a full disk has not started, another such event changes nothing. Source:
+    If a run requested because of a full disk has not started yet, do nothing. Source:
     pkg/kubelet/eviction/eviction_manager.go (synchronize).
     """
     if any(one.trigger == "disk" for one in state.asked):

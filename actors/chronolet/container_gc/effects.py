@@ -1,7 +1,8 @@
 """Effect workers of the container collector: list everything that can be collected, and remove one dead object.
 
 Input: effects from `wanted`. Output: calls to the runtime and changes to the log folders; signals. Next: `decider`.
-Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go. A running container is never removed: the runtime itself refuses to.
+Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go. A running container is never removed: the runtime itself refuses to
+remove one.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from chronolet_schemas.pleg import SANDBOX
 
 
 class Inventory(Struct, frozen=True):
-    """Lists what can be collected, and reports the settings in force with it."""
+    """Lists everything on the node that can be collected. A scan also reports the settings in force."""
 
     runtime: Runtime
     logs: PodLogs
@@ -27,7 +27,7 @@ class Inventory(Struct, frozen=True):
     run: Callable[[], str] = lambda: ""
     """Returns the id of the log's current run, with which containers are labelled."""
     parallel: int = 1
-    """Limit on concurrent removals."""
+    """Limit on the number of concurrent removals."""
 
     def scan(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
         """List everything once. `errors` names each stage whose objects could not be listed. `fence` is called before

@@ -38,8 +38,9 @@ class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The current run.
 
-    `next` is the index of the first victim without an outcome; `ahead` holds the later indexes that already have one.
-    `occupied`: ids of sandboxes with a container that could not be removed. `parallel`: limit on concurrent removals.
+    `next` is the index of the first victim without an outcome; `ahead` contains the later indexes that already have
+    one. `occupied`: ids of sandboxes with a container that could not be removed. `parallel`: limit on the number of
+    concurrent removals.
     """
 
     number: int

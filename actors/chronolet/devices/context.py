@@ -17,8 +17,8 @@ from chronolet_schemas import kube_events
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the node. `node` is its name, for KubeEvents about it.
 
-    `wait_for_resources`: a claim waits for what a plugin may still provide. If False, the pod is refused instead, as it
-    is by the kubelet.
+    `wait_for_resources`: a claim waits for what a plugin may still provide. If False, the pod is refused instead, as in
+    the kubelet.
     """
 
     node: str = ""

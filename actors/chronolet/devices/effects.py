@@ -28,7 +28,7 @@ log = structlog.get_logger("chronolet.devices")
 _QUESTION_SECONDS = 30.0
 _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
-"""Seconds per call; longer than the adapter's time-out for a call, because the adapter's error is more specific."""
+"""Time-out per call. It is longer than the adapter's own time-out, because the adapter's error is more specific."""
 
 NO_PLUGIN = "its plugin is not registered"
 

@@ -70,7 +70,7 @@ class Allocate(Effect, frozen=True, kw_only=True):
 
 
 class PreStartCall(Message, frozen=True, kw_only=True):
-    """One call of PreStartContainer."""
+    """The data for one PreStartContainer call."""
 
     resource: str
     socket: str

@@ -26,7 +26,7 @@ _REMOVE_SECONDS = 300.0
 
 
 class Collecting(Struct, frozen=True):
-    """The workers of the image collector. Periods in seconds.
+    """The workers of the image collector. Periods are in seconds.
 
     Scans and removals exclude each other. Otherwise a scan could report an image that was removed during the scan.
     """

@@ -21,7 +21,7 @@ _NAMED_USERS = 10
 
 
 class Inventory(Struct, frozen=True):
-    """Lists images and their users, and reports the settings in force with them."""
+    """Lists images and their users. A scan also reports the settings in force."""
 
     runtime: Runtime
     images: Images

@@ -14,11 +14,11 @@ while posts are waiting, else `idle`:
     delivering   Delivered         delivering   the cursor moves on to the next posts
     delivering   Delivered         idle         no posts are left
     delivering   GivenUp           delivering   refused, known, the last attempt failed, or backlog too long
-    delivering   GivenUp           idle         likewise; or all posts, before the sink is removed
+    delivering   GivenUp           idle         as above; or all posts of a sink that is removed
     delivering   DeliveryFailed    pausing
     pausing      Correlated        pausing
     pausing      GivenUp           pausing      the backlog is too long
-    pausing      GivenUp           idle         all posts, before the sink is removed
+    pausing      GivenUp           idle         all posts of a sink that is removed
     pausing      DeliveryResumed   delivering   the pause has ended
 
 A sink's backlog is bounded: beyond the bound the oldest posts are given up, except those whose delivery may be in

@@ -22,7 +22,7 @@ LONGEST_SECONDS = 60.0
 
 
 class Delivery(Struct, frozen=True):
-    """Delivers posts to `sinks`, which maps names to sinks."""
+    """Delivers posts. `sinks` maps names to sinks."""
 
     sinks: Mapping[str, Sink]
 

@@ -73,7 +73,7 @@ def of(state: State, source: str) -> Sequence[tuple[str, str]]:
 
 
 def digests(state: State, pod: str, names: Sequence[str]) -> dict[str, str]:
-    """Map those of `names` to digests that are names of Secrets in the pod's namespace."""
+    """Map names to digests, for those of `names` that name an existing Secret in the pod's namespace."""
     namespace = pod.partition("/")[0]
     found = {name: state.secrets.get(f"{namespace}/{name}") for name in names}
     return {name: one.digest for name, one in found.items() if one is not None}
@@ -97,7 +97,7 @@ def pull_secret_changes(before: State, after: State, events: Sequence[Event]) ->
 
 
 def _notified(before: State, key: str, one: Wanted) -> dict[str, str]:
-    """Return the digests that the pod has been notified of; none if it was just adopted."""
+    """Return the digests, by name, that the pod has been notified of; empty if it was just adopted."""
     held = before.pods.get(key)
     return digests(before, key, one.pull_secrets) if held is not None and held.uid == one.uid else {}
 

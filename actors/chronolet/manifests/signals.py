@@ -31,8 +31,8 @@ class FileRead(Signal, frozen=True, kw_only=True):
     """A manifest file was read. It has either `errors`, which make the whole file unusable, or pods and Secrets
     (possibly none).
 
-    `digest` covers the file's bytes. If they may include a Secret, it is keyed per node, so that it cannot be used to
-    guess a password. Findings and errors are lines that name file, path, what was found and what was expected.
+    `digest` covers the file's bytes. If they may include a Secret, the digest is keyed per node, so that it cannot be
+    used to guess a password. Findings and errors are lines that name file, path, what was found and what was expected.
     """
 
     path: str

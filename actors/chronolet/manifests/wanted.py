@@ -21,7 +21,7 @@ class WatchFolder(Effect, frozen=True, kw_only=True):
 
 
 class KeepSecrets(Effect, frozen=True, kw_only=True):
-    """Standing: remove all Secret data from the state folder except the digests in `used`.
+    """Standing: remove all Secret data from the state folder except that with the digests in `used`.
 
     A Secret is written before it is announced, so recently written data is kept for a while.
     """

@@ -75,7 +75,7 @@ class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
-    """The container is running. `started_at` is according to the runtime's clock."""
+    """The container is running. `started_at` is taken from the runtime's clock."""
 
     id: str
     started_at: int
@@ -101,7 +101,7 @@ class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
-    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown. Times are according to
+    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown. Times are taken from
     the runtime's clock.
     """
 

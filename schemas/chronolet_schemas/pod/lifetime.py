@@ -48,7 +48,7 @@ class SpecKept(PodEvent, frozen=True, kw_only=True):
 class FoundContainer(Message, frozen=True, kw_only=True):
     """A container of a pod as the runtime reported it when a new log began; `container` is POD for a sandbox.
 
-    `created`: created but never started; a container that failed to start is `exited`. Times are according to the
+    `created`: created but never started; a container that failed to start is `exited`. Times are taken from the
     runtime's clock.
     """
 

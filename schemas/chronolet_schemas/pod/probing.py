@@ -10,7 +10,7 @@ from chronolet_schemas.registry import registered
 class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
     """The container is running and its postStart hook has ended: start this probe.
 
-    `started_at` is according to the runtime's clock; `ip` is the pod's address, empty if it has none. `restarts` is the
+    `started_at` is taken from the runtime's clock; `ip` is the pod's address, empty if it has none. `restarts` is the
     container's restart policy; `started`: the container counts as started (it has no startup probe, or that probe has
     succeeded). `definition`, from the spec of `digest`, has numeric ports and an expanded command. `field` is the
     container's path in the spec, as KubeEvents name it.

@@ -32,7 +32,7 @@ class SandboxCreated(SandboxEvent, frozen=True, kw_only=True):
 class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
     """The sandbox is running. `ip` is empty if the runtime assigns none; `host_ip` is the node's own address.
 
-    `started_at` is according to the runtime's clock.
+    `started_at` is taken from the runtime's clock.
     """
 
     id: str

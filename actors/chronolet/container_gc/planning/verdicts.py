@@ -14,11 +14,11 @@ from chronolet.container_gc.signals import RuntimeObject
 from chronolet_schemas.container_gc import Rule, Victim, What
 
 BEING_MADE_MS = 300_000
-"""How long the start of a container may follow its creation. A younger object that was created but not started may be
+"""The time that a container's creation and start may take. A younger object that was created but not started may be
 about to start.
 """
 NEWS_MS = 60_000
-"""The age from which on an object may be attributed to a deleted pod. The event that announces a new pod may arrive
+"""Minimum age at which an object may be attributed to a deleted pod. The event that announces a new pod may arrive
 after the pod's first container.
 """
 
@@ -53,8 +53,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Pods(msgspec.Struct, frozen=True, kw_only=True):
-    """The uids of the pods that exist. Pods in `terminated` are also in `known`; their objects are collected only with
-    `evict_terminated`.
+    """The pods that exist. `known` contains their uids, `terminated` the uids of those that have finished, whose
+    objects are collected only with `evict_terminated`.
     """
 
     known: Holds[str]

@@ -58,7 +58,7 @@ class Chosen(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question to the plugin: which `size` of the `available` devices does it prefer? They must include
+    """A question to the plugin: which `size` of the `available` devices does it prefer? Its answer must include
     `must_include`.
 
     `aligned`: apart from `must_include`, `available` contains only devices on the affinity's NUMA nodes.

@@ -89,8 +89,8 @@ def _trimmed(context: Context, claim: Claim, count: int) -> Event:
 
 
 def _is_incomplete(context: Context, claim: Claim, held: Collection[str]) -> bool:
-    """Whether the claim still lacks a resource. Unless the policy is to wait, resources that no plugin offers do not
-    count.
+    """Whether the claim still lacks a resource. If the policy is not to wait for resources, those that no plugin offers
+    do not count.
     """
     waits = context.policy.wait_for_resources
     missing = (name for name, count in claim.wants.items() if count and name not in held)

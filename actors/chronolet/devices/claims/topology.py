@@ -31,8 +31,8 @@ class Hint(NamedTuple):
 
 
 def grouped(available: Iterable[str], nodes: Nodes, affinity: Collection[int] | None) -> Groups:
-    """Group the available devices; aligned devices are taken first. Without an affinity, all devices are in the third
-    group.
+    """Group the available devices; aligned devices are taken first. Without an affinity, all devices are in
+    `without_topology`.
     """
     if affinity is None:
         return Groups((), (), tuple(available))
