@@ -16,7 +16,7 @@ from chronolet_schemas.registry import registered
 ProbeName = Literal["Liveness", "Readiness", "Startup"]
 
 ProbeResult = Literal["success", "failure", "unknown"]
-"""The state that counts for a container. The result of a startup probe is unknown until it reaches one of its
+"""The state that counts for a container. For a startup probe, it is unknown until the probe reaches one of its
 thresholds.
 """
 
@@ -41,7 +41,7 @@ class ProbeEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
-    """The probe is requested, or has a new definition from now on: streaks and results stay.
+    """The probe is requested, or has a new definition from now on; its streaks and results are kept.
 
     `definition` has numeric ports and an expanded command. `restarts` is the container's restart policy, `field` its
     path in the spec. `change` counts the definitions of this probe.
@@ -82,7 +82,8 @@ class GateOpened(ProbeEvent, frozen=True, kw_only=True):
 class ProbeCounted(ProbeEvent, frozen=True, kw_only=True):
     """The outcome of a probe that began at `at`, and its effect on the streak.
 
-    `code` is an exit code or an HTTP status. `held`: the threshold is reached, and this container is no longer probed.
+    `code` is an exit code or an HTTP status. `held`: the threshold has been reached, and this container is no longer
+    probed.
     """
 
     id: str
@@ -97,14 +98,14 @@ class ProbeCounted(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeSucceeded(ProbeCounted, frozen=True, kw_only=True):
-    """The probe succeeded. `warning`: with a warning in `output`."""
+    """The probe succeeded. If `warning` is True, `output` contains a warning."""
 
     warning: bool = False
 
 
 @registered
 class ProbeFailed(ProbeCounted, frozen=True, kw_only=True):
-    """The probe failed, or (`unknown`) had no result that counts as success."""
+    """The probe failed, or its outcome was unknown (`unknown`), which counts as a failure."""
 
     unknown: bool = False
 
@@ -160,7 +161,7 @@ class KillEvent(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class KillAsked(KillEvent, frozen=True, kw_only=True):
-    """A streak reached the failure threshold while the machine is short of a resource: `pleg` decides when to stop the
+    """A streak reached the failure threshold while the machine was short of a resource: `pleg` decides when to stop the
     container.
 
     Probing continues until `pleg.ProbeKillReleased`.

@@ -96,7 +96,7 @@ class ResourceClaim(Part, frozen=True, kw_only=True):
 
 
 class ResourceRequirements(Part, frozen=True, kw_only=True):
-    """A container's limits and requests; both map resource names to quantities."""
+    """Limits and requests; both map resource names to quantities."""
 
     limits: Quantities = msgspec.field(default_factory=dict)
     requests: Quantities = msgspec.field(default_factory=dict)
