@@ -69,7 +69,7 @@ class PolicySet(Event, frozen=True, kw_only=True):
 class ImagesChanged(Event, frozen=True, kw_only=True):
     """Differences found by a scan: new and changed images (`seen`), and ids of images that no longer exist (`gone`).
 
-    An image that was in use and according to `seen` no longer is was last used at `used_until`.
+    `used_until` is the time of the last use of each image that was in use before and is not in use in `seen`.
     """
 
     at: int

@@ -82,7 +82,7 @@ def _without(state: State, event: container_gc.RunStarted | container_gc.RunFini
 
 
 def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Run:
-    """Return the run after the outcome of one of its removals."""
+    """Return the run with the outcome of one of its removals applied."""
     index = _index(run, event)
     if index is None:
         return run

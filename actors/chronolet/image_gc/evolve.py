@@ -112,7 +112,7 @@ def _without(state: State, event: image_gc.RunStarted | image_gc.RunFinished) ->
 
 
 def after(run: Run, event: image_gc.ImageRemoved | image_gc.ImageNotRemoved) -> Run:
-    """Return the run after the outcome of one of its removals."""
+    """Return the run with the outcome of one of its removals applied."""
     if isinstance(event, image_gc.ImageRemoved):
         size, for_space = event.size_bytes, event.reason == "space"
         return replace(
