@@ -1,7 +1,7 @@
 """Flags that every command accepts.
 
 Input: none. Output: their names, environment variables and help texts. Next: `node.settings`, which adds parsers, and
-`cli.options`: `--help` must list these flags without loading the settings.
+`cli.options`. They are defined here because `--help` must list them without loading the settings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Flag(NamedTuple):
 
 
 REDIS_PASSWORD = "CHRONOLET_REDIS_PASSWORD"  # noqa: S105 - a name
-"""The environment variable with the password for `--redis`."""
+"""The environment variable that holds the password for `--redis`."""
 
 REDIS = Flag(
     "redis",
@@ -48,4 +48,4 @@ NODE = Flag(
 )
 
 EVERYWHERE = (REDIS, REDIS_PASSWORD_FILE, ROOT_DIR, NODE)
-"""In the order in which `--help` lists them."""
+"""The flags, in the order in which `--help` lists them."""

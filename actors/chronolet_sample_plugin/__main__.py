@@ -1,4 +1,4 @@
-"""`python -m chronolet_sample_plugin`."""
+"""The entry point of `python -m chronolet_sample_plugin`."""
 
 from chronolet_sample_plugin.main import main
 

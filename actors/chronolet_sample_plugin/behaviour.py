@@ -15,9 +15,10 @@ METHODS = ("options", "list", "preferred", "allocate", "prestart")
 
 @dataclass
 class Behaviour:
-    """Misbehaviour per method of METHODS: `slow` in seconds, `fail` with a text, `crash` immediately, `crash_late`
-    after the work but before the answer, `hang` indefinitely. `answers` is the number of containers that Allocate
-    answers for.
+    """How the plugin misbehaves, for each of METHODS.
+
+    `slow`: seconds of delay; `fail`: the error's text; `crash`: exit immediately; `crash_late`: exit after the work but
+    before the answer; `hang`: never answer. `answers` is the number of containers that Allocate answers for.
     """
 
     preferred: bool = False
@@ -31,13 +32,13 @@ class Behaviour:
     answers: int = 1
 
     def options(self) -> api.DevicePluginOptions:
-        """The options that the plugin announces."""
+        """Return the options that the plugin announces."""
         return api.DevicePluginOptions(
             pre_start_required=self.pre_start, get_preferred_allocation_available=self.preferred
         )
 
     def apply(self, word: str, rest: Sequence[str]) -> None:
-        """Apply a command. Raises LookupError, ValueError."""
+        """Apply a command. Raises LookupError if there is no such command, ValueError if an argument is invalid."""
         match word, rest:
             case "slow", [method, seconds]:
                 self.slow[_method(method)] = float(seconds)
@@ -72,8 +73,10 @@ def _method(name: str) -> str:
 
 @dataclass(frozen=True)
 class AllocateTemplate:
-    """What a container gets with its devices. Texts as on the command line; `{id}` in them stands for the id of each
-    device.
+    """What a container gets with its devices.
+
+    The strings have the format of the command-line options; in `nodes`, `mounts` and `cdi`, `{id}` is replaced by the
+    id of each device.
     """
 
     nodes: tuple[str, ...] = ()
@@ -83,7 +86,7 @@ class AllocateTemplate:
     cdi: tuple[str, ...] = ()
 
     def answer(self, variable: str, ids: list[str]) -> api.ContainerAllocateResponse:
-        """The answer for one container."""
+        """Return the answer for one container."""
         answer = api.ContainerAllocateResponse(envs={variable: ",".join(ids), **_pairs(self.envs)})
         for text in _each(self.nodes, ids):
             host, container, permissions = _parts(text, "rw")
@@ -98,12 +101,12 @@ class AllocateTemplate:
 
 
 def _each(texts: tuple[str, ...], ids: list[str]) -> list[str]:
-    """One text per device if it contains `{id}`, else one for all."""
+    """Replace `{id}` in each text by the id of each device. A text without `{id}` appears only once."""
     return list(dict.fromkeys(text.replace("{id}", one) for text in texts for one in ids))
 
 
 def _parts(text: str, usual: str) -> tuple[str, str, str]:
-    """Split `HOST[:CONTAINER[:HOW]]`; the path in the container defaults to that of the host."""
+    """Split `HOST[:CONTAINER[:HOW]]`; the path in the container defaults to the path on the host."""
     host, _, rest = text.partition(":")
     container, _, how = rest.partition(":")
     return host, container or host, how or usual

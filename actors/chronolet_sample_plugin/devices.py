@@ -18,7 +18,9 @@ HEALTHY, UNHEALTHY = "Healthy", "Unhealthy"
 
 @dataclass
 class Devices:
-    """Ids in order, each with its health. `numa_nodes`: number of NUMA nodes to spread them over, 0 for none."""
+    """The fake devices of one resource. `health` maps each id, in order, to its health. `numa_nodes`: number of NUMA
+    nodes to spread the devices over, 0 for none.
+    """
 
     prefix: str
     count: int
@@ -33,7 +35,7 @@ class Devices:
         self.health = {f"{self.prefix}-{number}": HEALTHY for number in range(self.count)}
 
     def set(self, health: str, ids: Sequence[str]) -> None:
-        """Set the health of devices; unknown ones are added. Without ids: all devices."""
+        """Set the health of devices; unknown devices are added. Without ids, set the health of all devices."""
         with self.news:
             changed = self.health | dict.fromkeys(ids or list(self.health), health)
             if len(changed) > MOST_DEVICES:
@@ -54,7 +56,7 @@ class Devices:
             self._changed()
 
     def listing(self) -> api.ListAndWatchResponse:
-        """The current list."""
+        """Return the current list."""
         with self.news:
             ids = list(self.health)
             return api.ListAndWatchResponse(devices=[self._device(one) for one in ids[: self.first_twice] + ids])
@@ -71,12 +73,12 @@ class Devices:
 
 
 def number(name: str) -> int:
-    """The number at the end of an id, 0 if there is none."""
+    """Return the number at the end of an id; 0 if there is none."""
     found = re.search(r"\d+$", name)
     return int(found[0]) if found else 0
 
 
 def preferred(available: Sequence[str], must_include: Sequence[str], size: int) -> list[str]:
-    """The preferred devices: the highest numbers, which a kubelet would not choose by itself."""
+    """Return the preferred devices: those with the highest numbers, which a kubelet would not choose by itself."""
     rest = sorted((one for one in available if one not in must_include), key=number, reverse=True)
     return [*must_include, *rest][:size]

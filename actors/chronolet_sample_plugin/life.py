@@ -1,4 +1,4 @@
-"""Life cycle of a fake plugin: serve its socket and register; repeat both whenever the node recreates its own socket.
+"""Life cycle of a fake plugin: serve its socket and register; do both again whenever the node recreates kubelet.sock.
 
 Input: a service, folders. Output: sockets. Next: `main`.
 """
@@ -25,7 +25,7 @@ _PATIENCE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Discovery:
-    """How a plugin is discovered. `watched`: the node finds its socket in a watched folder; it does not register."""
+    """How a plugin is discovered. `watched`: the node finds its socket in a watched folder, so it does not register."""
 
     folder: Path
     socket: str
@@ -47,10 +47,10 @@ class Life:
         self.over = threading.Event()
 
     def run(self) -> str:
-        """Run until `over`; return why the node refused the plugin, or an empty string."""
+        """Run until `over` is set; return why the node refused the plugin, or an empty string."""
         try:
             while not self._discovery.folder.is_dir() and not self.over.wait(_LOOK_SECONDS):
-                pass  # no kubelet has ever run here
+                pass  # no kubelet has run on this machine yet
             while not self.over.is_set():
                 seen = _identity(self._node)
                 self._serve()
@@ -80,7 +80,7 @@ class Life:
             self._server = None
 
     def _register(self) -> str:
-        """Return why the node refused the plugin; empty if it accepted. Retries while the node is unavailable."""
+        """Return why the node refused the plugin; empty if it was accepted. Retry while the node is unavailable."""
         discovery, service = self._discovery, self._service
         request = api.RegisterRequest(
             version=discovery.version,
@@ -118,7 +118,9 @@ class Life:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Identify the file behind a path; an inode number alone may soon be reused."""
+    """Return values that identify the file at a path; an inode number alone may soon be reused. None if there is no
+    file.
+    """
     try:
         found = os.lstat(path)
     except OSError:

@@ -93,7 +93,7 @@ def main(  # noqa: PLR0917 - one for each option
     endpoint: str,
     commands: Sequence[str],
 ) -> None:
-    """A device plugin with fake devices. {id} in --device-node, --mount and --cdi stands for the id of each device."""
+    """A device plugin with fake devices. {id} in --device-node, --mount and --cdi is replaced by each device's id."""
     template = AllocateTemplate(nodes=nodes, mounts=mounts, envs=envs, annotations=annotations, cdi=cdi)
     services = [
         Service(
@@ -126,7 +126,7 @@ def main(  # noqa: PLR0917 - one for each option
 
 
 def _run_all(lives: Sequence[Life]) -> int:
-    """Run until all plugins have ended; return 1 if one was refused."""
+    """Run until all plugins have ended; return 1 if one was refused, else 0."""
     outcomes: list[str] = []
     threads = [threading.Thread(target=lambda life=life: outcomes.append(life.run())) for life in lives]
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -150,7 +150,7 @@ def _listen(lines: TextIO, services: Sequence[Service], lives: Sequence[Life]) -
 
 
 def _bounded(lines: TextIO) -> Iterator[str]:
-    """Yield the lines of standard input; a line that is too long is dropped and reported, whatever its length."""
+    """Yield the lines of standard input. A line that is too long is dropped and reported once, whatever its length."""
     dropping = False
     while line := lines.readline(LONGEST_LINE):
         whole = line.endswith("\n") or len(line) < LONGEST_LINE
@@ -162,7 +162,7 @@ def _bounded(lines: TextIO) -> Iterator[str]:
 
 
 def _execute(line: str, services: Sequence[Service], lives: Sequence[Life]) -> None:
-    """Execute one command; only report an invalid one."""
+    """Execute one command. An invalid command is only reported."""
     word, *rest = line.split()
     try:
         for service in services:

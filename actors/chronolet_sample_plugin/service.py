@@ -1,6 +1,6 @@
 """The gRPC service of one resource.
 
-Input: calls of a node. Output: answers, and a line on standard output for each call. Next: `life`.
+Input: calls from a node. Output: answers, and a line on standard output for each call. Next: `life`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def print_line(*words: object) -> None:
 
 @dataclass
 class Service:
-    """One resource. `status_known` is set when the node has reported the registration status of a discovered plugin."""
+    """The gRPC service of one resource. `status_known` is set once the node has reported a discovered plugin's
+    registration status.
+    """
 
     resource: str
     devices: Devices
@@ -47,7 +49,7 @@ class Service:
         return re.sub(r"[^A-Z0-9]+", "_", self.resource.upper())
 
     def flood(self, count: int) -> None:
-        """Send `count` lists as fast as possible, each different from the one before."""
+        """Send `count` lists as fast as possible, each different from the previous one."""
         with self.devices.news:
             self._flood += count
             self.devices.news.notify_all()
@@ -55,7 +57,7 @@ class Service:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def GetDevicePluginOptions(self, _: api.Empty, context: Any) -> api.DevicePluginOptions:  # noqa: N802
-        """Which optional calls the node should make."""
+        """Return which optional calls the node should make."""
         self._begin("options", context)
         if not self.behaviour.sends_options_on_request:
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "unknown method GetDevicePluginOptions")
@@ -78,7 +80,7 @@ class Service:
     def GetPreferredAllocation(  # noqa: N802
         self, request: api.PreferredAllocationRequest, context: Any
     ) -> api.PreferredAllocationResponse:
-        """Prefer the devices with the highest numbers."""
+        """Return the devices with the highest numbers as the preferred ones."""
         asked = request.container_requests
         self._begin("preferred", context, *(one.allocation_size for one in asked))
         answers = [
@@ -90,7 +92,7 @@ class Service:
         return api.PreferredAllocationResponse(container_responses=answers)
 
     def Allocate(self, request: api.AllocateRequest, context: Any) -> api.AllocateResponse:  # noqa: N802
-        """What the container gets with its devices."""
+        """Return what each container gets with its devices."""
         ids = [name for one in request.container_requests for name in one.devices_ids]
         self._begin("allocate", context, *ids)
         answers = [self.template.answer(self.variable, list(one.devices_ids)) for one in request.container_requests]
@@ -101,13 +103,13 @@ class Service:
     def PreStartContainer(  # noqa: N802
         self, request: api.PreStartContainerRequest, context: Any
     ) -> api.PreStartContainerResponse:
-        """Called before each start of the container."""
+        """Accept the start. The node makes this call before each start of the container."""
         self._begin("prestart", context, *request.devices_ids)
         self._end("prestart", *request.devices_ids)
         return api.PreStartContainerResponse()
 
     def GetInfo(self, _: registration.InfoRequest, context: Any) -> registration.PluginInfo:  # noqa: N802, ARG002
-        """Identify the plugin to a node that discovered its socket."""
+        """Identify the plugin to a node that has discovered its socket."""
         print_line(self.resource, "info")
         return registration.PluginInfo(
             type="DevicePlugin", name=self.resource, supported_versions=self.versions, endpoint=""
@@ -118,7 +120,7 @@ class Service:
         request: registration.RegistrationStatus,
         context: Any,  # noqa: ARG002
     ) -> registration.RegistrationStatusResponse:
-        """Whether the node accepted the plugin."""
+        """Record whether the node accepted the plugin."""
         self.refused = "" if request.plugin_registered else request.error or "refused"
         print_line(self.resource, f"refused: {self.refused}" if self.refused else "registered")
         self.status_known.set()

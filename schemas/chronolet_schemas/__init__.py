@@ -1,4 +1,4 @@
-"""chronolet's messages: everything stored in Redis, for chronolet and for third-party readers of its streams.
+"""chronolet's messages: everything that is stored in Redis, for chronolet and for third-party readers of its streams.
 
-Depends on msgpack and msgspec only.
+Depends only on msgpack and msgspec.
 """

@@ -1,8 +1,8 @@
-"""Encodes and decodes messages as plain msgpack, by msgspec.
+"""Encodes and decodes messages as plain msgpack, with msgspec.
 
 Input: a registered Struct, or a type name with bytes. Output: bytes, or a Struct. Raises `Undecodable` with the reason
-for what this release cannot read: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's store,
-`history`, `cli`.
+for anything that this release cannot read: the kernel quarantines it, the CLI shows it untyped. Next: the kernel's
+store, `history`, `cli`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _readers: dict[type, dict[str, Callable[[bytes], Any]]] = defaultdict(dict)
 
 
 class Undecodable(Exception):  # noqa: N818 - a fact about an entry
-    """An entry or mail that this release cannot read: unknown type, newer version, or bytes that do not match."""
+    """An entry or mail that this release cannot read: its type is unknown, its version is newer, or its bytes do not
+    match.
+    """
 
 
 def encode(message: Event | Command) -> bytes:
@@ -33,7 +35,7 @@ def encode(message: Event | Command) -> bytes:
 
 
 def split_type(type_name: str) -> tuple[str, int]:
-    """`pod.ContainerStarted@1` -> (`pod.ContainerStarted`, 1). Raises Undecodable for any other form."""
+    """Split `pod.ContainerStarted@1` into (`pod.ContainerStarted`, 1). Raises Undecodable for any other form."""
     name, _, version = type_name.partition("@")
     if not version.isdigit():
         raise Undecodable(f"type {type_name!r}: expected <kind>.<Name>@<version>")

@@ -44,18 +44,18 @@ Rule = Literal[
 
 
 class Policy(Message, frozen=True, kw_only=True):
-    """The settings. A negative number of containers means no limit."""
+    """The collector's settings. A negative number of containers means no limit."""
 
     min_age_milliseconds: int = 0
-    """Counted from a container's creation."""
+    """Minimum age, counted from a container's creation."""
     max_per_container: int = 1
     max_containers: int = -1
 
 
 class Victim(Message, frozen=True, kw_only=True):
-    """An object to remove. `name` is shown to people; `stop`: it must be stopped first.
+    """An object to remove. `name` is shown to people; `stop`: the object must be stopped first.
 
-    `container` is its name within its pod, `sandbox_id` the sandbox that a container joined.
+    `container` is the container's name within its pod, `sandbox_id` the sandbox that a container joined.
     """
 
     what: What
@@ -83,7 +83,8 @@ class CollectContainers(Command, frozen=True, kw_only=True):
 class PolicySet(Event, frozen=True, kw_only=True):
     """These settings of the named node are in force from now on.
 
-    `log_folder` contains the logs of its pods; `log_run` is this log's run, by which its containers are labelled.
+    `log_folder` contains the logs of the node's pods; `log_run` is the run of this log, with which its containers are
+    labelled.
     """
 
     node: str
@@ -93,7 +94,7 @@ class PolicySet(Event, frozen=True, kw_only=True):
 
 
 class PodEvent(Event, frozen=True, kw_only=True):
-    """About one pod."""
+    """Base class for events about one pod."""
 
     pod: str
     uid: str
@@ -116,19 +117,20 @@ class PodFinished(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodForgotten(PodEvent, frozen=True, kw_only=True):
-    """A pod is gone: everything left of it may be removed."""
+    """A pod no longer exists: everything left of it may be removed."""
 
 
 @registered
 class SourcesReady(Event, frozen=True, kw_only=True):
-    """All sources of pods were read once: from now on an unknown pod is one that no source requests."""
+    """All sources of pods have been read once: from now on, an unknown pod is one that no source requests."""
 
 
 @registered
 class RunRequested(Event, frozen=True, kw_only=True):
-    """A run in addition to the periodic ones was requested; `request` is the id of the command, empty without one.
+    """A run in addition to the periodic ones was requested. `request` is the id of the command, empty without a
+    command.
 
-    `left_alone` as in CollectContainers.
+    `left_alone` has the same meaning as in CollectContainers.
     """
 
     trigger: Trigger
@@ -137,7 +139,7 @@ class RunRequested(Event, frozen=True, kw_only=True):
 
 
 class RunEvent(Event, frozen=True, kw_only=True):
-    """About one run; runs are numbered."""
+    """Base class for events about one run; runs are numbered."""
 
     run: int
 
@@ -147,10 +149,11 @@ class RunEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class RunStarted(RunEvent, frozen=True, kw_only=True):
-    """Intent: remove these objects, and nothing else. `kept` counts the others, by rule; `at` in milliseconds.
+    """Intent: remove these objects, and nothing else. `kept` counts all other objects, by rule; `at` is in
+    milliseconds.
 
-    Removals start in this order, `parallel` at a time; containers precede sandboxes, and these precede logs. `error`
-    names the part of the node that could not be listed.
+    Removals start in this order, `parallel` at a time: first containers, then sandboxes, then logs. `error` names the
+    stages whose objects could not be listed.
     """
 
     trigger: Trigger
@@ -163,7 +166,7 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
 
 
 class VictimEvent(RunEvent, frozen=True, kw_only=True):
-    """Outcome of one removal."""
+    """Base class for the outcome of one removal."""
 
     what: What
     id: str
@@ -175,19 +178,19 @@ class VictimEvent(RunEvent, frozen=True, kw_only=True):
 
 @registered
 class Removed(VictimEvent, frozen=True, kw_only=True):
-    """The object is gone."""
+    """The object no longer exists."""
 
 
 @registered
 class NotRemoved(VictimEvent, frozen=True, kw_only=True):
-    """The object stays: the runtime refused, or an object that it depends on stayed. The next run reconsiders it."""
+    """The object stays: the runtime refused, or an object that depends on it stayed. The next run reconsiders it."""
 
     error: str
 
 
 @registered
 class RunFinished(RunEvent, frozen=True, kw_only=True):
-    """The run is over. `error` is why it failed, in the kubelet's form; a refused removal alone is not a failure."""
+    """The run has ended. `error` is why it failed, in the kubelet's form; a refused removal alone is not a failure."""
 
     trigger: Trigger
     request: str = ""

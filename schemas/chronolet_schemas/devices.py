@@ -1,8 +1,8 @@
-"""Device plugins, their devices, and which container holds which. Source: pkg/kubelet/cm/devicemanager.
+"""Device plugins, their devices, and which container holds which devices. Source: pkg/kubelet/cm/devicemanager.
 
-A resource has a name of the form `vendor-domain/type`. Its plugin registers repeatedly; `generation` counts the
-registrations. Times are milliseconds by the agent's clock, 0 if unknown or never. A claim is one container's request
-for devices; its id is `<uid>/<container>`.
+The name of a resource has the form `vendor-domain/type`. Its plugin registers repeatedly; `generation` numbers the
+registrations. Times are milliseconds according to the agent's clock, 0 if unknown or never. A claim is one container's
+request for devices; its id is `<uid>/<container>`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Role = Literal["init", "sidecar", "app"]
 
 HEALTHY = "Healthy"
 UNHEALTHY = "Unhealthy"
-"""Health as reported by plugins. Any value other than `Healthy` counts as `Unhealthy`."""
+"""A device's health as its plugin reports it. Any value other than `Healthy` counts as `Unhealthy`."""
 
 
 class DeviceInfo(Message, frozen=True, kw_only=True):
-    """A device as its plugin lists it. `nodes` are the NUMA nodes near it, according to the plugin."""
+    """A device as its plugin lists it. `nodes` are the NUMA nodes near the device, according to the plugin."""
 
     id: str
     health: str
@@ -67,7 +67,7 @@ class Answer(Message, frozen=True, kw_only=True):
 
 
 class Allocation(Message, frozen=True, kw_only=True):
-    """Devices of one resource, with the plugin's answer. `pre_start`: it wants to be notified of each start."""
+    """Devices of one resource, with the plugin's answer. `pre_start`: the plugin wants to be notified of each start."""
 
     devices: tuple[str, ...]
     answer: Answer = Answer()
@@ -75,7 +75,7 @@ class Allocation(Message, frozen=True, kw_only=True):
 
 
 class ResourceEvent(Event, frozen=True, kw_only=True):
-    """About a resource and its plugin."""
+    """Base class for events about a resource and its plugin."""
 
     resource: str
 
@@ -87,7 +87,7 @@ class ResourceEvent(Event, frozen=True, kw_only=True):
 class RegistryOpened(Event, frozen=True, kw_only=True):
     """The registration socket was recreated: every plugin is expected to register again.
 
-    Until it has, its resource has no capacity; allocations stay.
+    Until a plugin has done so, its resource has no capacity; allocations stay.
     """
 
     opened_at: int
@@ -97,7 +97,7 @@ class RegistryOpened(Event, frozen=True, kw_only=True):
 class PluginRegistered(ResourceEvent, frozen=True, kw_only=True):
     """A plugin offers the resource at `socket`, an absolute path; it replaces any earlier plugin of the resource.
 
-    `options` is null until they are known: a plugin that did not send them is queried.
+    `options` is null until the options are known: a plugin that did not send them is asked for them.
     """
 
     generation: int
@@ -112,8 +112,8 @@ class RegistrationRefused(ResourceEvent, frozen=True, kw_only=True):
     """A registration was refused; `message` is the reply to the plugin.
 
     A plugin that retries gets a reply each time, but not every refusal is recorded: `times` is how often the resource
-    was refused for this reason since the registration socket was created, `calls` how many refusals this event stands
-    for.
+    has been refused for this reason since the registration socket was created, `calls` the number of refusals since the
+    last recorded one, this one included.
     """
 
     endpoint: str
@@ -148,7 +148,7 @@ class PluginSilent(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
-    """Differences in a list of the plugin: new or changed devices, and ids that are gone.
+    """Differences found in a list from the plugin: new or changed devices, and ids that are no longer listed (`gone`).
 
     The first list of a generation is recorded even without differences. `count` is the number of devices in the list,
     `skipped` the number of earlier lists that came too fast and were ignored.
@@ -163,7 +163,9 @@ class DevicesListed(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class ListingRefused(ResourceEvent, frozen=True, kw_only=True):
-    """A list was invalid, and the previous one stayed in force. Only releases older than ListingCorrected write it."""
+    """A list was invalid, and the previous one stayed in force. Only releases older than ListingCorrected wrote this
+    event.
+    """
 
     generation: int
     message: str
@@ -174,7 +176,7 @@ class ListingCorrected(ResourceEvent, frozen=True, kw_only=True):
     """A list had unusable entries; all other entries count.
 
     Each finding is reported once per registration. `twice` are ids listed more than once, of which the last entry
-    counts. `unnamed` is the number of dropped entries without an id; 0 if that was reported before.
+    counts. `unnamed` is the number of dropped entries without an id; 0 if they have already been reported.
     """
 
     generation: int
@@ -185,8 +187,8 @@ class ListingCorrected(ResourceEvent, frozen=True, kw_only=True):
 
 @registered
 class PluginStopped(ResourceEvent, frozen=True, kw_only=True):
-    """The connection to the plugin ended: its devices count as unhealthy. Its allocations stay. `deaths` as in
-    PluginOptionsKnown.
+    """The connection to the plugin ended: its devices count as unhealthy, its allocations stay. `deaths` has the same
+    meaning as in PluginOptionsKnown.
     """
 
     generation: int
@@ -203,7 +205,7 @@ class ResourceRemoved(ResourceEvent, frozen=True, kw_only=True):
 
 
 class ClaimEvent(Event, frozen=True, kw_only=True):
-    """About the devices of one container: `pod` is namespace/name."""
+    """Base class for events about the devices of one container; `pod` is namespace/name."""
 
     pod: str
     uid: str
@@ -214,9 +216,9 @@ class ClaimEvent(Event, frozen=True, kw_only=True):
 
 
 class WishEvent(ClaimEvent, frozen=True, kw_only=True):
-    """About an open request. The first such event of a container states the request: `wants` is the number of devices
-    of each resource.
+    """Base class for events about an open request.
 
+    The first event of this kind for a container states the request: `wants` is the number of devices of each resource.
     `at` is when it was decided.
     """
 
@@ -227,9 +229,10 @@ class WishEvent(ClaimEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesPending(WishEvent, frozen=True, kw_only=True):
-    """The request waits. `reason` is the obstacle, `resource` the resource that it concerns; `message` is for people.
+    """The request is waiting. `reason` is the obstacle, `resource` the resource that it concerns; `message` is for
+    people.
 
-    Reconsidered when the resource changes, or at `retry_at`.
+    The request is reconsidered when the resource changes, or at `retry_at`.
     """
 
     resource: str
@@ -240,9 +243,9 @@ class DevicesPending(WishEvent, frozen=True, kw_only=True):
 
 @registered
 class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
-    """Intent: ask the plugin which devices it prefers. `size` devices, including those of `must_include`.
+    """Intent: ask the plugin which `size` devices it prefers, including those in `must_include`.
 
-    `near`: choose only among devices near these NUMA nodes; empty: among all.
+    `near`: choose only among devices near these NUMA nodes; if it is empty, choose among all devices.
     """
 
     resource: str
@@ -253,7 +256,7 @@ class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesChosen(WishEvent, frozen=True, kw_only=True):
-    """Intent: these devices belong to the container from now on; call Allocate of the plugin for them."""
+    """Intent: these devices belong to the container from now on; call the plugin's Allocate for them."""
 
     resource: str
     devices: tuple[str, ...]
@@ -261,9 +264,9 @@ class DevicesChosen(WishEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
-    """The log is new, and the container holds these devices: ids by resource.
+    """The log is new, and the container already holds these devices; `devices` maps resources to device ids.
 
-    The plugin's Allocate is called for them as soon as it has registered.
+    The plugin's Allocate is called for them as soon as the plugin has registered.
     """
 
     devices: dict[str, tuple[str, ...]]
@@ -273,9 +276,9 @@ class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
 class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     """The plugin has allocated the chosen devices of `resource`.
 
-    `complete`: the container has everything that it requested; `earlier` holds the allocations of other resources, by
-    name. `milliseconds` is the duration of the call. Without an `allocation` nothing new was allocated: the event
-    answers a repeated request.
+    `complete`: the container has everything that it requested. `earlier` maps other resources to their allocations.
+    `milliseconds` is the duration of the call. Without an `allocation`, nothing new was allocated: the event answers a
+    repeated request.
     """
 
     resource: str = ""
@@ -285,7 +288,7 @@ class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
     milliseconds: int = 0
 
     def allocations(self) -> dict[str, Allocation]:
-        """All allocations, by resource."""
+        """Return all allocations, by resource."""
         return self.earlier if self.allocation is None else {**self.earlier, self.resource: self.allocation}
 
 
@@ -293,7 +296,7 @@ class DevicesAllocated(ClaimEvent, frozen=True, kw_only=True):
 class DevicesRefused(ClaimEvent, frozen=True, kw_only=True):
     """The request was refused. Devices already chosen for it are free again.
 
-    `reason` is a code of the allocation, `message` is the kubelet's text.
+    `reason` is an error code of the allocation, `message` is the kubelet's text.
     """
 
     resource: str
@@ -303,9 +306,10 @@ class DevicesRefused(ClaimEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesFreed(Event, frozen=True, kw_only=True):
-    """The devices of the pod's containers are free: ids by resource, by container.
+    """The devices of the pod's containers are free. `devices` maps container names to maps from resources to device
+    ids.
 
-    `PodGone`: they were not released, but no pod of this uid exists.
+    `PodGone`: they were not released, but no pod with this uid exists any more.
     """
 
     pod: str
@@ -319,7 +323,9 @@ class DevicesFreed(Event, frozen=True, kw_only=True):
 
 @registered
 class PreStartAsked(ClaimEvent, frozen=True, kw_only=True):
-    """Intent: notify the plugins that the container is about to start; `attempt` as in the pod's own events."""
+    """Intent: notify the plugins that the container is about to start; `attempt` has the same meaning as in the pod's
+    events.
+    """
 
     attempt: int
 

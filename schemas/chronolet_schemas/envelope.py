@@ -1,6 +1,6 @@
 """Base classes of all messages: events in the log, commands in mailboxes, and the entry that wraps an event.
 
-Input: none. Output: the base classes that the modules of the actors build on, and `Entry`, one line of the log. Next:
+Input: none. Output: the base classes that the schema modules build on, and `Entry`, one line of the log. Next:
 `registry` (the class of a type name) and `codec` (bytes).
 """
 
@@ -12,16 +12,20 @@ import msgspec
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of everything a decider receives. Values are text, booleans, integers below 2^53, floats, lists, maps."""
+    """Base class of everything that a decider receives. Values are text, booleans, integers below 2^53, floats, lists,
+    maps.
+    """
 
 
 class Event(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """A fact in the node's log, past tense. Published classes never change (see `upcasting`)."""
+    """A fact in the node's log, in the past tense. Published classes never change (see `upcasting`)."""
 
     VERSION: ClassVar[int] = 1
 
     def subject(self) -> str:
-        """The part of the entity that this is about, such as `container/app`; empty for the entity as a whole."""
+        """Return the part of the entity that the event is about, such as `container/app`; empty for the entity as a
+        whole.
+        """
         return ""
 
 
@@ -34,7 +38,9 @@ class Command(Message, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Signal(Message, frozen=True, kw_only=True, omit_defaults=True):
-    """An in-memory message to a host: effect result, notice, relist, timer. Can always be requested again."""
+    """An in-memory message to a host: effect result, notice, relist, timer. It need not be stored, because it can
+    always be requested again.
+    """
 
 
 class Position(NamedTuple):
@@ -56,11 +62,11 @@ class Position(NamedTuple):
 START = Position(0, 0)
 
 FIELDS = ("type", "entity", "subject", "actor", "cause", "data")
-"""The fields of a log entry, in the order of every entry."""
+"""The fields of a log entry, in their order in every entry."""
 
 
 class Record(NamedTuple):
-    """An event to be appended to the log: the fields of an entry without a position."""
+    """An event to be appended to the log: the fields of an entry except its position."""
 
     type: str
     entity: str
@@ -71,10 +77,10 @@ class Record(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An event in the log. `data` is the msgpack map of its own fields.
+    """An event in the log. `data` is the msgpack map of the event's own fields.
 
-    `type` is `pod.ContainerStarted@1`; `entity` is `pod/default/web`; `actor` is the writer with its epoch,
-    `prober/3#17`; `cause` is a position or the request id of a command.
+    An example of `type` is `pod.ContainerStarted@1`, of `entity` `pod/default/web`. `actor` is the writer with its
+    epoch, such as `prober/3#17`; `cause` is a position or the request id of a command.
     """
 
     position: Position
@@ -87,7 +93,7 @@ class Entry(NamedTuple):
 
 
 class Mail(NamedTuple):
-    """A command in a mailbox stream. `id` is the stream's own id and never leaves the kernel."""
+    """A command in a mailbox stream. `id` is the stream's own id, which only the kernel sees."""
 
     id: Position
     type: str

@@ -1,6 +1,6 @@
-"""Images: when they were first detected and last used, and which are removed for lack of space.
+"""Images: when they were first detected and last used, and which are removed to free space.
 
-Source: pkg/kubelet/images/image_gc_manager.go. Times in milliseconds, 0 if not known.
+Source: pkg/kubelet/images/image_gc_manager.go. Times are in milliseconds, 0 if not known.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Operation = Literal["collect", "remove_unused"]
 Reason = Literal["age", "space", "unused"]
 """Why an image is removed: unused for too long, lack of space, or a request to remove all unused images."""
 Kept = Literal["in_use", "pinned", "just_used", "young", "below_threshold", "enough_freed", "not_tried"]
-"""Why an image stays. `not_tried`: the run ended, because an image that is too old could not be removed."""
+"""Why an image stays. `not_tried`: the run ended early because an image over the maximum age could not be removed."""
 
 
 class Policy(Message, frozen=True, kw_only=True):
-    """The settings. A maximum age of 0 means none; `pinned` are patterns of names."""
+    """The collector's settings. A maximum age of 0 means none; `pinned` are patterns for names."""
 
     high_threshold_percent: int = 85
     low_threshold_percent: int = 80
@@ -31,7 +31,7 @@ class Policy(Message, frozen=True, kw_only=True):
 
 
 class Image(Message, frozen=True, kw_only=True):
-    """A present image. `users` are the first of the `user_count` containers that use it, dead ones included."""
+    """An image on the node. `users` are the first of the `user_count` containers that use it, including dead ones."""
 
     id: str
     size_bytes: int
@@ -67,9 +67,9 @@ class PolicySet(Event, frozen=True, kw_only=True):
 
 @registered
 class ImagesChanged(Event, frozen=True, kw_only=True):
-    """Differences found by a listing: new, changed and vanished images.
+    """Differences found by a scan: new and changed images (`seen`), and ids of images that no longer exist (`gone`).
 
-    An image that was in use before and is not in use in `seen` was last used at `used_until`.
+    `used_until` is the time of the last use of each image that was in use before and is not in use in `seen`.
     """
 
     at: int
@@ -80,14 +80,16 @@ class ImagesChanged(Event, frozen=True, kw_only=True):
 
 @registered
 class TimesClamped(Event, frozen=True, kw_only=True):
-    """The clock was set back: every recorded time later than this is replaced by it."""
+    """The clock was set back: every recorded time later than `at` is replaced by `at`."""
 
     at: int
 
 
 @registered
 class RunRequested(Event, frozen=True, kw_only=True):
-    """A run in addition to the periodic ones was requested; `request` is the id of the command, empty without one."""
+    """A run in addition to the periodic ones was requested. `request` is the id of the command, empty without a
+    command.
+    """
 
     operation: Operation
     trigger: Trigger
@@ -95,7 +97,7 @@ class RunRequested(Event, frozen=True, kw_only=True):
 
 
 class RunEvent(Event, frozen=True, kw_only=True):
-    """About one run; runs are numbered."""
+    """Base class for events about one run; runs are numbered."""
 
     run: int
 
@@ -105,12 +107,13 @@ class RunEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class RunStarted(RunEvent, frozen=True, kw_only=True):
-    """Intent: remove these images in order until `wanted_bytes` are free (None: all of them). `kept` counts those that
-    stay in any case, by reason.
+    """Intent: remove these images in order until `wanted_bytes` are free (None: all of them). `kept` counts the images
+    that stay in any case, by reason.
 
-    Images that are too old go first, and in any case. `usage_percent` is the disk usage before the run, rounded up.
-    `error` is why the disk could not be read. `read_again`: `candidates` are only images that are too old; what goes
-    for lack of space is decided after their removal (DiskReadAgain), and `wanted_bytes` is an estimate until then.
+    Images over the maximum age are removed first, even if space is not short. `usage_percent` is the disk usage before
+    the run, rounded up. `error` is why the disk usage could not be read. `read_again`: `candidates` are only images
+    over the maximum age; after their removal, DiskReadAgain states which images to remove to free space, and
+    `wanted_bytes` is an estimate until then.
     """
 
     operation: Operation
@@ -129,10 +132,10 @@ class RunStarted(RunEvent, frozen=True, kw_only=True):
 
 @registered
 class DiskReadAgain(RunEvent, frozen=True, kw_only=True):
-    """The images that were too old are gone, and the disk was read again: remove `candidates` for lack of space until
-    `wanted_bytes` are free.
+    """The images over the maximum age were removed, and the disk usage was read again: remove `candidates` to free
+    space until `wanted_bytes` are free.
 
-    `kept`, `error` and the rest as in RunStarted.
+    All fields have the same meaning as in RunStarted.
     """
 
     capacity_bytes: int = 0
@@ -145,7 +148,7 @@ class DiskReadAgain(RunEvent, frozen=True, kw_only=True):
 
 
 class ImageEvent(RunEvent, frozen=True, kw_only=True):
-    """Outcome of one removal."""
+    """Base class for the outcome of one removal."""
 
     id: str
     name: str
@@ -155,7 +158,7 @@ class ImageEvent(RunEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageRemoved(ImageEvent, frozen=True, kw_only=True):
-    """The image is gone."""
+    """The image no longer exists."""
 
 
 @registered
@@ -167,7 +170,7 @@ class ImageNotRemoved(ImageEvent, frozen=True, kw_only=True):
 
 @registered
 class RunFinished(RunEvent, frozen=True, kw_only=True):
-    """The run is over. `error` is why it failed; `kept` counts the images that stay, by reason."""
+    """The run has ended. `error` is why it failed; `kept` counts the images that stay, by reason."""
 
     operation: Operation
     trigger: Trigger

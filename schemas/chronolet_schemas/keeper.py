@@ -28,7 +28,7 @@ class ArchiveWritten(Event, frozen=True, kw_only=True):
 
 @registered
 class ArchiveFailed(Event, frozen=True, kw_only=True):
-    """An archive file could not be written; retried at `retry_at` (milliseconds)."""
+    """An archive file could not be written; this is retried at `retry_at` (milliseconds)."""
 
     error: str
     retry_at: int
@@ -36,7 +36,9 @@ class ArchiveFailed(Event, frozen=True, kw_only=True):
 
 @registered
 class TrimRequested(Event, frozen=True, kw_only=True):
-    """Entries up to and including `upto` may leave the stream: archived, and needed by no cursor or snapshot."""
+    """Entries up to and including `upto` may be removed from the stream: they are archived, and no cursor or snapshot
+    needs them.
+    """
 
     upto: str
 
@@ -51,7 +53,7 @@ class LogTrimmed(Event, frozen=True, kw_only=True):
 
 @registered
 class TrimFailed(Event, frozen=True, kw_only=True):
-    """The stream could not be trimmed; retried at `retry_at` (milliseconds)."""
+    """The stream could not be trimmed; this is retried at `retry_at` (milliseconds)."""
 
     error: str
     retry_at: int
@@ -67,6 +69,6 @@ class ShardLetGo(Event, frozen=True, kw_only=True):
 
 @registered
 class ShardHeldAgain(Event, frozen=True, kw_only=True):
-    """A shard of a ShardLetGo event has an owner again, and holds back trimming like any other."""
+    """A shard named in an earlier ShardLetGo has an owner again, and holds back trimming like any other."""
 
     shard: str

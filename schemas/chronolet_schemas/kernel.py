@@ -1,5 +1,6 @@
-"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`. No decider folds
-them, except those of the disk reserve, which belong to the keeper.
+"""Events of the actor machinery itself. Their entity is `shard/<kind>[/<index>]` or `node/<name>`.
+
+No decider folds them, except the keeper, which folds those about the disk reserve.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ class LogStarted(Event, frozen=True, kw_only=True):
 
 @registered
 class MessageDeadLettered(Event, frozen=True, kw_only=True):
-    """A message failed three times and was sent to the dead-letter stream."""
+    """A message failed three times, or an effect crashed the process three times; a copy was sent to the dead-letter
+    stream.
+    """
 
     message: str
     """Type name of the message."""
     source: Literal["log", "mailbox", "signal"]
     at: str
-    """Its position in the log, its request id, or the subject of the signal."""
+    """The message's position in the log, its request id, or the subject of the signal."""
     tries: int
     error: str
 
@@ -52,32 +55,36 @@ class TailLost(Event, frozen=True, kw_only=True):
 
 @registered
 class LogLost(Event, frozen=True, kw_only=True):
-    """The server lacks entries that the state folder remembers: a whole former log, or the end of this one.
+    """The server lacks entries that the state folder remembers: a whole former log, or the newest entries of this one.
 
     Running containers were not touched; those unknown to the log are adopted.
     """
 
     node: str
     former_run: str
-    """The run of the log that lost them."""
+    """The run whose entries are missing: a former one, or the current one."""
     had: str
     """The position of the last remembered entry."""
     found: str
-    """The position of the last entry found; `0-0` if the whole log was gone."""
+    """The position of the last entry found; `0-0` if the whole log was missing."""
     entries: int
     """Number of entries known to be missing."""
 
 
 @registered
 class ClockJumped(Event, frozen=True, kw_only=True):
-    """Wall clock and monotonic clock diverged by more than a second. Positive: the wall clock moved forward."""
+    """Wall clock and monotonic clock diverged by more than a second. `by_milliseconds` is positive if the wall clock
+    moved forward.
+    """
 
     by_milliseconds: int
 
 
 @registered
 class ShardTakenOver(Event, frozen=True, kw_only=True):
-    """A shard has a new owner because the former one is gone."""
+    """A shard has a new owner. `proof` says why it was free: its former owner released it, lost its lease, or is dead
+    according to its lock.
+    """
 
     former_owner: str
     owner: str
@@ -90,12 +97,12 @@ class HostRestarted(Event, frozen=True, kw_only=True):
 
     error: str
     restarts: int
-    """Consecutive restarts since it last ran for a minute."""
+    """Number of restarts since the host last ran for a minute."""
 
 
 @registered
 class EffectsFailing(Event, frozen=True, kw_only=True):
-    """A standing effect ended or failed and is restarted with back-off."""
+    """A standing effect ended or failed, and is restarted with back-off."""
 
     effect: str
     about: str
@@ -108,7 +115,7 @@ class EffectsFailing(Event, frozen=True, kw_only=True):
 
 @registered
 class BallastGivenUp(Event, frozen=True, kw_only=True):
-    """The disk of the state folder was full: the file of the disk reserve was deleted so that the log can grow."""
+    """The disk with the state folder was full: the disk reserve's file was deleted so that the log can grow."""
 
     freed_bytes: int
     error: str
@@ -116,6 +123,6 @@ class BallastGivenUp(Event, frozen=True, kw_only=True):
 
 @registered
 class BallastRestored(Event, frozen=True, kw_only=True):
-    """Space is available again: the file of the disk reserve was recreated."""
+    """Space is available again: the disk reserve's file was recreated."""
 
     size_bytes: int

@@ -1,4 +1,4 @@
-"""The names of all Redis keys of one node; they are defined nowhere else.
+"""The names of all Redis keys of one node; they are defined only here.
 
 All keys of a node share one hash tag, so that a single Redis Function may access them and a Redis Cluster keeps them
 together.
@@ -18,7 +18,7 @@ NODES = "chronolet:nodes"
 class Shard(msgspec.Struct, frozen=True, order=True):
     """The unit of ownership: `pod/3`, or `pleg` for a kind with a single shard (`index` is None then).
 
-    Looked up for every log entry; hashing a Struct costs a tenth of hashing a dataclass.
+    Used as a key for every log entry; hashing a Struct costs a tenth of hashing a dataclass.
     """
 
     kind: str
@@ -35,18 +35,18 @@ class Shard(msgspec.Struct, frozen=True, order=True):
 
 
 def shards_of(kind: str, count: int) -> tuple[Shard, ...]:
-    """All shards of a kind; the shard of a kind with only one has no number in its keys."""
+    """Return all shards of a kind. If there is only one, its name has no number."""
     return (Shard(kind),) if count == 1 else tuple(Shard(kind, index) for index in range(count))
 
 
 @functools.lru_cache(maxsize=8192)
 def shard_for(kind: str, count: int, key: str) -> Shard:
-    """The shard that owns the entity `key` of a kind with `count` shards."""
+    """Return the shard that owns the entity `key` of a kind with `count` shards."""
     return Shard(kind) if count == 1 else Shard(kind, zlib.crc32(key.encode()) % count)
 
 
 class Keys(Struct, frozen=True):
-    """Key names of one node."""
+    """The key names of one node."""
 
     node: str
 
@@ -78,7 +78,9 @@ class Keys(Struct, frozen=True):
         return f"{self.prefix}:mailbox:{shard}"
 
     def requests(self, shard: Shard) -> str:
-        """The newest request ids sent to a mailbox, a sorted set that makes sending a command idempotent."""
+        """The key of the sorted set of the newest request ids sent to a mailbox, which makes sending a command
+        idempotent.
+        """
         return f"{self.prefix}:requests:{shard}"
 
     def shard(self, shard: Shard) -> str:

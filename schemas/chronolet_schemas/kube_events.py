@@ -16,16 +16,16 @@ from chronolet_schemas.registry import registered
 
 @registered
 class Recorded(Event, frozen=True, kw_only=True):
-    """A KubeEvent about an object. The entry's entity is the one that recorded it."""
+    """A KubeEvent about an object. The log entry's entity is the one that recorded it."""
 
     object_kind: Literal["Pod", "Node"]
     namespace: str = ""
     name: str
     uid: str = ""
     field_path: str = ""
-    """`spec.containers{app}` if it is about one container."""
+    """`spec.containers{app}` if the KubeEvent is about one container."""
     severity: Literal["Normal", "Warning"]
-    """The KubeEvent's `type`; a field `type` would read as the entry's own."""
+    """The KubeEvent's `type`; a field named `type` would be taken for the log entry's type."""
     reason: str
     message: str
 
@@ -37,7 +37,7 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The current form of a KubeEvent for sinks: a new one (`count` 1), or an update of a known one."""
 
     at: str
-    """The position of the newest `Recorded` in it; its time is the last occurrence."""
+    """The position of the newest `Recorded` in it, whose time is the last occurrence."""
     name: str
     """Name of the Event object."""
     first: int
@@ -55,7 +55,7 @@ class Post(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """The Event object in which identical events are counted."""
+    """The Event object in which identical events are counted. `first` is its first occurrence, in milliseconds."""
 
     name: str
     first: int
@@ -63,7 +63,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Similar(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that differ only in their messages: digests of the messages, oldest first, and the last time."""
+    """Events that differ only in their messages: digests of the messages, oldest first, and the last event's time."""
 
     last: int
     messages: tuple[str, ...]
@@ -73,14 +73,14 @@ class Similar(msgspec.Struct, frozen=True, kw_only=True):
 class Correlated(Event, frozen=True, kw_only=True):
     """A batch of log entries, correlated in their order; `heard` is their number.
 
-    `posts`, numbered from `first_number`, are for the sinks; `suppressed` counts those withheld by the spam filter. The
-    rest is what the correlator remembers from now on, by digests of event identities, most recent last: counts, groups
-    of similar messages, and when each object has all its tokens again.
+    `posts`, numbered from `first_number`, are for the sinks; `suppressed` counts the events withheld by the spam
+    filter. `known`, `similar` and `tokens` are what the correlator remembers from now on, keyed by digests of event
+    identities, most recent last: counts, groups of similar messages, and when each object has all its tokens again.
     """
 
     heard: int
     upto: str
-    """Position of the last entry."""
+    """Position of the last log entry in the batch."""
     suppressed: int = 0
     first_number: int
     posts: tuple[Post, ...] = ()
@@ -97,7 +97,7 @@ class SinksChanged(Event, frozen=True, kw_only=True):
 
 
 class SinkEvent(Event, frozen=True, kw_only=True):
-    """About one sink."""
+    """Base class for events about one sink."""
 
     sink: str
 
@@ -115,7 +115,7 @@ class Delivered(SinkEvent, frozen=True, kw_only=True):
 
 @registered
 class DeliveryFailed(SinkEvent, frozen=True, kw_only=True):
-    """The sink was unreachable, or gave no conclusive answer: the post is retried at `retry_at`."""
+    """The sink was unreachable or gave no conclusive answer; the post is retried at `retry_at`."""
 
     number: int
     name: str
@@ -126,18 +126,19 @@ class DeliveryFailed(SinkEvent, frozen=True, kw_only=True):
 
 @registered
 class DeliveryResumed(SinkEvent, frozen=True, kw_only=True):
-    """The pause after a failed delivery is over."""
+    """The pause after a failed delivery has ended."""
 
     number: int
 
 
 @registered
 class GivenUp(SinkEvent, frozen=True, kw_only=True):
-    """`count` posts in this range of numbers will not be delivered to the sink. The log keeps their content.
+    """`count` of the posts with numbers from `first` to `last` will not be delivered to the sink. The log retains their
+    content.
 
-    `refused`: the sink rejected them permanently. `known`: it has them by name, from an attempt whose answer was lost.
-    `tries`: the maximum number of attempts failed. `backlog`: more posts were waiting than allowed. `removed`: the sink
-    is no longer configured.
+    `refused`: the sink rejected them permanently. `known`: the sink already has posts of these names, from an attempt
+    whose answer was lost. `tries`: the maximum number of attempts failed. `backlog`: more posts were waiting than
+    allowed. `removed`: the sink is no longer configured.
     """
 
     first: int
@@ -145,5 +146,5 @@ class GivenUp(SinkEvent, frozen=True, kw_only=True):
     count: int
     reason: Literal["refused", "known", "tries", "backlog", "removed"]
     name: str = ""
-    """Name of the last of them."""
+    """Name of the last of these posts."""
     error: str = ""

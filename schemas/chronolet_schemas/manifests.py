@@ -1,4 +1,4 @@
-"""What the sources define: commands from the CLI, and the events by which `manifests` notifies pods.
+"""What the sources define: commands from the CLI, and the events through which `manifests` notifies pods.
 
 Source: pkg/kubelet/config. A pod's key is `namespace/name`; a source is `file:<path>` or `apply`.
 """
@@ -24,7 +24,7 @@ class KeptSecret(Message, frozen=True, kw_only=True):
 class ApplyPods(Command, frozen=True, kw_only=True):
     """`apply -f`: all pods and Secrets of one call, decided in one step.
 
-    The sender has defaulted and validated the specs, and written the data of the Secrets to the state folder.
+    The sender has defaulted and validated the specs, and has written the data of the Secrets to the state folder.
     """
 
     pods: tuple[Pod, ...]
@@ -33,10 +33,10 @@ class ApplyPods(Command, frozen=True, kw_only=True):
 
 @registered
 class DeletePods(Command, frozen=True, kw_only=True):
-    """`delete`: pods and Secrets by key. Without `grace_period_seconds` each pod's own applies.
+    """`delete`: pods and Secrets by key. Without `grace_period_seconds`, each pod's own grace period applies.
 
-    `ending` maps the key of each pod that the sender has seen ending already to its uid: its grace period may be
-    shortened.
+    `ending` maps the key of each pod that the sender has already seen terminating to the pod's uid: such a pod's grace
+    period may be shortened.
     """
 
     pods: tuple[str, ...]
@@ -46,7 +46,7 @@ class DeletePods(Command, frozen=True, kw_only=True):
 
 
 class AdoptedPod(Message, frozen=True, kw_only=True):
-    """A pod that ran before the log began, as its source last defined it."""
+    """A pod that was running before the log began, as its source last defined it."""
 
     pod: str
     uid: str
@@ -66,7 +66,8 @@ class AdoptPods(Command, frozen=True, kw_only=True):
     """The log is new: these pods stay desired as they were. Sent by the node itself, before any source is read.
 
     `left_alone` are lines about running containers and stored manifests that could not be identified as a pod.
-    `end_lost`: the log is not new, but has lost its end; these pods replace those that it knows under their names.
+    `end_lost`: the log is not new, but its newest entries were lost; these pods replace pods of the same name in the
+    log.
     """
 
     pods: tuple[AdoptedPod, ...]
@@ -77,7 +78,7 @@ class AdoptPods(Command, frozen=True, kw_only=True):
 
 @registered
 class PodAdopted(Event, frozen=True, kw_only=True):
-    """A pod stays desired as it was before the log began. Its spec is in the `pod.PodAdopted` of the same uid.
+    """A pod stays desired as it was before the log began. Its spec is in the `pod.PodAdopted` with the same uid.
 
     `pull_secrets` are the names of its imagePullSecrets.
     """
@@ -94,8 +95,8 @@ class PodAdopted(Event, frozen=True, kw_only=True):
 
 @registered
 class AdoptionFinished(Event, frozen=True, kw_only=True):
-    """Everything that ran before the log began is known again: `pods` is the number of pods. `left_alone` was not
-    touched, and will not be.
+    """Everything that was running before the log began is known again; `pods` is the number of pods. What `left_alone`
+    lists was not touched, and will not be.
     """
 
     pods: int
@@ -104,7 +105,7 @@ class AdoptionFinished(Event, frozen=True, kw_only=True):
 
 @registered
 class PodApplied(Event, frozen=True, kw_only=True):
-    """A source requests this pod with this spec. Only this event and `pod.SpecAccepted` carry the spec.
+    """A source requests this pod with this spec. Only this event and `pod.SpecAccepted` contain the spec.
 
     `pull_secrets` maps the name of each existing imagePullSecret to its digest.
     """
@@ -122,9 +123,9 @@ class PodApplied(Event, frozen=True, kw_only=True):
 
 @registered
 class PodWithdrawn(Event, frozen=True, kw_only=True):
-    """A source no longer requests this pod (`delete`, or its file is gone or now defines another pod).
+    """A source no longer requests this pod (`delete`, or its file was removed or now defines another pod).
 
-    If the pod was already withdrawn, it must end sooner than requested at that time.
+    If the pod had already been withdrawn, this event requests that it end sooner than was requested then.
     """
 
     pod: str
@@ -160,7 +161,9 @@ class PodRefused(Event, frozen=True, kw_only=True):
 
 @registered
 class PullSecretsChanged(Event, frozen=True, kw_only=True):
-    """The imagePullSecrets of this pod changed: which of them exist, or their content. Digests by name."""
+    """The pod's imagePullSecrets have changed: which of them exist, or their content. `pull_secrets` maps names to
+    digests.
+    """
 
     pod: str
     uid: str
@@ -171,7 +174,7 @@ class PullSecretsChanged(Event, frozen=True, kw_only=True):
 
 
 class SecretEvent(Event, frozen=True, kw_only=True):
-    """About a Secret; `secret` is namespace/name."""
+    """Base class for events about a Secret; `secret` is namespace/name."""
 
     secret: str
 
@@ -183,7 +186,7 @@ class SecretEvent(Event, frozen=True, kw_only=True):
 class SecretApplied(SecretEvent, frozen=True, kw_only=True):
     """A source defines this Secret with this content, which is in the state folder under the digest.
 
-    `replaces` is its former digest, empty for a new Secret.
+    `replaces` is the Secret's former digest, empty for a new Secret.
     """
 
     type: str
@@ -217,10 +220,10 @@ class SecretRefused(SecretEvent, frozen=True, kw_only=True):
 
 @registered
 class FileAccepted(Event, frozen=True, kw_only=True):
-    """A manifest file was read. `pods` maps the key of each pod in it to its uid; findings name fields that are not
-    honoured.
+    """A manifest file was read.
 
-    `secrets` maps the key of each Secret in it to its digest.
+    `pods` maps the key of each pod in it to the pod's uid, `secrets` the key of each Secret to its digest. `findings`
+    name the fields that are not honoured.
     """
 
     path: str
@@ -235,7 +238,7 @@ class FileAccepted(Event, frozen=True, kw_only=True):
 
 @registered
 class FileRefused(Event, frozen=True, kw_only=True):
-    """A manifest file is unusable: nothing of it is applied, and its former content stays in force."""
+    """A manifest file is unusable: nothing in it is applied, and its former content stays in force."""
 
     path: str
     digest: str
@@ -247,7 +250,7 @@ class FileRefused(Event, frozen=True, kw_only=True):
 
 @registered
 class FileVanished(Event, frozen=True, kw_only=True):
-    """A manifest file is gone."""
+    """A manifest file no longer exists."""
 
     path: str
 
@@ -257,7 +260,7 @@ class FileVanished(Event, frozen=True, kw_only=True):
 
 @registered
 class FolderUnreadable(Event, frozen=True, kw_only=True):
-    """The manifest folder cannot be read; running pods are kept until it can."""
+    """The manifest folder cannot be read; running pods are kept until it can be."""
 
     path: str
     error: str

@@ -1,7 +1,8 @@
-"""What runs, according to the runtime. Source: pkg/kubelet/pleg. `container` is `POD` for the sandbox itself.
+"""What is running, according to the runtime. Source: pkg/kubelet/pleg. `container` is `POD` for the sandbox itself.
 
-Every event names pod (namespace/name) and uid, the container's name in its pod, the attempt, and the runtime's id. A
-container only moves created < running < exited < removed; a newer `started_at` is a new run of the same id.
+Events about a container name pod (namespace/name) and uid, the container's name in its pod, the attempt, and the
+runtime's id. A container's state only moves forward, created < running < exited < removed; a newer `started_at` is a
+new run of the same id.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from chronolet_schemas.prober import ProbeName, Shortage
 from chronolet_schemas.registry import registered
 
 SANDBOX = "POD"
-"""The container name that stands for a pod's sandbox, as in the kubelet's Docker names."""
+"""The container name used for a pod's sandbox, as in the kubelet's Docker names."""
 
 
 class ContainerEvent(Event, frozen=True, kw_only=True):
-    """About one container of a pod of this node."""
+    """Base class for events about one container of a pod of this node."""
 
     pod: str
     uid: str
@@ -29,17 +30,18 @@ class ContainerEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
-    """The container runs. `started_at` in milliseconds, by the runtime's clock."""
+    """The container is running. `started_at` is in milliseconds, according to the runtime's clock."""
 
     started_at: int
 
 
 @registered
 class ContainerDied(ContainerEvent, frozen=True, kw_only=True):
-    """The container ran and is dead. `reason` is OOMKilled, Error or Completed; times in milliseconds, 0 if unknown.
+    """The container was running and is dead. `reason` is OOMKilled, Error or Completed. Times are in milliseconds, 0 if
+    unknown.
 
-    If its end was not observed and the runtime no longer has it, `reason` is ContainerStatusUnknown and `exit_code` is
-    137, as with the kubelet.
+    If its exit was not observed and the runtime no longer has the container, `reason` is ContainerStatusUnknown and
+    `exit_code` is 137, as in the kubelet.
     """
 
     exit_code: int
@@ -55,13 +57,17 @@ class ContainerRemoved(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerChanged(ContainerEvent, frozen=True, kw_only=True):
-    """Its state is unclear (created, paused, or inspecting it failed); what was known before still applies."""
+    """The container's state is unclear (created, paused, or it cannot be inspected); the last known state still
+    applies.
+    """
 
     state: str
 
 
 class RunningContainer(Message, frozen=True, kw_only=True):
-    """A container that ran when a new log began. `started_at` in milliseconds, by the runtime's clock."""
+    """A container that was running when a new log began. `started_at` is in milliseconds, according to the runtime's
+    clock.
+    """
 
     pod: str
     uid: str
@@ -73,7 +79,7 @@ class RunningContainer(Message, frozen=True, kw_only=True):
 
 @registered
 class AdoptContainers(Command, frozen=True, kw_only=True):
-    """The log is new, and these containers ran before it: any that the first listing lacks has died.
+    """The log is new, and these containers were running before it: any that the first listing lacks has died.
 
     Sent by the node itself.
     """
@@ -83,19 +89,23 @@ class AdoptContainers(Command, frozen=True, kw_only=True):
 
 @registered
 class ContainersAdopted(Event, frozen=True, kw_only=True):
-    """A new log adopted this number of running containers; a ContainerStarted reports each one that was new."""
+    """A new log adopted `running` containers. Each one that the log did not know yet is also reported by a
+    ContainerStarted.
+    """
 
     running: int
 
 
 @registered
 class OutOfMemory(ContainerEvent, frozen=True, kw_only=True):
-    """The kernel killed one of its processes for lack of memory. A later death by KILL is attributed to this."""
+    """The kernel killed one of the container's processes for lack of memory. If the container is later killed by KILL,
+    its death is attributed to this.
+    """
 
 
 @registered
 class StreamLost(Event, frozen=True, kw_only=True):
-    """The runtime's event stream broke. A relist finds out what happened meanwhile."""
+    """The runtime's event stream broke. A relist finds out what happened in the meantime."""
 
     error: str
 
@@ -107,7 +117,7 @@ class StreamFollowed(Event, frozen=True, kw_only=True):
     server: str
     """Name and version of the engine."""
     first: bool = False
-    """The agent has just started."""
+    """Whether this is the first connection since the agent started."""
     boot_id: str = ""
     """Identifies the current boot of the machine; empty if unknown."""
     endpoint: str = ""
@@ -120,8 +130,8 @@ class StreamFollowed(Event, frozen=True, kw_only=True):
 class RelistFailing(Event, frozen=True, kw_only=True):
     """The runtime's containers cannot be listed. Recorded once, until they can be listed again.
 
-    `last_listed_at` is when the last successful listing began (by the agent's clock), 0 if there was none since the
-    agent started; pleg is unhealthy once that is longer ago than `threshold_milliseconds`.
+    `last_listed_at` is when the last successful listing began (according to the agent's clock), 0 if there has been
+    none since the agent started; pleg is unhealthy once that is longer ago than `threshold_milliseconds`.
     """
 
     error: str
@@ -149,7 +159,7 @@ class Healthy(Event, frozen=True, kw_only=True):
 
 
 class PodEvent(Event, frozen=True, kw_only=True):
-    """About a pod as a whole."""
+    """Base class for events about a pod as a whole."""
 
     pod: str
     uid: str
@@ -167,10 +177,10 @@ class PodUnreadable(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodReadable(PodEvent, frozen=True, kw_only=True):
-    """All containers of the pod can be inspected again, or it is gone.
+    """All containers of the pod can be inspected again, or the pod no longer exists.
 
-    `changed`: events of the pod's containers accompany this one. Without them it is what the kubelet calls a sync:
-    nothing is known to have happened, and state that was uncertain can be trusted again.
+    `changed`: events about the pod's containers accompany this one. If False, this event is what the kubelet calls a
+    sync: nothing is known to have happened, and state that was uncertain can be trusted again.
     """
 
     changed: bool
@@ -186,9 +196,9 @@ class EventsPutOff(Event, frozen=True, kw_only=True):
 
 
 class ProbeKillEvent(Event, frozen=True, kw_only=True):
-    """About a kill: stopping one run of a container because of its liveness or startup probe.
+    """Base class for events about a kill: stopping one run of a container because of its liveness or startup probe.
 
-    `at` in milliseconds by the agent's clock.
+    `at` is in milliseconds, according to the agent's clock.
     """
 
     pod: str
@@ -219,7 +229,7 @@ class ProbeTroubleNoted(Event, frozen=True, kw_only=True):
 class ProbeKillsHeldBack(Event, frozen=True, kw_only=True):
     """Probes of `pods` pods failed at about the same time while the machine was short of a resource.
 
-    From now on liveness and startup kills wait, and are limited to `kills_per_minute`.
+    From now on, liveness and startup kills wait, and are limited to `kills_per_minute`.
     """
 
     at: int
@@ -230,7 +240,7 @@ class ProbeKillsHeldBack(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillsResumed(Event, frozen=True, kw_only=True):
-    """No probe has had trouble for a while and no kill waits: kills are immediate again."""
+    """No probe has failed or been unjudged for a while, and no kill is waiting: kills are immediate again."""
 
     at: int
     released: int
@@ -251,4 +261,4 @@ class ProbeKillReleased(ProbeKillEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeKillDropped(ProbeKillEvent, frozen=True, kw_only=True):
-    """A held kill is no longer needed: the container recovered or is gone."""
+    """A held kill is no longer needed: the container has recovered or no longer exists."""

@@ -1,8 +1,8 @@
 """Results of probing. Source: pkg/kubelet/prober.
 
 An entity is one probe of one container: its key is `<namespace>/<name>/<container>/<Liveness|Readiness|Startup>`. Times
-are milliseconds since the epoch by the agent's clock, unless noted. `consecutive` counts equal results in a row and
-stops at `threshold`: results beyond it are recorded only occasionally.
+are milliseconds since the epoch according to the agent's clock, unless noted. `consecutive` counts equal results in a
+row and stops at `threshold`: results beyond it are recorded only occasionally.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from chronolet_schemas.registry import registered
 ProbeName = Literal["Liveness", "Readiness", "Startup"]
 
 ProbeResult = Literal["success", "failure", "unknown"]
-"""The state that counts for a container; that of a startup probe is unknown until it reaches one of its thresholds."""
+"""The state that counts for a container. For a startup probe, it is unknown until the probe reaches one of its
+thresholds.
+"""
 
 Outcome = Literal["success", "warning", "failure", "unknown", "error", "unjudged"]
-"""The outcome of one probe. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`: it
-could not be made (three attempts), and does not count. `unjudged`: it timed out while the agent or the machine was
-stalled, and does not count either (docs/probes.md).
+"""The outcome of one probe. `warning` (a redirect to another host) counts as success, `unknown` as failure. `error`:
+the probe could not be made in three attempts, and does not count. `unjudged`: it timed out while the agent or the
+machine was stalled, and does not count either (docs/probes.md).
 """
 
 Shortage = Literal["agent", "cpu", "memory", "io"]
@@ -29,7 +31,7 @@ Shortage = Literal["agent", "cpu", "memory", "io"]
 
 
 class ProbeEvent(Event, frozen=True, kw_only=True):
-    """About one probe of one container of a pod."""
+    """Base class for events about one probe of one container of a pod."""
 
     pod: str
     uid: str
@@ -39,7 +41,7 @@ class ProbeEvent(Event, frozen=True, kw_only=True):
 
 @registered
 class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
-    """The probe is requested, or has a new definition from now on: streaks and results stay.
+    """The probe is requested, or has a new definition from now on; its streaks and results are kept.
 
     `definition` has numeric ports and an expanded command. `restarts` is the container's restart policy, `field` its
     path in the spec. `change` counts the definitions of this probe.
@@ -54,10 +56,11 @@ class ProbeAdded(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingBegan(ProbeEvent, frozen=True, kw_only=True):
-    """The probe now targets another container, or another run of it (`started_at` by the runtime's clock).
+    """The probe now targets another container, or another run of the same one (`started_at`, according to the runtime's
+    clock).
 
-    Probing starts at `from_at`; liveness and readiness only after the container counts as `started`, startup only
-    before. A streak continues from the previous container.
+    Probing starts at `from_at`: liveness and readiness only once the container counts as `started`, startup only before
+    that. A streak continues from the previous container.
     """
 
     attempt: int
@@ -79,8 +82,8 @@ class GateOpened(ProbeEvent, frozen=True, kw_only=True):
 class ProbeCounted(ProbeEvent, frozen=True, kw_only=True):
     """The outcome of a probe that began at `at`, and its effect on the streak.
 
-    `code` is an exit code or an HTTP status. `held`: the threshold is reached, and this container is not probed any
-    more.
+    `code` is an exit code or an HTTP status. `held`: the threshold has been reached, and this container is no longer
+    probed.
     """
 
     id: str
@@ -95,14 +98,14 @@ class ProbeCounted(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeSucceeded(ProbeCounted, frozen=True, kw_only=True):
-    """The probe succeeded. `warning`: with a warning in `output`."""
+    """The probe succeeded. If `warning` is True, `output` contains a warning."""
 
     warning: bool = False
 
 
 @registered
 class ProbeFailed(ProbeCounted, frozen=True, kw_only=True):
-    """The probe failed, or (`unknown`) had no result that counts as success."""
+    """The probe failed, or its outcome was unknown (`unknown`), which counts as a failure."""
 
     unknown: bool = False
 
@@ -121,7 +124,8 @@ class ProbeErrored(ProbeEvent, frozen=True, kw_only=True):
 class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
     """The machine cannot run its probes in time: this one began late, which does not count as a failure.
 
-    `agent_late_milliseconds`: the part of the delay in which the agent did not run; in the rest other probes ran.
+    `agent_late_milliseconds`: the part of the delay in which the agent was not running; during the remaining time other
+    probes were running.
     """
 
     id: str
@@ -133,9 +137,9 @@ class ProbeDelayed(ProbeEvent, frozen=True, kw_only=True):
 class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
     """A probe timed out, and a measured stall explains it: streaks and results are unchanged.
 
-    Recorded for the first of a series and then every 15 s, until the probe succeeds. There were `consecutive` of them
-    in `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds` by a shortage of
-    `short_of`.
+    Recorded for the first of a series and then every 15 s, until the probe succeeds. The series so far has
+    `consecutive` such probes in `for_milliseconds`. This one began at `at` and was stalled for `stalled_milliseconds`
+    by a shortage of `short_of`.
     """
 
     id: str
@@ -149,7 +153,7 @@ class ProbeUnjudged(ProbeEvent, frozen=True, kw_only=True):
 
 
 class KillEvent(ProbeEvent, frozen=True, kw_only=True):
-    """About a kill: stopping one run of a container because of its liveness or startup probe."""
+    """Base class for events about a kill: stopping one run of a container because of its liveness or startup probe."""
 
     id: str
     started_at: int
@@ -157,7 +161,7 @@ class KillEvent(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class KillAsked(KillEvent, frozen=True, kw_only=True):
-    """A streak reached the failure threshold while the machine is short of a resource: `pleg` decides when to stop the
+    """A streak reached the failure threshold while the machine was short of a resource: `pleg` decides when to stop the
     container.
 
     Probing continues until `pleg.ProbeKillReleased`.
@@ -175,16 +179,17 @@ class KillAsked(KillEvent, frozen=True, kw_only=True):
 class KillWithdrawn(KillEvent, frozen=True, kw_only=True):
     """`pleg` no longer needs to decide on the kill.
 
-    The probe succeeded, the container is gone, or the machine has recovered and the failure counts immediately.
+    The probe succeeded, the container no longer exists, or the machine has recovered and the failure counts
+    immediately.
     """
 
 
 @registered
 class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
-    """The result for the run of container `id` that began at `started_at` changed.
+    """The result for the run of container `id` that began at `started_at` has changed.
 
-    Either by a streak of `consecutive` probes, the last of which returned `output`; or (`consecutive` 0) because the
-    container was replaced, has ended, or its pod is ending.
+    The change is due either to a streak of `consecutive` probes, the last of which returned `output`, or (`consecutive`
+    0) to the container: it was replaced, it has ended, or its pod is terminating.
     """
 
     attempt: int
@@ -199,7 +204,7 @@ class ResultChanged(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingPaused(ProbeEvent, frozen=True, kw_only=True):
-    """The container does not run, but it or its successor will run again."""
+    """The container is not running, but it or its successor will run again."""
 
     id: str
 
@@ -213,16 +218,16 @@ class ProbingEnded(ProbeEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbeRemoved(ProbeEvent, frozen=True, kw_only=True):
-    """The probe is no longer requested, or its pod is gone. The entity is gone."""
+    """The probe is no longer requested, or its pod no longer exists. The entity is removed."""
 
 
 class RawResult(Message, frozen=True, kw_only=True):
-    """One entry of the stream `probe_results`, with fields in this order; all values are text there.
+    """One entry of the stream `probe_results`, with fields in this order; in the stream, all values are text.
 
-    `outcome` is an Outcome; `code` is empty if there is none; `late_milliseconds` (fractional) is its delay at the
-    start; `output` is truncated to 1,024 characters. `read_late_milliseconds`: how late the agent noticed its end;
-    `stalled_milliseconds`: the longest delay of agent or machine meanwhile; `agent_late_milliseconds`: the part of its
-    delay in which the agent did not run; in the rest other probes ran.
+    `outcome` is an Outcome; `code` is empty if there is none; `late_milliseconds` (fractional) is how late the probe
+    started; `output` is truncated to 1,024 characters. `read_late_milliseconds`: how late the agent noticed the probe's
+    end; `stalled_milliseconds`: the longest delay of agent or machine during the probe; `agent_late_milliseconds`: the
+    part of `late_milliseconds` in which the agent was not running; during the remaining time other probes were running.
     """
 
     pod: str

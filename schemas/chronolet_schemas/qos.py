@@ -16,16 +16,15 @@ from chronolet_schemas.registry import registered
 from chronolet_schemas.resources import PodNeeds
 
 Driver = Literal["", "cgroupfs", "systemd"]
-"""The cgroup driver, which determines names; empty: no cgroups."""
+"""The cgroup driver, which determines the names of cgroups; empty means that there are no cgroups."""
 
 
 NodeAffinity = Literal["warn", "enforce"]
-"""What to do with a pod that does not match the node's labels: run it with a warning, or reject it as the kubelet does.
-"""
+"""What to do with a pod that does not match the node's labels: run it with a warning, or reject it like the kubelet."""
 
 
 class Amounts(Message, frozen=True, kw_only=True):
-    """Amounts of resources. `huge_pages` in bytes by resource name; `pids` 0 means unlimited."""
+    """Amounts of resources. `huge_pages` maps resource names to bytes. `pids`: 0 means unlimited."""
 
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -53,16 +52,16 @@ class System(Message, frozen=True, kw_only=True):
 class Node(Message, frozen=True, kw_only=True):
     """The node and how it is divided: capacity, and all settings that the cgroup tree depends on.
 
-    `enforced` is capacity less what is reserved: the limit of all pods together. `allocatable` is further reduced by
-    the hard eviction thresholds: the limit of their requests. Both are calculated as in the kubelet.
+    `enforced` is the capacity less what is reserved: the limit for all pods together. `allocatable` is further reduced
+    by the hard eviction thresholds: the limit for the pods' requests. Both are calculated as in the kubelet.
 
     `memory_throttling_factor` is a number as text, empty for none; `unlimited_memory_bytes` replaces a missing limit in
     the calculation of a container's `memory.high`.
 
-    `root` is the path of the topmost cgroup of the agent. `lost` lists what this machine cannot do.
+    `root` is the path of the agent's topmost cgroup. `lost` lists what this machine cannot do.
 
-    Further admission settings: `labels` of the node; `node_affinity`, which decides on a pod that does not match them;
-    `allowed_unsafe_sysctls`; `wait_for_host_ports`, without which a pod is rejected if its ports are in use.
+    Further admission settings: `labels` of the node; `node_affinity`, what to do with a pod that does not match them;
+    `allowed_unsafe_sysctls`; `wait_for_host_ports`: if False, a pod whose ports are in use is rejected.
     """
 
     name: str = ""
@@ -76,7 +75,7 @@ class Node(Message, frozen=True, kw_only=True):
     enforce_cpu_limits: bool = True
     quota_period_us: int = 100_000
     pod_pids: int = 0
-    """Process limit of a pod; 0: unlimited."""
+    """Maximum number of processes of a pod; 0 means unlimited."""
     memory_reserved_percent: int | None = None
     memory_reservation: Literal["None", "TieredReservation"] = "None"
     memory_throttling_factor: str = ""
@@ -97,7 +96,7 @@ class NodeDescribed(Event, frozen=True, kw_only=True):
 
 
 class PodEvent(Event, frozen=True, kw_only=True):
-    """About a pod's share of the node."""
+    """Base class for events about a pod's share of the node."""
 
     pod: str
     uid: str
@@ -116,15 +115,16 @@ class PodAwaited(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodAdmitted(PodEvent, frozen=True, kw_only=True):
-    """Intent: the node has room for the needs of the pod; create or change its cgroup."""
+    """Intent: the node has room for what the pod needs; create or change its cgroup."""
 
     needs: PodNeeds
 
 
 @registered
 class PodRefused(PodEvent, frozen=True, kw_only=True):
-    """The node has no room for the pod. `reason` is OutOfcpu, OutOfmemory, OutOfpods, OutOfhugepages-<size> or
-    NodePorts.
+    """The node has no room for the pod.
+
+    `reason` is OutOfcpu, OutOfmemory, OutOfpods, OutOfhugepages-<size> or NodePorts.
     """
 
     reason: str
@@ -135,7 +135,8 @@ class PodRefused(PodEvent, frozen=True, kw_only=True):
 class HostPortsAwaited(PodEvent, frozen=True, kw_only=True):
     """The pod waits: a port of the node that it needs is in use by the pod `holder` (namespace/name).
 
-    First come, first served by `asked_at`; it has no share meanwhile. Repeated when `message` changes.
+    First come, first served, ordered by `asked_at`; the pod has no share while it waits. Repeated when `message`
+    changes.
     """
 
     needs: PodNeeds
@@ -146,8 +147,8 @@ class HostPortsAwaited(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupReady(PodEvent, frozen=True, kw_only=True):
-    """The pod's cgroup has its desired values. Containers start beneath `parent`; empty: wherever the runtime puts
-    them.
+    """The pod's cgroup has its desired values. Containers start beneath `parent`; if it is empty, the runtime decides
+    where.
     """
 
     parent: str = ""
@@ -160,9 +161,9 @@ class PodReleased(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerKept(PodEvent, frozen=True, kw_only=True):
-    """Intent: the container `id` runs; its own cgroup gets the values that the runtime cannot set.
+    """Intent: the container `id` is running; give its own cgroup the values that the runtime cannot set.
 
-    Holds until its successor runs, or the pod is released.
+    Holds until the container's successor is running, or the pod is released.
     """
 
     container: str
@@ -170,7 +171,7 @@ class ContainerKept(PodEvent, frozen=True, kw_only=True):
 
 
 class CgroupEvent(Event, frozen=True, kw_only=True):
-    """About one cgroup."""
+    """Base class for events about one cgroup."""
 
     cgroup: str
 
@@ -179,8 +180,8 @@ class CgroupEvent(Event, frozen=True, kw_only=True):
 
 
 class Change(Message, frozen=True, kw_only=True):
-    """A restored file of a cgroup: the value found, and the desired value. Without a file: the cgroup itself was
-    missing.
+    """A restored file of a cgroup: the value found, and the desired value. An empty `file` means that the cgroup itself
+    was missing.
     """
 
     file: str = ""
@@ -197,7 +198,7 @@ class CgroupRestored(CgroupEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupRemoved(CgroupEvent, frozen=True, kw_only=True):
-    """A cgroup without a pod was removed; `killed` processes were in it."""
+    """A cgroup without a pod was removed. `killed` is the number of processes in it, which were killed."""
 
     killed: int = 0
 
@@ -211,4 +212,4 @@ class CgroupFailing(CgroupEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupWorking(CgroupEvent, frozen=True, kw_only=True):
-    """The cgroup has its desired state, after CgroupFailing."""
+    """The cgroup has its desired state again, after CgroupFailing."""

@@ -1,7 +1,7 @@
 """Maps type names in the log or a mailbox to classes.
 
 Each schema module registers its events and commands with `registered`. The kind is the name of the module, or of the
-folder that contains it; the type name is `<kind>.<Class>@<version>`. A lookup imports the module of its kind, so that a
+folder that contains it; the type name is `<kind>.<Class>@<version>`. A lookup imports the module of its kind, so a
 reader loads only the kinds that it decodes. Input: classes at import. Output: lookups. Next: `codec`, `upcasting`.
 """
 
@@ -15,7 +15,8 @@ from chronolet_schemas.envelope import Command, Event
 SCHEMA = 2
 """Incremented by every release that writes an event type or version that the previous release cannot read.
 
-A shard's hash stores the highest number that wrote to it; a process with a lower one does not acquire the shard.
+A shard's hash stores the highest number of any process that wrote to it; a process with a lower number cannot acquire
+the shard.
 """
 
 KINDS = frozenset(
@@ -42,7 +43,7 @@ _tags: dict[type, str] = {}
 
 
 def registered(cls: _T) -> _T:
-    """Decorator that registers an event or command class under its type name. Raises ValueError for a duplicate."""
+    """Register an event or command class under its type name (a decorator). Raises ValueError for a duplicate."""
     name = f"{_kind(cls)}.{cls.__name__}"
     if name in _classes:
         message = f"{name} is registered twice: by {_classes[name]!r} and {cls!r}"
@@ -58,12 +59,12 @@ def _kind(cls: type) -> str:
 
 
 def type_of(cls: type[Event | Command]) -> str:
-    """The type name with version, `pod.ContainerStarted@1`. Raises KeyError for an unregistered class."""
+    """Return the type name with version, `pod.ContainerStarted@1`. Raises KeyError for an unregistered class."""
     return _tags[cls]
 
 
 def class_of(name: str) -> type[Event | Command] | None:
-    """The class of a type name without version; None if this release does not know it."""
+    """Return the class with this type name, which contains no version; None if this release does not know it."""
     found = _classes.get(name)
     if found is None and (kind := name.partition(".")[0]) in KINDS:
         importlib.import_module(f"chronolet_schemas.{kind}")
@@ -72,5 +73,5 @@ def class_of(name: str) -> type[Event | Command] | None:
 
 
 def all_classes() -> tuple[type[Event | Command], ...]:
-    """All registered classes, ordered by type name."""
+    """Return all registered classes, ordered by type name."""
     return tuple(_classes[name] for name in sorted(_classes))

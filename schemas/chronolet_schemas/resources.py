@@ -1,4 +1,4 @@
-"""What a pod requires of a node, as plain numbers used by several kinds."""
+"""What a pod requires of a node, as plain numbers that several kinds use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import msgspec
 from chronolet_schemas.envelope import Message
 
 QosClass = Literal["Guaranteed", "Burstable", "BestEffort"]
-"""How well a pod is protected when resources are short, best first."""
+"""A pod's QoS class. The classes are listed in order, starting with the one that is best protected when resources are
+short.
+"""
 
 
 class ContainerNeeds(Message, frozen=True, kw_only=True):
-    """Memory request and limit of one container, 0 if not set; `huge_pages` as in `PodNeeds`."""
+    """Memory request and limit of one container, 0 if not set. `huge_pages` has the same meaning as in `PodNeeds`."""
 
     memory_request_bytes: int = 0
     memory_limit_bytes: int = 0
@@ -32,10 +34,10 @@ class HostPort(Message, frozen=True, kw_only=True):
 
 
 class PodNeeds(Message, frozen=True, kw_only=True):
-    """Requests and limits of a pod. A limit is None unless all of its containers have one.
+    """Requests and limits of a pod. A pod limit is None unless all containers have that limit.
 
-    `huge_pages` are limits in bytes by resource name (`hugepages-2Mi`). `containers`, by name, are those with a memory
-    request or limit. `host_ports` are those of app containers and sidecars.
+    `huge_pages` maps resource names (`hugepages-2Mi`) to limits in bytes. `containers` maps names to those containers
+    that have a memory request or limit. `host_ports` are the host ports of app containers and sidecars.
     """
 
     qos_class: QosClass

@@ -1,8 +1,8 @@
 """Converts data of an older version of a type to the next version.
 
-A published event never changes. A new version comes with a function from the plain map of the old version to that of
-the new one, registered here, and with a golden file that keeps the old bytes. Next: `codec`, which applies the chain
-before typed decoding.
+A published event never changes. A new version comes with a function that converts the plain map of the old version to
+that of the new one, registered here, and with a golden file that preserves the old bytes. Next: `codec`, which applies
+the chain before typed decoding.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
-"""(type name without version, old version) -> conversion to the next version."""
+"""Maps (type name without version, old version) to the function that converts to the next version."""
 
 
 def upcast(

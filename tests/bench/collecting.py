@@ -51,7 +51,7 @@ def figures(options: argparse.Namespace) -> Sequence[Figure]:
 
 
 def _plans(rounds: int) -> Sequence[Figure]:
-    containers, images = _container_look(), _image_look()
+    containers, images = _container_scan(), _image_scan()
     known = CONTAINERS.initial
     for number in range(CONTAINER_COUNT // 10):
         event = container_gc.PodNoted(pod=f"default/pod{number}", uid=f"u{number}")
@@ -75,8 +75,8 @@ def _seconds(work: Callable[[], Any], rounds: int) -> float:
     return statistics.median(found)
 
 
-def _container_look() -> container_signals.Looked:
-    """Return a listing with ten attempts of each pod's container, one of which is running."""
+def _container_scan() -> container_signals.Looked:
+    """Return a scan that found ten attempts of each pod's container, one of them running."""
     containers = tuple(
         container_signals.RuntimeObject(
             id=f"{number:064x}",
@@ -94,8 +94,8 @@ def _container_look() -> container_signals.Looked:
     return container_signals.Looked(node="node", policy=container_gc.Policy(max_containers=500), containers=containers)
 
 
-def _image_look() -> image_signals.Looked:
-    """Return a listing of images on a full disk; every second image is in use."""
+def _image_scan() -> image_signals.Looked:
+    """Return a scan that found a full disk and images of which every second one is in use."""
     images = tuple(
         image_gc.Image(
             id=f"sha256:{number:064x}",

@@ -1,6 +1,6 @@
 """Compares a result with the expectation of a case.
 
-Only keys of the expectation are compared. Lists are ordered; a driver sorts those whose order has no meaning.
+Only keys of the expectation are compared. Lists are ordered; a driver sorts a list whose order has no meaning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Case = dict[str, Any]
 
 
 def differences(expected: Mapping[str, Any], found: Mapping[str, Any], where: str = "") -> Iterator[str]:
-    """One line for each expected key whose value differs or is missing."""
+    """Yield one line for each expected key whose value differs or is missing."""
     for key, value in expected.items():
         if key not in found:
             yield f"{where}{key}: expected {value!r}, nothing came out"
@@ -21,5 +21,5 @@ def differences(expected: Mapping[str, Any], found: Mapping[str, Any], where: st
 
 
 def as_sets(values: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """The same, with the lists under these keys sorted, because their order has no meaning."""
+    """Return the values with the lists under these keys sorted, because their order has no meaning."""
     return {key: sorted(value) if key in keys else value for key, value in values.items()}

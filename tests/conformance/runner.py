@@ -1,9 +1,9 @@
 """Runs vector files against the product's own deciders and helpers.
 
-Input: paths of vector files. Output: one line for each case that fails, last line `N passed, M failed`; exit status 1
-if any failed, 2 if a file is not a vector file. A driver turns a case into calls of the product and returns what
-differs. A case that has no driver, or whose driver raises, is one failure with the case's name; the other cases still
-run. The runner knows no expectations.
+Input: paths of vector files. Output: one line for each case that fails, and a last line `N passed, M failed`; exit
+status 1 if any case failed, 2 if a file is not a vector file. A driver turns a case into calls to the product and
+returns what differs. A case that has no driver, or whose driver raises, counts as one failure with the case's name; the
+other cases still run. The runner itself contains no expected values.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ VECTORS = Path(__file__).parent / "vectors"
 
 
 class NotVectors(Exception):  # noqa: N818 - the name describes the file
-    """A file without cases that can be run."""
+    """Raised for a file without cases that can be run."""
 
 
 class _File(msgspec.Struct):
-    """A vector file; other fields are notes."""
+    """A vector file; any other fields are notes."""
 
     subsystem: str
     cases: list[dict[str, Any]]
@@ -46,7 +46,7 @@ class Result(NamedTuple):
 
 
 def results(path: Path) -> Iterator[Result]:
-    """Every case of a file. Raises NotVectors for a file that has none."""
+    """Run every case of a file and yield its result. Raises NotVectors for a file without cases."""
     try:
         vectors = msgspec.json.decode(path.read_bytes(), type=_File)
     except (OSError, msgspec.DecodeError) as error:
@@ -63,7 +63,7 @@ def results(path: Path) -> Iterator[Result]:
 
 
 def problems(subsystem: str, case: Case) -> Sequence[str]:
-    """The differences from the expectation of one case, or the reason why it could not be run."""
+    """Return the differences from the expectation of one case, or the reason why the case could not be run."""
     kind = case.get("kind")
     driver = DRIVERS.get((subsystem, kind)) if isinstance(kind, str) else None
     if driver is None:
@@ -78,7 +78,7 @@ def problems(subsystem: str, case: Case) -> Sequence[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the files named, or all copies under `vectors` if none is named."""
+    """Run the named files, or all copies under `vectors` if none is named, and return the exit status."""
     passed = failed = 0
     unreadable: list[NotVectors] = []
     for path in [Path(one) for one in arguments] or sorted(VECTORS.glob("*.json")):

@@ -1,4 +1,4 @@
-"""Breaks the product on purpose, once in each place that a driver once replaced: the vectors must fail.
+"""Breaks the product on purpose, in each place where a driver once replaced the product's code: the vectors must fail.
 
 If no case fails, a driver decides something that the product should decide.
 """
@@ -31,7 +31,7 @@ from tests.conformance.runner import VECTORS, problems
 
 
 class Break(NamedTuple):
-    """A place in the product, its replacement, and a case that must fail with it."""
+    """A place in the product, its replacement, and a case that must fail with the replacement."""
 
     module: Any
     name: str
@@ -52,8 +52,8 @@ def _known_names(state: Any, *kinds: str) -> list[str]:
     return [one.name for one in state.of_kind(*kinds)]
 
 
-def _first_failure_ends(name: Any, look: Any, judge: Any) -> plan.Judged:
-    return plan.Judged(name, error=look.errors.get(name, ""), verdicts=() if look.errors else judge())
+def _first_failure_ends(name: Any, scan: Any, judge: Any) -> plan.Judged:
+    return plan.Judged(name, error=scan.errors.get(name, ""), verdicts=() if scan.errors else judge())
 
 
 def _uncut(state: Any, message: Any) -> Any:
@@ -158,5 +158,5 @@ def test_a_broken_product_fails_its_case(what: str, monkeypatch: pytest.MonkeyPa
     case = _case(broken.subsystem, broken.case)
     assert not problems(broken.subsystem, case), "the case must pass while nothing is broken"
     monkeypatch.setattr(broken.module, broken.name, broken.instead)
-    # Some breaks show only as an answer that never arrives.
+    # Some breaks are noticeable only because an answer never arrives.
     assert problems(broken.subsystem, case | {"patience_seconds": 5.0})

@@ -1,4 +1,4 @@
-"""The kinds of which all cases pass, pinned: none may be lost, and new ones must be added here."""
+"""Pins the kinds of case of which every case passes: none may be lost, and new kinds must be added here."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_the_last_line_counts_the_cases(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b'{"subsystem": "pleg", "cases": []}'])
 def test_a_file_without_vectors_is_reported_in_one_line(tmp_path: Path, content: bytes | None) -> None:
-    """Other files are still run."""
+    """A file without vectors does not prevent other files from being run."""
     path = tmp_path / "none.json"
     if content is not None:
         path.write_bytes(content)

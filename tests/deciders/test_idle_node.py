@@ -31,16 +31,16 @@ def test_the_collector_of_containers_writes_nothing() -> None:
     seen = containers.RuntimeObject(
         id="k1", name="web", pod="default/web", uid="u1", container="app", created_at=T0 - HOUR, state="running"
     )
-    look = containers.Looked(node="node", policy=container_gc.Policy(), containers=(seen,))
+    scan = containers.Looked(node="node", policy=container_gc.Policy(), containers=(seen,))
     known = container_gc.PodNoted(pod="default/web", uid="u1")
-    assert written(given(CONTAINER_GC, known, container_gc.SourcesReady()), MINUTE, look, hours=3) == []
+    assert written(given(CONTAINER_GC, known, container_gc.SourcesReady()), MINUTE, scan, hours=3) == []
 
 
-def test_the_collector_of_images_writes_one_look_an_hour() -> None:
+def test_the_collector_of_images_writes_one_scan_an_hour() -> None:
     image = image_gc.Image(id="sha256:a", size_bytes=1, names=("a:1",), users=("default/web/app",), user_count=1)
-    look = images.Looked(node="node", policy=image_gc.Policy(), images=(image,), looked_before=T0)
+    scan = images.Looked(node="node", policy=image_gc.Policy(), images=(image,), looked_before=T0)
     usage = given(IMAGE_GC)
-    assert written(usage, 30 * SECOND, look) == []
+    assert written(usage, 30 * SECOND, scan) == []
     disk = images.Disk(capacity_bytes=1_000, available_bytes=900)
     full = images.Looked(node="node", policy=image_gc.Policy(), images=(image,), disk=disk)
     assert written(usage, 5 * MINUTE, full, hours=3) == ["RunFinished"] * 3

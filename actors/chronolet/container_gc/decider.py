@@ -1,12 +1,12 @@
 """Decide when the collector of dead containers runs, and what it removes. Pure.
 
-One run at a time; a run removes several objects concurrently.
+The collector has at most one run at a time. A run removes several objects concurrently.
 
-Input: looks (listings of what exists) and removal results of `effects`, requests, events that start or end a pod.
-Output: events of `container_gc`, and the KubeEvent ContainerGCFailed of the node. Next: `effects`, through
-`outstanding`. Source: pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
+Input: scans (listings of what exists) and removal results from `effects`, requests, events that start or end a pod.
+Output: events of `container_gc`, and the node's KubeEvent ContainerGCFailed. Next: `effects`, through `outstanding`.
+Source: pkg/kubelet/kubelet.go (StartGarbageCollection), pkg/kubelet/kuberuntime/kuberuntime_gc.go.
 
-    idle -> requested -> looked -> running, `parallel` victims at a time -> idle (directly, with nothing to remove)
+    idle -> requested -> scanned -> running, `parallel` victims at a time -> idle (directly, with nothing to remove)
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Message = (
     | kernel.BallastGivenUp
     | container_gc.CollectContainers
 )
-"""Every message that the collector decides."""
+"""Every message that the collector handles."""
 
 
 def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     """See `Decider.decide`."""
     match message:
         case signals.Looked():
-            return (*_settings(state, message), *_looked(state, message, now))
+            return (*_settings(state, message), *_scanned(state, message, now))
         case signals.RemovalDone() | signals.RemovalRefused() | EffectFailed():
             return tuple(_removal_ended(state, message, now))
         case pod.PodEvent():
@@ -63,8 +63,8 @@ def decide(state: State, message: Message, now: int) -> Sequence[Event]:
 def _pod(state: State, message: _PodMessage) -> Sequence[Event]:
     """Track which pods exist and which have finished.
 
-    A pod has finished when its sandbox is stopped for good or its cgroup is released. A new sandbox makes it unfinished
-    again.
+    A pod has finished when its sandbox is being stopped for good or its cgroup has been released. If a new sandbox is
+    requested for it, it counts as unfinished again.
     """
     known, finished = message.uid in state.pods, message.uid in state.finished
     match message:
@@ -82,10 +82,10 @@ def _pod(state: State, message: _PodMessage) -> Sequence[Event]:
 
 
 def _disk_full(state: State) -> Iterator[Event]:
-    """Request one run and record the eviction manager's KubeEvent.
+    """Request a run and record the KubeEvent that the kubelet's eviction manager records.
 
-    A repeat before that run has started changes nothing. Source: pkg/kubelet/eviction/eviction_manager.go
-    (synchronize).
+    If a run requested because of a full disk has not started yet, do nothing. Source:
+    pkg/kubelet/eviction/eviction_manager.go (synchronize).
     """
     if any(one.trigger == "disk" for one in state.asked):
         return
@@ -100,26 +100,26 @@ def _disk_full(state: State) -> Iterator[Event]:
         )
 
 
-def _settings(state: State, look: signals.CollectorSettings) -> Sequence[Event]:
+def _settings(state: State, scan: signals.CollectorSettings) -> Sequence[Event]:
     known = (state.node, state.policy, state.log_folder, state.log_run)
-    if known == (look.node, look.policy, look.log_folder, look.log_run):
+    if known == (scan.node, scan.policy, scan.log_folder, scan.log_run):
         return ()
     return (
-        container_gc.PolicySet(node=look.node, policy=look.policy, log_folder=look.log_folder, log_run=look.log_run),
+        container_gc.PolicySet(node=scan.node, policy=scan.policy, log_folder=scan.log_folder, log_run=scan.log_run),
     )
 
 
 def planned(
     state: State,
-    look: signals.Looked,
+    scan: signals.Looked,
     now: int,
     trigger: container_gc.Trigger = "period",
     *,
     left_alone: bool = False,
 ) -> Sequence[plan.Judged]:
-    """Plan a run that starts now, from this look.
+    """Plan a run that starts now, based on this scan.
 
-    On a full disk, finished pods are collected too, as the kubelet's eviction manager does. `left_alone`: collect only
+    On a full disk, finished pods are collected too, as in the kubelet's eviction manager. `left_alone`: collect only
     objects that belong to a lost log.
     """
     pods = Pods(
@@ -129,18 +129,18 @@ def planned(
         evict_terminated=trigger == "disk",
     )
     judge = plan.left_alone if left_alone else plan.judged
-    return judge(look, pods, look.policy, now)
+    return judge(scan, pods, scan.policy, now)
 
 
-def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
-    """Start the run that the look was made for; ignore a look that no run waits for.
+def _scanned(state: State, scan: signals.Looked, now: int) -> Sequence[Event]:
+    """Start the run for which the scan was made; ignore a scan that no run is waiting for.
 
-    A periodic run that has nothing to remove and repeats the last report is not recorded.
+    A periodic run that has nothing to remove and would repeat the last report is not recorded.
     """
-    requested = _requested_run(state, look.intent)
+    requested = _requested_run(state, scan.intent)
     if requested is None:
         return ()
-    stages = planned(state, look, now, requested.trigger, left_alone=requested.left_alone)
+    stages = planned(state, scan, now, requested.trigger, left_alone=requested.left_alone)
     victims, error = plan.victims(stages), aggregate(plan.errors(stages))
     run = Run(
         number=state.runs + 1,
@@ -153,7 +153,7 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
     )
     if not victims:
         known = not error and run.trigger == "period" and state.reported == Reported(kept=run.kept)
-        return () if known else tuple(_finished(run, look.node, now))
+        return () if known else tuple(_finished(run, scan.node, now))
     return (
         container_gc.RunStarted(
             run=run.number,
@@ -163,23 +163,26 @@ def _looked(state: State, look: signals.Looked, now: int) -> Sequence[Event]:
             victims=victims,
             kept=run.kept,
             error=error,
-            parallel=max(look.parallel, 1),
+            parallel=max(scan.parallel, 1),
         ),
     )
 
 
 def _requested_run(state: State, intent: str) -> RequestedRun | None:
-    """Return the run that the look belongs to: a requested one, or a periodic one while nothing else is pending."""
+    """Return the run that the scan with this intent belongs to; None if there is none.
+
+    An empty intent belongs to a periodic run, which starts only if no other run is in progress or requested.
+    """
     if state.run is not None:
         return None
     if intent:
-        return state.asked[0] if state.asked and intent == _look_intent(state.asked[0]) else None
+        return state.asked[0] if state.asked and intent == _scan_intent(state.asked[0]) else None
     return None if state.asked else RequestedRun(number=0, trigger="period")
 
 
 def _removal_ended(state: State, message: _Result, now: int) -> Iterator[Event]:
     if isinstance(message, EffectFailed) and state.run is None:
-        yield from _look_failed(state, message, now)
+        yield from _scan_failed(state, message, now)
         return
     run = state.run
     if run is None:
@@ -200,9 +203,9 @@ def _removal_ended(state: State, message: _Result, now: int) -> Iterator[Event]:
 
 
 def _occupied(run: Run) -> Sequence[container_gc.Victim]:
-    """Return the sandboxes that must stay because a container of theirs was not removed.
+    """Return the sandboxes that must stay because one of their containers was not removed.
 
-    Empty until the sandbox stage, when it is known which containers stay.
+    Empty until the sandbox stage: only then is it known which containers stay.
     """
     rest = [run.victims[index] for index in range(run.next, len(run.victims)) if index not in run.ahead]
     if not rest or rest[0].what != "sandbox":
@@ -210,8 +213,8 @@ def _occupied(run: Run) -> Sequence[container_gc.Victim]:
     return [one for one in rest if one.what == "sandbox" and one.id in run.occupied]
 
 
-def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
-    """A requested look failed: finish its run with the error; the run never starts."""
+def _scan_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
+    """Record a requested run as finished, with the error, because its scan failed. Nothing is removed."""
     requested = _requested_run(state, message.intent)
     if requested is not None:
         run = Run(
@@ -256,7 +259,7 @@ def _finished(run: Run, node: str, now: int) -> Iterator[Event]:
         )
 
 
-def _look_intent(requested: RequestedRun) -> str:
+def _scan_intent(requested: RequestedRun) -> str:
     return f"look/{requested.number}"
 
 
@@ -274,7 +277,7 @@ def outstanding(state: State) -> Sequence[Effect]:
     if state.run is not None:
         return (period, *(_removal(state.run, index) for index in state.run.turns()))
     if state.asked:
-        return (period, wanted.Look(subject="run", intent=_look_intent(state.asked[0])))
+        return (period, wanted.Look(subject="run", intent=_scan_intent(state.asked[0])))
     return (period,)
 
 

@@ -1,7 +1,8 @@
-"""Effect workers of the collector of containers: list what exists, and remove one dead object.
+"""Effect workers of the container collector: list everything that can be collected, and remove one dead object.
 
-Input: effects of `wanted`. Output: calls to the runtime and to the log folders; signals. Next: `decider`. Source:
-pkg/kubelet/kuberuntime/kuberuntime_gc.go. A running container is never removed: the runtime itself refuses to.
+Input: effects from `wanted`. Output: calls to the runtime and changes to the log folders; signals. Next: `decider`.
+Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go. A running container is never removed: the runtime itself refuses to
+remove one.
 """
 
 from __future__ import annotations
@@ -21,43 +22,45 @@ from chronolet.ports.runtime.runtime import Refusal
 from chronolet_schemas.container_gc import Victim
 from chronolet_schemas.envelope import Signal
 
-_LOOK_SECONDS = 300.0
+_SCAN_SECONDS = 300.0
 _REMOVE_SECONDS = 300.0
 _STOP_SECONDS = 10.0
 
 
 class Turns:
-    """A lock for either one look or at most `most` concurrent removals. A waiting look holds back further removals."""
+    """A lock that is held either by one scan or by at most `most` removals at a time. A waiting scan holds back further
+    removals.
+    """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._changed = threading.Condition()
         self._removals = 0
-        self._looks = 0  # in progress or waiting
-        self._look = threading.Lock()
+        self._scans = 0  # in progress or waiting
+        self._scan = threading.Lock()
 
     @contextmanager
-    def looking(self) -> Iterator[None]:
-        """Hold the lock for a look: no removal is in progress."""
+    def scanning(self) -> Iterator[None]:
+        """Hold the lock for a scan, which starts once no removal is in progress."""
         with self._changed:
-            self._looks += 1
+            self._scans += 1
         try:
-            with self._look:
+            with self._scan:
                 with self._changed:
                     self._changed.wait_for(lambda: not self._removals)
                 yield
         finally:
             with self._changed:
-                self._looks -= 1
+                self._scans -= 1
                 self._changed.notify_all()
 
     @contextmanager
     def removing(self) -> Iterator[None]:
-        """Hold the lock for a removal: no look is in progress or waiting, and fewer than `most` removals are in
-        progress.
+        """Hold the lock for a removal, which starts once no scan is in progress or waiting and fewer than `most`
+        removals are in progress.
         """
         with self._changed:
-            self._changed.wait_for(lambda: not self._looks and self._removals < self.most)
+            self._changed.wait_for(lambda: not self._scans and self._removals < self.most)
             self._removals += 1
         try:
             yield
@@ -68,9 +71,9 @@ class Turns:
 
 
 class Collecting(Struct, frozen=True):
-    """The workers. `period_seconds` is the time between looks.
+    """The workers of the container collector. `period_seconds` is the time between periodic scans.
 
-    Looks and removals exclude each other. Otherwise a look that began during a removal would report the removed object
+    Scans and removals exclude each other. Otherwise a scan that began during a removal could report the removed object
     after its removal was recorded, and the next run would remove it again.
     """
 
@@ -79,32 +82,30 @@ class Collecting(Struct, frozen=True):
     turns: Turns = field(default_factory=lambda: Turns(1))
 
     def effects(self) -> Mapping[type[Effect], Job]:
-        """The one-shot effects."""
+        """Return the workers of the one-shot effects."""
         limit = self.turns.most
         return {
-            wanted.Look: Job(self.look, _LOOK_SECONDS, limit=limit),
+            wanted.Look: Job(self.scan, _SCAN_SECONDS, limit=limit),
             wanted.Remove: Job(self.remove, _REMOVE_SECONDS, limit=limit),
         }
 
     def standing(self) -> Mapping[type[Effect], Job]:
-        """The standing effects."""
+        """Return the workers of the standing effects."""
         return {wanted.LookPeriodically: Job(self.watch)}
 
     def watch(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
-        """Look immediately and after each period."""
+        """Scan immediately, and again after each period."""
         while not context.cancelled.is_set():
-            with self.turns.looking():
-                context.send(self.inventory.look(fence=context.fence))
+            with self.turns.scanning():
+                context.send(self.inventory.scan(fence=context.fence))
             context.cancelled.wait(self.period_seconds)
 
-    def look(self, effect: wanted.Look, context: EffectContext) -> Signal:
-        """Look once."""
-        return self.inventory.look(effect.subject, effect.intent, context.fence)
+    def scan(self, effect: wanted.Look, context: EffectContext) -> Signal:
+        """Scan once, for a requested run."""
+        return self.inventory.scan(effect.subject, effect.intent, context.fence)
 
     def remove(self, effect: wanted.Remove, context: EffectContext) -> Signal:
-        """Remove one object. Idempotent: an object that is already gone, by an earlier attempt or by someone else,
-        counts as removed.
-        """
+        """Remove one object. Idempotent: an object that no longer exists, whoever removed it, counts as removed."""
         try:
             with self.turns.removing():
                 self._remove(effect.victim, context)
@@ -130,7 +131,7 @@ class Collecting(Struct, frozen=True):
                 self._unlink(victim)
 
     def _unlink(self, victim: Victim) -> None:
-        """Remove the link to the removed log. If that fails, the next run removes the link as dangling."""
+        """Remove the link to the removed container's log. If that fails, a later run removes it as a dangling link."""
         if victim.container:
             one = ContainerLog(pod=victim.pod, uid=victim.uid, container=victim.container, id=victim.id)
             with suppress(PodLogsRefusal):
@@ -138,7 +139,9 @@ class Collecting(Struct, frozen=True):
 
 
 def _stop(runtime: FencedRuntime, victim: Victim) -> None:
-    """Make sure that the object does not run. Refuse if it has started since the look."""
+    """Make sure that the object is not running: refuse if it has started since the scan, kill it if its state is
+    uncertain.
+    """
     found = runtime.inspect(victim.id)
     if found is None or found.state in ("created", "exited"):
         return

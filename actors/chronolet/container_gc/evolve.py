@@ -1,4 +1,4 @@
-"""The collector's state after each of its events. Pure. Next: `decider`, history."""
+"""Fold the container collector's events into its state. Pure. Next: `decider`, history."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:
-    """Apply one of its own events to the state; ignore all others."""
+    """Return the state after one event; events of other kinds change nothing."""
     match event:
         case container_gc.PolicySet():
             return replace(
@@ -73,7 +73,7 @@ def _begun(event: container_gc.RunStarted) -> Run:
 
 
 def _without(state: State, event: container_gc.RunStarted | container_gc.RunFinished) -> tuple[RequestedRun, ...]:
-    """The requested runs that remain after one has started or finished."""
+    """Return the requested runs that remain after one has started or finished."""
     return tuple(
         one
         for index, one in enumerate(state.asked)
@@ -82,7 +82,7 @@ def _without(state: State, event: container_gc.RunStarted | container_gc.RunFini
 
 
 def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Run:
-    """The run after the outcome of one of its removals."""
+    """Return the run with the outcome of one of its removals applied."""
     index = _index(run, event)
     if index is None:
         return run
@@ -99,7 +99,7 @@ def after(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> Ru
 
 
 def _index(run: Run, event: container_gc.Removed | container_gc.NotRemoved) -> int | None:
-    """Index of the victim that the event is about; None if its outcome is already known."""
+    """Return the index of the victim that the event is about; None if the outcome of that victim is already known."""
     for index in range(run.next, len(run.victims)):
         one = run.victims[index]
         if (one.id, one.what) == (event.id, event.what):

@@ -1,6 +1,6 @@
-"""List everything that can be collected, with read-only calls.
+"""Scan the node: list everything that can be collected, with read-only calls.
 
-Input: the runtime, the log folders. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same look.
+Input: the runtime, the log folders. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same scan.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from chronolet_schemas.pleg import SANDBOX
 
 
 class Inventory(Struct, frozen=True):
-    """What to list, and the settings in force."""
+    """Lists everything on the node that can be collected. A scan also reports the settings in force."""
 
     runtime: Runtime
     logs: PodLogs
     node: str
     policy: Policy
     run: Callable[[], str] = lambda: ""
-    """The log's run; containers carry it as a label."""
+    """Returns the id of the log's current run, with which containers are labelled."""
     parallel: int = 1
-    """Limit of concurrent removals."""
+    """Limit on the number of concurrent removals."""
 
-    def look(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
-        """Look once. `errors` names each stage that could not be listed. `fence` is called before each runtime call."""
+    def scan(self, subject: str = "", intent: str = "", fence: Callable[[str], None] = lambda _: None) -> Looked:
+        """List everything once. `errors` names each stage whose objects could not be listed. `fence` is called before
+        each runtime call.
+        """
         errors: dict[Stage, str] = {}
         containers: Sequence[ContainerState] = ()
         folders: Sequence[LogFolder] = ()
@@ -64,7 +66,9 @@ class Inventory(Struct, frozen=True):
         )
 
     def _settled(self, one: ContainerState, fence: Callable[[str], None]) -> ContainerState:
-        """Resolve an unknown state: a paused container is running, though the listing does not say so."""
+        """Return the container with an unknown state resolved: a paused container is running, though the listing does
+        not say so.
+        """
         if one.state != "unknown":
             return one
         fence("docker.inspect")
@@ -93,7 +97,7 @@ def _runtime_object(one: ContainerState, run: str) -> RuntimeObject:
 
 
 def _links(links: Sequence[LogLink], states: Mapping[str, str]) -> Iterator[Link]:
-    """Yield the links. A missing container counts as dead; one that was created but never started does not."""
+    """Convert the links. A missing container counts as dead; one that was created but never started does not."""
     for one in links:
         dead = states.get(one.container_id, "exited") == "exited"
         yield Link(name=one.name, target_exists=one.target_exists, container_dead=dead)

@@ -1,4 +1,4 @@
-"""Validate the settings of container collection. Pure. Source: pkg/kubelet/container/container_gc.go."""
+"""Validates the settings of container collection. Pure. Source: pkg/kubelet/container/container_gc.go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results of the collector's effects: what exists, and how a removal ended. Times in milliseconds."""
+"""Signals from the container collector's workers: scans, and the results of removals. Times are in milliseconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Stage = Literal["containers", "sandboxes", "pod_log_directories"]
 
 
 class RuntimeObject(Message, frozen=True, kw_only=True):
-    """A container or sandbox of this node; `pod` is empty if its labels do not identify the pod.
+    """A container or sandbox of this node. `pod` is empty if its labels do not identify the pod.
 
     A paused container is `running`. `unknown`: neither running nor certainly dead. `of_this_log`: False if it was
     created for a log that has since been lost.
@@ -31,7 +31,7 @@ class RuntimeObject(Message, frozen=True, kw_only=True):
 
 
 class Folder(Message, frozen=True, kw_only=True):
-    """A pod's log folder; `changed_at` is when an entry was last added or removed."""
+    """A pod's log folder. `changed_at` is when an entry was last added or removed."""
 
     name: str
     changed_at: int = 0
@@ -46,7 +46,7 @@ class Link(Message, frozen=True, kw_only=True):
 
 
 class CollectorSettings(Signal, frozen=True, kw_only=True):
-    """The settings of the process that made a look. `intent` is empty for a periodic look.
+    """The settings of the process that made a scan. `intent` is empty for a periodic scan.
 
     `parallel` limits concurrent removals.
     """
@@ -61,7 +61,9 @@ class CollectorSettings(Signal, frozen=True, kw_only=True):
 
 
 class Looked(CollectorSettings, frozen=True, kw_only=True):
-    """Everything that exists. `errors` maps a stage to the reason why its objects could not be listed."""
+    """The result of a scan: everything that exists. `errors` maps a stage to the reason why its objects could not be
+    listed.
+    """
 
     containers: Sequence[RuntimeObject] = ()
     sandboxes: Sequence[RuntimeObject] = ()
@@ -71,14 +73,14 @@ class Looked(CollectorSettings, frozen=True, kw_only=True):
 
 
 class RemovalDone(Signal, frozen=True, kw_only=True):
-    """The object is gone, by this call or before it."""
+    """Answer to Remove: the object no longer exists, whoever removed it."""
 
     subject: str
     intent: str
 
 
 class RemovalRefused(Signal, frozen=True, kw_only=True):
-    """The object still exists."""
+    """Answer to Remove: the object still exists."""
 
     subject: str
     intent: str

@@ -1,6 +1,6 @@
-"""State of the container collector: the pods that exist, its settings, the current run.
+"""The container collector's state: the pods that exist, the settings, the current run.
 
-Folded from its own events. Next: `decider`. Times in milliseconds.
+Folded from the kind's own events. Next: `decider`. Times are in milliseconds.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import msgspec
 from chronolet_schemas import container_gc
 
 WINDOW = 4
-"""Requested removals per concurrent removal; the surplus keeps workers busy while a result is committed."""
+"""Number of removals to request for each one that may run concurrently. The surplus keeps workers busy while a result
+is committed.
+"""
 
 _STAGES: Mapping[container_gc.What, int] = {"container": 0, "sandbox": 1, "log_folder": 2, "log_link": 2}
 
 
 def stage_of(victim: container_gc.Victim) -> int:
-    """The stage of a run that the victim belongs to. Stages run one after another."""
+    """Return the stage of a run in which the victim is removed. Stages run one after another."""
     return _STAGES[victim.what]
 
 
 class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A requested run that has not started; `number` identifies its look."""
+    """A requested run that has not started; `number` identifies the scan made for it."""
 
     number: int
     trigger: container_gc.Trigger
@@ -36,8 +38,9 @@ class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The current run.
 
-    `next` is the index of the first victim without an outcome; `ahead` holds later indexes that have one. `occupied`:
-    sandboxes whose containers stayed. `parallel`: limit of concurrent removals.
+    `next` is the index of the first victim without an outcome; `ahead` contains the later indexes that already have
+    one. `occupied`: ids of sandboxes with a container that could not be removed. `parallel`: limit on the number of
+    concurrent removals.
     """
 
     number: int
@@ -60,10 +63,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.next == len(self.victims)
 
     def turns(self) -> Sequence[int]:
-        """Indexes of the victims to remove now.
+        """Return the indexes of the victims to remove now.
 
-        Sandboxes wait for all containers, and logs for all sandboxes. For each removal in progress three more are
-        queued, so that no worker is idle while results are committed, even to a slow disk.
+        Sandboxes wait for all containers, and logs for all sandboxes. If removals run concurrently, three more are
+        requested for each one that may run, so that no worker is idle while results are committed, even to a slow disk.
         """
         if self.over:
             return ()
@@ -81,9 +84,10 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`pods` maps the uid of each existing pod to namespace/name; `finished` ones are over but may still be inspected.
+    """The state of the node's container collector.
 
-    `runs` counts recorded runs, `requests` requested ones.
+    `pods` maps the uid of each existing pod to namespace/name; those in `finished` have ended, but their containers may
+    still be inspected. `runs` counts the recorded runs, `requests` the requested ones.
     """
 
     node: str = ""

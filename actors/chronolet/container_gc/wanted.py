@@ -1,4 +1,7 @@
-"""Effects of the container collector. Input: none. Output: Effect Structs for `effects`."""
+"""Effects of the container collector. Input: none. Output: Effect Structs for `effects`.
+
+Metrics and the log show the class names, so they keep the older word "look" for a scan.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from chronolet_schemas import container_gc
 
 
 class LookPeriodically(Effect, frozen=True, kw_only=True):
-    """Standing: look immediately and after each period; sends Looked. Each look may start a run."""
+    """Standing: scan the node immediately and after each period. Sends Looked; each one may start a run."""
 
 
 class Look(Effect, frozen=True, kw_only=True):
-    """Look once, for a requested run. Result: Looked."""
+    """Scan the node once, for a requested run. Result: Looked."""
 
 
 class Remove(Effect, frozen=True, kw_only=True):

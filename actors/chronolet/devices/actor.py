@@ -1,6 +1,6 @@
-"""The devices kind: one entity per node, which owns the node's devices.
+"""The devices actor kind: one entity per node, which owns the node's devices.
 
-Input: the node's policy and the workers; history folds a pure kind without workers. Output: `Kind`. Next: `node`.
+Input: the node's policy and the workers, or no workers when only history is folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet.kernel.kind import Effect, EventDriven, Job, Kind
 from chronolet_schemas import pod
 
 NODE = "node"
-"""Key of the only entity."""
+"""Key of the kind's only entity."""
 
 
 def _node(_event: pod.PodEvent) -> Sequence[str]:
@@ -26,7 +26,9 @@ def kind(
     effects: Mapping[type[Effect], Job] | None = None,
     standing: Mapping[type[Effect], Job | EventDriven] | None = None,
 ) -> Kind[State]:
-    """Build the Kind; `effects` and `standing` come from `effects.jobs(...)` and `effects.standing(...)`."""
+    """Build the Kind. `effects` and `standing` come from `effects.jobs` and `effects.standing`; without them, the Kind
+    can only fold events.
+    """
     return Kind(
         name="devices",
         shards=1,

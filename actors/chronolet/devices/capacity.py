@@ -1,6 +1,6 @@
-"""Device counts per resource. Pure.
+"""Count devices per resource. Pure.
 
-Input: State. Output: counts, devices. Next: metrics, `get devices`, PodResources. Source:
+Input: State. Output: counts, device ids, the health of a device. Next: metrics, `get devices`, PodResources. Source:
 pkg/kubelet/cm/devicemanager/manager.go (GetCapacity, GetAllocatableDevices, sanitizeNodeAllocatable,
 UpdateAllocatedResourcesStatus).
 """
@@ -14,32 +14,34 @@ from chronolet_schemas.devices import HEALTHY, UNHEALTHY
 
 
 def capacity(state: State) -> dict[str, int]:
-    """The number of devices of each resource, healthy or not."""
+    """Return the number of devices of each resource, healthy or not."""
     return {name: len(_counted(one)) for name, one in sorted(state.resources.items(), key=_name)}
 
 
 def allocatable(state: State) -> dict[str, tuple[str, ...]]:
-    """The healthy devices of each resource, held or not."""
+    """Return the healthy devices of each resource, held or not."""
     return {name: tuple(sorted(one.healthy())) for name, one in sorted(state.resources.items(), key=_name)}
 
 
 def allocated(state: State) -> dict[str, tuple[str, ...]]:
-    """The held devices of each resource."""
+    """Return the held devices of each resource."""
     return {name: tuple(sorted(table)) for name, table in sorted(state.used.items(), key=_name)}
 
 
 def node_allocatable(state: State) -> dict[str, int]:
-    """The number of devices that the node offers to pods: never less than what pods hold."""
+    """Return the number of devices that the node offers to pods: never less than what pods hold."""
     return at_least({name: len(ids) for name, ids in allocatable(state).items()}, allocated(state))
 
 
 def at_least(counts: Mapping[str, int], held: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Raise the counts to the number of held devices."""
+    """Raise each count to at least the number of held devices of its resource."""
     return dict(counts) | {name: max(counts.get(name, 0), len(ids)) for name, ids in held.items()}
 
 
 def health(state: State, resource: str, device: str) -> str:
-    """The health of one device as shown in its container's status; a device that is no longer listed is unhealthy."""
+    """Return the health of one device as shown in its container's status; a device that is no longer listed is
+    unhealthy.
+    """
     known = state.resources.get(resource)
     return HEALTHY if known is not None and device in known.healthy() else UNHEALTHY
 

@@ -4,7 +4,7 @@ Input: State, and a protobuf serializer for allocation responses. Output: the fi
 pkg/kubelet/cm/devicemanager/checkpoint/checkpoint.go, pod_devices.go (toCheckpointData), pkg/kubelet/checkpointmanager.
 
 The file is for people with jq and for tools that look up allocations; chronolet itself never reads it. The checksum is
-the kubelet's, FNV-1a of go-spew's dump of the data with all types, so a kubelet can load the file.
+computed as in the kubelet (FNV-1a of go-spew's dump of the data with all types), so that a kubelet can load the file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from chronolet.devices.state import Device, State
 from chronolet_schemas.devices import Answer
 
 NO_NODE: Final = -1
-"""The node number of devices without a NUMA node."""
+"""The node number under which devices without a NUMA node are listed."""
 _FNV_OFFSET, _FNV_PRIME, _FNV_MASK = 0x811C9DC5, 0x01000193, 0xFFFFFFFF
 
 
 class Entry(NamedTuple):
-    """One container's devices of one resource; ids by NUMA node."""
+    """The devices of one resource that one container holds. `devices` maps NUMA nodes to device ids."""
 
     uid: str
     container: str
@@ -66,7 +66,7 @@ def _entries(state: State, serialize: Callable[[Answer], bytes]) -> Iterator[Ent
 
 
 def _by_node(ids: Iterable[str], known: Mapping[str, Device]) -> Mapping[int, Sequence[str]]:
-    """Group ids by NUMA node; a device on two nodes appears under both."""
+    """Group device ids by NUMA node; a device on two nodes appears under both."""
     found: dict[int, list[str]] = {}
     for one in sorted(ids):
         nodes = known[one].nodes if one in known else ()

@@ -17,8 +17,8 @@ from chronolet_schemas import kube_events
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the node. `node` is its name, for KubeEvents about it.
 
-    `wait_for_resources`: a claim waits for what a plugin may still provide; otherwise the pod is refused, as by the
-    kubelet.
+    `wait_for_resources`: a claim waits for what a plugin may still provide. If False, the pod is refused instead, as in
+    the kubelet.
     """
 
     node: str = ""
@@ -27,10 +27,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context:
-    """One decision: the state, the settings, and the time in milliseconds.
+    """What one decision depends on: the state, the settings, and the time in milliseconds.
 
-    `state` advances while claims are reconsidered. Plugins do not change meanwhile, so the healthy devices of each
-    resource are computed once.
+    `state` advances while claims are reconsidered. Plugins do not change during that time, so the healthy devices of
+    each resource are computed only once.
     """
 
     def __init__(self, state: State, policy: Policy, now: int) -> None:
@@ -40,7 +40,7 @@ class Context:
         self._healthy: dict[str, Mapping[str, Device]] = {}
 
     def healthy(self, name: str) -> Mapping[str, Device] | None:
-        """The healthy devices of a resource, None if no plugin is known."""
+        """Return the healthy devices of a resource, by id; None if no plugin is known."""
         resource = self.state.resources.get(name)
         if resource is None:
             return None
@@ -49,7 +49,7 @@ class Context:
         return self._healthy[name]
 
     def node_event(self, reason: str, message: str) -> kube_events.Recorded:
-        """A KubeEvent about the node."""
+        """Return a KubeEvent about the node."""
         return kube_events.Recorded(
             object_kind="Node", name=self.policy.node, severity="Warning", reason=reason, message=message
         )

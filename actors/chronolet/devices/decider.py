@@ -4,9 +4,9 @@ Input: plugin reports (`signals`), pods' requests and releases (`pod`), Due. Out
 which starts containers once their devices are granted; PodResources and `get devices` read the state. Source:
 pkg/kubelet/cm/devicemanager/manager.go.
 
-This module only dispatches. `plugins.lifecycle` has the phases of a resource and its plugin, `claims.lifecycle` those
-of a container's claim. A decision has two halves: first the facts that follow from the message, then repeated passes
-over all waiting claims with the resulting state, until nothing more follows.
+This module only dispatches. `plugins.lifecycle` documents the phases of a resource and its plugin, `claims.lifecycle`
+those of a container's claim. A decision has two halves: first the facts that follow from the message, then repeated
+passes over all waiting claims with the resulting state, until a pass yields no event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chronolet.kernel.decider import Decider, Due, EffectFailed
 from chronolet_schemas.envelope import Event
 
 Message = plugins.Message | claims.Message | EffectFailed | Due
-"""Every message that devices handles."""
+"""Every message that the kind handles."""
 
 
 def decider(policy: Policy) -> Decider[State]:
@@ -65,7 +65,7 @@ def _facts(context: Context, message: Message) -> Iterable[Event]:
 
 
 def due(state: State) -> int | None:
-    """When the next resource expires, the next silent plugin is reported, or the next claim is retried."""
+    """Return when the next resource expires, the next silent plugin is reported, or the next claim is retried."""
     return min(chain(plugins.due(state), claims.due(state)), default=None)
 
 

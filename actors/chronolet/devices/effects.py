@@ -1,4 +1,4 @@
-"""Workers of devices: calls to plugins, their registrations and their lists.
+"""Effect workers of the `devices` kind: calls to plugins, and handling of their registrations and device lists.
 
 Input: `wanted`. Output: `signals`. Next: `decider`. Corresponds to pkg/kubelet/cm/devicemanager/endpoint.go and
 plugin/v1beta1. A call names the exact devices, so repeating it after a kill is idempotent. An unresponsive plugin
@@ -28,14 +28,14 @@ log = structlog.get_logger("chronolet.devices")
 _QUESTION_SECONDS = 30.0
 _ALLOCATE_SECONDS = 90.0
 _PRE_START_SECONDS = 40.0
-"""Longer than the adapter's time-out for each call, because the adapter's error is more specific."""
+"""Time-out per call. It is longer than the adapter's own time-out, because the adapter's error is more specific."""
 
 NO_PLUGIN = "its plugin is not registered"
 
 
 class Outside(Struct, frozen=True):
     """Dependencies of the workers. `live_pods` reads the uids of all live pods from the log; `observe_allocate` is
-    called with a resource and the seconds that its plugin took to answer Allocate, whatever the answer.
+    called with a resource and the seconds that its plugin took to answer Allocate, whether it succeeded or failed.
     """
 
     plugins: DevicePlugins
@@ -46,7 +46,7 @@ class Outside(Struct, frozen=True):
 
 
 def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
-    """The one-shot effects of the kind."""
+    """Return the workers of the one-shot effects."""
     caller = PluginCaller(outside.plugins, outside.observe_allocate)
     return {
         wanted.AskOptions: Job(caller.options, _QUESTION_SECONDS, _by_resource),
@@ -57,7 +57,7 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
 
 
 def standing(outside: Outside) -> Mapping[type[Effect], Job | EventDriven]:
-    """The standing effects of the kind."""
+    """Return the workers of the standing effects."""
     workers = StandingWorkers(outside)
     return {
         wanted.ServeRegistration: Job(workers.serve),
@@ -77,7 +77,7 @@ def _by_first(effect: wanted.PreStart) -> str:
 
 
 class PluginCaller:
-    """One-shot calls to plugins, one method per effect; stateless."""
+    """Calls to plugins for the one-shot effects, one method per effect; stateless."""
 
     def __init__(self, plugins: DevicePlugins, observe_allocate: Callable[[str, float], None]) -> None:
         self._plugins = plugins
@@ -134,7 +134,7 @@ class PluginCaller:
 
 
 class StandingWorkers:
-    """Workers of the standing effects."""
+    """The workers of the standing effects, one method per effect."""
 
     def __init__(self, outside: Outside) -> None:
         self._outside = outside
@@ -190,7 +190,7 @@ class StandingWorkers:
 
 
 def _required(socket: str) -> str:
-    """The plugin's socket; raises PluginRefusal if it has none."""
+    """Return the plugin's socket. Raises PluginRefusal if it is empty, which means that no plugin is registered."""
     if not socket:
         raise PluginRefusal("away", NO_PLUGIN)
     return socket

@@ -1,4 +1,4 @@
-"""Fold the events of devices into State. Validates nothing and cannot fail.
+"""Fold the events of the `devices` kind into State. Validates nothing and cannot fail.
 
 Input: State, an event of this kind. Output: the next State. Next: `decider`, history.
 """

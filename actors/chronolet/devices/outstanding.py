@@ -1,6 +1,6 @@
-"""The effects that should run in a given state. Pure.
+"""Computes the effects that should be running in a given state. Pure.
 
-Input: State. Output: the effects of `wanted`. Next: the host, which starts the missing ones.
+Input: State. Output: effects from `wanted`. Next: the host, which starts those that are not running.
 """
 
 from __future__ import annotations

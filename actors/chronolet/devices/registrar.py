@@ -1,4 +1,4 @@
-"""Answer each registering plugin and limit the registrations that reach the decider. Part of the workers, not pure.
+"""Answer each registering plugin, and limit the registrations that reach the decider. Part of the workers, not pure.
 
 Input: registrations, starts and ends of streams. Output: answers, `signals.PluginRegistering`. Next: `registration`,
 which reaches the same verdict. Used by `effects`.
@@ -27,7 +27,7 @@ log = structlog.get_logger("chronolet.devices")
 _CHECK_SECONDS = 1.0
 
 CallLater = Callable[[float, Callable[[], None]], object]
-"""Calls a function once, after the given number of seconds, on another thread."""
+"""Calls a function once, on another thread, after the given number of seconds."""
 
 
 def _call_later(seconds: float, call: Callable[[], None]) -> None:
@@ -38,7 +38,7 @@ def _call_later(seconds: float, call: Callable[[], None]) -> None:
 
 class _RateLimit(Struct):
     """Token bucket for one resource's registrations: `left` tokens as of `at`. `held` is the newest registration that
-    waits for a token.
+    is waiting for a token.
     """
 
     left: float
@@ -55,14 +55,14 @@ class _RateLimit(Struct):
 
 
 class Registrar:
-    """Answers registering plugins with the verdict that the decider reaches too.
+    """Answers registering plugins with the same verdict that the decider reaches.
 
-    Refusals are counted here, because the log does not record every repetition. Resources are counted here too, because
-    the plugin gets its answer before the decider sees the call. A stopped plugin counts for as long as the decider
-    keeps its resource.
+    Refusals are counted here because the log does not record every repetition. Resources are counted here too, because
+    the plugin gets its answer before the decider sees the call. A stopped plugin counts until the decider removes its
+    resource.
 
-    A newer registration supersedes earlier ones. Some plugins register endlessly while another resource of theirs is
-    refused; of these, the newest registration is sent every INTERVAL_SECONDS, with the number of skipped ones.
+    A newer registration supersedes earlier ones. Some plugins register endlessly while another of their resources is
+    refused; from those, only the newest registration is sent, every INTERVAL_SECONDS, with the number of skipped ones.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class Registrar:
         self._clock = clock
         self._call_later = call_later
         self._stopped: dict[str, float | None] = {}
-        """When the plugin of each registered resource stopped, None while it serves."""
+        """When the plugin of each registered resource stopped; None if it has not."""
         self._endpoints: dict[str, str] = {}
         """The endpoint of each resource's plugin, as registered."""
         self._streams: dict[str, int] = {}
-        """Number of each resource's newest stream."""
+        """The number of each resource's newest stream."""
         self._rates: dict[str, _RateLimit] = {}
         self._checking = False
 
     def opened(self, context: EffectContext) -> None:
-        """Reset all counts: the registration socket is new."""
+        """Reset all counts, because the registration socket is new."""
         with self._lock:
             self._refused.clear()
             self._stopped.clear()
@@ -95,7 +95,7 @@ class Registrar:
             context.send(signals.RegistryOpened())
 
     def register(self, context: EffectContext, asked: Registering) -> str:
-        """Return why a plugin is refused, or an empty string."""
+        """Return why a plugin is refused, or an empty string if it is accepted."""
         with self._lock:  # signals must be sent in the order of their counts
             limit = self._limit(asked.resource)
             refused = refusal(
@@ -123,7 +123,7 @@ class Registrar:
         return ""
 
     def following(self, resource: str) -> int:
-        """Record that a stream to the resource's newest plugin begins; return its number, for `stopped`."""
+        """Record that a stream to the resource's newest plugin begins; return the stream's number, for `stopped`."""
         with self._lock:
             self._streams[resource] = self._streams.get(resource, 0) + 1
             if resource in self._stopped:
@@ -137,7 +137,7 @@ class Registrar:
                 self._stopped[resource] = self._clock()
 
     def left(self, context: EffectContext, endpoint: str) -> None:
-        """Record that the socket of a discovered plugin is gone."""
+        """Record that the socket of a discovered plugin no longer exists."""
         with self._lock:
             for resource in [name for name, one in self._endpoints.items() if one == endpoint]:
                 self._stopped[resource] = self._clock()
@@ -147,7 +147,7 @@ class Registrar:
     # -- with the lock held --------------------------------------------------------------------------------------
 
     def _limit(self, resource: str) -> int:
-        """The maximum number of plugins if this resource would exceed it, else 0."""
+        """Return the maximum number of plugins if one for this resource would exceed it, else 0."""
         kept_since = self._clock() - STOP_GRACE_MILLISECONDS / 1000
         for name, at in list(self._stopped.items()):
             if at is not None and at < kept_since:
@@ -191,7 +191,7 @@ class Registrar:
             self._call_later(_CHECK_SECONDS, self._send_held)
 
     def _send_held(self) -> None:
-        """Send the held registrations whose wait is over."""
+        """Send the held registrations that now have a token."""
         with self._lock:
             self._checking = False
             now = self._clock()

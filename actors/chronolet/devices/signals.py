@@ -1,4 +1,4 @@
-"""What the workers of devices report.
+"""Signals from the workers of the `devices` kind.
 
 Input: none. Output: Signal Structs. Next: `decider`. An answer repeats the subject and intent of its effect; if that
 intent is no longer open, the answer is ignored.
@@ -14,17 +14,17 @@ from chronolet_schemas.envelope import Signal
 
 
 class RegistryOpened(Signal, frozen=True, kw_only=True):
-    """The registration socket was recreated and is listening."""
+    """The registration socket has been recreated and is listening."""
 
 
 class PluginRegistering(Signal, frozen=True, kw_only=True):
-    """A plugin asks to register. `versions` are the API versions it speaks; the registration socket carries exactly
-    one.
+    """A plugin asks to register. `versions` are the API versions that it supports; over the registration socket it
+    sends exactly one.
 
-    `endpoint` is as given: a file name in `folder`, or an absolute path in it. `options` is None if the plugin sent
-    none. `times`: for a refused plugin, how often its resource has been refused for the same reason since the
-    registration socket was created. `limit`: the maximum number of plugins if already reached, else 0. `skipped`:
-    earlier registrations of the resource that exceeded the rate limit and were not sent.
+    `endpoint` is as the plugin sent it: a file name in `folder`, or an absolute path in it. `options` is None if the
+    plugin sent none. `times`: for a refused plugin, how often its resource has been refused for the same reason since
+    the registration socket was created. `limit`: the maximum number of plugins if it has been reached, else 0.
+    `skipped`: number of earlier registrations of the resource that exceeded the rate limit and were not sent.
     """
 
     by: Literal["registration", "watcher"] = "registration"
@@ -39,13 +39,13 @@ class PluginRegistering(Signal, frozen=True, kw_only=True):
 
 
 class PluginLeft(Signal, frozen=True, kw_only=True):
-    """The socket through which a plugin was found is gone."""
+    """The socket through which a plugin was discovered no longer exists."""
 
     socket: str
 
 
 class DevicesListing(Signal, frozen=True, kw_only=True):
-    """One complete list from a plugin, unchanged: it may contain an id twice. `skipped`: earlier lists that came too
+    """A complete list from a plugin, unchanged: an id may occur twice. `skipped`: number of earlier lists that came too
     fast and were not sent.
     """
 
@@ -56,7 +56,7 @@ class DevicesListing(Signal, frozen=True, kw_only=True):
 
 
 class EndpointStopped(Signal, frozen=True, kw_only=True):
-    """The plugin's stream ended or could not be opened. `reached`: a connection to the plugin had been made."""
+    """The plugin's stream ended or could not be opened. `reached`: a connection to the plugin had been established."""
 
     resource: str
     generation: int
@@ -65,21 +65,21 @@ class EndpointStopped(Signal, frozen=True, kw_only=True):
 
 
 class PodsListed(Signal, frozen=True, kw_only=True):
-    """The uids of the live pods according to the log; the listing began at `as_of`."""
+    """The uids of the live pods according to the log; the listing began at `as_of` (milliseconds)."""
 
     as_of: int
     uids: tuple[str, ...]
 
 
 class Answered(Signal, frozen=True, kw_only=True):
-    """Base of the answers to one-shot effects."""
+    """Base class for answers to one-shot effects."""
 
     subject: str
     intent: str
 
 
 class OptionsAnswered(Answered, frozen=True, kw_only=True):
-    """Answer to AskOptions. `away` as for AllocateRefused."""
+    """Answer to AskOptions. `away` has the same meaning as in AllocateRefused."""
 
     options: PluginOptions = PluginOptions()
     error: str = ""
@@ -87,7 +87,9 @@ class OptionsAnswered(Answered, frozen=True, kw_only=True):
 
 
 class PreferenceAnswered(Answered, frozen=True, kw_only=True):
-    """Answer to Prefer. The decider checks the named devices before it uses them. `away` as for AllocateRefused."""
+    """Answer to Prefer. The decider checks the devices before it uses them. `away` has the same meaning as in
+    AllocateRefused.
+    """
 
     devices: tuple[str, ...] = ()
     error: str = ""
@@ -95,7 +97,7 @@ class PreferenceAnswered(Answered, frozen=True, kw_only=True):
 
 
 class AllocateAnswered(Answered, frozen=True, kw_only=True):
-    """Answer to Allocate: one response per container, as the plugin sent them; the decider checks their number."""
+    """Answer to Allocate: one response per container, as the plugin sent them. The decider checks their number."""
 
     answers: tuple[Answer, ...]
     milliseconds: int = 0
@@ -104,7 +106,7 @@ class AllocateAnswered(Answered, frozen=True, kw_only=True):
 class AllocateRefused(Answered, frozen=True, kw_only=True):
     """Failure of Allocate. `away`: the plugin could not be reached; it may come back, and the call can be retried.
 
-    `error` has the form of the kubelet's gRPC client: `rpc error: code = ... desc = ...`.
+    `error` has the form that the kubelet's gRPC client uses: `rpc error: code = ... desc = ...`.
     """
 
     error: str
@@ -112,7 +114,9 @@ class AllocateRefused(Answered, frozen=True, kw_only=True):
 
 
 class PreStartAnswered(Answered, frozen=True, kw_only=True):
-    """Answer to PreStart; with an `error`, the container must not start. `away` as for AllocateRefused."""
+    """Answer to PreStart. If `error` is set, the container must not start. `away` has the same meaning as in
+    AllocateRefused.
+    """
 
     error: str = ""
     away: bool = False
@@ -131,11 +135,11 @@ Message = (
     | AllocateRefused
     | PreStartAnswered
 )
-"""Every signal of devices."""
+"""Every signal of the kind."""
 
 
 def from_failure(failed: EffectFailed) -> OptionsAnswered | PreferenceAnswered | AllocateRefused | PreStartAnswered:
-    """Convert a worker's failure or time-out into the answer it stands for."""
+    """Convert a worker's failure or time-out to the answer that has the same effect."""
     subject, intent, error = failed.subject, failed.intent, failed.error
     if failed.timed_out:
         error = "rpc error: code = DeadlineExceeded desc = context deadline exceeded"

@@ -1,7 +1,7 @@
-"""Plugins, devices and claims, folded from the kind's own events.
+"""State of the `devices` kind: plugins, devices and claims. Folded from the kind's own events.
 
 Input: none. Output: the frozen State and look-ups in it. Next: `decider`; `get devices`, PodResources and the
-checkpoint export read it too. Times are milliseconds, 0 if unknown or never.
+checkpoint export also read it. Times are milliseconds, 0 if unknown or never.
 
 `plugins.lifecycle` documents the phases of a resource, `claims.lifecycle` those of a claim.
 """
@@ -21,7 +21,7 @@ ClaimPhase = Literal["waiting", "preferring", "allocating", "granted"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of the state's parts."""
+    """Base class for the parts of the state."""
 
 
 class Device(Record, frozen=True, kw_only=True):
@@ -34,12 +34,13 @@ class Device(Record, frozen=True, kw_only=True):
 class Resource(Record, frozen=True, kw_only=True):
     """A resource and its plugin.
 
-    `devices`, by id, come from the last list of any of its plugins. `remembered`: that list is older than the current
-    registration socket; its devices are kept but not counted. `options` is None until known. `deaths` counts
-    consecutive plugins that died before they reported their options. `since` is when the phase began. `problem` is what
-    was wrong with the last list while it was refused (earlier releases only). `corrected` are the findings reported
-    since the registration: ids listed twice, and the empty id for entries without one. `silent` and `flooding`: an
-    event has already reported that the plugin lists nothing, or lists faster than lists are forwarded.
+    `devices` maps ids to devices, as last listed by any plugin of the resource. `remembered`: that list is older than
+    the current registration socket, so its devices are remembered but not counted. `options` is None until known.
+    `deaths` counts consecutive plugins that died before they reported their options. `since` is when the phase began.
+    `problem` is what was wrong with the last list if it was refused (only earlier releases refuse lists). `corrected`
+    holds the findings reported since the registration: ids listed twice, and the empty id for entries without an id.
+    `silent` and `flooding`: an event has already reported that the plugin lists nothing, or that it sends lists faster
+    than they are forwarded.
     """
 
     phase: ResourcePhase
@@ -58,11 +59,13 @@ class Resource(Record, frozen=True, kw_only=True):
 
     @property
     def has_plugin(self) -> bool:
-        """Whether its plugin is currently registered."""
+        """Whether the resource's plugin is currently registered."""
         return self.phase in ("registered", "listed")
 
     def healthy(self) -> dict[str, Device]:
-        """The healthy devices of a plugin that has sent its list; they may be allocated if nobody holds them."""
+        """Return the healthy devices, by id, if the plugin has sent its list; none otherwise. Those that no claim holds
+        may be allocated.
+        """
         if self.phase != "listed":
             return {}
         return {name: one for name, one in self.devices.items() if one.health == HEALTHY}
@@ -71,12 +74,12 @@ class Resource(Record, frozen=True, kw_only=True):
 class Claim(Record, frozen=True, kw_only=True):
     """The devices that one container requests and holds.
 
-    `held`: what plugins have allocated, by resource. `chosen`: the devices of `resource` that its plugin is being asked
-    to allocate. `adopted`: devices by resource that the container held before the log began and that no plugin has been
-    asked about yet. The container owns all three. `serial` numbers the open question to the plugin. `reason`, `message`
-    and `retry_at` explain why a claim waits. `since` is when it was made, `given_at` when it got the devices of each
-    resource. `starting` is the attempt that plugins are being notified of, None if none is; `start_serial` numbers that
-    notification.
+    `held` maps resources to what their plugins have allocated. `chosen`: the devices of `resource` that its plugin is
+    being asked to allocate. `adopted` maps resources to devices that the container held before the log began and about
+    which no plugin has been asked yet. The container owns all three. `serial` numbers the open question to the plugin.
+    `reason`, `message` and `retry_at` explain why a claim is waiting. `since` is when the claim was made; `given_at`
+    maps resources to when their devices were given to the container. `starting` is the attempt that plugins are being
+    notified of, None if there is none; `start_serial` numbers that notification.
     """
 
     pod: str
@@ -103,30 +106,30 @@ class Claim(Record, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Its key in `State.claims`."""
+        """The claim's key in `State.claims`."""
         return f"{self.uid}/{self.container}"
 
     @property
     def open(self) -> bool:
-        """Whether the claim still waits, or plugins are being notified of a start."""
+        """Whether the claim is not yet granted, or plugins are being notified of a start."""
         return self.phase != "granted" or self.starting is not None
 
     def devices(self) -> dict[str, tuple[str, ...]]:
-        """All devices that it owns now, by resource."""
+        """Return all devices that the container owns now, by resource."""
         if not self.held and not self.adopted:
             return {self.resource: self.chosen} if self.chosen else {}
         own = {name: one.devices for name, one in self.held.items()} | self.adopted
         return own | {self.resource: self.chosen} if self.chosen else own
 
     def recorded(self, resource: str) -> tuple[str, ...] | None:
-        """The devices of a resource that it has been given, None if it has not been given any."""
+        """Return the devices of a resource that the container has been given; None if it has not been given any."""
         if resource in self.adopted:
             return self.adopted[resource]
         return self.held[resource].devices if resource in self.held else None
 
 
 class RefusalCount(Record, frozen=True, kw_only=True):
-    """The last reported refusal of a plugin: when, and the number of refusals by then."""
+    """The last reported refusal of a plugin: when it was reported (`at`), and the number of refusals up to then."""
 
     times: int
     at: int
@@ -135,9 +138,9 @@ class RefusalCount(Record, frozen=True, kw_only=True):
 class State(Record, frozen=True, kw_only=True):
     """All plugins, devices and claims of the node.
 
-    `claims` by `<uid>/<container>`; `pods`: the containers with a claim, by pod uid; `open`: keys of the open claims,
-    oldest first. `used`: the held devices by resource. `refused`: refusals of plugins, by the name of their counter
-    (`plugins.refusals`).
+    `claims` maps `<uid>/<container>` to claims. `pods` maps the uid of each pod to its containers that have a claim.
+    `open`: keys of the open claims, oldest first. `used` maps resources to held devices, and each device to the keys of
+    the claims that hold it. `refused` maps the names of counters (`plugins.refusals`) to refusals of plugins.
 
     `serial` numbers registrations and questions, so that a late answer is recognized and ignored.
     """
@@ -152,19 +155,19 @@ class State(Record, frozen=True, kw_only=True):
     refused: immutables.Map[str, RefusalCount] = immutables.Map()
 
     def claim(self, uid: str, container: str) -> Claim | None:
-        """The claim of a container."""
+        """Return the claim of a container; None if it has none."""
         return self.claims.get(f"{uid}/{container}")
 
     def waiting(self) -> Iterator[Claim]:
-        """The waiting claims, oldest first."""
+        """Yield the waiting claims, oldest first."""
         return (claim for key in self.open if (claim := self.claims[key]).phase == "waiting")
 
     def of_pod(self, uid: str) -> tuple[Claim, ...]:
-        """The claims of a pod's containers, oldest first."""
+        """Return the claims of a pod's containers, oldest first."""
         return tuple(self.claims[f"{uid}/{container}"] for container in self.pods.get(uid, ()))
 
     def holders(self, resource: str) -> immutables.Map[str, tuple[str, ...]]:
-        """The held devices of a resource, with the claims that hold them."""
+        """Return the held devices of a resource, each with the keys of the claims that hold it."""
         return self.used.get(resource, immutables.Map())
 
     def has_plugin(self, resource: str) -> bool:
@@ -172,10 +175,10 @@ class State(Record, frozen=True, kw_only=True):
         return resource in self.resources and self.resources[resource].has_plugin
 
     def current(self, resource: str, generation: int) -> Resource | None:
-        """The resource if its registered plugin is of this generation."""
+        """Return the resource if its currently registered plugin is of this generation; None otherwise."""
         known = self.resources.get(resource)
         return known if known is not None and known.has_plugin and known.generation == generation else None
 
     def known(self, resource: str) -> bool:
-        """Whether device plugins own the resource: one offers it, or devices of it are still held."""
+        """Whether device plugins own the resource: a plugin has registered it, or devices of it are still held."""
         return resource in self.resources or resource in self.used

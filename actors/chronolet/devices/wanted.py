@@ -1,4 +1,4 @@
-"""The effects that devices requests, each with the plain data that its worker needs.
+"""Effects of the `devices` kind, each with the plain data that its worker needs.
 
 Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`, whose workers speak gRPC to
 plugins (v1beta1) and answer with `signals`.
@@ -14,25 +14,28 @@ from chronolet_schemas.envelope import Message
 
 
 class ServeRegistration(Effect, frozen=True, kw_only=True):
-    """Standing: empty the registration folder, recreate the registration socket in it, serve Register.
+    """Standing: empty the registration folder, recreate the registration socket in it, and serve Register calls.
 
-    Sends RegistryOpened once it listens, then a PluginRegistering for each call, accepted or refused. The reply to the
-    caller comes from `plugins.validation.refusal`, which the decider uses too.
+    Sends RegistryOpened once the socket is listening, then a PluginRegistering for each call, accepted or refused,
+    unless the plugin registers too often. The reply to the caller comes from `plugins.validation.refusal`, which the
+    decider uses too.
     """
 
 
 class WatchPlugins(Effect, frozen=True, kw_only=True):
-    """Standing: watch the folder for plugins that are discovered by socket (pluginregistration.v1, type DevicePlugin).
+    """Standing: watch the folder for plugins that are discovered by their socket (pluginregistration.v1, type
+    DevicePlugin).
 
-    Sends a PluginRegistering for each, and PluginLeft when a socket vanishes.
+    Sends a PluginRegistering for each plugin, and PluginLeft when its socket disappears.
     """
 
 
 class WatchDevices(Effect, frozen=True, kw_only=True):
-    """Standing: ListAndWatch at `socket`. Sends DevicesListing for each list and EndpointStopped when the stream ends
-    or cannot be opened; after that it is not requested again until the plugin registers again.
+    """Standing: call ListAndWatch at `socket`. Sends DevicesListing for each list, and EndpointStopped when the stream
+    ends or cannot be opened; after that, this effect is not requested again until the plugin re-registers.
 
-    If lists come faster than a few per second, only the newest is sent, because each list with news becomes an event.
+    If lists arrive faster than a few per second, only the newest is sent, because each list that changes anything
+    becomes an event.
     """
 
     resource: str
@@ -41,7 +44,7 @@ class WatchDevices(Effect, frozen=True, kw_only=True):
 
 
 class AskOptions(Effect, frozen=True, kw_only=True):
-    """GetDevicePluginOptions. Answered by OptionsAnswered; on failure with `error` set."""
+    """Call GetDevicePluginOptions. Result: OptionsAnswered, with `error` set on failure."""
 
     resource: str
     generation: int
@@ -49,7 +52,7 @@ class AskOptions(Effect, frozen=True, kw_only=True):
 
 
 class Prefer(Effect, frozen=True, kw_only=True):
-    """GetPreferredAllocation for one container. Answered by PreferenceAnswered; on failure with `error` set."""
+    """Call GetPreferredAllocation for one container. Result: PreferenceAnswered, with `error` set on failure."""
 
     resource: str
     socket: str
@@ -59,7 +62,7 @@ class Prefer(Effect, frozen=True, kw_only=True):
 
 
 class Allocate(Effect, frozen=True, kw_only=True):
-    """Allocate exactly these devices for one container. Answered by AllocateAnswered or AllocateRefused."""
+    """Call Allocate for exactly these devices of one container. Result: AllocateAnswered or AllocateRefused."""
 
     resource: str
     socket: str
@@ -67,7 +70,7 @@ class Allocate(Effect, frozen=True, kw_only=True):
 
 
 class PreStartCall(Message, frozen=True, kw_only=True):
-    """One call of PreStartContainer."""
+    """The data for one PreStartContainer call."""
 
     resource: str
     socket: str
@@ -75,7 +78,9 @@ class PreStartCall(Message, frozen=True, kw_only=True):
 
 
 class PreStart(Effect, frozen=True, kw_only=True):
-    """PreStartContainer for one container, one call after the other, 30 seconds each. Answered by PreStartAnswered."""
+    """Call PreStartContainer for one container at each plugin in turn, at most 30 seconds each. Result:
+    PreStartAnswered.
+    """
 
     attempt: int
     calls: tuple[PreStartCall, ...]
@@ -86,7 +91,7 @@ class ServePodResources(Effect, frozen=True, kw_only=True):
 
 
 class ListPods(Effect, frozen=True, kw_only=True):
-    """Standing, while any claim exists: report the live pods once a minute. Sends PodsListed."""
+    """Standing, while any claim exists: report the live pods every `period_seconds`. Sends PodsListed."""
 
     period_seconds: int = 60
 
@@ -102,4 +107,4 @@ Wanted = (
     | PreStart
     | ListPods
 )
-"""Every effect of devices."""
+"""Every effect of the kind."""

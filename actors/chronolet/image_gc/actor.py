@@ -1,6 +1,6 @@
 """The image_gc actor kind: one entity for the node.
 
-Input: the effect workers, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
+Input: the effect workers, or none when only history is folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet.kernel.kind import Effect, Job, Kind
 from chronolet_schemas import image_gc, kernel
 
 NODE = "node"
-"""Key of the only entity."""
+"""Key of the kind's only entity."""
 
 
 def _node(_message: Any) -> Sequence[str]:
@@ -24,7 +24,7 @@ def _node(_message: Any) -> Sequence[str]:
 def kind(
     effects: Mapping[type[Effect], Job] | None = None, standing: Mapping[type[Effect], Job] | None = None
 ) -> Kind[State]:
-    """Build the Kind; without workers it only folds events."""
+    """Build the Kind. Without workers it can only fold events."""
     return Kind(
         name="image_gc",
         shards=1,

@@ -1,11 +1,11 @@
 """Track images, and decide when a collection runs and which images it removes. Pure.
 
-One run at a time; a run removes one image after another.
+The collector has at most one run at a time. A run removes one image after another.
 
-Input: looks and removal results of `effects`, requests. Output: events of `image_gc`, and KubeEvents of the node. Next:
-`effects`, through `outstanding`. Source: pkg/kubelet/images/image_gc_manager.go.
+Input: scans and removal results from `effects`, requests, events of a full disk. Output: events of `image_gc`, and
+KubeEvents about the node. Next: `effects`, through `outstanding`. Source: pkg/kubelet/images/image_gc_manager.go.
 
-    idle -> requested -> looked -> running, one image at a time -> idle (directly, with nothing to remove)
+    idle -> requested -> scanned -> running, one image at a time -> idle (directly, with nothing to remove)
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from chronolet_schemas import image_gc, kernel, kube_events
 from chronolet_schemas.envelope import Event
 
 _Result = signals.RemovalDone | signals.RemovalRefused | EffectFailed
-LOOK_MILLISECONDS = 3_600_000
-"""Longest time between two recorded looks of an idle node."""
+SCAN_MILLISECONDS = 3_600_000
+"""The longest time between two recorded scans on an idle node."""
 Message = _Result | signals.Looked | kernel.BallastGivenUp | image_gc.CollectImages
-"""Every message that the collector decides."""
+"""Every message that the collector handles."""
 
 
 def decide(state: State, message: Message, now: int) -> Sequence[Event]:
     """See `Decider.decide`."""
     match message:
         case signals.Looked():
-            return tuple(_looked(state, message, now))
+            return tuple(_scanned(state, message, now))
         case signals.RemovalDone() | signals.RemovalRefused() | EffectFailed():
             return tuple(_removal_ended(state, message, now))
         case kernel.BallastGivenUp():
@@ -50,50 +50,53 @@ def decide(state: State, message: Message, now: int) -> Sequence[Event]:
             assert_never(message)
 
 
-def planned(state: State, look: signals.Looked, operation: image_gc.Operation, now: int) -> plan.Plan:
-    """Plan a run that starts now, from this look."""
-    if look.error:
-        return plan.Plan(error=look.error)
-    known = seen(state, look, now)
-    return plan.judged(known, look.policy, operation, look.disk or signals.Disk(), now)
+def planned(state: State, scan: signals.Looked, operation: image_gc.Operation, now: int) -> plan.Plan:
+    """Plan a run that starts now, based on this scan."""
+    if scan.error:
+        return plan.Plan(error=scan.error)
+    known = seen(state, scan, now)
+    return plan.judged(known, scan.policy, operation, scan.disk or signals.Disk(), now)
 
 
-def seen(state: State, look: signals.Looked, now: int) -> State:
-    """The state with the differences of the look applied."""
-    return functools.reduce(evolve, _news(state, look, now), state)
+def seen(state: State, scan: signals.Looked, now: int) -> State:
+    """Return the state with the changes found by the scan applied."""
+    return functools.reduce(evolve, _news(state, scan, now), state)
 
 
-def _looked(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
-    """Record the differences of the look; then start the run that it was made for, if any."""
-    yield from _news(state, look, now)
-    requested = _requested_run(state, look.intent) if look.disk is not None else None
+def _scanned(state: State, scan: signals.Looked, now: int) -> Iterator[Event]:
+    """Record the changes found by the scan; then start the run for which the scan was made, if any."""
+    yield from _news(state, scan, now)
+    requested = _requested_run(state, scan.intent) if scan.disk is not None else None
     if requested is not None:
-        yield from _run(state, look, requested, now)
-    elif state.run is not None and state.run.reading and look.intent == _read_intent(state.run):
-        yield from _read_again(state, state.run, look, now)
+        yield from _run(state, scan, requested, now)
+    elif state.run is not None and state.run.reading and scan.intent == _read_intent(state.run):
+        yield from _read_again(state, state.run, scan, now)
 
 
-def _news(state: State, look: signals.Looked, now: int) -> Iterator[Event]:
-    if (state.node, state.policy) != (look.node, look.policy):
-        yield image_gc.PolicySet(node=look.node, policy=look.policy)
+def _news(state: State, scan: signals.Looked, now: int) -> Iterator[Event]:
+    if (state.node, state.policy) != (scan.node, scan.policy):
+        yield image_gc.PolicySet(node=scan.node, policy=scan.policy)
     if ages.ahead(state, now):
         yield image_gc.TimesClamped(at=now)
         state = ages.clamped(state, now)
-    if not look.error:
-        yield from ages.changes(state, look, now)
+    if not scan.error:
+        yield from ages.changes(state, scan, now)
 
 
 def _requested_run(state: State, intent: str) -> RequestedRun | None:
-    """Return the run that the look belongs to: a requested one, or a periodic one while nothing else is pending."""
+    """Return the run that the scan with this intent belongs to; None if there is none.
+
+    An empty intent belongs to a periodic run, which starts only if no other run is in progress or requested.
+    """
     if state.run is not None:
         return None
     if intent:
-        return state.asked[0] if state.asked and intent == _look_intent(state.asked[0]) else None
+        return state.asked[0] if state.asked and intent == _scan_intent(state.asked[0]) else None
     return None if state.asked else RequestedRun(number=0, operation="collect", trigger="period")
 
 
-def _run(state: State, look: signals.Looked, requested: RequestedRun, now: int) -> Iterator[Event]:
-    found = planned(state, look, requested.operation, now)
+def _run(state: State, scan: signals.Looked, requested: RequestedRun, now: int) -> Iterator[Event]:
+    found = planned(state, scan, requested.operation, now)
     old = tuple(one for one in found.going if one.reason == "age")
     kept = dict(found.kept())
     if later := len(found.going) + len(found.spare) - len(old) if old else 0:
@@ -114,7 +117,7 @@ def _run(state: State, look: signals.Looked, requested: RequestedRun, now: int) 
         read_again=bool(old),
     )
     if run.candidate is None:
-        if not _is_known(state, run, look.policy, now):
+        if not _is_known(state, run, scan.policy, now):
             yield from _finished(state, run, now)
         return
     yield image_gc.RunStarted(
@@ -134,9 +137,11 @@ def _run(state: State, look: signals.Looked, requested: RequestedRun, now: int) 
     )
 
 
-def _read_again(state: State, run: Run, look: signals.Looked, now: int) -> Iterator[Event]:
-    """Decide which images to remove for lack of space, from the disk usage after the removal of too old images."""
-    found = planned(state, look, "collect", now)
+def _read_again(state: State, run: Run, scan: signals.Looked, now: int) -> Iterator[Event]:
+    """Decide which images to remove to free space, based on the disk usage after the removal of images over the maximum
+    age.
+    """
+    found = planned(state, scan, "collect", now)
     space = tuple(one for one in (*found.going, *found.spare) if one.reason == "space")
     read = image_gc.DiskReadAgain(
         run=run.number,
@@ -161,26 +166,26 @@ def _after_reading(state: State, run: Run, read: image_gc.DiskReadAgain, now: in
 def _is_known(state: State, run: Run, policy: image_gc.Policy, now: int) -> bool:
     """Whether a run with nothing to remove repeats the last report and need not be recorded.
 
-    Such a run must still be recorded now and then, for correct ages after a restart: an image in use counts as used
-    until the last recorded look.
+    Even so, one is recorded from time to time to keep ages correct after a restart: an image in use counts as used
+    until the last recorded scan.
     """
     failed = outcome.error(run, policy.max_age_milliseconds)
-    if failed or run.trigger != "period" or now - state.looked_at >= _most_between_looks(policy):
+    if failed or run.trigger != "period" or now - state.looked_at >= _most_between_scans(policy):
         return False
     return state.reported == Reported(usage_percent=run.usage_percent, kept=dict(outcome.kept(run)))
 
 
-def _most_between_looks(policy: image_gc.Policy) -> int:
-    """Maximum age of the last recorded look, in milliseconds; a fraction of the maximum image age."""
+def _most_between_scans(policy: image_gc.Policy) -> int:
+    """Return the longest time between two recorded scans, in milliseconds: at most a quarter of the maximum age."""
     most_age = policy.max_age_milliseconds
-    return min(LOOK_MILLISECONDS, most_age // 4) if most_age else LOOK_MILLISECONDS
+    return min(SCAN_MILLISECONDS, most_age // 4) if most_age else SCAN_MILLISECONDS
 
 
 def _removal_ended(state: State, message: _Result, now: int) -> Iterator[Event]:
     run = state.run
     if run is None:
         if isinstance(message, EffectFailed):
-            yield from _look_failed(state, message, now)
+            yield from _scan_failed(state, message, now)
         return
     if isinstance(message, EffectFailed) and run.reading and message.intent == _read_intent(run):
         yield from _after_reading(
@@ -197,8 +202,8 @@ def _removal_ended(state: State, message: _Result, now: int) -> Iterator[Event]:
         yield from _finished(state, run, now)
 
 
-def _look_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
-    """A requested look failed: finish its run with the error; the run never starts."""
+def _scan_failed(state: State, message: EffectFailed, now: int) -> Iterator[Event]:
+    """Record a requested run as finished, with the error, because its scan failed. Nothing is removed."""
     requested = _requested_run(state, message.intent)
     if requested is not None:
         run = Run(
@@ -250,7 +255,7 @@ def _finished(state: State, run: Run, now: int) -> Iterator[Event]:
         )
 
 
-def _look_intent(requested: RequestedRun) -> str:
+def _scan_intent(requested: RequestedRun) -> str:
     return f"look/{requested.number}"
 
 
@@ -272,7 +277,7 @@ def outstanding(state: State) -> Sequence[Effect]:
     if state.run is not None and state.run.reading:
         return (*standing, wanted.Look(subject="run", intent=_read_intent(state.run)))
     if state.asked:
-        return (*standing, wanted.Look(subject="run", intent=_look_intent(state.asked[0])))
+        return (*standing, wanted.Look(subject="run", intent=_scan_intent(state.asked[0])))
     return standing
 
 

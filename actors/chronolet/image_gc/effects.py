@@ -1,6 +1,6 @@
-"""Effect workers of the collector of images: list images, and remove one.
+"""Effect workers of the image collector: list images, and remove one.
 
-Input: effects of `wanted`. Output: calls to the runtime; signals. Next: `decider`. Source:
+Input: effects from `wanted`. Output: calls to the runtime; signals. Next: `decider`. Source:
 pkg/kubelet/images/image_gc_manager.go.
 """
 
@@ -21,14 +21,14 @@ from chronolet_schemas.envelope import Signal
 
 log = structlog.get_logger("chronolet.image_gc")
 
-_LOOK_SECONDS = 300.0
+_SCAN_SECONDS = 300.0
 _REMOVE_SECONDS = 300.0
 
 
 class Collecting(Struct, frozen=True):
-    """The workers. Periods in seconds.
+    """The workers of the image collector. Periods are in seconds.
 
-    Looks and removals exclude each other. Otherwise a look would report an image that was removed during the look.
+    Scans and removals exclude each other. Otherwise a scan could report an image that was removed during the scan.
     """
 
     inventory: Inventory
@@ -37,42 +37,40 @@ class Collecting(Struct, frozen=True):
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def effects(self) -> Mapping[type[Effect], Job]:
-        """The one-shot effects."""
-        return {wanted.Look: Job(self.look, _LOOK_SECONDS), wanted.RemoveImage: Job(self.remove, _REMOVE_SECONDS)}
+        """Return the workers of the one-shot effects."""
+        return {wanted.Look: Job(self.scan, _SCAN_SECONDS), wanted.RemoveImage: Job(self.remove, _REMOVE_SECONDS)}
 
     def standing(self) -> Mapping[type[Effect], Job]:
-        """The standing effects."""
+        """Return the workers of the standing effects."""
         return {wanted.WatchImages: Job(self.watch), wanted.LookPeriodically: Job(self.collect)}
 
     def watch(self, _effect: wanted.WatchImages, context: EffectContext) -> None:
-        """Look at images and their users, immediately and after each short period."""
+        """List images and their users immediately, and again after each `usage_seconds`."""
         looked_before = 0
         while not context.cancelled.is_set():
             began = time.time_ns() // 1_000_000
             with self.turn:
-                looked = self.inventory.look(with_disk=False, looked_before=looked_before, fence=context.fence)
-                context.send(looked)
-            if looked.error:
-                log.warning("cannot list images", error=looked.error)
+                found = self.inventory.scan(with_disk=False, looked_before=looked_before, fence=context.fence)
+                context.send(found)
+            if found.error:
+                log.warning("cannot list images", error=found.error)
             else:
                 looked_before = began
             context.cancelled.wait(self.usage_seconds)
 
     def collect(self, _effect: wanted.LookPeriodically, context: EffectContext) -> None:
-        """Look at images and the disk for a run, immediately and after each long period."""
+        """List images and read the disk usage for a run immediately, and again after each `period_seconds`."""
         while not context.cancelled.is_set():
             with self.turn:
-                context.send(self.inventory.look(with_disk=True, fence=context.fence))
+                context.send(self.inventory.scan(with_disk=True, fence=context.fence))
             context.cancelled.wait(self.period_seconds)
 
-    def look(self, effect: wanted.Look, context: EffectContext) -> Signal:
-        """Look once, with the disk."""
-        return self.inventory.look(effect.subject, effect.intent, with_disk=True, fence=context.fence)
+    def scan(self, effect: wanted.Look, context: EffectContext) -> Signal:
+        """Scan once, including the disk usage."""
+        return self.inventory.scan(effect.subject, effect.intent, with_disk=True, fence=context.fence)
 
     def remove(self, effect: wanted.RemoveImage, context: EffectContext) -> Signal:
-        """Remove one image. Idempotent: an image that is already gone, by an earlier attempt or by someone else, counts
-        as removed.
-        """
+        """Remove one image. Idempotent: an image that no longer exists, whoever removed it, counts as removed."""
         try:
             with self.turn:
                 context.fence("docker.remove_image")

@@ -1,4 +1,4 @@
-"""The collector's state after each of its events. Pure. Next: `decider`, history."""
+"""Fold the image collector's events into its state. Pure. Next: `decider`, history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:
-    """Apply one of its own events to the state; ignore all others."""
+    """Return the state after one event; events of other kinds change nothing."""
     match event:
         case image_gc.PolicySet():
             return replace(state, node=event.node, policy=event.policy)
@@ -43,7 +43,7 @@ def _run(state: State, event: image_gc.RunEvent) -> State:
         case image_gc.RunStarted():
             return replace(state, runs=event.run, looked_at=event.at, run=_begun(event), asked=_without(state, event))
         case image_gc.RunFinished():
-            # A run without removals is recorded by this event only, so it counts as a look.
+            # A run without removals is recorded by this event only, so it counts as a scan.
             looked_at = event.at if state.run is None and not event.error else state.looked_at
             failures, asked = _failures(state, event), _without(state, event)
             reported = Reported(usage_percent=event.usage_percent, kept=event.kept, error=event.error)
@@ -103,7 +103,7 @@ def _read_again(run: Run, event: image_gc.DiskReadAgain) -> Run:
 
 
 def _without(state: State, event: image_gc.RunStarted | image_gc.RunFinished) -> tuple[RequestedRun, ...]:
-    """The requested runs that remain after one has started or finished."""
+    """Return the requested runs that remain after one has started or finished."""
     return tuple(
         one
         for index, one in enumerate(state.asked)
@@ -112,7 +112,7 @@ def _without(state: State, event: image_gc.RunStarted | image_gc.RunFinished) ->
 
 
 def after(run: Run, event: image_gc.ImageRemoved | image_gc.ImageNotRemoved) -> Run:
-    """The run after the outcome of one of its removals."""
+    """Return the run with the outcome of one of its removals applied."""
     if isinstance(event, image_gc.ImageRemoved):
         size, for_space = event.size_bytes, event.reason == "space"
         return replace(

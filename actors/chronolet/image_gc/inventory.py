@@ -1,6 +1,6 @@
-"""List images, their users and the disk usage, with read-only calls.
+"""Scan the node: list images and their users, and read the disk usage, with read-only calls.
 
-Input: the runtime. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same look.
+Input: the runtime. Output: `signals.Looked`. Next: `decider`, or `gc plan`, which makes the same scan.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NAMED_USERS = 10
 
 
 class Inventory(Struct, frozen=True):
-    """What to list, and the settings in force."""
+    """Lists images and their users. A scan also reports the settings in force."""
 
     runtime: Runtime
     images: Images
     node: str
     policy: Policy
 
-    def look(
+    def scan(
         self,
         subject: str = "",
         intent: str = "",
@@ -37,13 +37,15 @@ class Inventory(Struct, frozen=True):
         looked_before: int = 0,
         fence: Callable[[str], None] = lambda _: None,
     ) -> Looked:
-        """Look once. `fence` is called before each runtime call."""
+        """List images and their users once, and read the disk usage if `with_disk`. `fence` is called before each
+        runtime call.
+        """
         error = ""
         found: tuple[Image, ...] = ()
         try:
             fence("docker.images")
             held = self.images.list()
-            # List containers second: an image used by then is in use, and one that arrived meanwhile is not considered.
+            # Images first: an image that comes into use before containers are listed counts as in use.
             fence("docker.list")
             users = _users(self.runtime.list({}))
             found = tuple(self._image(one, users.get(one.id, ())) for one in held)
@@ -81,7 +83,9 @@ class Inventory(Struct, frozen=True):
 
 
 def _users(containers: Iterable[ContainerState]) -> Mapping[str, set[str]]:
-    """Containers of the whole machine by image. Names of own containers omit the attempt, which changes."""
+    """Map the id of each image to the names of its containers on the whole machine. The name of a container of this
+    node omits the attempt, which changes.
+    """
     users: defaultdict[str, set[str]] = defaultdict(set)
     for one in containers:
         owner = labels.read(one.labels)

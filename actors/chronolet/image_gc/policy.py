@@ -1,4 +1,4 @@
-"""Validate the settings of image collection, and compute how much has to be freed. Pure.
+"""Validates the settings of image collection, and computes how much has to be freed. Pure.
 
 Source: pkg/kubelet/images/image_gc_manager.go (NewImageGCManager), pkg/kubelet/kubelet.go (StartGarbageCollection).
 """
@@ -33,12 +33,12 @@ def collects(policy: Policy) -> bool:
 
 
 def usage_percent(capacity_bytes: int, available_bytes: int) -> int:
-    """Disk usage in percent, rounded up."""
+    """Return the disk usage in percent, rounded up."""
     return _ALL - available_bytes * _ALL // capacity_bytes
 
 
 def wanted_bytes(policy: Policy, capacity_bytes: int, available_bytes: int) -> int:
-    """Bytes to free to reach the low threshold; 0 below the high threshold."""
+    """Return the number of bytes to free to reach the low threshold; 0 while usage is below the high threshold."""
     if usage_percent(capacity_bytes, available_bytes) < policy.high_threshold_percent:
         return 0
     return max(capacity_bytes * (_ALL - policy.low_threshold_percent) // _ALL - available_bytes, 0)

@@ -1,4 +1,4 @@
-"""Results of the collector's effects: images, disk usage, how a removal ended."""
+"""Signals from the image collector's workers: scans, and the results of removals."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ class Disk(Message, frozen=True, kw_only=True):
 
 
 class Looked(Signal, frozen=True, kw_only=True):
-    """All images, each with its users among all containers of the machine.
+    """The result of a scan: all images, each with its users among all containers on the machine.
 
-    `intent` is empty for a periodic look. `disk` is set if a run is to follow. `looked_before` is when the same worker
-    last looked (milliseconds), 0 if never. `error`: why the runtime could not be read.
+    `intent` is empty for a periodic scan. `disk` is set if the scan may start or continue a run. `looked_before` is
+    when the same worker's last successful scan began (milliseconds), 0 if there was none. `error`: why the runtime
+    could not be read.
     """
 
     subject: str = ""
@@ -34,14 +35,14 @@ class Looked(Signal, frozen=True, kw_only=True):
 
 
 class RemovalDone(Signal, frozen=True, kw_only=True):
-    """The image is gone, by this call or before it."""
+    """Answer to RemoveImage: the image no longer exists, whoever removed it."""
 
     subject: str
     intent: str
 
 
 class RemovalRefused(Signal, frozen=True, kw_only=True):
-    """The image still exists."""
+    """Answer to RemoveImage: the image still exists."""
 
     subject: str
     intent: str

@@ -1,6 +1,6 @@
-"""State of the image collector: every image with its age, the settings, the current run.
+"""The image collector's state: every image with its age, the settings, the current run.
 
-Folded from its own events. Next: `decider`; `get images` shows it. Times in milliseconds, 0 if not known.
+Folded from the kind's own events. Next: `decider`; `get images` shows it. Times are in milliseconds, 0 if not known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chronolet_schemas import image_gc
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One image. `last_used` is the end of its last use; an image in use counts as used at every look."""
+    """One image. `last_used` is the end of its last use; an image that is in use counts as used at every scan."""
 
     image: image_gc.Image
     first_detected: int
@@ -20,12 +20,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def used(self) -> bool:
-        """Whether any container uses it, running or dead."""
+        """Whether any container uses the image, running or dead."""
         return self.image.user_count > 0
 
 
 class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A requested run that has not started; `number` identifies its look."""
+    """A requested run that has not started; `number` identifies the scan made for it."""
 
     number: int
     operation: image_gc.Operation
@@ -34,10 +34,10 @@ class RequestedRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The current run; `next` is the index of the next candidate.
+    """The current run. `next` is the index of the next candidate.
 
     `error` says why it is unknown how much to free; `errors` are those of refused removals. `read_again`: after the
-    last candidate, read the disk again and look for more.
+    last candidate, read the disk usage again to find out whether more images must be removed.
     """
 
     number: int
@@ -62,7 +62,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def reading(self) -> bool:
-        """Whether all too old images are gone and the disk is to be read again now."""
+        """Whether all images over the maximum age are gone and the disk usage must now be read again."""
         return self.read_again and self.next == len(self.candidates) and not self.failed_for_age
 
     @property
@@ -74,7 +74,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def candidate(self) -> image_gc.Candidate | None:
         """The next image to remove.
 
-        None at the end of the run: enough is free, no candidate is left, or a too old image could not be removed.
+        None if nothing is left to remove: enough is free, no candidate is left, or an image over the maximum age could
+        not be removed.
         """
         if self.next == len(self.candidates):
             return None
@@ -94,9 +95,10 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`began_at` is the first look, `looked_at` the last recorded look.
+    """The state of the node's image collector.
 
-    `failures` counts consecutive failed periodic runs.
+    `began_at` is the time of the first scan, `looked_at` that of the last recorded one. `failures` counts consecutive
+    failed periodic runs.
     """
 
     node: str = ""

@@ -1,4 +1,7 @@
-"""Effects of the image collector. Input: none. Output: Effect Structs for `effects`."""
+"""Effects of the image collector. Input: none. Output: Effect Structs for `effects`.
+
+Metrics and the log show the class names, so they keep the older word "look" for a scan.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ from chronolet.kernel.decider import Effect
 
 
 class WatchImages(Effect, frozen=True, kw_only=True):
-    """Standing: look at images and their users immediately and after each short period; sends Looked without a disk."""
+    """Standing: list images and their users immediately and after each short period. Sends Looked without `disk`."""
 
 
 class LookPeriodically(Effect, frozen=True, kw_only=True):
-    """Standing: look immediately and after each long period; sends Looked with the disk. Each look may start a run."""
+    """Standing: list images and read the disk usage immediately and after each long period. Sends Looked with `disk`;
+    each one may start a run.
+    """
 
 
 class Look(Effect, frozen=True, kw_only=True):
-    """Look once, for a requested run. Result: Looked, with the disk."""
+    """List images and read the disk usage once, for a requested run or in the middle of a run. Result: Looked with
+    `disk`.
+    """
 
 
 class RemoveImage(Effect, frozen=True, kw_only=True):

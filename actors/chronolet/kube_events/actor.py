@@ -1,6 +1,6 @@
 """The kube_events actor kind: one entity for the node, subscribed to every recorded KubeEvent.
 
-Input: the workers and the policy, or none for the pure kind that history folds with. Output: `Kind`. Next: `node`.
+Input: the workers and the policy, or neither when only history is folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chronolet.kube_events.state import State
 from chronolet_schemas import kube_events
 
 NODE = "node"
-"""Key of the only entity."""
+"""Key of the kind's only entity."""
 
 
 def _node(_event: kube_events.Recorded) -> Sequence[str]:
@@ -23,7 +23,7 @@ def _node(_event: kube_events.Recorded) -> Sequence[str]:
 
 
 def kind(effects: Mapping[type[Effect], Job] | None = None, policy: Policy | None = None) -> Kind[State]:
-    """Build the Kind; `effects` are the jobs of Deliver, bound to sinks."""
+    """Build the Kind. `effects` are the jobs that carry out Deliver; without them, the Kind can only fold events."""
     return Kind(
         name="kube_events",
         shards=1,

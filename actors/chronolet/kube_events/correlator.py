@@ -1,14 +1,14 @@
 """Correlate KubeEvents: count identical ones, combine similar ones, suppress excess ones. Pure.
 
-Input: `kube_events.Recorded`, each with its position. Output: the resulting `Post`s, and the caches to remember. Next:
-`decider`, which records them as `kube_events.Correlated`; log readers, who correlate the events of one object
+Input: `kube_events.Recorded`, each with its position. Output: the resulting `Post`s, and the changed cache entries.
+Next: `decider`, which records both as `kube_events.Correlated`; log readers, which correlate the events of one object
 themselves. Source: client-go's tools/record/events_cache.go.
 
     similar: the 10th different message of one object, type and reason within 600 s is combined with those before it
     same:    identical events become one event with a count
     spam:    an object has 25 tokens per type and regains one every 300 s; without a token an event is only counted
 
-The order is similar, same, spam: a suppressed event has been counted, so the next one posted includes it.
+The order is similar, same, spam: a suppressed event has already been counted, so the next post's count includes it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from chronolet_schemas.kube_events import Known, Post, Recorded, Similar
 
 COMBINED = "(combined from similar events): "
 LONGEST_MESSAGE = 4096
-"""Maximum length of a message for sinks, in characters."""
+"""Maximum length, in characters, of a message sent to sinks."""
 
 
 class Keys(NamedTuple):
-    """Digests of the three identities of an event."""
+    """Digests of the three keys by which an event is correlated."""
 
     spam: str
     similar: str
@@ -37,7 +37,9 @@ class Keys(NamedTuple):
 
 
 def keys(event: Recorded, spam_key: tuple[str, ...] = Options().spam_key) -> Keys:
-    """Digest the kubelet's fields except source, reporter and API version, which all events of a node share."""
+    """Compute the keys from the kubelet's fields, except source, reporter and API version, which all events of a node
+    share.
+    """
     about = f"{event.object_kind}\0{event.namespace}\0{event.name}\0{event.uid}"
     similar = f"{about}\0{event.severity}\0{event.reason}"
     parts = {"object": about, "type": event.severity, "reason": event.reason}
@@ -101,8 +103,8 @@ class Correlation:
     def _has_token(self, key: str, now: int) -> bool:
         """Take a token; return False if none is left.
 
-        The bucket is stored as the time at which it is full again: each token taken postpones that by one refill
-        interval.
+        The bucket is stored as the time at which it will be full again: each token taken postpones that time by one
+        refill interval.
         """
         options = self._options
         full_at = max(self.tokens.get(key) or 0, now)
@@ -112,7 +114,7 @@ class Correlation:
 
 
 def nanoseconds(at: Position) -> int:
-    """An entry's time in nanoseconds, made unique by its number."""
+    """Return an entry's time in nanoseconds, made unique by the entry's number."""
     return at.milliseconds * 1_000_000 + at.n % 1_000_000
 
 

@@ -1,10 +1,10 @@
-"""The delivery of KubeEvents from the log to the sinks. Pure.
+"""Decide how KubeEvents from the log are delivered to the sinks. Pure.
 
-Input: `signals.RecordedBatch`, delivery results of sinks, Due. Output: events of kube_events. Next: `effects`, through
+Input: `signals.RecordedBatch`, results of deliveries, Due. Output: events of kube_events. Next: `effects`, through
 `outstanding`. Source: client-go's tools/record/event.go (recordToSink, recordEvent).
 
 Each sink advances through the posts independently. It is `pausing` while `Sink.retry_at` is set, else `delivering`
-while posts wait:
+while posts are waiting, else `idle`:
 
     sink         event             to
     -            SinksChanged      idle         it is configured; it begins with the next post
@@ -13,16 +13,16 @@ while posts wait:
     delivering   Correlated        delivering
     delivering   Delivered         delivering   the cursor moves on to the next posts
     delivering   Delivered         idle         no posts are left
-    delivering   GivenUp           delivering   refused, known, the last attempt failed, or the backlog is too long
-    delivering   GivenUp           idle         likewise; or all of them, before it is removed
+    delivering   GivenUp           delivering   refused, known, the last attempt failed, or backlog too long
+    delivering   GivenUp           idle         as above; or all posts of a sink that is removed
     delivering   DeliveryFailed    pausing
     pausing      Correlated        pausing
     pausing      GivenUp           pausing      the backlog is too long
-    pausing      GivenUp           idle         all of them, before it is removed
-    pausing      DeliveryResumed   delivering   the pause is over
+    pausing      GivenUp           idle         all posts of a sink that is removed
+    pausing      DeliveryResumed   delivering   the pause has ended
 
-A sink's backlog is bounded: beyond the bound the oldest posts are given up, except those that may be in delivery. So
-delivered, given up and waiting posts add up to all posts.
+A sink's backlog is bounded: beyond the bound the oldest posts are given up, except those whose delivery may be in
+progress. So delivered, given up and waiting posts add up to all posts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.kube_events import Post
 
 Message = signals.RecordedBatch | signals.DeliveryResult | EffectFailed | Due
-"""Every message that kube_events decides."""
+"""Every message that the kind handles."""
 
 
 def decide(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
@@ -162,12 +162,12 @@ _SUBJECT = "sink/"
 
 
 def due(state: State) -> int | None:
-    """When the next pause ends."""
+    """Return when the next pause ends."""
     return min((sink.retry_at for sink in state.sinks.values() if sink.retry_at), default=None)
 
 
 def outstanding(policy: Policy, state: State) -> Sequence[wanted.Deliver]:
-    """The next posts of each sink that is not pausing."""
+    """Return a delivery of the next posts for each sink that is not pausing."""
     return tuple(
         wanted.Deliver(
             subject=f"{_SUBJECT}{name}",
@@ -185,14 +185,14 @@ def _intent(name: str, sink: Sink) -> str:
 
 
 def _batch(policy: Policy, state: State, name: str, sink: Sink) -> tuple[Post, ...]:
-    """Consecutive posts, up to the gap if there is one."""
+    """Return the next consecutive posts, up to the gap if there is one."""
     rules = policy.sinks.get(name) or Rules()
     end = min(sink.cursor + rules.batch, sink.gap_first - 1 if sink.gap_first else state.head, state.head)
     return tuple(state.posts[number] for number in range(sink.cursor + 1, end + 1))
 
 
 def decider(policy: Policy) -> Decider[State]:
-    """The decider with this policy."""
+    """Build the decider for this policy."""
     return Decider(
         initial=State(),
         decide=functools.partial(decide, policy),

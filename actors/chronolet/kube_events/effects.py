@@ -1,7 +1,7 @@
 """Effect worker that delivers posts to sinks.
 
 Input: `wanted.Deliver`. Output: `signals.DeliveryResult`. Next: `decider`. Each call is fenced by the lease. Delivery
-is at least once: a repeat sends the same posts, which a sink recognizes by name and count.
+is at least once: a repeated delivery sends the same posts, which a sink recognizes by their names and counts.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from chronolet.kube_events import signals, wanted
 from chronolet.ports.kube_sinks import Outcome, Sink
 
 ENOUGH_SECONDS = 20.0
-"""Time budget of one delivery. The remaining posts wait for the next one, so that progress is recorded."""
+"""Time budget of one delivery. The remaining posts wait for the next delivery, so that progress is recorded."""
 LONGEST_SECONDS = 60.0
 
 
 class Delivery(Struct, frozen=True):
-    """Delivers to the given sinks, by name."""
+    """Delivers posts. `sinks` maps names to sinks."""
 
     sinks: Mapping[str, Sink]
 
@@ -54,5 +54,5 @@ def _delivered(sink: Sink, effect: wanted.Deliver, context: EffectContext) -> Ou
 
 
 def jobs(sinks: Mapping[str, Sink]) -> Mapping[type[Effect], Job]:
-    """The effects of the kube_events kind. Each sink has its own queue, so a slow one delays no other."""
+    """Return the workers of the kind's effects. Each sink has its own queue, so a slow sink delays no other sink."""
     return {wanted.Deliver: Job(Delivery(sinks).deliver, LONGEST_SECONDS, lane=lambda effect: effect.sink)}

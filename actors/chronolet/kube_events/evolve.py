@@ -1,6 +1,6 @@
-"""Fold the events of kube_events into State. Pure.
+"""Fold the events of the `kube_events` kind into State. Pure.
 
-Input: State, an event of the log. Output: the next State. Next: `decider`, history.
+Input: State, an event from the log. Output: the next State. Next: `decider`, history.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet_schemas.envelope import Event
 
 
 def evolve(state: State, event: Event) -> State:
-    """Apply one of its own events to the state; ignore all others."""
+    """Return the state after one event; events of other kinds change nothing."""
     match event:
         case kube_events.Correlated():
             return _correlated(state, event)
@@ -71,7 +71,7 @@ def _given_up(sink: Sink, event: kube_events.GivenUp) -> Sink:
 
 
 def _settled(sink: Sink, upto: int) -> Sink:
-    """Move the cursor to `upto`; all posts up to it are settled. A gap that the cursor reaches is skipped."""
+    """Move the cursor to `upto`; all posts up to there are settled. A gap that the cursor reaches is skipped."""
     moved = replace(sink, cursor=max(sink.cursor, upto), tries=0, retry_at=0, error="")
     if moved.gap_first and moved.cursor + 1 >= moved.gap_first:
         return replace(moved, cursor=max(moved.cursor, moved.gap_last), gap_first=0, gap_last=0)
@@ -79,13 +79,13 @@ def _settled(sink: Sink, upto: int) -> Sink:
 
 
 def _touched(before: Sink, after: Sink) -> Iterator[int]:
-    """The numbers of the posts that may have been settled between the two states."""
+    """Yield the numbers of the posts that may have been settled between the two states."""
     yield from range(before.cursor + 1, after.cursor + 1)
     yield from range(max(before.gap_last + 1, after.gap_first), after.gap_last + 1)
 
 
 def _without(state: State, numbers: Iterable[int]) -> State:
-    """Drop the posts of these numbers that no sink waits for any more."""
+    """Drop the posts with these numbers, unless a sink is still waiting for them."""
     left = state.posts.mutate()
     for number in numbers:
         if not any(sink.wants(number) for sink in state.sinks.values()):

@@ -13,22 +13,22 @@ import msgspec
 MAX_TRIES = 12
 RETRY_PAUSE = 10_000
 QUEUE_LENGTH = 1_000
-"""Queue length of the kubelet's broadcaster for a slow watcher."""
+"""Queue length that the kubelet's broadcaster uses for a slow watcher."""
 
 _ALL = 1 << 32
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The correlator's parameters. Times in milliseconds."""
+    """The correlator's parameters. Times are in milliseconds."""
 
     burst: int = 25
-    """Maximum burst of events of one object."""
+    """Number of events about one object that can be posted in quick succession."""
     refill: int = 300_000
-    """Time after which an object regains one event."""
+    """Time after which one more event about an object can be posted."""
     max_events: int = 10
-    """From this number of different messages on, similar events are combined."""
+    """Number of different messages at which similar events start to be combined."""
     interval: int = 600_000
-    """Similar events further apart than this are unrelated."""
+    """If similar events are further apart than this, they are not combined."""
     spam_key: tuple[str, ...] = ("object", "type")
     """Fields that identify a token bucket: `object`, `type`, `reason`. All events of a node have the same source."""
 
@@ -37,32 +37,33 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Delivery parameters of one sink."""
 
     backlog: int = QUEUE_LENGTH
-    """Maximum number of posts that may wait."""
+    """Maximum number of waiting posts."""
     batch: int = 20
-    """Maximum number of posts per delivery; posts that may be in delivery are not given up."""
+    """Maximum number of posts per delivery. Posts whose delivery may be in progress are not given up."""
     max_tries: int = MAX_TRIES
     pause: int = RETRY_PAUSE
     """Pause before a retry, in milliseconds."""
 
     def retry_at(self, now: int, *, attempts: int, sink: str, name: str) -> int:
-        """When to retry a post after this many failed attempts.
+        """Return when to retry a post after this many failed attempts.
 
-        The first pause is a fraction of the whole, so that not all nodes return to a server at the same time. It is
-        derived from the name of the post, because a decider uses no randomness.
+        The first pause is only a fraction of `pause`, so that not all nodes return to a server at the same time. The
+        fraction is derived from the names of sink and post, because a decider uses no randomness.
         """
         share = zlib.crc32(f"{sink}/{name}".encode()) if attempts == 1 else _ALL
         return now + max(1, self.pause * share // _ALL)
 
     def too_many(self, waiting: int) -> int:
-        """How many waiting posts to give up: a tenth of the backlog more than necessary, because each time appends an
-        event to the log.
+        """Return how many waiting posts to give up.
+
+        This is a tenth of the backlog more than necessary, so that fewer events are appended to the log.
         """
         over = waiting - self.backlog
         return over + self.backlog // 10 if over > 0 else 0
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """All parameters. `sinks` are the configured ones."""
+    """All parameters. `sinks` maps the names of the configured sinks to their parameters."""
 
     options: Options = Options()
     sinks: dict[str, Rules] = {}

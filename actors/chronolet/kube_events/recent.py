@@ -1,7 +1,8 @@
 """A mutable view of an LRU cache. Pure.
 
-Input: a `Cache` of a state. Output: the entries put in, and the resulting `Cache`. Next: `correlator`, which decides
-with it; `evolve`, which applies the recorded entries. Source: the LRU caches of client-go's recorder.
+Input: a `Cache` from the state. Output: the entries that were put in, and the resulting `Cache`. Next: `correlator`,
+which uses the view for its decisions; `evolve`, which applies the recorded entries. Source: the LRU caches of
+client-go's recorder.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ class Recent(Generic[V]):
 
     def __init__(self, cache: Cache[V]) -> None:
         self.changed: dict[str, V] = {}
-        """New entries that were not evicted, the newest last."""
+        """New entries that have not been evicted, the newest last."""
         self._base = cache
         self._evicted: set[str] = set()
-        """Keys of the base cache that were evicted."""
+        """Keys of the base cache that have been evicted."""
         self._room = cache.size - len(cache.entries)
         self._oldest = cache.oldest
 
     def get(self, key: str) -> V | None:
-        """Return the value of a key. The caller puts a new value next, which marks the entry as recently used."""
+        """Return the value of a key; None if it has none. The caller then puts a new value, which marks the entry as
+        recently used.
+        """
         value = self.changed.get(key)
         if value is not None or key in self._evicted:
             return value
@@ -35,7 +38,7 @@ class Recent(Generic[V]):
         return None if found is None else found[1]
 
     def put(self, key: str, value: V) -> None:
-        """Add as the newest entry; evict the oldest if the cache is full."""
+        """Add the value as the newest entry; evict the oldest entry if the cache is full."""
         known = self.changed.pop(key, None) is not None
         if not known and (key in self._evicted or key not in self._base.entries):
             if self._room:
@@ -45,7 +48,9 @@ class Recent(Generic[V]):
         self.changed[key] = value
 
     def _drop_oldest(self) -> None:
-        """Evict the oldest entry. Entries of the base cache that were not put in again are older than all new ones."""
+        """Evict the oldest entry. Entries of the base cache that have not been put in again are older than all new
+        ones.
+        """
         order = self._base.order
         while self._oldest < self._base.next:
             key = order.get(self._oldest)
@@ -59,7 +64,9 @@ class Recent(Generic[V]):
 
 
 def remembered(cache: Cache[V], news: Mapping[str, V]) -> Cache[V]:
-    """Return the cache after putting in these entries in order; beyond its size it keeps the most recent ones."""
+    """Return the cache after putting in these entries in order. Only the most recent entries are kept, up to the
+    cache's size.
+    """
     entries, order = cache.entries.mutate(), cache.order.mutate()
     for turn, (key, value) in enumerate(news.items(), cache.next):
         before = entries.get(key)

@@ -1,6 +1,6 @@
 """In-memory messages to the kube_events actor: batches of KubeEvents from the log, and delivery results.
 
-Input: entries (`batch`), results of `effects`. Output: Signal Structs. Next: `decider`.
+Input: log entries (`batch`), results from `effects`. Output: Signal Structs. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class RejectedPost(Signal, frozen=True, kw_only=True):
 
 
 class DeliveryResult(Signal, frozen=True, kw_only=True):
-    """Result of a `Deliver`: what became of its first posts, in their order.
+    """The result of a `Deliver`: what became of its first posts.
 
-    The first `delivered + known + len(refused)` posts are settled. With a `failure`, the attempt to deliver the next
-    one failed.
+    The first `delivered + known + len(refused)` posts are settled. If `failure` is set, the attempt to deliver the next
+    post failed.
     """
 
     subject: str

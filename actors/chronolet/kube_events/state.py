@@ -1,6 +1,6 @@
-"""State of kube_events: the correlator's caches, the waiting posts, and the progress of each sink.
+"""State of the `kube_events` kind: the correlator's caches, the waiting posts, and the progress of each sink.
 
-Folded from events of kube_events only. Next: `evolve`, `decider`.
+Folded only from the kind's own events. Next: `evolve`, `decider`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cache(msgspec.Struct, Generic[V], frozen=True, kw_only=True):
     order: immutables.Map[int, str] = immutables.Map()
     next: int = 1
     oldest: int = 1
-    """No number below this one is in `order`."""
+    """A lower bound: every number in `order` is at least this."""
 
 
 class Caches(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,32 +39,36 @@ class Caches(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sink(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One sink. Posts up to `cursor` are settled; later ones from `gap_first` to `gap_last` were given up."""
+    """The progress of one sink. Posts up to `cursor` are settled; later ones from `gap_first` to `gap_last` were given
+    up.
+    """
 
     cursor: int
     gap_first: int = 0
     gap_last: int = 0
     tries: int = 0
-    """Failed attempts for the post after the cursor."""
+    """Number of failed attempts to deliver the post after the cursor."""
     retry_at: int = 0
-    """When to retry that post, in milliseconds; 0: immediately."""
+    """When to retry that post, in milliseconds; 0 means immediately."""
     error: str = ""
-    """Error of the last failure."""
+    """The error of the last failed attempt."""
     delivered: int = 0
     given_up: int = 0
 
     def wants(self, number: int) -> bool:
-        """Whether this post is still to be delivered."""
+        """Whether this post has yet to be delivered."""
         return number > self.cursor and not self.gap_first <= number <= self.gap_last
 
     def waiting(self, head: int) -> int:
-        """Number of posts up to `head` that are neither delivered nor given up."""
+        """Return the number of posts up to `head` that are neither delivered nor given up."""
         gap = self.gap_last - self.gap_first + 1 if self.gap_first else 0
         return head - self.cursor - gap
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`posts` by number: all that some sink still waits for. `head` is the newest number."""
+    """The state of the node's KubeEvent delivery. `posts` maps numbers to the posts for which a sink is still waiting.
+    `head` is the newest number.
+    """
 
     caches: Caches = Caches()
     heard: int = 0

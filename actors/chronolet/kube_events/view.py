@@ -1,7 +1,7 @@
 """Correlate KubeEvents for one reader. Pure.
 
-Input: `Recorded` of the log, of all objects or only some: objects are correlated independently, except for the bounds
-of the caches. Output: the current Event objects. Next: the CLI.
+Input: `Recorded` events from the log, about all objects or only some: objects are correlated independently, apart from
+the size limits of the caches. Output: the current Event objects. Next: the CLI.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ _ENDLESS = 1 << 40
 
 
 class View:
-    """A reader's view, built one event at a time: as sinks see it, or `whole`, which suppresses no event and merges
-    only identical ones.
+    """A reader's view, built one event at a time. By default it shows what sinks get; if `whole`, it suppresses no
+    event and merges only identical ones.
     """
 
     def __init__(self, *, whole: bool = False) -> None:
@@ -37,12 +37,12 @@ class View:
         return post
 
     def posts(self) -> tuple[Post, ...]:
-        """Every Event object once, ordered by last occurrence."""
+        """Return every Event object once, ordered by its last occurrence."""
         return tuple(self._posts.values())
 
 
 def correlated(events: Iterable[tuple[Position, Recorded]]) -> tuple[Post, ...]:
-    """The Event objects that sinks get for these events."""
+    """Return the Event objects that sinks get for these events."""
     view = View()
     for at, event in events:
         view.take(at, event)

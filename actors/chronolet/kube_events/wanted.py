@@ -1,4 +1,4 @@
-"""Effects of kube_events: for each sink with waiting posts, the delivery of the next ones.
+"""Effects of the `kube_events` kind: for each sink with waiting posts, the delivery of the next ones.
 
 Input: none. Output: the Effect Structs that `decider.outstanding` returns. Next: `effects`.
 """
@@ -12,7 +12,7 @@ from chronolet_schemas.kube_events import Post
 class Deliver(Effect, frozen=True, kw_only=True):
     """Deliver these posts to a sink, one after another. Result: DeliveryResult.
 
-    A repeat sends the same posts, so a sink that compares names and counts has each once.
+    A repeated delivery sends the same posts, so a sink that compares names and counts stores each post only once.
     """
 
     sink: str

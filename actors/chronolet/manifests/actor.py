@@ -1,7 +1,7 @@
-"""The manifests actor kind: one entity for the node; it takes the commands of `apply` and `delete` and watches a
+"""The manifests actor kind: one entity for the node, which handles the commands of `apply` and `delete` and watches a
 folder.
 
-Input: the workers, or none where only events are folded. Output: `Kind`. Next: `node`.
+Input: the workers, or none when only history is folded. Output: `Kind`. Next: `node`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet.manifests.state import State
 from chronolet_schemas import manifests
 
 NODE = "node"
-"""Key of the only entity."""
+"""Key of the kind's only entity."""
 
 
 def _node(_command: manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods) -> Sequence[str]:
@@ -22,7 +22,7 @@ def _node(_command: manifests.ApplyPods | manifests.DeletePods | manifests.Adopt
 
 
 def kind(standing: Mapping[type[Effect], Job] | None = None) -> Kind[State]:
-    """Build the Kind; `standing` are the jobs of its effects, bound to a folder."""
+    """Build the Kind. `standing` are the jobs that carry out its effects; without them, it can only fold events."""
     return Kind(
         name="manifests",
         shards=1,

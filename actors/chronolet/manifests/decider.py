@@ -1,4 +1,4 @@
-"""Which Pods and Secrets the sources request. Pure.
+"""Decide which Pods and Secrets the sources request. Pure.
 
 A source is a manifest file or `apply`; a name belongs to the source that requested it first.
 
@@ -23,11 +23,11 @@ from chronolet_schemas.podspec import digest as digest_of
 
 _FolderSignal = signals.FileRead | signals.FileGone | signals.FolderListed | signals.FolderUnreadable
 Message = manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods | _FolderSignal
-"""Every message that manifests decides."""
+"""Every message that the kind handles."""
 
 
 def decide(state: State, message: Message, _now: int) -> Sequence[Event]:
-    """The events that follow from one message; every command yields at least one."""
+    """Return the events that follow from one message; every command yields at least one event."""
     events = _decided(state, message)
     return (*events, *secrets.pull_secret_changes(state, _folded(state, events), events))
 
@@ -106,13 +106,13 @@ def _delete(state: State, command: manifests.DeletePods) -> Iterator[Event]:
 
 
 def _ending(command: manifests.DeletePods, key: str) -> Wanted | None:
-    """The pod `key`, if no source requests it any more and it has not ended yet."""
+    """Return the pod `key` if no source requests it any more and it has not ended yet; None otherwise."""
     uid = command.ending.get(key)
     return Wanted(uid=uid, source=APPLY, digest="") if uid else None
 
 
 def _adopt(state: State, command: manifests.AdoptPods) -> Iterator[Event]:
-    """Keep what was requested before the log began, until its source is read and requests something else."""
+    """Record what was requested before the log began. It stays until its source is read and requests something else."""
     yield from secrets.adopt(state, command.secrets)
     adopted: dict[str, manifests.AdoptedPod] = {}
     for one in command.pods:
@@ -152,7 +152,9 @@ def _file(state: State, message: signals.FileRead) -> Iterator[Event]:
 
 
 def _file_pods(state: State, message: signals.FileRead, source: str, *, reported: bool) -> Iterator[Event]:
-    """Apply the pods of a file in its order. `reported`: the refusals of this content were recorded before."""
+    """Apply the pods of a file in the file's order. `reported`: the refusals for this content have already been
+    recorded.
+    """
     mine: set[str] = set()
     for one in message.pods:
         key = one.manifest.key
@@ -178,7 +180,7 @@ def _gone(state: State, path: str) -> Iterator[Event]:
 
 
 def _listed(state: State, message: signals.FolderListed) -> Iterator[Event]:
-    """The folder was listed completely: files that are missing have vanished, possibly while the agent was down."""
+    """Handle a complete listing of the folder: missing files were removed, possibly while the agent was down."""
     if not state.listed or state.unreadable:
         yield manifests.FolderRead(path=message.path, files=len(message.files))
     for path in sorted(set(state.files) - set(message.files)):
@@ -186,7 +188,7 @@ def _listed(state: State, message: signals.FolderListed) -> Iterator[Event]:
 
 
 def _pods_of(state: State, source: str) -> Sequence[tuple[str, Wanted]]:
-    """The pods of a source, by name."""
+    """Return the pods of a source, sorted by name."""
     return sorted((key, one) for key, one in state.pods.items() if one.source == source)
 
 
@@ -210,14 +212,15 @@ def _refused(key: str, source: str, owner: str) -> Event:
 
 
 def already_defined(key: str, source: str, owner: str) -> str:
-    """Why a pod of `source` is refused: a pod of `owner` has the same name."""
+    """Return why a pod of `source` is refused if a pod of `owner` has the same name."""
     return f"{key} is already defined by {owner}; {source} cannot define a pod of the same name"
 
 
 def _duplicate_name(one: signals.FilePod, source: str) -> Event:
-    """Record the KubeEvent for a duplicate name in a file.
+    """Build the KubeEvent for a duplicate name in a file.
 
-    The caller of `apply` receives the refusal as its reply; a file has no caller. Source: pkg/kubelet/config/config.go.
+    A client of `apply` receives the refusal as the reply to its command; for a file, there is nobody to reply to.
+    Source: pkg/kubelet/config/config.go.
     """
     about = one.manifest.metadata
     pod = f"{about.name}_{about.namespace}({one.uid})"
@@ -233,12 +236,12 @@ def _duplicate_name(one: signals.FilePod, source: str) -> Event:
 
 
 def due(_state: State) -> int | None:
-    """None: manifests has no timers."""
+    """Return None: manifests has no timers."""
     return None
 
 
 def outstanding(state: State) -> Sequence[Effect]:
-    """The two standing effects, in every state: watch the folder, remove unused Secret data."""
+    """Return the two standing effects, which run in every state: watch the folder, remove unused Secret data."""
     used = tuple(sorted({one.digest for one in state.secrets.values()}))
     return (
         wanted.WatchFolder(subject="folder", intent=f"watch/{state.rereads}"),

@@ -1,4 +1,4 @@
-"""Effect workers of manifests: watch the manifest folder, and remove unused Secret data.
+"""Effect workers of the `manifests` kind: watch the manifest folder, and remove unused Secret data.
 
 Input: `wanted.WatchFolder`, `wanted.KeepSecrets`. Output: `signals`; files in the state folder. Next: `decider`.
 Source: pkg/kubelet/config/file.go.
@@ -27,7 +27,7 @@ _SWEEP_SECONDS = 60.0
 
 
 def jobs(folder: Folder, node: str, read: Reader, secrets: Secrets) -> Mapping[type[Effect], Job]:
-    """The standing effects of the manifests kind. `read` parses a file's content into pods and Secrets."""
+    """Return the workers of the standing effects. `read` parses a file's content into pods and Secrets."""
     return {
         wanted.WatchFolder: Job(Watching(folder, node, read, secrets).watch),
         wanted.KeepSecrets: Job(Sweeping(secrets).sweep),
@@ -89,7 +89,7 @@ class Watching:
         if file.error:
             return signals.FileRead(path=file.path, digest=_digest(b""), errors=(f"{file.name}: {file.error}",))
         parsed = self._read(file.content, file.name)
-        # Content that may hold a Secret gets a keyed digest, which reveals nothing.
+        # If the content may include a Secret, its digest is keyed and reveals nothing.
         secret = bool(parsed.secrets or parsed.errors)
         digest = self._secrets.seal(file.content) if secret else _digest(file.content)
         try:

@@ -1,6 +1,6 @@
-"""How the events of manifests change its state. Validates nothing and cannot fail.
+"""Fold the events of the `manifests` kind into State. Validates nothing and cannot fail.
 
-Input: State and an event. Output: the next State. Next: `decider`.
+Input: State, an event. Output: the next State. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNREAD = File(digest="")
 
 
 def evolve(state: State, event: Event) -> State:
-    """Apply one of its own events to the state; ignore all others."""
+    """Return the state after one event; events of other kinds change nothing."""
     match event:
         case manifests.PodApplied():
             names = secrets.names(event.manifest)
@@ -46,7 +46,7 @@ def _folder(state: State, event: Event) -> State:
 
 
 def _adopted_file(files: immutables.Map[str, File], event: manifests.PodAdopted) -> immutables.Map[str, File]:
-    """Register the source file as unread, so that its later content, or its absence, is a change."""
+    """Register the source file as unread, so that both its later content and its absence count as a change."""
     path = file_path(event.source)
     if not path:
         return files
@@ -90,7 +90,9 @@ def _files(files: immutables.Map[str, File], event: Event) -> immutables.Map[str
 
 
 def _without(state: State, event: manifests.PodWithdrawn) -> State:
-    """Free the name. A file whose pod of this name was refused is read again, because its spec is not stored here."""
+    """Free the name. A file whose pod of this name was refused is read again, because that pod's spec is not stored
+    here.
+    """
     held = state.pods.get(event.pod)
     if held is None or held.uid != event.uid:
         return state  # already withdrawn; this event only shortens the grace period

@@ -1,8 +1,8 @@
-"""Which Secrets the sources define, and which pods use them. Pure.
+"""Decide which Secrets the sources define, and notify the pods that use them. Pure.
 
-Input: the state, Secrets by name with the digest of their data. Output: events about them. Next: `decider`. Source:
-pkg/kubelet/secret, and kubelet_pods.go (getPullSecretsForPod), which fetches a pod's Secrets at every sync; here a pod
-is notified when they change.
+Input: the state, Secrets and the digests of their data. Output: events about them. Next: `decider`. Source:
+pkg/kubelet/secret, and kubelet_pods.go (getPullSecretsForPod). The kubelet fetches a pod's Secrets on every sync; here
+a pod is notified when they change.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chronolet_schemas.podspec import Pod
 
 
 def apply(state: State, requested: Sequence[manifests.KeptSecret]) -> Iterator[Event]:
-    """Process the Secrets of an `apply`; of two with the same name, the first wins."""
+    """Process the Secrets of an `apply`; if two have the same name, the first one wins."""
     seen: set[str] = set()
     for one in requested:
         held = state.secrets.get(one.secret)
@@ -44,7 +44,7 @@ def delete(state: State, keys: Sequence[str]) -> Iterator[Event]:
 
 
 def adopt(state: State, found: Sequence[manifests.AdoptedSecret]) -> Iterator[Event]:
-    """Keep the Secrets that were defined before the log began."""
+    """Record the Secrets that were defined before the log began."""
     seen: set[str] = set()
     for one in found:
         if one.secret not in state.secrets and one.secret not in seen:
@@ -53,7 +53,7 @@ def adopt(state: State, found: Sequence[manifests.AdoptedSecret]) -> Iterator[Ev
 
 
 def of_file(state: State, source: str, read: Sequence[signals.FileSecret], *, reported: bool) -> Iterator[Event]:
-    """Apply the Secrets of a file as it is now. `reported`: the refusals of this content were recorded before."""
+    """Apply the current Secrets of a file. `reported`: the refusals for this content have already been recorded."""
     held = {one.secret for one in read}
     for key, kept in of(state, source):
         if key not in held:
@@ -68,24 +68,24 @@ def of_file(state: State, source: str, read: Sequence[signals.FileSecret], *, re
 
 
 def of(state: State, source: str) -> Sequence[tuple[str, str]]:
-    """The Secrets of a source and their digests, by name."""
+    """Return the Secrets of a source with their digests, sorted by name."""
     return sorted((key, one.digest) for key, one in state.secrets.items() if one.source == source)
 
 
 def digests(state: State, pod: str, names: Sequence[str]) -> dict[str, str]:
-    """Digests, by name, of the Secrets in `names` that exist in the pod's namespace."""
+    """Map names to digests, for those of `names` that name an existing Secret in the pod's namespace."""
     namespace = pod.partition("/")[0]
     found = {name: state.secrets.get(f"{namespace}/{name}") for name in names}
     return {name: one.digest for name, one in found.items() if one is not None}
 
 
 def names(pod: Pod) -> tuple[str, ...]:
-    """Names of the Secrets that a pod uses to pull its images."""
+    """Return the names of the Secrets that a pod uses to pull its images."""
     return tuple(dict.fromkeys(one.name for one in pod.spec.image_pull_secrets if one.name))
 
 
 def pull_secret_changes(before: State, after: State, events: Sequence[Event]) -> Iterator[Event]:
-    """Yield changed pull Secrets for each pod, except pods whose PodApplied in `events` already carries them."""
+    """Yield changed pull Secrets for each pod, except pods whose PodApplied in `events` already contains them."""
     if before.secrets is after.secrets and before.pods is after.pods:
         return
     applied = {event.pod for event in events if isinstance(event, manifests.PodApplied)}
@@ -97,7 +97,7 @@ def pull_secret_changes(before: State, after: State, events: Sequence[Event]) ->
 
 
 def _notified(before: State, key: str, one: Wanted) -> dict[str, str]:
-    """The digests that the pod has been notified of; none if it was just adopted."""
+    """Return the digests, by name, that the pod has been notified of; empty if it was just adopted."""
     held = before.pods.get(key)
     return digests(before, key, one.pull_secrets) if held is not None and held.uid == one.uid else {}
 
@@ -119,5 +119,5 @@ def _refused(key: str, source: str, owner: str) -> Event:
 
 
 def already_defined(key: str, source: str, owner: str) -> str:
-    """Why a Secret of `source` is refused: a Secret of `owner` has the same name."""
+    """Return why a Secret of `source` is refused if a Secret of `owner` has the same name."""
     return f"Secret {key} is already defined by {owner}; {source} cannot define a Secret of the same name"

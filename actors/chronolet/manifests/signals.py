@@ -1,6 +1,6 @@
 """Signals of the manifest folder watch.
 
-Input: none. Output: the Signal Structs that `effects` sends, built with `identity.file_uid`. Next: `decider`.
+Input: none. Output: the Signal Structs that `effects` sends, with uids from `identity.file_uid`. Next: `decider`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class FileRead(Signal, frozen=True, kw_only=True):
     """A manifest file was read. It has either `errors`, which make the whole file unusable, or pods and Secrets
     (possibly none).
 
-    `digest` covers the file's bytes and, if they may hold a Secret, is keyed per node, so that it cannot be used to
-    guess a password. Findings and errors are lines that name file, path, what was found and what was expected.
+    `digest` covers the file's bytes. If they may include a Secret, the digest is keyed per node, so that it cannot be
+    used to guess a password. Findings and errors are lines that name file, path, what was found and what was expected.
     """
 
     path: str
@@ -44,13 +44,13 @@ class FileRead(Signal, frozen=True, kw_only=True):
 
 
 class FileGone(Signal, frozen=True, kw_only=True):
-    """A manifest file vanished."""
+    """A manifest file no longer exists."""
 
     path: str
 
 
 class FolderListed(Signal, frozen=True, kw_only=True):
-    """The folder was listed completely; a FileRead was sent before for each of its files."""
+    """The folder was listed completely; a FileRead has been sent for each of its files."""
 
     path: str
     files: Sequence[str]

@@ -1,4 +1,4 @@
-"""State of manifests: what each source defines. Folded from its own events.
+"""State of the `manifests` kind: what each source defines. Folded from the kind's own events.
 
 Input: none. Output: the frozen State. Next: `decider`, and the CLI for `get` and `describe`.
 """
@@ -14,17 +14,17 @@ _FILE = "file:"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested pod: its uid, its source and the digest of its content. The pod actor stores the spec itself."""
+    """A requested pod: its uid, its source and the digest of its content. The pod actor stores the spec."""
 
     uid: str
     source: str
     digest: str
     pull_secrets: tuple[str, ...] = ()
-    """Names of its imagePullSecrets, in its own namespace."""
+    """Names of the pod's imagePullSecrets, in its namespace."""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A Secret that a source defines. Its data is in the state folder under its digest."""
+    """A Secret that a source defines. Its data is stored in the state folder under its digest."""
 
     type: str
     digest: str
@@ -34,8 +34,9 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 class File(msgspec.Struct, frozen=True, kw_only=True):
     """A manifest file as last read.
 
-    `digest`: of the file's bytes. `pods`: the uid of each pod, accepted or refused, by key. `secrets`: the digest of
-    each Secret by key. `findings`: its fields that are not honoured. `errors`: why it is unusable, else empty.
+    `digest` is the digest of the file's bytes. `pods` maps the key of each pod, accepted or refused, to its uid, and
+    `secrets` the key of each Secret to its digest. `findings`: the fields that are not honoured. `errors`: why the file
+    is unusable; empty if it is usable.
     """
 
     digest: str
@@ -46,9 +47,10 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """`pods` and `secrets` by namespace/name, `files` by path. `unreadable` is why the folder cannot be listed.
+    """What the sources define. `pods` and `secrets` are keyed by namespace/name, `files` by path. `unreadable` is why
+    the folder cannot be listed.
 
-    `rereads` counts how often the folder was read again because a name that a file had been refused became free.
+    `rereads` counts how often the folder was read again because a name that had been refused to a file became free.
     `secret_changes` counts every added, changed or removed Secret.
     """
 
@@ -62,10 +64,10 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def file_source(path: str) -> str:
-    """The source name of a manifest file."""
+    """Return the source name of a manifest file."""
     return f"{_FILE}{path}"
 
 
 def file_path(source: str) -> str:
-    """The path of the manifest file that a source names; empty for any other source."""
+    """Return the path of the manifest file that a source names; empty for any other source."""
     return source[len(_FILE) :] if source.startswith(_FILE) else ""

@@ -1,7 +1,7 @@
 """The life of a pod. Source: pkg/kubelet/pod_workers.go, kuberuntime, status.
 
-Every event names `pod` (namespace/name) and `uid`. Times are milliseconds since the epoch by the agent's clock, unless
-noted. An intent (`...Requested`) requests an effect; the event that closes it repeats its attempt.
+Every event names `pod` (namespace/name) and `uid`. Times are milliseconds since the epoch according to the agent's
+clock, unless noted. An intent (`...Requested`) requests an effect; the event that closes it repeats its attempt.
 """
 
 from chronolet_schemas.pod.admission import (

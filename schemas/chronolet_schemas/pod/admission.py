@@ -15,16 +15,16 @@ from chronolet_schemas.resources import PodNeeds
 
 @registered
 class AdmissionBegan(PodEvent, frozen=True, kw_only=True):
-    """Before its sandbox starts, the pod requests what it needs from these kinds, the ones that take part on this node.
+    """Before its sandbox starts, the pod requests what it needs from these kinds: those that participate on this node.
 
-    Repeated if a different set takes part.
+    Repeated if a different set of kinds participates.
     """
 
     kinds: tuple[str, ...]
 
 
 class ShareEvent(PodEvent, frozen=True, kw_only=True):
-    """About the pod's share of the node."""
+    """Base class for events about the pod's share of the node."""
 
     def subject(self) -> str:
         return "cgroup"
@@ -34,8 +34,9 @@ class ShareEvent(PodEvent, frozen=True, kw_only=True):
 class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
     """Request a share of the node from `qos`, and a cgroup that enforces it.
 
-    Answers with the same uid: `qos.CgroupReady`, `qos.PodRefused`, `qos.HostPortsAwaited` (pending). `running`: some of
-    its containers already run, so it must not be refused. Repeated until answered.
+    Answered by an event with the same uid: `qos.CgroupReady`, `qos.PodRefused`, `qos.HostPortsAwaited` (pending).
+    `running`: some of the pod's containers are already running, so the pod must not be refused. Repeated until
+    answered.
     """
 
     needs: PodNeeds
@@ -45,14 +46,14 @@ class CgroupRequested(ShareEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupGranted(ShareEvent, frozen=True, kw_only=True):
-    """The pod has its share. Its containers start beneath `parent`; empty: wherever the runtime puts them."""
+    """The pod has its share. Its containers start beneath `parent`; if it is empty, the runtime decides where."""
 
     parent: str = ""
 
 
 @registered
 class HostPortsAwaited(ShareEvent, frozen=True, kw_only=True):
-    """The pod waits: another pod, the `holder` (namespace/name), uses a port of the node that it needs."""
+    """The pod waits: another pod, the `holder` (namespace/name), uses a port of the node that this pod needs."""
 
     holder: str
     message: str
@@ -60,11 +61,11 @@ class HostPortsAwaited(ShareEvent, frozen=True, kw_only=True):
 
 @registered
 class CgroupReleased(ShareEvent, frozen=True, kw_only=True):
-    """The pod has finished and nothing of it runs, though it can still be inspected: its share is free."""
+    """The pod has finished and no container of it is running, though it can still be inspected: its share is free."""
 
 
 class DevicesEvent(PodEvent, frozen=True, kw_only=True):
-    """About the devices that one container requests from device plugins."""
+    """Base class for events about the devices that one container requests from device plugins."""
 
     container: str
 
@@ -74,11 +75,10 @@ class DevicesEvent(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
-    """The container requests the given number of devices of each resource. The id of the request is
-    `<uid>/<container>`.
+    """The container requests the given number of devices of each resource. The request's id is `<uid>/<container>`.
 
-    Repeated unchanged until `devices` answers, and before each `sandbox` (its attempt), because a plugin may have gone
-    in between. `held` maps a resource to the devices that the container already had when a new log began.
+    Repeated unchanged until `devices` answers, and before each `sandbox` (its attempt), because a plugin may have
+    exited in the meantime. `held` maps a resource to the devices that the container already had when a new log began.
     """
 
     role: Literal["init", "sidecar", "app"]
@@ -90,7 +90,7 @@ class DevicesRequested(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesAwaited(DevicesEvent, frozen=True, kw_only=True):
-    """The container waits, because its devices are not available now. `message` says for what."""
+    """The container waits because its devices are not available now. `message` says what it waits for."""
 
     reason: str
     message: str
@@ -99,9 +99,10 @@ class DevicesAwaited(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesGranted(DevicesEvent, frozen=True, kw_only=True):
-    """The container has its devices: ids by resource. `answer` combines what all plugins add to the container.
+    """The container has its devices; `devices` maps resources to device ids. `answer` combines what all plugins add to
+    the container.
 
-    `pre_start`: a plugin wants to be notified before each of its starts.
+    `pre_start`: a plugin wants to be notified before each start of the container.
     """
 
     devices: dict[str, tuple[str, ...]]
@@ -111,7 +112,7 @@ class DevicesGranted(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class DevicesReleased(PodEvent, frozen=True, kw_only=True):
-    """These containers no longer need their devices, or are about to request others."""
+    """These containers no longer need their devices, or are about to request different ones."""
 
     containers: tuple[str, ...]
 
@@ -121,9 +122,9 @@ class DevicesReleased(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
-    """The container's `attempt` is about to start: notify its plugins, which may object.
+    """The container's `attempt` is about to start: notify the container's plugins, which may object.
 
-    `failures`: how often its start has failed before.
+    `failures`: how often this start has already failed.
     """
 
     attempt: int
@@ -133,7 +134,7 @@ class PreStartRequested(DevicesEvent, frozen=True, kw_only=True):
 
 @registered
 class PreStartAllowed(DevicesEvent, frozen=True, kw_only=True):
-    """The plugins were notified of this attempt, after `failures` failures of its start."""
+    """The plugins were notified of this attempt, after its start had failed `failures` times."""
 
     attempt: int
     failures: int = 0

@@ -1,4 +1,4 @@
-"""Starts, ends, restarts and stops of a pod's containers. Source: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
+"""Starts, exits, restarts and stops of a pod's containers. Source: pkg/kubelet/kuberuntime/kuberuntime_container.go."""
 
 from chronolet_schemas.pod.base import ContainerEvent, StopReason
 from chronolet_schemas.podspec import LifecycleHandler
@@ -17,7 +17,10 @@ class ContainerBlocked(ContainerEvent, frozen=True, kw_only=True):
 
 
 class CreationEvent(ContainerEvent, frozen=True, kw_only=True):
-    """About the creation of a container ahead of its start, concurrent with everything else done to it."""
+    """Base class for events about the creation of a container ahead of its start.
+
+    The creation is concurrent with everything else that is done to the container.
+    """
 
     def subject(self) -> str:
         return f"create/{self.container}"
@@ -27,9 +30,9 @@ class CreationEvent(ContainerEvent, frozen=True, kw_only=True):
 class ContainerCreateRequested(CreationEvent, frozen=True, kw_only=True):
     """Intent: create the container ahead of its start, without starting it.
 
-    Either for the sandbox `sandbox_id`, which is still being started, or as the next attempt of a container that is
-    being stopped. A given `image` is resolved first, after `requested_at` (milliseconds): the container is created only
-    if that name still refers to `image_id`.
+    The container is either for the sandbox `sandbox_id`, which is still being started, or the next attempt of a
+    container that is being stopped. If `image` is set, it is resolved first, after `requested_at` (milliseconds): the
+    container is created only if that name still refers to `image_id`.
     """
 
     sandbox_id: str
@@ -50,7 +53,7 @@ class ContainerCreated(CreationEvent, frozen=True, kw_only=True):
 class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
     """The container was not created ahead of its start, or was removed again because it must not run.
 
-    Its start creates it and reports the obstacle.
+    The start then creates the container and reports any error.
     """
 
     message: str
@@ -60,8 +63,8 @@ class ContainerCreateFailed(CreationEvent, frozen=True, kw_only=True):
 class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
     """Intent: create and start the container in the sandbox `sandbox_id`. `spec_hash` is the hash of its definition.
 
-    `post_start` is the hook to run after its start. A death of this attempt that the runtime dates before
-    `requested_at` belongs to an earlier life of the pod.
+    `post_start` is the hook to run after the container has started. If the runtime dates a death of this attempt before
+    `requested_at`, it belongs to an earlier life of the pod.
     """
 
     sandbox_id: str
@@ -72,7 +75,7 @@ class ContainerStartRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStarted(ContainerEvent, frozen=True, kw_only=True):
-    """The container runs. `started_at` by the runtime's clock."""
+    """The container is running. `started_at` is taken from the runtime's clock."""
 
     id: str
     started_at: int
@@ -83,8 +86,8 @@ class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
     """The container could not be created or started.
 
     `reason` is CreateContainerError, RunContainerError, CreateContainerConfigError or, for an unavailable volume,
-    FailedMount. With an `id` the container was created and counts as exited with `exit_code` at `failed_at`; without
-    one the same attempt is retried at `retry_at`.
+    FailedMount. If `id` is set, the container was created and counts as exited with `exit_code` at `failed_at`;
+    otherwise the same attempt is retried at `retry_at`.
     """
 
     id: str = ""
@@ -98,8 +101,8 @@ class ContainerStartFailed(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
-    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown; times by the runtime's
-    clock.
+    """The container is dead. `reason` is Completed, Error, OOMKilled or ContainerStatusUnknown. Times are taken from
+    the runtime's clock.
     """
 
     id: str
@@ -112,7 +115,7 @@ class ContainerExited(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ExitRead(ContainerEvent, frozen=True, kw_only=True):
-    """Details of a dead container that were read after its death: `message` is its termination message, empty if it
+    """Details of a dead container that were read after its death. `message` is its termination message, empty if it
     left none.
 
     `oom_killed`: the kernel killed it for lack of memory, which was not known when its death was recorded.
@@ -125,10 +128,10 @@ class ExitRead(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
-    """The container, whose `attempt` ended, is restarted at `at`. `back_off_seconds` 0 means immediately.
+    """The container, whose `attempt` has ended, is restarted at `at`. `back_off_seconds` 0 means immediately.
 
-    `next_back_off_seconds` is the back-off of the restart after this one, counted from its exit. `tell_again_at`: see
-    BackOffContinued.
+    `next_back_off_seconds` is the back-off for the restart after this one, counted from the container's exit.
+    `tell_again_at`: see BackOffContinued.
     """
 
     at: int
@@ -141,7 +144,7 @@ class RestartScheduled(ContainerEvent, frozen=True, kw_only=True):
 class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
     """The container is still in back-off (CrashLoopBackOff, ImagePullBackOff), which is reported again.
 
-    The next report is at `tell_again_at`; 0: there is none, because the back-off ends first.
+    The next report is at `tell_again_at`; 0 means that there is none because the back-off ends first.
     """
 
     tell_again_at: int
@@ -149,17 +152,17 @@ class BackOffContinued(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class StrayFound(ContainerEvent, frozen=True, kw_only=True):
-    """A running container of the pod's name is not the current attempt (its `uid` may differ): it is removed."""
+    """A running container with the pod's name is not the current attempt (its `uid` may differ): it is removed."""
 
     id: str
 
 
 @registered
 class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: stop this attempt: TERM, and KILL at `deadline` (`grace_period_seconds` after the request).
+    """Intent: stop this attempt: send TERM, and KILL at `deadline` (`grace_period_seconds` after the request).
 
-    `held`: no signal before ContainerStopReleased, because its `pre_stop` hook or other containers come first. The
-    grace period runs meanwhile. A repeated request only changes the deadline.
+    `held`: send no signal before ContainerStopReleased, because the `pre_stop` hook or other containers come first. The
+    grace period is already running. A repeated request only changes the deadline.
     """
 
     id: str
@@ -172,7 +175,7 @@ class ContainerStopRequested(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopReleased(ContainerEvent, frozen=True, kw_only=True):
-    """Intent: continue a held stop: TERM now, KILL at `deadline`, at least two seconds later."""
+    """Intent: continue a held stop: send TERM now, and KILL at `deadline`, at least two seconds later."""
 
     id: str
     deadline: int
@@ -180,9 +183,9 @@ class ContainerStopReleased(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerProcessEnded(ContainerEvent, frozen=True, kw_only=True):
-    """The process of a container that is stopped with its pod has ended; the sandbox is stopped now.
+    """The process of a container that is stopped with its pod has exited; the sandbox is stopped now.
 
-    ContainerExited reports how it ended, once the runtime does.
+    ContainerExited reports how the process exited, once the runtime reports it.
     """
 
     id: str
@@ -190,7 +193,7 @@ class ContainerProcessEnded(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerStopFailed(ContainerEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the container; retried at `retry_at`."""
+    """The runtime refused to stop the container; this is retried at `retry_at`."""
 
     id: str
     message: str

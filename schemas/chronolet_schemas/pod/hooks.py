@@ -1,4 +1,4 @@
-"""Lifecycle hooks, run after the start and before the stop of a container.
+"""Lifecycle hooks, which run after the start and before the stop of a container.
 
 Source: pkg/kubelet/lifecycle/handlers.go.
 """
@@ -9,7 +9,7 @@ from chronolet_schemas.registry import registered
 
 
 class HookEvent(ContainerEvent, frozen=True, kw_only=True):
-    """About a lifecycle hook of the container `id`."""
+    """Base class for events about a lifecycle hook of the container `id`."""
 
     id: str
     hook: HookName
@@ -17,10 +17,10 @@ class HookEvent(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class HookRequested(HookEvent, frozen=True, kw_only=True):
-    """Intent: run a hook. An exec is created first and started only when HookPrepared names it; a sleep needs no
+    """Intent: run a hook. An exec is created first and is started only when HookPrepared names it; a sleep needs no
     effect.
 
-    `handler` is the one requested, whatever the spec says later. The hook is given up at `deadline`; 0: never.
+    `handler` is the requested one, even if the spec changes later. The hook is given up at `deadline`; 0 means never.
     """
 
     handler: LifecycleHandler
@@ -37,7 +37,7 @@ class HookPrepared(HookEvent, frozen=True, kw_only=True):
 
 @registered
 class HookEnded(HookEvent, frozen=True, kw_only=True):
-    """The hook has ended. `message` says why it failed, including output."""
+    """The hook has ended. `message` says why it failed, including its output."""
 
     outcome: HookOutcome
     message: str = ""

@@ -23,10 +23,11 @@ class ImagePullProgress(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ImageReady(ContainerEvent, frozen=True, kw_only=True):
-    """The image is available. `pulled`: it was pulled for this container; then the duration and the time in the queue
-    are set.
+    """The image is available. `pulled`: it was pulled for this container; only then are the duration and the time in
+    the queue set.
 
-    `digest` is its name in its registry (`host/path@sha256:...`), empty for an image that comes from no registry.
+    `digest` is the image's name in its registry (`host/path@sha256:...`), empty for an image that is not from a
+    registry.
     """
 
     image: str

@@ -15,10 +15,10 @@ from chronolet_schemas.registry import registered
 
 @registered
 class SpecAccepted(PodEvent, frozen=True, kw_only=True):
-    """The life of the pod under `uid` begins, or continues with a changed spec. `accepted_at` is its start time.
+    """The life of the pod under `uid` begins, or continues with a changed spec. `accepted_at` is the pod's start time.
 
     `sandbox_hash` and `container_hashes` (by name) identify the definitions. They are compared with the hash that a
-    sandbox or container was started with, and recorded so that no later release computes them differently.
+    sandbox or container was started with. They are recorded because a later release might compute them differently.
     """
 
     source: str
@@ -31,7 +31,9 @@ class SpecAccepted(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PullSecretsChanged(PodEvent, frozen=True, kw_only=True):
-    """The Secrets available for the registries of its images: digests by name, of those that exist."""
+    """The Secrets available for pulling the pod's images have changed. `pull_secrets` maps the names of those that
+    exist to digests.
+    """
 
     pull_secrets: dict[str, str]
 
@@ -44,9 +46,10 @@ class SpecKept(PodEvent, frozen=True, kw_only=True):
 
 
 class FoundContainer(Message, frozen=True, kw_only=True):
-    """A container of a pod as the runtime had it when a new log began; `container` is POD for a sandbox.
+    """A container of a pod as the runtime reported it when a new log began; `container` is POD for a sandbox.
 
-    `created`: created but never started; one that failed to start is `exited`. Times by the runtime's clock.
+    `created`: created but never started; a container that failed to start is `exited`. Times are taken from the
+    runtime's clock.
     """
 
     container: str
@@ -62,7 +65,7 @@ class FoundContainer(Message, frozen=True, kw_only=True):
     started_at: int = 0
     finished_at: int = 0
     devices: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
-    """Devices from device plugins: ids by resource."""
+    """The container's devices from device plugins: maps resources to device ids."""
 
 
 class Ending(Message, frozen=True, kw_only=True):
@@ -75,10 +78,10 @@ class Ending(Message, frozen=True, kw_only=True):
 
 @registered
 class AdoptPod(Command, frozen=True, kw_only=True):
-    """The log is new, and this pod ran before it: continue as it was found. Sent by the node itself.
+    """The log is new, and this pod was running before it: continue the pod as it was found. Sent by the node itself.
 
-    `ending`: its end had begun. `host_ip` is the node's own address. `end_lost`: the log is not new, but has lost its
-    end; what was found replaces what the log knows of the pod, where the log knows less.
+    `ending`: the pod was already terminating. `host_ip` is the node's own address. `end_lost`: the log is not new, but
+    its newest entries were lost; what was found replaces what the log knows about the pod, where the log knows less.
     """
 
     pod: str
@@ -97,8 +100,8 @@ class AdoptPod(Command, frozen=True, kw_only=True):
 class PodAdopted(PodEvent, frozen=True, kw_only=True):
     """The life of the pod under `uid` continues in a log that has no record of its beginning; nothing was touched.
 
-    Replaces SpecAccepted and everything after it. `containers` are the newest attempts that ran; `before` the last dead
-    attempts of those that run now.
+    Replaces SpecAccepted and everything after it. `containers` are the newest attempts that were started; `before`
+    contains, for each of them that is running, the last attempt before it that died.
     """
 
     source: str
@@ -122,7 +125,9 @@ class AdoptionRefused(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class SuccessorAwaits(PodEvent, frozen=True, kw_only=True):
-    """Another pod of the same name is requested (`successor` is its uid): this one ends first. Null: withdrawn."""
+    """Another pod of the same name is requested (`successor` is its uid): this one ends first. `successor` is None if
+    that request was withdrawn.
+    """
 
     successor: str | None
     source: str = ""
@@ -136,7 +141,7 @@ class TerminationRequested(PodEvent, frozen=True, kw_only=True):
     """End the pod: containers first, then its sandbox, by `deadline` plus the time for removal.
 
     If repeated, the earlier deadline applies. `resumed`: the end was first requested in a log that was lost, and
-    preStop hooks may have started: none is run.
+    preStop hooks may already have started, so none is run.
     """
 
     reason: EndReason
@@ -160,7 +165,7 @@ class CleanupRequested(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class CleanupFailed(PodEvent, frozen=True, kw_only=True):
-    """Part of the pod could not be removed; retried at `retry_at`."""
+    """Part of the pod could not be removed; this is retried at `retry_at`."""
 
     message: str
     retry_at: int
@@ -168,4 +173,4 @@ class CleanupFailed(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class PodEnded(PodEvent, frozen=True, kw_only=True):
-    """Nothing of this uid is left. The entity is gone, or continues with the pod's successor."""
+    """Nothing of this uid is left. The entity is removed, or continues with the pod's successor."""

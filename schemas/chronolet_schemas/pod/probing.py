@@ -8,12 +8,12 @@ from chronolet_schemas.registry import registered
 
 @registered
 class ProbingRequested(ContainerEvent, frozen=True, kw_only=True):
-    """The container runs and its postStart hook has ended: start this probe.
+    """The container is running and its postStart hook has ended: start this probe.
 
-    `started_at` by the runtime's clock; `ip` is the pod's address, empty if it has none. `restarts` is the container's
-    restart policy; `started`: it counts as started (it has no startup probe, or that has succeeded). `definition`, from
-    the spec of `digest`, has numeric ports and an expanded command. `field` is the container's path in the spec, as
-    KubeEvents name it.
+    `started_at` is taken from the runtime's clock; `ip` is the pod's address, empty if it has none. `restarts` is the
+    container's restart policy; `started`: the container counts as started (it has no startup probe, or that probe has
+    succeeded). `definition`, from the spec of `digest`, has numeric ports and an expanded command. `field` is the
+    container's path in the spec, as KubeEvents name it.
     """
 
     id: str
@@ -37,9 +37,9 @@ class ProbingWithdrawn(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ProbingSkipped(ContainerEvent, frozen=True, kw_only=True):
-    """No process of this node probes: the probe of the container `id` counts as successful.
+    """No process of this node runs probes: the probe of the container `id` counts as successful.
 
-    `digest` and `started_at` as in ProbingRequested.
+    `digest` and `started_at` have the same meaning as in ProbingRequested.
     """
 
     id: str
@@ -50,7 +50,7 @@ class ProbingSkipped(ContainerEvent, frozen=True, kw_only=True):
 
 @registered
 class ContainerProbed(ContainerEvent, frozen=True, kw_only=True):
-    """The result of this probe changed for the run of container `id` that began at `started_at`."""
+    """The result of this probe has changed for the run of container `id` that began at `started_at`."""
 
     id: str
     started_at: int

@@ -13,8 +13,8 @@ class SandboxBlocked(PodEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: create and start the sandbox. `spec_hash` is the hash of its definition; `requested_at` as for
-    containers.
+    """Intent: create and start the sandbox. `spec_hash` is the hash of its definition; `requested_at` has the same
+    meaning as in ContainerStartRequested.
     """
 
     spec_hash: str
@@ -23,16 +23,16 @@ class SandboxStartRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxCreated(SandboxEvent, frozen=True, kw_only=True):
-    """The runtime has created the sandbox `id` and starts it next; containers may be created for it meanwhile."""
+    """The runtime has created the sandbox `id` and is about to start it; containers may already be created for it."""
 
     id: str
 
 
 @registered
 class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox runs. `ip` is empty if the runtime assigns none; `host_ip` is the node's own address.
+    """The sandbox is running. `ip` is empty if the runtime assigns none; `host_ip` is the node's own address.
 
-    `started_at` by the runtime's clock.
+    `started_at` is taken from the runtime's clock.
     """
 
     id: str
@@ -43,7 +43,7 @@ class SandboxStarted(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStartFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The sandbox could not be started; retried at `retry_at`."""
+    """The sandbox could not be started; this is retried at `retry_at`."""
 
     message: str
     retry_at: int
@@ -61,7 +61,7 @@ class SandboxExited(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
-    """Intent: stop the sandbox. `finished`: because the pod has finished; it can still be inspected."""
+    """Intent: stop the sandbox. `finished`: the reason is that the pod has finished; it can still be inspected."""
 
     id: str
     finished: bool = False
@@ -69,7 +69,7 @@ class SandboxStopRequested(SandboxEvent, frozen=True, kw_only=True):
 
 @registered
 class SandboxStopFailed(SandboxEvent, frozen=True, kw_only=True):
-    """The runtime refused to stop the sandbox; retried at `retry_at`."""
+    """The runtime refused to stop the sandbox; this is retried at `retry_at`."""
 
     id: str
     message: str

@@ -1,7 +1,7 @@
 """The v1 Pod: its types, defaults, plain form and digest, and findings about a manifest.
 
-Input: plain data read from YAML or JSON. Output: frozen Structs that travel as msgpack through Redis: integers stay
-below 2^53, and typed fields contain no floats and no bytes. Depends on msgspec only.
+Input: plain data read from YAML or JSON. Output: frozen Structs that are stored as msgpack in Redis: integers stay
+below 2^53, and typed fields contain no floats and no bytes. Depends only on msgspec.
 """
 
 from chronolet_schemas.podspec.actions import (

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks: actions on a container from outside.
+"""Probes and lifecycle hooks: actions performed on a container from outside.
 
 Source: Probe, Lifecycle in core/v1/types.go.
 """
@@ -22,7 +22,7 @@ class HTTPHeader(Part, frozen=True, kw_only=True):
 
 
 class HTTPGetAction(Part, frozen=True, kw_only=True):
-    """An HTTP request; `port` is a number or the name of a container's port, `host` defaults to the pod's address."""
+    """An HTTP request. `port` is a number or the name of a container's port; `host` defaults to the pod's address."""
 
     path: str = "/"
     port: IntOrString | None = None
@@ -32,14 +32,14 @@ class HTTPGetAction(Part, frozen=True, kw_only=True):
 
 
 class TCPSocketAction(Part, frozen=True, kw_only=True):
-    """A connection that only has to be established."""
+    """A TCP connection, which only has to be established."""
 
     port: IntOrString | None = None
     host: str = ""
 
 
 class GRPCAction(Part, frozen=True, kw_only=True):
-    """A call of the gRPC health service."""
+    """A call to the gRPC health service."""
 
     port: Int32 | None = None
     service: str = ""
@@ -52,7 +52,7 @@ class SleepAction(Part, frozen=True, kw_only=True):
 
 
 class Probe(Part, frozen=True, kw_only=True):
-    """Handler and thresholds. Zero means Kubernetes' default, which `defaulted` fills in."""
+    """A probe's handler and thresholds. Zero means Kubernetes' default, which `defaulted` fills in."""
 
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None

@@ -1,6 +1,6 @@
 """Base of the v1 Pod types: the common Struct, and the scalar types of the Kubernetes API.
 
-Input: none. Output: `Part`, the base of every type here, and the annotated scalars. Next: `meta`, `container`,
+Input: none. Output: `Part`, the base class of every type here, and the annotated scalars. Next: `meta`, `container`,
 `volumes`, `security`, `pod`. Source: staging/src/k8s.io/api/core/v1 and apimachinery's resource and intstr.
 """
 
@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import msgspec
 
 LARGEST_INTEGER = 2**53
-"""Redis decodes msgpack numbers into Lua doubles, which lose precision beyond this."""
+"""The largest integer allowed: Redis decodes msgpack numbers into Lua doubles, which lose precision beyond this."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One object of the API. Fields whose empty value Go cannot distinguish from absent (text, list, map) default to
-    empty.
+    """Base class for one object of the API.
 
-    A non-empty default is set here only if Kubernetes' default depends on nothing else and it does not matter whether
-    the field was given; all other defaulting is in `defaults.defaulted`.
+    Fields whose empty value Go cannot distinguish from an absent one (text, list, map) default to empty. A non-empty
+    default is set here only if Kubernetes' default depends on nothing else and it does not matter whether the field was
+    given; all other defaults are applied by `defaults.defaulted`.
     """
 
 

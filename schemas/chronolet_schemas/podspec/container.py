@@ -24,14 +24,14 @@ class ContainerPort(Part, frozen=True, kw_only=True):
 
 
 class ObjectFieldSelector(Part, frozen=True, kw_only=True):
-    """A field of the pod itself, such as `metadata.name`."""
+    """A reference to a field of the pod itself, such as `metadata.name`."""
 
     api_version: str = "v1"
     field_path: str = ""
 
 
 class ResourceFieldSelector(Part, frozen=True, kw_only=True):
-    """A request or limit of a container, in units of `divisor`."""
+    """A reference to a request or limit of a container, in units of `divisor`."""
 
     container_name: str = ""
     resource: str = ""
@@ -39,7 +39,7 @@ class ResourceFieldSelector(Part, frozen=True, kw_only=True):
 
 
 class KeySelector(Part, frozen=True, kw_only=True):
-    """One key of a ConfigMap or Secret."""
+    """A reference to one key of a ConfigMap or Secret."""
 
     name: str = ""
     key: str = ""
@@ -47,7 +47,7 @@ class KeySelector(Part, frozen=True, kw_only=True):
 
 
 class FileKeySelector(Part, frozen=True, kw_only=True):
-    """One key of an env file in a volume."""
+    """A reference to one key of an env file in a volume."""
 
     volume_name: str = ""
     path: str = ""
@@ -74,14 +74,14 @@ class EnvVar(Part, frozen=True, kw_only=True):
 
 
 class OptionalName(Part, frozen=True, kw_only=True):
-    """A ConfigMap or Secret that may be optional."""
+    """A reference to a ConfigMap or Secret that may be optional."""
 
     name: str = ""
     optional: bool | None = None
 
 
 class EnvFromSource(Part, frozen=True, kw_only=True):
-    """All keys of a ConfigMap or Secret as environment variables."""
+    """A source of environment variables: all keys of a ConfigMap or Secret."""
 
     prefix: str = ""
     config_map_ref: OptionalName | None = None
@@ -89,14 +89,14 @@ class EnvFromSource(Part, frozen=True, kw_only=True):
 
 
 class ResourceClaim(Part, frozen=True, kw_only=True):
-    """A use of one of the pod's resource claims."""
+    """A container's use of one of the pod's resource claims."""
 
     name: str = ""
     request: str = ""
 
 
 class ResourceRequirements(Part, frozen=True, kw_only=True):
-    """Limits and requests by resource name."""
+    """Limits and requests; both map resource names to quantities."""
 
     limits: Quantities = msgspec.field(default_factory=dict)
     requests: Quantities = msgspec.field(default_factory=dict)
@@ -104,7 +104,7 @@ class ResourceRequirements(Part, frozen=True, kw_only=True):
 
 
 class ContainerResizePolicy(Part, frozen=True, kw_only=True):
-    """Whether a change of a resource in place restarts the container."""
+    """Whether an in-place change of a resource restarts the container."""
 
     resource_name: str = ""
     restart_policy: str = ""
@@ -118,7 +118,7 @@ class ExitCodes(Part, frozen=True, kw_only=True):
 
 
 class ContainerRestartRule(Part, frozen=True, kw_only=True):
-    """The action for certain exit codes."""
+    """The action to take for certain exit codes."""
 
     action: str = ""
     exit_codes: ExitCodes | None = None
@@ -144,7 +144,7 @@ class VolumeDevice(Part, frozen=True, kw_only=True):
 
 
 class Container(Part, frozen=True, kw_only=True):
-    """One container. The default of `image_pull_policy` depends on the image's tag: `defaults.pull_policy`."""
+    """One container. The default of `image_pull_policy` depends on the image's tag (`defaults.pull_policy`)."""
 
     name: str = ""
     image: str = ""

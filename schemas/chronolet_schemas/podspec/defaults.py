@@ -1,4 +1,4 @@
-"""The defaults that Kubernetes applies to a Pod. Pure.
+"""Applies the defaults that Kubernetes applies to a Pod. Pure.
 
 Input: a Pod as written. Output: the Pod as the API server would store it. Source: pkg/apis/core/v1/defaults.go and
 pkg/util/parsers.
@@ -20,16 +20,16 @@ _AnyContainer = TypeVar("_AnyContainer", bound=Container)
 
 
 def defaulted(pod: Pod, namespace: str = DEFAULT_NAMESPACE) -> Pod:
-    """The pod with every default that depends on its other fields; `namespace` is for a pod without one."""
+    """Return the pod with every default that depends on its other fields. `namespace` is used if the pod names none."""
     metadata = msgspec.structs.replace(pod.metadata, namespace=pod.metadata.namespace or namespace)
     filled = msgspec.structs.replace(pod, metadata=metadata, spec=_spec(pod.spec))
-    # Convert through the plain form: an explicit value that equals a default becomes the default itself, which the
+    # Convert to the plain form and back: an explicit value that equals a default becomes the default itself, which the
     # encoder omits. So equivalent pods have the same bytes.
     return from_plain(to_plain(filled))
 
 
 def pull_policy(image: str) -> PullPolicy:
-    """The default pull policy: `Always` for the tag latest or for neither tag nor digest."""
+    """Return the default pull policy: `Always` for the tag latest or without tag and digest, else `IfNotPresent`."""
     reference, _, image_digest = image.partition("@")
     _, _, tag = reference.rpartition("/")[2].partition(":")
     if not tag and not image_digest:
@@ -48,7 +48,7 @@ def _spec(spec: PodSpec) -> PodSpec:
 
 
 def _volume(volume: Volume) -> Volume:
-    """A volume without a source is an emptyDir."""
+    """Make a volume without a source an emptyDir."""
     if volume == Volume(name=volume.name):
         return msgspec.structs.replace(volume, empty_dir=EmptyDir())
     return volume
@@ -67,19 +67,19 @@ def _container(container: _AnyContainer, *, host_network: bool) -> _AnyContainer
 
 
 def _resources(resources: ResourceRequirements) -> ResourceRequirements:
-    """A request defaults to the limit of the same resource."""
+    """Set each missing request to the limit of the same resource."""
     return msgspec.structs.replace(resources, requests={**resources.limits, **resources.requests})
 
 
 def _port(port: ContainerPort, *, host_network: bool) -> ContainerPort:
-    """On the host network the host port defaults to the container port."""
+    """On the host network, set a missing host port to the container port."""
     if host_network and not port.host_port:
         return msgspec.structs.replace(port, host_port=port.container_port)
     return port
 
 
 def _probe(probe: Probe | None) -> Probe | None:
-    """Zero means the default in every count and time of a probe except the initial delay."""
+    """Replace zero by the default in every count and time of a probe except the initial delay."""
     if probe is None:
         return None
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Findings about a manifest file: errors that refuse it, and fields that are not honoured.
+"""Findings about a manifest file: errors that make the file unusable, and fields that are not honoured.
 
 Input: none. Output: `Finding` and `ManifestError`, plain data for events, the CLI and KubeEvents.
 """
@@ -16,8 +16,8 @@ BLOCKING: Severity = "blocking"
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A field that is not honoured. `blocking` prevents the container at `path`, or the whole pod, from starting.
 
-    `document` counts from 1; 0 in a file with a single document. `pod` is `namespace/name`, empty if the document is
-    not a Pod.
+    `document` counts from 1; it is 0 in a file with a single document. `pod` is `namespace/name`, empty if the document
+    is not a Pod.
     """
 
     path: str
@@ -31,7 +31,10 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ManifestError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a file is refused: where (file, document from 1, or 0 for a single one, path) and what was expected."""
+    """Why a file is refused: the place of the error (`file`, `document`, `path`) and what was expected there.
+
+    `document` counts from 1; it is 0 in a file with a single document.
+    """
 
     file: str
     path: str

@@ -2,7 +2,7 @@
 
 Input: the types of this package, or the maps, lists, texts and numbers of JSON. Output: the other form. A value equal
 to its field's default is never written, even if it was given, so equal pods have equal plain forms. Next: `defaults`;
-events and labels carry the digest; `get -o yaml` shows the plain form.
+events and labels contain the digest; `get -o yaml` shows the plain form.
 """
 
 from functools import cache
@@ -37,8 +37,8 @@ class _Field(NamedTuple):
 
 @cache
 def _fields(part: type[Part]) -> tuple[_Field, ...]:
-    """The fields of a type. `msgspec.structs.fields` also evaluates the annotations, which takes a command longer than
-    all pods.
+    """Return the fields of a type. `msgspec.structs.fields` is not used because it also evaluates the annotations,
+    which takes longer than converting all of a command's pods.
     """
     names, keys, defaults = part.__struct_fields__, part.__struct_encode_fields__, part.__struct_defaults__
     required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
@@ -46,13 +46,13 @@ def _fields(part: type[Part]) -> tuple[_Field, ...]:
 
 
 def _default(value: Any) -> Any:
-    """The default of a field; a factory is called."""
+    """Return the default of a field; a factory is called."""
     factory = getattr(value, "factory", None)
     return value if factory is None else factory()
 
 
 def plain(value: Any) -> Any:
-    """Any field value as plain data: Structs become maps with the API's names, tuples become lists."""
+    """Convert any field value to plain data: Structs become maps with the API's names, tuples become lists."""
     if isinstance(value, Part):
         given = ((field.key, getattr(value, field.name), field.default) for field in _fields(type(value)))
         return {key: plain(held) for key, held, default in given if held != default}
@@ -64,17 +64,21 @@ def plain(value: Any) -> Any:
 
 
 def to_plain(pod: Pod) -> Object:
-    """The pod as a map for JSON, YAML and msgpack; always with `apiVersion` and `kind`."""
+    """Return the pod as a map for JSON, YAML and msgpack; it always contains `apiVersion` and `kind`."""
     return {"apiVersion": pod.api_version, "kind": pod.kind, **plain(pod)}
 
 
 def from_plain(plain_pod: Object) -> Pod:
-    """The pod from the output of `to_plain`. Raises msgspec.ValidationError for a wrong type; ignores unknown keys."""
+    """Return the pod from the output of `to_plain`. Raises msgspec.ValidationError for a wrong type; ignores unknown
+    keys.
+    """
     return msgspec.convert(plain_pod, Pod)
 
 
 def digest(pod: Pod) -> str:
-    """Digest of the applied content, 32 hex digits; ignores fields that an API server or the agent fills in."""
+    """Return the digest of the applied content, 32 hex digits; it ignores fields that an API server or the agent fills
+    in.
+    """
     import hashlib  # noqa: PLC0415 - loads OpenSSL, which readers of a log do not need
 
     content = to_plain(pod)

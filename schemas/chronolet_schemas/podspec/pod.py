@@ -12,13 +12,13 @@ from chronolet_schemas.podspec.volumes import Volume
 
 
 class LocalReference(Part, frozen=True, kw_only=True):
-    """Reference by name to an object in the pod's namespace."""
+    """A reference by name to an object in the pod's namespace."""
 
     name: str = ""
 
 
 class HostAlias(Part, frozen=True, kw_only=True):
-    """An additional line of /etc/hosts."""
+    """An additional line in /etc/hosts."""
 
     ip: str = ""
     hostnames: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Toleration(Part, frozen=True, kw_only=True):
 
 
 class ReadinessGate(Part, frozen=True, kw_only=True):
-    """A condition of the pod that another component sets, and that readiness requires."""
+    """A condition of the pod that another component sets and that the pod's readiness requires."""
 
     condition_type: str = ""
 
@@ -70,13 +70,13 @@ class PodResourceClaim(Part, frozen=True, kw_only=True):
 
 
 class SchedulingGroup(Part, frozen=True, kw_only=True):
-    """A group of pods that is scheduled as one."""
+    """A group of pods that are scheduled together."""
 
     pod_group_name: str | None = None
 
 
 class EvictionResponder(Part, frozen=True, kw_only=True):
-    """A party consulted before an eviction, the highest priority first."""
+    """A party to consult before an eviction; the highest priority comes first."""
 
     name: str = ""
     priority: Int32 = 0
@@ -140,5 +140,5 @@ class Pod(Part, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`, the key of its entity."""
+        """`namespace/name`, the key of the pod's entity."""
         return f"{self.metadata.namespace}/{self.metadata.name}"

@@ -24,14 +24,14 @@ class WindowsOptions(Part, frozen=True, kw_only=True):
 
 
 class Profile(Part, frozen=True, kw_only=True):
-    """A seccomp or AppArmor profile; `localhostProfile` names one on the node."""
+    """A seccomp or AppArmor profile; `localhost_profile` names one on the node."""
 
     type: Literal["Localhost", "RuntimeDefault", "Unconfined"] | None = None
     localhost_profile: str = ""
 
 
 class Capabilities(Part, frozen=True, kw_only=True):
-    """Linux capabilities added to and dropped from the runtime's default set."""
+    """Linux capabilities to add to and drop from the runtime's default set."""
 
     add: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Sysctl(Part, frozen=True, kw_only=True):
 
 
 class PodSecurityContext(Part, frozen=True, kw_only=True):
-    """Applies to all containers of a pod unless a container overrides it."""
+    """Security settings for all containers of a pod, unless a container overrides them."""
 
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsOptions | None = None
@@ -63,7 +63,7 @@ class PodSecurityContext(Part, frozen=True, kw_only=True):
 
 
 class SecurityContext(Part, frozen=True, kw_only=True):
-    """Privileges of one container."""
+    """Security settings of one container."""
 
     capabilities: Capabilities | None = None
     privileged: bool | None = None

@@ -1,6 +1,6 @@
 """Volumes of every kind. Source: Volume and VolumeSource in core/v1/types.go.
 
-Kinds that a node can serve by itself are fully typed; those of clouds and storage networks are known by name only.
+Kinds that a node can serve by itself are fully typed; those of clouds and storage networks are only known by name.
 """
 
 from typing import Literal
@@ -14,14 +14,14 @@ DEFAULT_MODE = 0o644
 
 
 class EmptyDir(Part, frozen=True, kw_only=True):
-    """A folder that lives as long as its pod."""
+    """A folder that exists as long as its pod."""
 
     medium: str = ""
     size_limit: Quantity = ""
 
 
 class HostPath(Part, frozen=True, kw_only=True):
-    """A path of the node; `type` says what must exist or is created."""
+    """A path on the node. `type` says what must exist there, or is created if it does not."""
 
     path: str = ""
     type: Literal[
@@ -30,7 +30,7 @@ class HostPath(Part, frozen=True, kw_only=True):
 
 
 class KeyToPath(Part, frozen=True, kw_only=True):
-    """One key as a file."""
+    """One key of a ConfigMap or Secret, as a file."""
 
     key: str = ""
     path: str = ""
@@ -72,7 +72,7 @@ class DownwardAPIVolume(Part, frozen=True, kw_only=True):
 
 
 class NamedProjection(Part, frozen=True, kw_only=True):
-    """A ConfigMap or Secret within a projected volume."""
+    """A ConfigMap or Secret in a projected volume."""
 
     name: str = ""
     items: tuple[KeyToPath, ...] = ()
@@ -80,13 +80,13 @@ class NamedProjection(Part, frozen=True, kw_only=True):
 
 
 class DownwardProjection(Part, frozen=True, kw_only=True):
-    """Fields of the pod within a projected volume."""
+    """Fields of the pod in a projected volume."""
 
     items: tuple[DownwardFile, ...] = ()
 
 
 class TokenProjection(Part, frozen=True, kw_only=True):
-    """A service account's token within a projected volume."""
+    """A service account's token in a projected volume."""
 
     audience: str = ""
     expiration_seconds: Int64 = 3600
@@ -94,7 +94,7 @@ class TokenProjection(Part, frozen=True, kw_only=True):
 
 
 class TrustBundleProjection(Part, frozen=True, kw_only=True):
-    """Certificates of a ClusterTrustBundle within a projected volume."""
+    """Certificates of a ClusterTrustBundle in a projected volume."""
 
     name: str = ""
     signer_name: str = ""
@@ -104,7 +104,7 @@ class TrustBundleProjection(Part, frozen=True, kw_only=True):
 
 
 class CertificateProjection(Part, frozen=True, kw_only=True):
-    """A key and certificate issued for the pod within a projected volume."""
+    """A key and certificate issued for the pod, in a projected volume."""
 
     signer_name: str = ""
     key_type: str = ""
@@ -127,14 +127,14 @@ class Projection(Part, frozen=True, kw_only=True):
 
 
 class ProjectedVolume(Part, frozen=True, kw_only=True):
-    """Several sources in one folder."""
+    """A volume that combines several sources in one folder."""
 
     sources: tuple[Projection, ...] = ()
     default_mode: Int32 = DEFAULT_MODE
 
 
 class ClaimVolume(Part, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim by name."""
+    """A PersistentVolumeClaim, referred to by name."""
 
     claim_name: str = ""
     read_only: bool = False
@@ -156,7 +156,7 @@ class ImageVolume(Part, frozen=True, kw_only=True):
 
 
 class Volume(Part, frozen=True, kw_only=True):
-    """A name and exactly one source."""
+    """A volume of a pod: a name and exactly one source."""
 
     name: str = ""
     host_path: HostPath | None = None

@@ -1,4 +1,4 @@
-"""The driver of each kind of case, by (subsystem, kind)."""
+"""Maps (subsystem, kind) to the driver of that kind of case."""
 
 from __future__ import annotations
 

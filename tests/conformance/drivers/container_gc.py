@@ -1,4 +1,7 @@
-"""Cases of container_gc.json for the collector's look, plan and decider; the runtime answers as a case prescribes."""
+"""Runs the cases of container_gc.json against the collector's scan, plan and decider.
+
+The runtime returns what the case prescribes.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from tests.conformance.outcome import Case, as_sets, differences
 
 _FIRST = 1_700_000_000_000
 _LATER = 100_000
-"""The time of a case that names none."""
+"""The time, in seconds, used for a case that names none."""
 
 
 class _Node(FakeRuntime, NoPodLogs):
@@ -65,7 +68,9 @@ class _Node(FakeRuntime, NoPodLogs):
         del self._listed[container_id]
 
     def fails(self, given: Case) -> None:
-        """Let the calls fail that the case names: inspecting a container is the first part of stopping it."""
+        """Make the calls fail that the case names. A failing stop fails at its first call, the inspection of the
+        container.
+        """
         self._fails = {key: given.get(key, ()) for key in ("stop_fails_ids", "remove_fails_ids", "lists")}
 
     def _may(self, key: str, what: str) -> None:
@@ -74,7 +79,7 @@ class _Node(FakeRuntime, NoPodLogs):
 
     @property
     def remaining(self) -> set[str]:
-        """The ids of the containers that remain."""
+        """The ids of the containers that have not been removed."""
         return set(self._listed)
 
     def folders(self) -> Sequence[LogFolder]:
@@ -84,8 +89,8 @@ class _Node(FakeRuntime, NoPodLogs):
         return self._links
 
 
-def _look(node: _Node, rules: container_gc.Policy | None = None) -> signals.Looked:
-    return Inventory(node, node, "node", rules or container_gc.Policy()).look()
+def _scan(node: _Node, rules: container_gc.Policy | None = None) -> signals.Looked:
+    return Inventory(node, node, "node", rules or container_gc.Policy()).scan()
 
 
 def _policy(given: Case) -> container_gc.Policy:
@@ -127,25 +132,25 @@ def _pods(given: Case) -> Pods:
 def _evict_containers(case: Case) -> Iterable[str]:
     given = case["given"]
     node = _Node([_state(one, container=one["container_name"]) for one in given["containers"]])
-    look = _look(node, _policy(given["policy"]))
-    return _evicted(case, node, look, given["containers"], _FIRST + given["now_seconds"] * 1000)
+    scan = _scan(node, _policy(given["policy"]))
+    return _evicted(case, node, scan, given["containers"], _FIRST + given["now_seconds"] * 1000)
 
 
 def _evict_sandboxes(case: Case) -> Iterable[str]:
     given = case["given"]
     sandboxes = [_state(one, container=SANDBOX) for one in given["sandboxes"]]
     containers = [_state(one, container="app", sandbox_id=one["sandbox_id"]) for one in given["containers"]]
-    # The containers are not part of the case: none of them is removed.
+    # The containers are not what the case is about, so none of them may be removed.
     unlimited = container_gc.Policy(max_per_container=-1, min_age_milliseconds=_LATER * 10_000)
     node = _Node([*sandboxes, *containers])
-    return _evicted(case, node, _look(node, unlimited), given["sandboxes"], _FIRST + _LATER * 1000)
+    return _evicted(case, node, _scan(node, unlimited), given["sandboxes"], _FIRST + _LATER * 1000)
 
 
-def _evicted(case: Case, node: _Node, look: signals.Looked, there: Sequence[Case], now: int) -> Iterable[str]:
+def _evicted(case: Case, node: _Node, scan: signals.Looked, there: Sequence[Case], now: int) -> Iterable[str]:
     """Carry out the decider's run with the product's worker, on a runtime that fails as the case prescribes."""
     pods = _pods(case["given"])
-    judged = plan.victims(plan.judged(look, pods, look.policy, now))
-    begun = _run(_state_with(pods), look, now)
+    judged = plan.victims(plan.judged(scan, pods, scan.policy, now))
+    begun = _run(_state_with(pods), scan, now)
     victims = begun.victims if begun else ()
     assert victims == judged, "gc plan names other victims"
     node.fails(case["given"])
@@ -165,7 +170,7 @@ def _state_with(pods: Pods) -> State:
     events: list[Event] = [container_gc.PodNoted(pod=f"default/{uid}", uid=uid) for uid in known]
     events += [container_gc.PodFinished(pod=f"default/{uid}", uid=uid) for uid in finished]
     events += [container_gc.SourcesReady()] if pods.sources_ready else []
-    # Finished pods are given up when the disk is full.
+    # Finished pods are collected only when the disk is full.
     events += [container_gc.RunRequested(trigger="disk")] if pods.evict_terminated else []
     return _folded(state, events)
 
@@ -176,14 +181,14 @@ def _folded(state: State, events: Iterable[Event]) -> State:
     return state
 
 
-def _run(state: State, look: signals.Looked, now: int) -> container_gc.RunStarted | None:
+def _run(state: State, scan: signals.Looked, now: int) -> container_gc.RunStarted | None:
     intent = next((one.intent for one in DECIDER.outstanding(state) if isinstance(one, wanted.Look)), "")
-    events = DECIDER.decide(state, replace(look, intent=intent), now)
+    events = DECIDER.decide(state, replace(scan, intent=intent), now)
     return next((one for one in events if isinstance(one, container_gc.RunStarted)), None)
 
 
 def _carried_out(node: _Node, begun: container_gc.RunStarted | None, now: int) -> list[str]:
-    """The ids that the decider records as removed."""
+    """Return the ids that the decider records as removed."""
     if begun is None:
         return []
     worker = Collecting(Inventory(node, node, "node", container_gc.Policy()), period_seconds=60)
@@ -200,7 +205,7 @@ def _log_directories(case: Case) -> Iterable[str]:
     pods = Pods(known=given["existing_pod_uids"], sources_ready=given["all_sources_ready"])
     return differences(
         as_sets(case["expect"], "removed_directories"),
-        {"removed_directories": _gone(_look(_Node(folders=given["directories"])), pods)},
+        {"removed_directories": _gone(_scan(_Node(folders=given["directories"])), pods)},
     )
 
 
@@ -210,23 +215,24 @@ def _links(case: Case) -> Iterable[str]:
     found = [
         LogLink(name=one["link"], container_id=f"k-{one['link']}", target_exists=one["target_exists"]) for one in links
     ]
-    look = _look(_Node(listed, links=found))
-    gone = _gone(look, Pods(known={"u"}))
+    scan = _scan(_Node(listed, links=found))
+    gone = _gone(scan, Pods(known={"u"}))
     return differences(as_sets(case["expect"], "removed_links"), {"removed_links": gone})
 
 
-def _gone(look: signals.Looked, pods: Pods) -> list[str]:
-    """The log folders to be removed; the decider must choose the same."""
+def _gone(scan: signals.Looked, pods: Pods) -> list[str]:
+    """Return the log folders and links to remove; the decider must choose the same ones."""
     now = _FIRST + _LATER * 1000
-    stages = plan.judged(look, pods, look.policy, now)
-    begun = _run(_state_with(pods), look, now)
+    stages = plan.judged(scan, pods, scan.policy, now)
+    begun = _run(_state_with(pods), scan, now)
     assert (begun.victims if begun else ()) == plan.victims(stages)
     return sorted(one.id for one in plan.victims(stages) if one.what in ("log_folder", "log_link"))
 
 
 def _stages(case: Case) -> Iterable[str]:
-    """Look at a node with a dead object for each stage, and carry out the run that follows. A stage was run if its
-    error is reported, or if its object was removed or is counted among those that stay.
+    """Scan a node with a dead object for each stage, and carry out the run that follows.
+
+    A stage counts as run if its error is reported, or if its object was removed or is counted among the kept ones.
     """
     failing = case["given"]["failing_stages"]
     listed = [
@@ -235,16 +241,16 @@ def _stages(case: Case) -> Iterable[str]:
     ]
     node = _Node(listed, folders=["default_web_gone"])
     worker = Collecting(Inventory(node, node, "node", container_gc.Policy()), period_seconds=60)
-    look = _looked(worker)
+    scan = _scanned(worker)
     node.fails({"lists": failing})
-    errors = _looked(worker).errors
+    errors = _scanned(worker).errors
     node.fails({})
     assert errors.keys() >= set(failing), "a listing that fails is not reported"
-    # Here one call lists containers and sandboxes; a case may let only one of these fail.
-    look = replace(look, errors={stage: f"{stage}: {errors[stage]}" for stage in failing})
+    # Here one call lists both containers and sandboxes; in a case, only one of these listings may fail.
+    scan = replace(scan, errors={stage: f"{stage}: {errors[stage]}" for stage in failing})
     state = _state_with(Pods(known=()))
     now = _FIRST + _LATER * 1000
-    events = DECIDER.decide(state, look, now)
+    events = DECIDER.decide(state, scan, now)
     ended = _until_finished(worker, _folded(state, events), events, now)
     (finished,) = (one for one in ended if isinstance(one, container_gc.RunFinished))
     reported = [stage for stage in _OBJECTS if f"{stage}: " in finished.error]
@@ -262,8 +268,8 @@ def _stages(case: Case) -> Iterable[str]:
     return differences(case["expect"], found)
 
 
-def _looked(worker: Collecting) -> signals.Looked:
-    answer = worker.look(wanted.Look(subject="", intent=""), Context())
+def _scanned(worker: Collecting) -> signals.Looked:
+    answer = worker.scan(wanted.Look(subject="", intent=""), Context())
     assert isinstance(answer, signals.Looked)
     return answer
 
@@ -273,11 +279,11 @@ _OBJECTS: Mapping[str, tuple[str, set[str]]] = {
     "sandboxes": ("sandbox", {"has_containers"}),
     "pod_log_directories": ("log_folder", set()),
 }
-"""By stage: the type of object that it removes, and the rules by which its objects stay in `_stages`."""
+"""Maps each stage to the type of object that it removes, and the rules by which its objects are kept in `_stages`."""
 
 
 def _until_finished(worker: Collecting, state: State, events: Sequence[Event], now: int) -> list[Event]:
-    """All events until nothing is left to be removed."""
+    """Carry out removals until none is outstanding, and return all events."""
     decided = list(events)
     while effect := _removal(state):
         events = DECIDER.decide(state, worker.remove(effect, Context()), now)
@@ -294,9 +300,9 @@ def _periodic_loop(case: Case) -> Iterable[str]:
     state, reasons, kinds = DECIDER.initial, [], set()
     for number, result in enumerate(case["given"]["results"]):
         errors: dict[signals.Stage, str] = {"containers": "no listing"} if result == "error" else {}
-        look = signals.Looked(node="node", policy=container_gc.Policy(), errors=errors)
+        scan = signals.Looked(node="node", policy=container_gc.Policy(), errors=errors)
         now = _FIRST + number * case["given"]["period_seconds"] * 1000
-        events = DECIDER.decide(state, look, now)
+        events = DECIDER.decide(state, scan, now)
         state = _folded(state, events)
         recorded = [one for one in events if isinstance(one, kube_events.Recorded)]
         reasons.append([one.reason for one in recorded])

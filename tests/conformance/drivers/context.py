@@ -1,4 +1,4 @@
-"""A fake EffectContext: every call is allowed, and the signals that the worker sends are collected."""
+"""A fake EffectContext: it allows every call and collects the signals that the worker sends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chronolet_schemas.envelope import Signal
 
 
 class Context:
-    """An `EffectContext` that collects signals."""
+    """An `EffectContext` that allows every call and collects signals."""
 
     entity, cause, token = "node", "1-1", "t"
 

@@ -1,4 +1,4 @@
-"""Cases of events.json for the decider of kube_events and its helpers. Deliveries: `sink_retry`."""
+"""Runs the cases of events.json against the kube_events decider and its helpers. Deliveries are in `sink_retry`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SOURCE = "kubelet/node-1"
 
 
 class _Node:
-    """The decider, its state, and its events so far."""
+    """The decider, its state, and all its events."""
 
     def __init__(self, rules: policy.Policy, cache_size: int = CACHE_SIZE) -> None:
         self.decider: Decider[State] = decider(rules)
@@ -45,7 +45,7 @@ class _Node:
 
 
 def _recorded(event: Mapping[str, str]) -> kube_events.Recorded:
-    assert event["source"] == _SOURCE  # all events of a node have the same source
+    assert event["source"] == _SOURCE  # not part of `Recorded`: all events of a node have the same source
     namespace, _, name = event["object"].partition("/")
     severity: Any = event["type"]
     return kube_events.Recorded(
@@ -126,7 +126,7 @@ def _event_build(case: Case) -> Iterable[str]:
         "namespace": built["metadata"]["namespace"],
         "count": built["count"],
         "first_time_equals_last_time": built["firstTimestamp"] == built["lastTimestamp"],
-        # Both fields name the reporter, here not the kubelet.
+        # Both fields name the reporter, which is not the kubelet here.
         "reporting_controller": built["reportingComponent"].replace(built["source"]["component"], "kubelet"),
         "reporting_instance": built["reportingInstance"],
     }

@@ -1,4 +1,4 @@
-"""Cases of image_gc.json for the collector's decider; looks and removals answer as a case prescribes."""
+"""Runs the cases of image_gc.json against the collector's decider; scans and removals return what a case prescribes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _at(seconds: int | None) -> int:
 
 
 class _Manager:
-    """A collector and its state."""
+    """The collector's decider, with its state and events."""
 
     def __init__(self, rules: image_gc.Policy, began: int) -> None:
         self.rules = rules
@@ -41,7 +41,7 @@ class _Manager:
     def handle(self, message: Any, now: int) -> None:
         self.fold(DECIDER.decide(self.state, message, now))
 
-    def look(self, step: Case, **more: Any) -> signals.Looked:
+    def scan(self, step: Case, **more: Any) -> signals.Looked:
         used = step["used_image_ids"]
         images = tuple(
             image_gc.Image(
@@ -58,19 +58,19 @@ class _Manager:
         return signals.Looked(node="node", policy=self.rules, images=images, looked_before=self.looked_before, **more)
 
     def run(self, step: Case, disk: signals.Disk, *, unused: bool = False) -> image_gc.RunFinished:
-        """A whole run, in which removals fail as the step prescribes."""
+        """Run a collection to its end. Removals fail as the step prescribes."""
         now, self.events = _at(step["at_seconds"]), []
         intent = ""
         if unused:
             self.requests += 1
             self.handle(image_gc.CollectImages(request=f"r{self.requests}", unused=True), now)
-            (look,) = (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Look))
-            intent = look.intent
-        self.handle(self.look(step, disk=disk, intent=intent), now)
+            (scan,) = (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Look))
+            intent = scan.intent
+        self.handle(self.scan(step, disk=disk, intent=intent), now)
         while (effect := _next(self.state)) is not None:
             if isinstance(effect, wanted.Look):
-                # A case's disk usage is that after the removals for age.
-                again = self.look(step, disk=disk, intent=effect.intent, without=self.removed("age"))
+                # A case states the disk usage after the removals for age.
+                again = self.scan(step, disk=disk, intent=effect.intent, without=self.removed("age"))
                 self.handle(again, now)
                 continue
             to = {"subject": effect.subject, "intent": effect.intent}
@@ -86,7 +86,7 @@ class _Manager:
 
 
 def _next(state: State) -> wanted.RemoveImage | wanted.Look | None:
-    """The outstanding effect of the current run."""
+    """Return the outstanding effect of the current run; None if there is none."""
     of_runs = (one for one in DECIDER.outstanding(state) if isinstance(one, wanted.RemoveImage | wanted.Look))
     return next(of_runs, None) if state.run is not None else None
 
@@ -122,9 +122,9 @@ def _in_milliseconds(expected: Case) -> Case:
 
 
 def _detect(manager: _Manager, step: Case) -> Case:
-    """A look that starts no run; one of an unknown time lies before every known time."""
+    """Handle a scan that starts no run. If its time is unknown, use a time before every known one."""
     now = _at(step["at_seconds"])
-    manager.handle(manager.look(step), _UNKNOWN if step["detect_time"] == "unknown" else now)
+    manager.handle(manager.scan(step), _UNKNOWN if step["detect_time"] == "unknown" else now)
     return {
         "records": {
             known: (one.first_detected, ages.last_used(one, now), one.image.size_bytes)
@@ -134,7 +134,7 @@ def _detect(manager: _Manager, step: Case) -> Case:
 
 
 def _free_space(manager: _Manager, step: Case) -> Case:
-    """A disk so full that the wanted number of bytes must be freed."""
+    """Collect on a disk that is so full that exactly the step's `bytes_to_free` must be freed."""
     share = 100 - manager.rules.low_threshold_percent
     capacity = step["bytes_to_free"] * 100 // share
     finished = manager.run(step, signals.Disk(capacity_bytes=capacity, available_bytes=0))
@@ -152,7 +152,7 @@ def _freed(manager: _Manager, step: Case, finished: image_gc.RunFinished) -> Cas
         "freed_bytes": finished.freed_bytes,
         "removed_ids_in_order": in_order,
         "removed_ids": sorted(in_order),
-        # The caller of this pass reports that too little could be freed.
+        # In the kubelet, not this pass but its caller reports that too little could be freed.
         "returns_error": finished.failed > 0,
         "remaining_ids": _remaining(manager, step),
     }

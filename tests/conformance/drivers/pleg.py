@@ -1,4 +1,4 @@
-"""Cases of pleg.json for pleg's decider, its helpers, and the node's gauges."""
+"""Runs the cases of pleg.json against pleg's decider, its helpers, and the node's gauges."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _state_after(state: State, seen: str) -> State:
 
 
 def _listed(state: Any, **times: Any) -> signals.Relisted:
-    """A listing with one container, or, without it, one that reports its removal."""
+    """Return a listing with one container; for the state `absent`, a listing that reports the container's removal."""
     found: Any = "removed" if state == "absent" else state
     observed = signals.ContainerObserved(
         pod="default/web", uid="u1", container="app", attempt=0, id="k1", state=found, **times
@@ -90,7 +90,7 @@ def _value(metrics: Metrics, name: str, **labels: str) -> int:
 
 
 def _relist_sequence(case: Case) -> Iterable[str]:
-    """The product has one capacity, the kubelet's; a case with another one sets it."""
+    """Run the relists with the capacity of the case. The product has only one capacity, that of the kubelet."""
     with mock.patch.object(decider, "MOST_EVENTS", case["given"]["channel_capacity"]):
         yield from _relisted_in_turn(case)
 
@@ -140,7 +140,7 @@ def _relisted(runtime: _Cluster, state: State, sent: list[tuple[str, str, str]],
 
 
 def _as_found(expected: Case) -> Case:
-    """The expectation in the form of `_relisted`."""
+    """Return the expectation in the form that `_relisted` returns."""
     shaped = dict(expected)
     for key in ("events", "delivered_are_subset_of"):
         if key in shaped:
@@ -149,7 +149,7 @@ def _as_found(expected: Case) -> Case:
 
 
 def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]:
-    """A found subset of the expected set is replaced by the whole set, so that it counts as equal."""
+    """Return the whole expected set if what was found is a subset of it, so that the comparison succeeds."""
     if "delivered_are_subset_of" not in expected:
         return {}
     whole = _as_found(expected)["delivered_are_subset_of"]
@@ -157,7 +157,7 @@ def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]
 
 
 class _Cluster(FakeRuntime):
-    """A runtime with the containers of a step; records the existing pods whose status was requested."""
+    """A runtime with the containers of a step. It records the existing pods whose status was requested."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,12 +193,12 @@ class _Cluster(FakeRuntime):
 
 
 def _health(case: Case) -> Iterable[str]:
-    """Both reports: by the decider, whose timer runs while listings fail, and by the node's health check."""
+    """Compare both reports: the decider's, whose timer runs while listings fail, and the node's health check's."""
     threshold, listed_at, state = case["given"]["relist_threshold_seconds"] * 1000, 0, DECIDER.initial
     for number, step in enumerate(case["steps"]):
         now = _FIRST + step["t_seconds"] * 1000
         if step["op"] == "check":
-            # The listing has just failed.
+            # A check follows a listing that has just failed.
             failed = signals.RelistFailed(error="x", last_listed_at=listed_at, threshold_milliseconds=threshold)
             after = _state_at(state, failed, now)
             found = {"healthy": not after.unhealthy}
@@ -211,7 +211,7 @@ def _health(case: Case) -> Iterable[str]:
 
 
 def _state_at(state: State, message: Any, now: int) -> State:
-    """The state after a message and after the timer that is due."""
+    """Return the state after a message and after any timer that is due."""
     for event in DECIDER.decide(state, message, now):
         state = DECIDER.evolve(state, event) or DECIDER.initial
     due = DECIDER.due(state)
@@ -219,8 +219,10 @@ def _state_at(state: State, message: Any, now: int) -> State:
 
 
 def _evented_cache_update(case: Case) -> Iterable[str]:
-    """The end of a run is cached. A later status belongs to the next run and replaces it; an earlier one belongs to the
-    ended run and does not.
+    """Compare what a status does to the cached end of a run.
+
+    A later status belongs to the next run and replaces the cached one; an earlier status belongs to the ended run and
+    does not.
     """
     given = case["given"]
     cached_at = _FIRST + given["cached_at_seconds"] * 1000

@@ -1,4 +1,4 @@
-"""Cases of pod_lifecycle.json for the pure helpers of the pod's decider."""
+"""Runs the cases of pod_lifecycle.json against the pod's decider and its pure helpers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _restart_decision(case: Case) -> Iterable[str]:
 
 
 def _starts_app(given: Case) -> bool:
-    """Whether a pod with a ready sandbox starts its one container, which has this state."""
+    """Whether a pod with a ready sandbox starts its only container, which is in the state of the case."""
     seen = actions.ContainerView(seen=given["container_state"], exit_code=given.get("exit_code", 0))
     view = actions.PodView(
         policy=given["restart_policy"],
@@ -38,7 +38,7 @@ def _starts_app(given: Case) -> bool:
 
 
 def _starts_in_a_deleted_pod(given: Case) -> bool:
-    """Whether the container is restarted if it ends after the deletion was requested."""
+    """Whether the container is restarted if it exits after the deletion was requested."""
     life = running(restart_policy=given["restart_policy"]).withdraw().dies(code=given["exit_code"])
     ended = len(life.history)
     life.end()
@@ -93,7 +93,7 @@ def _container(one: dict[str, Any]) -> actions.ContainerView:
 
 
 def _crash_loop_back_off(case: Case) -> Iterable[str]:
-    """Decisions about a pod whose container exits."""
+    """Compare the decisions about a pod whose container exits."""
     given = case["given"]
     life, reported = running(limits=backoff.Limits(given["initial_seconds"], given["maximum_seconds"])), None
     for number, step in enumerate(case["steps"]):
@@ -124,7 +124,7 @@ def _died(life: Life, finished_at: int) -> pleg.ContainerDied:
 
 
 def _back_off(life: Life, now: int) -> dict[str, Any]:
-    """The state of the pod's container at this time."""
+    """Return the state of the pod's container at this time."""
     one = life.state.container("app")
     waits = one.phase == "backing_off"
     found: dict[str, Any] = {"in_back_off": waits, "restarts": "container/app" in life.effects}
@@ -142,7 +142,7 @@ def _crash_loop_back_off_keys(case: Case) -> Iterable[str]:
 
 
 def _back_off_key(one: dict[str, Any]) -> tuple[str, str, str]:
-    """The owner of the back-off: the pod's container, while its definition stays the same."""
+    """Return what identifies a back-off: the pod's container, with its current definition."""
     definition = Container(name=one["container"], image=one.get("image", ""))
     return one["pod"], one["container"], container_hash(Pod(), definition)
 

@@ -1,8 +1,8 @@
-"""Cases of pod_lifecycle.json on conditions: a pod is brought to the state of a case, and its published status is
-compared.
+"""Runs the cases of pod_lifecycle.json about conditions: brings a pod to the state of a case, and compares its
+published status.
 
-The pod's decider gets a manifest and results of effects. Only states that no pod of this node reaches are set by hand:
-a container without a status, a pod without any.
+The pod's decider gets a manifest and results of effects. Only states that no pod of this node can reach are set
+directly: a container without a status, and a pod without any status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.conformance.outcome import Case, as_sets, differences
 from tests.deciders.pod.life import Life, container, manifest
 
 _NEVER_ASKED = Probe(exec=ExecAction(command=("true",)))
-"""A readiness probe without a result: its container is not ready."""
+"""A readiness probe that never returns a result, so that its container is not ready."""
 _LISTS = {
     "unknown_containers": "containers with unknown status",
     "unready_containers": "containers with unready status",
@@ -68,7 +68,7 @@ def _initialized(case: Case) -> Iterable[str]:
     life = _started(one, stays=() if ends else (*unready, *missing))
     state = _ended(life, given["phase"]) if ends else life.state
     if ends:
-        # An app container ran and ended before the init containers completed: no pod of this node reaches that.
+        # An app container ran and ended before the init containers completed: no pod of this node can get there.
         state = replace(
             state, containers=tuple(_failed(one) if one.name in unready else one for one in state.containers)
         )
@@ -76,14 +76,14 @@ def _initialized(case: Case) -> Iterable[str]:
 
 
 def _spec(apps: list[Any], init: list[Any], phase: str) -> Pod:
-    """A spec with which a pod can reach this phase."""
+    """Return a spec with which a pod can reach this phase."""
     policy = "OnFailure" if phase == "Succeeded" else "Always"
     one = manifest(init_containers=tuple(init), restart_policy=policy, active_deadline_seconds=60)
     return replace(one, spec=replace(one.spec, containers=tuple(apps)))
 
 
 def _started(one: Pod, stays: Collection[str] = ()) -> Life:
-    """Start every container in order; an init container succeeds unless it `stays`."""
+    """Start every container in order. An init container succeeds unless `stays` contains its name."""
     life = Life().apply(one).sandbox_up()
     for each in life.state.containers:
         if f"container/{each.name}" in life.effects:
@@ -110,7 +110,9 @@ def _failed(one: Any) -> Any:
 
 
 def _only(state: State, named: Collection[str] | None, *others: str) -> State:
-    """The state without the containers that have no status in a case; without the pod if it has none at all."""
+    """Return the state without the containers that have no status in a case; if `named` is None, without the pod
+    itself.
+    """
     if named is None:
         return replace(state, uid="", containers=())
     return replace(state, containers=tuple(one for one in state.containers if one.name in (*named, *others)))

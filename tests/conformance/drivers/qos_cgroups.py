@@ -1,4 +1,4 @@
-"""Cases of qos_cgroups.json for the rules of QoS and cgroups, and for the tree of qos."""
+"""Runs the cases of qos_cgroups.json against the rules of QoS and cgroups, and against qos's tree of cgroups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _resources(given: Mapping[str, Any]) -> ResourceRequirements:
 
 
 def _spec(given: Mapping[str, Any]) -> PodSpec:
-    """The spec of a case's pod."""
+    """Return the spec of a case's pod."""
     of_role: dict[str, list[Mapping[str, Any]]] = {"app": [], "init": [], "ephemeral": []}
     for one in given["containers"]:
         of_role[one.get("role", "app").removeprefix("restartable_")].append(one)
@@ -61,18 +61,18 @@ def _node(memory_bytes: int = 1 << 33, **settings: Any) -> Node:
 
 
 def _level(given: Mapping[str, Any], node: Node) -> Sequence[cgroups.Values]:
-    """The values of the cgroups above all pods, of the Burstable class, and of the BestEffort class."""
+    """Return the values of the cgroup above all pods, of the Burstable class, and of the BestEffort class."""
     pods = [needs(_spec(one)) for one in given["active_pods"]]
     return [one.values for one in classes(node, pods)]
 
 
 def _set(**values: int | None) -> dict[str, Any]:
-    """The values that are set."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _exactly(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterable[str]:
-    """A missing key means that nothing is written."""
+    """Compare so that a key that is missing from the expectation means that nothing is written."""
     return differences({**dict.fromkeys(found), **expected}, found)
 
 
@@ -173,7 +173,7 @@ def _oom_score_adj(case: Case) -> Iterable[str]:
 
 
 def _of_class(wanted: str, requested: dict[str, str]) -> ResourceRequirements:
-    """The resources of a container that give its pod this class."""
+    """Return container resources that give a pod with this one container the QoS class `wanted`."""
     match wanted:
         case "Guaranteed":
             both = {**requested, "cpu": "1"}

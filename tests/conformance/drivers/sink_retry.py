@@ -1,7 +1,8 @@
-"""Cases of events.json on deliveries: the kind as the node builds it, with the kernel's steps, on a fake connection.
+"""Runs the cases of events.json about deliveries: the kind as the node builds it, with the kernel's steps, on a fake
+connection.
 
-Sinks and rules from the settings, the HTTP request, the worker, the decider and its timer are the product's. Only the
-clock, which jumps to the due time, and the socket are replaced.
+Sinks, rules and settings, the HTTP request, the worker, the decider and its timer are the product's. Only the clock,
+which jumps to the due time, and the socket are replaced.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _ANSWERS = {
 
 
 class _Server:
-    """Answers calls as a case prescribes; the last answer repeats."""
+    """Answers calls as a case prescribes; the last answer is repeated."""
 
     def __init__(self, answers: Sequence[str]) -> None:
         self._answers = list(answers)
@@ -82,7 +83,7 @@ class _Socket:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection with such a socket."""
+    """An HTTP connection over a `_Socket`."""
 
     def __init__(self, server: _Server) -> None:
         super().__init__("api.test", timeout=1)
@@ -98,7 +99,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _Node:
-    """The kind, with an API server as its only sink."""
+    """A node's `kube_events` actor, with an API server as its only sink."""
 
     def __init__(self, token_file: str) -> None:
         settings = Settings(
@@ -148,11 +149,11 @@ class _Node:
 
 
 def sink_retry(case: Case) -> Iterable[str]:
-    """Deliver the last of several similar events; the earlier ones are delivered already."""
+    """Deliver the last of several similar events, after the earlier ones have been delivered."""
     given = case["given"]
     with tempfile.NamedTemporaryFile("w", suffix=".token") as token:
         if given["sink_answers"] == ["request_construction_error"]:
-            # This token is not valid in a header.
+            # A token that is not valid in a header.
             token.write("two\nlines")
             token.flush()
         node, server = _Node(token.name), _Server(["ok"])

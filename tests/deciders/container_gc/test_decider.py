@@ -245,13 +245,13 @@ def test_a_run_of_an_earlier_release_continues_with_one_removal_at_a_time() -> N
 
 
 def test_containers_are_removed_before_sandboxes_and_those_before_logs() -> None:
-    look = looked(
+    scan = looked(
         *(seen(number, uid="gone", sandbox_id="k9", container=f"c{number}") for number in (1, 2)),
         sandboxes=(seen(9, container="POD", created_at=1, uid="gone"), seen(8, container="POD", uid="gone")),
         log_folders=(signals.Folder(name="default_web_gone"),),
         parallel=4,
     )
-    story = scene(SourcesReady()).when(look, at=NOW)
+    story = scene(SourcesReady()).when(scan, at=NOW)
     assert removals(story) == ["k1", "k2"]
     story.when(refused(story, number=2), at=NOW)
     assert removals(story) == ["k1"]
@@ -266,7 +266,7 @@ def test_containers_are_removed_before_sandboxes_and_those_before_logs() -> None
 
 def test_a_requested_run_for_left_alone_containers_removes_only_those() -> None:
     lost: dict[str, Any] = {"uid": "lost", "of_this_log": False}
-    look = looked(
+    scan = looked(
         seen(1),
         seen(2),
         seen(3, **lost, sandbox_id="k7"),
@@ -282,7 +282,7 @@ def test_a_requested_run_for_left_alone_containers_removes_only_those() -> None:
     )
     story = scene(WEB, SourcesReady()).when(container_gc.CollectContainers(request="r1", left_alone=True))
     story.then(RunRequested(trigger="request", request="r1", left_alone=True))
-    story.when(look, at=NOW)
+    story.when(scan, at=NOW)
     started = story.only(RunStarted)
     assert [(one.id, one.rule) for one in started.victims] == [
         ("k3", "left_alone"),
@@ -292,9 +292,9 @@ def test_a_requested_run_for_left_alone_containers_removes_only_those() -> None:
     assert started.kept == {"running": 1, "has_containers": 1}
     # Until all sources are read, a pod may still be adopted.
     early = scene(WEB).when(container_gc.CollectContainers(request="r1", left_alone=True))
-    assert early.when(look, at=NOW).only(RunFinished).kept == {"left_alone": 2, "running": 1, "newest_sandbox": 2}
+    assert early.when(scan, at=NOW).only(RunFinished).kept == {"left_alone": 2, "running": 1, "newest_sandbox": 2}
     # A periodic run does not touch them.
-    usual = scene(WEB, SourcesReady()).when(msgspec.structs.replace(look, intent=""), at=NOW)
+    usual = scene(WEB, SourcesReady()).when(msgspec.structs.replace(scan, intent=""), at=NOW)
     assert {one.id for one in usual.only(RunStarted).victims} == {"k1", "k9", "default_web_gone"}
 
 
@@ -326,11 +326,11 @@ def test_a_refused_removal_is_recorded_and_the_next_follows() -> None:
 
 def test_a_sandbox_stays_if_one_of_its_containers_stays() -> None:
     containers = (seen(1, sandbox_id="k9", uid="gone"), seen(2, sandbox_id="k9", uid="gone", container="b"))
-    look = looked(
+    scan = looked(
         *containers,
         sandboxes=(seen(9, container="POD", created_at=1, uid="gone"), seen(8, container="POD", uid="gone")),
     )
-    story = scene(SourcesReady()).when(look, at=NOW)
+    story = scene(SourcesReady()).when(scan, at=NOW)
     assert [one.id for one in story.only(RunStarted).victims] == ["k1", "k2", "k9", "k8"]
     story.when(refused(story), at=NOW)
     story.when(done(story), at=NOW)
@@ -342,8 +342,8 @@ def test_a_sandbox_stays_if_one_of_its_containers_stays() -> None:
 
 
 def test_a_run_ends_if_the_last_sandbox_has_to_stay() -> None:
-    look = looked(seen(1, sandbox_id="k9", uid="gone"), sandboxes=(seen(9, container="POD", uid="gone", created_at=1),))
-    story = scene(SourcesReady()).when(look, at=NOW)
+    scan = looked(seen(1, sandbox_id="k9", uid="gone"), sandboxes=(seen(9, container="POD", uid="gone", created_at=1),))
+    story = scene(SourcesReady()).when(scan, at=NOW)
     story.when(refused(story), at=NOW)
     assert story.kinds == ["NotRemoved", "NotRemoved", "RunFinished"]
 
@@ -360,8 +360,8 @@ def test_each_run_without_an_inventory_fails() -> None:
 
 
 def test_an_inventory_error_is_recorded_at_the_end_of_the_run() -> None:
-    look = looked(seen(1), seen(2), errors={"pod_log_directories": "no such disk", "sandboxes": "odd"})
-    story = scene(WEB).when(look, at=NOW)
+    scan = looked(seen(1), seen(2), errors={"pod_log_directories": "no such disk", "sandboxes": "odd"})
+    story = scene(WEB).when(scan, at=NOW)
     assert story.only(RunStarted).error == "[odd, no such disk]"
     assert story.reasons_and_texts == ()
     story.when(done(story), at=NOW)

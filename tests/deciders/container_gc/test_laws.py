@@ -115,7 +115,7 @@ class World:
         """Make a whole run. `mischief`: the removals before which the dead container is started from outside. `order`:
         which of several outstanding removals ends first.
         """
-        events = self.send(self.collecting.inventory.look())
+        events = self.send(self.collecting.inventory.scan())
         turn = 0
         while effects := [one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.Remove)]:
             effect = effects[order % len(effects)]
@@ -178,8 +178,8 @@ def test_a_run_for_left_alone_containers_removes_only_dead_ones_of_this_node() -
             left |= {box} if node == "node" else set()
         usual |= {box} - left
     world.send(container_gc.CollectContainers(request="r1", left_alone=True))
-    (look,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Look))
-    events = world.send(world.collecting.look(look, Context()))
+    (scan,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Look))
+    events = world.send(world.collecting.scan(scan, Context()))
     while effects := [one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Remove)]:
         events += world.send(world.collecting.remove(effects[0], Context()))
     assert world.ids() == usual
@@ -200,9 +200,9 @@ class WatchedTurns(Turns):
         super().__init__(2)
         self.waiting = threading.Event()
 
-    def looking(self) -> AbstractContextManager[None]:
+    def scanning(self) -> AbstractContextManager[None]:
         self.waiting.set()
-        return super().looking()
+        return super().scanning()
 
 
 class Watching(Context):
@@ -210,10 +210,10 @@ class Watching(Context):
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
-        self.looks: list[Any] = []
+        self.scans: list[Any] = []
 
     def send(self, signal: Any, *, cause: str = "") -> None:
-        self.looks.append(signal)
+        self.scans.append(signal)
         self.cancelled.set()
 
 
@@ -232,23 +232,23 @@ def test_no_inventory_begins_during_a_removal() -> None:
             watch.start()
             assert turns.waiting.wait(60), "no inventory began"
 
-    world.send(collecting.inventory.look())
+    world.send(collecting.inventory.scan())
     (effect,) = (one for one in DECIDER.outstanding(world.state) if isinstance(one, wanted.Remove))
     collecting.remove(effect, Removing())
     watch.join(60)
-    (look,) = watching.looks
-    assert len(look.containers) == 2
-    assert effect.victim.id not in {one.id for one in look.containers}
+    (scan,) = watching.scans
+    assert len(scan.containers) == 2
+    assert effect.victim.id not in {one.id for one in scan.containers}
 
 
 def test_removals_run_concurrently_up_to_a_limit_and_never_during_an_inventory() -> None:
     turns, lock = Turns(3), threading.Lock()
-    at_work: dict[str, int] = {"remove": 0, "look": 0}
-    most = {"remove": 0, "look": 0}
+    at_work: dict[str, int] = {"remove": 0, "scan": 0}
+    most = {"remove": 0, "scan": 0}
     mixed: list[dict[str, int]] = []
 
     def work(what: str) -> None:
-        with turns.removing() if what == "remove" else turns.looking():
+        with turns.removing() if what == "remove" else turns.scanning():
             with lock:
                 at_work[what] += 1
                 most[what] = max(most[what], at_work[what])
@@ -258,7 +258,7 @@ def test_removals_run_concurrently_up_to_a_limit_and_never_during_an_inventory()
                 at_work[what] -= 1
 
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(work, (["remove"] * 10 + ["look"]) * 20))
+        list(pool.map(work, (["remove"] * 10 + ["scan"]) * 20))
     assert not mixed
-    assert most["look"] == 1
+    assert most["scan"] == 1
     assert 1 < most["remove"] <= 3

@@ -137,14 +137,14 @@ def test_no_sandbox_counts_as_a_deleted_pods_before_all_sources_are_ready() -> N
     assert sandbox_rules(seen("a"), pods=unsure) == {"a": "newest_sandbox"}
 
 
-def look(**more: Any) -> signals.Looked:
+def scan(**more: Any) -> signals.Looked:
     return signals.Looked(node="node", policy=Policy(), **more)
 
 
 def test_a_sandbox_is_removed_after_its_last_container() -> None:
     gone = {"uid": "u9"}
     stages = plan.judged(
-        look(containers=(seen("a", sandbox_id="s", **gone),), sandboxes=(seen("s", container="POD", **gone),)),
+        scan(containers=(seen("a", sandbox_id="s", **gone),), sandboxes=(seen("s", container="POD", **gone),)),
         PODS,
         Policy(),
         NOW,
@@ -154,7 +154,7 @@ def test_a_sandbox_is_removed_after_its_last_container() -> None:
 
 def test_no_sandbox_is_removed_if_containers_cannot_be_listed() -> None:
     stages = plan.judged(
-        look(sandboxes=(seen("s", uid="u9"),), errors={"containers": "no listing"}), PODS, Policy(), NOW
+        scan(sandboxes=(seen("s", uid="u9"),), errors={"containers": "no listing"}), PODS, Policy(), NOW
     )
     assert plan.victims(stages) == ()
     assert plan.kept(stages) == {"has_containers": 1}

@@ -84,13 +84,13 @@ class World:
         """Make a whole run. `mischief` maps the number of a removal to an image that a container begins to use before
         it.
         """
-        events = self.send(self.collecting.inventory.look(with_disk=True), now)
+        events = self.send(self.collecting.inventory.scan(with_disk=True), now)
         turn = 0
         while effect := next(
             (one for one in DECIDER.outstanding(self.state) if isinstance(one, wanted.RemoveImage | wanted.Look)), None
         ):
             if isinstance(effect, wanted.Look):
-                events += self.send(self.collecting.look(effect, Context()), now)
+                events += self.send(self.collecting.scan(effect, Context()), now)
                 continue
             if turn in mischief and self.ids[mischief[turn] % len(self.ids)] in self.images.images:
                 self.use(mischief[turn] % len(self.ids), dead=True)
@@ -108,15 +108,15 @@ def test_a_run_removes_no_image_that_is_used_or_pinned(
     early = [one for one, (_, _, _, known) in zip(world.ids, found, strict=True) if known]
     # These images have been known for a long time; the others appear during the run.
     later = {known: world.images.images.pop(known) for known in set(world.ids) - set(early)}
-    world.send(world.collecting.inventory.look(with_disk=False), T0)
+    world.send(world.collecting.inventory.scan(with_disk=False), T0)
     world.images.images.update(later)
     pinned = {one for one, (_, is_pinned, _, _) in zip(world.ids, found, strict=True) if is_pinned}
     before, used = world.images.disk(), set(world.used)
     events: list[Event] = []
     if unused:
         world.send(image_gc.CollectImages(request="r", unused=True), T0 + AGED)
-        look = world.collecting.look(wanted.Look(subject="run", intent="look/1"), Context())
-        events += world.send(look, T0 + AGED)
+        scan = world.collecting.scan(wanted.Look(subject="run", intent="look/1"), Context())
+        events += world.send(scan, T0 + AGED)
     events += world.run(mischief, T0 + AGED)
     # The collector does not even attempt to remove them; a refusal by the runtime would be the second safeguard.
     planned = [one for one in events if isinstance(one, image_gc.RunStarted | image_gc.DiskReadAgain)]

@@ -93,8 +93,8 @@ def _containers(
     if problem := container_policy.problem(policy):
         raise click.UsageError(f"{problem}.")
     logs = node.services.logs(Path(state.log_folder))
-    look = ContainerInventory(runtime, logs, state.node, policy, lambda: state.log_run).look()
-    stages = containers.planned(state, look, node.now(), left_alone=left_alone)
+    scan = ContainerInventory(runtime, logs, state.node, policy, lambda: state.log_run).scan()
+    stages = containers.planned(state, scan, node.now(), left_alone=left_alone)
     verdicts = [verdict for stage in stages for verdict in stage.verdicts]
     removed = [_container(one, runtime) for one in verdicts if one.remove]
     return {
@@ -120,9 +120,9 @@ def _images(node: Session, state: ImageState, given: Mapping[str, Any], runtime:
     if problem := image_policy.problem(policy):
         raise click.UsageError(f"{problem}.")
     with closing(node.services.images(node.settings)) as held:
-        look = ImageInventory(runtime, held, state.node, policy).look(with_disk=True)
+        scan = ImageInventory(runtime, held, state.node, policy).scan(with_disk=True)
     operation: image_gc.Operation = "remove_unused" if unused else "collect"
-    plan = images.planned(state, look, operation, node.now())
+    plan = images.planned(state, scan, operation, node.now())
     return {
         "policy": camel_case(asdict(policy)),
         "operation": operation,

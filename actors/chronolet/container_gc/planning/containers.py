@@ -1,7 +1,7 @@
 """Decide which dead containers to remove. Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictContainers).
 
 Input: the containers of this node, the pods, the policy, the current time. Output: one verdict per container; those to
-remove come first, in removal order. Next: `plan`.
+remove come first, in the order of removal. Next: `plan`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet.container_gc.signals import RuntimeObject
 from chronolet_schemas.container_gc import Policy, Rule
 
 Unit = list[RuntimeObject]
-"""The candidates of one container of one pod, newest first."""
+"""The removable instances of one container of one pod, newest first."""
 
 
 def judged(containers: Iterable[RuntimeObject], pods: Pods, policy: Policy, now: int) -> Sequence[Verdict]:
@@ -31,7 +31,7 @@ def judged(containers: Iterable[RuntimeObject], pods: Pods, policy: Policy, now:
         else:
             units[one.uid, one.container].append(one)
     for unit in units.values():
-        # Docker lists creation times in whole seconds; the attempt orders two containers of the same second.
+        # Docker lists creation times in whole seconds; the attempt orders two containers created in the same second.
         unit.sort(key=lambda one: (one.created_at, one.attempt), reverse=True)
     removed += _of_pods_given_up(units, pods)
     removed += _above_limits(units, policy)
@@ -40,7 +40,7 @@ def judged(containers: Iterable[RuntimeObject], pods: Pods, policy: Policy, now:
 
 
 def _exempt(one: RuntimeObject, pods: Pods, policy: Policy, now: int) -> Rule | None:
-    """Return the rule that exempts a container from collection; None for a candidate."""
+    """Return the rule that exempts a container from collection; None if it is a candidate."""
     if one.state == "running":
         return "running"
     if one.state == "created" and now - one.created_at < BEING_MADE_MS:
@@ -51,7 +51,9 @@ def _exempt(one: RuntimeObject, pods: Pods, policy: Policy, now: int) -> Rule | 
 
 
 def _of_pods_given_up(units: dict[tuple[str, str], Unit], pods: Pods) -> Iterator[Verdict]:
-    """Remove everything of deleted pods, on a full disk also of finished ones, once all sources were read."""
+    """Remove all containers of deleted pods, and on a full disk those of finished pods, once all pod sources have been
+    read.
+    """
     if not pods.sources_ready:
         return
     for key in list(units):
@@ -61,8 +63,8 @@ def _of_pods_given_up(units: dict[tuple[str, str], Unit], pods: Pods) -> Iterato
 
 
 def _above_limits(units: dict[tuple[str, str], Unit], policy: Policy) -> Iterator[Verdict]:
-    """Enforce the limits: first the one per container; then, above the total limit, an equal share per container; if
-    that is not enough, remove the oldest of the rest.
+    """Enforce the limits: first the limit per container; then, above the total limit, an equal share per container; if
+    that is not enough, remove the oldest of the remaining ones.
     """
     if policy.max_per_container >= 0:
         yield from _shortened(units, policy.max_per_container, "per_container_limit")

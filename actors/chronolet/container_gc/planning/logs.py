@@ -14,12 +14,12 @@ from chronolet_schemas.container_gc import Rule
 
 
 def uid_of(folder: str) -> str:
-    """The uid in a folder's name: the whole name, or the part after namespace and name."""
+    """Return the uid in a folder's name: the whole name, or the part after namespace and name."""
     return folder.rpartition("_")[2]
 
 
 def folders(found: Iterable[Folder], pods: Pods, now: int) -> Iterator[Verdict]:
-    """Remove the folder of a deleted pod, once all sources were read."""
+    """Return a verdict on each folder. A deleted pod's folder is removed once all pod sources have been read."""
     for one in found:
         uid = uid_of(one.name)
         rule = _rule(uid, one, pods, now)
@@ -35,7 +35,10 @@ def _rule(uid: str, one: Folder, pods: Pods, now: int) -> Rule:
 
 
 def links(found: Iterable[Link]) -> Iterator[Verdict]:
-    """Remove a link without a target, unless its container exists: the log may be in the middle of a rotation."""
+    """Return a verdict on each link.
+
+    A link without a target is removed unless its container exists: the log may be in the middle of a rotation.
+    """
     for one in found:
         goes = not one.target_exists and one.container_dead
         yield Verdict(

@@ -1,6 +1,6 @@
 """Decide which dead sandboxes to remove. Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go (evictSandboxes).
 
-Input: the sandboxes of this node, the ids of those that hold containers, the pods, the current time. Output: one
+Input: the sandboxes of this node, the ids of those that contain containers, the pods, the current time. Output: one
 verdict per sandbox; those to remove come first, the oldest of each pod first. Next: `plan`.
 """
 
@@ -25,7 +25,10 @@ def judged(sandboxes: Iterable[RuntimeObject], occupied: Holds[str], pods: Pods,
 
 
 def _of_pod(uid: str, sandboxes: list[RuntimeObject], occupied: Holds[str], pods: Pods, now: int) -> Iterable[Verdict]:
-    """The newest sandbox stays as long as its pod exists."""
+    """Return a verdict on each of a pod's sandboxes, oldest first.
+
+    The newest one stays as long as the pod is neither deleted nor evicted.
+    """
     given_up = pods.given_up(uid) if pods.sources_ready else None
     sandboxes.sort(key=lambda one: (one.created_at, one.attempt))
     for one in sandboxes:

@@ -1,7 +1,7 @@
 """The verdict on one object, and two safety margins that the kubelet's rules lack. Pure.
 
-Input: none. Output: `Verdict`, `Pods`. Next: `containers`, `sandboxes` and `logs` create verdicts; `plan` combines
-them.
+Input: none. Output: `Verdict`, `Pods`. Next: `containers`, `sandboxes` and `logs`, which create verdicts; `plan`, which
+combines them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from chronolet.container_gc.signals import RuntimeObject
 from chronolet_schemas.container_gc import Rule, Victim, What
 
 BEING_MADE_MS = 300_000
-"""Longest time from creation to start. A younger object that was created but not started may be starting."""
+"""The time that a container's creation and start may take. A younger object that was created but not started may be
+about to start.
+"""
 NEWS_MS = 60_000
-"""A younger object never counts as a deleted pod's: the event of a new pod may arrive after its first container."""
+"""Minimum age at which an object may be attributed to a deleted pod. The event that announces a new pod may arrive
+after the pod's first container.
+"""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One object, whether to remove it, and the rule that decided."""
+    """The verdict on one object: whether to remove it, and the rule that decided."""
 
     what: What
     id: str
@@ -34,7 +38,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sandbox_id: str = ""
 
     def victim(self) -> Victim:
-        """The verdict as a run records it."""
+        """Return the verdict in the form in which a run records it."""
         return Victim(
             what=self.what,
             id=self.id,
@@ -49,8 +53,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Pods(msgspec.Struct, frozen=True, kw_only=True):
-    """The pods that exist, by uid. `terminated` ones are known and finished; they are collected only with
-    `evict_terminated`.
+    """The pods that exist. `known` contains their uids, `terminated` the uids of those that have finished, whose
+    objects are collected only with `evict_terminated`.
     """
 
     known: Holds[str]
@@ -59,7 +63,7 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
     evict_terminated: bool = False
 
     def given_up(self, uid: str) -> Rule | None:
-        """Return why everything of this pod is removed; None if the pod keeps its objects."""
+        """Return why all objects of this pod are to be removed; None if they are not."""
         if uid not in self.known:
             return "deleted_pod"
         return "terminated_pod" if self.evict_terminated and uid in self.terminated else None
@@ -68,8 +72,8 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
 def unknown(one: RuntimeObject, now: int) -> Rule | None:
     """Return why an object of an unknown pod is kept; None if it may be removed.
 
-    The log knows every pod that it ever had, so an unknown pod is one that was deleted or that belongs to an earlier
-    log. Objects of an earlier log were left alone when this log began, and stay so permanently.
+    The log knows every pod that it has ever had, so an unknown pod either was deleted or belongs to an earlier log.
+    Objects of an earlier log were left alone when this log began, and are never removed without a request.
     """
     if not one.of_this_log:
         return "left_alone"

@@ -1,1 +1,1 @@
-"""One container's claim for devices, from the pod's request to the freed devices. Pure. Entry: `lifecycle`."""
+"""One container's claim for devices, from the pod's request until the devices are freed. Pure. Entry: `lifecycle`."""

@@ -1,10 +1,10 @@
 """Choose the devices for a container. Pure.
 
 Input: a request for a number of devices of a resource, the healthy and the free devices. Output: the devices, a
-question to the plugin, or a problem in the kubelet's words. Next: `waiting`, which decides what a problem means for
-the pod. Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
+question to the plugin, or a problem in the kubelet's words. Next: `waiting`, which decides what a problem means for the
+pod. Source: pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate).
 
-Equally suitable devices are taken in order of name, so the same state always yields the same choice.
+Equally suitable devices are taken in the order of their names, so the same state always yields the same choice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Problem(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One container's request for one resource. `recorded`: the devices allocated to it earlier, None if never.
+    """One container's request for one resource. `recorded`: the devices allocated to it earlier, None if there are
+    none.
 
     `running`: a newly started agent found the container running, so it already has its devices.
     """
@@ -57,9 +58,10 @@ class Chosen(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The question which `size` of the `available` devices, `must_include` among them, the plugin prefers.
+    """A question to the plugin: which `size` of the `available` devices does it prefer? Its answer must include
+    `must_include`.
 
-    `aligned`: `available` holds only devices near the affinity, apart from `must_include`.
+    `aligned`: apart from `must_include`, `available` contains only devices on the affinity's NUMA nodes.
     """
 
     available: Sequence[str]
@@ -72,7 +74,7 @@ def problem_of(request: Request, healthy: Collection[str] | None) -> Problem | N
     """Return what rules out an allocation before any device is chosen; None if nothing does.
 
     `healthy` is None if no plugin is registered. Health is checked before the count: a request for zero devices also
-    fails if none is healthy.
+    fails if no device is healthy.
     """
     resource, recorded = request.resource, request.recorded
     if recorded is not None and len(recorded) != request.requested:
@@ -99,7 +101,7 @@ def _changed(request: Request, recorded: int) -> Problem:
 
 
 class Stock(NamedTuple):
-    """The supply of a resource: `reusable` devices of the same pod, and devices that are `free` and healthy.
+    """The supply of a resource: `reusable` devices of the same pod, and `free` devices, which are healthy.
 
     `affinity`: the NUMA nodes to prefer, None if there is no preference.
     """
@@ -113,7 +115,9 @@ class Stock(NamedTuple):
 def selection(
     resource: str, needed: int, stock: Stock, *, offers: bool, preferred: Iterable[str] | None = None
 ) -> Chosen | Question | Problem:
-    """Select `needed` devices. `offers`: the plugin supports GetPreferredAllocation; `preferred` is its answer."""
+    """Choose `needed` devices. `offers`: the plugin supports GetPreferredAllocation; `preferred` is its answer, None if
+    it has not been asked.
+    """
     taken = nsmallest(needed, stock.reusable)
     rest = needed - len(taken)
     if not rest:
@@ -128,7 +132,11 @@ def selection(
 def _by_affinity(
     needed: int, taken: list[str], stock: Stock, *, offers: bool, preferred: Iterable[str] | None
 ) -> Chosen | Question:
-    """Take devices near the affinity first; among these, or among the rest, follow the plugin's preference."""
+    """Take devices on the affinity's NUMA nodes first.
+
+    If there are more than enough of them, choose among them by the plugin's preference; otherwise take all of them and
+    choose the remaining devices by preference.
+    """
     free = sorted(stock.free)
     groups = grouped(free, stock.nodes, stock.affinity)
     enough = needed - len(taken) < len(groups.aligned)

@@ -19,7 +19,7 @@ from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 RETRY_MILLISECONDS = 10_000
-"""Delay before retrying a plugin that could not be reached although it has not stopped."""
+"""Delay before retrying a plugin that could not be reached although its stream has not ended."""
 
 EMPTY_RESPONSE = (
     "no containers return in allocation response &AllocateResponse{ContainerResponses:[]*ContainerAllocateResponse{},}"
@@ -59,7 +59,7 @@ def _allocated(context: Context, claim: Claim, message: signals.AllocateAnswered
         return _failed(context, claim, EMPTY_RESPONSE, away=False)
     resource = context.state.resources.get(claim.resource)
     if resource is None or resource.options is None:
-        # The plugin was replaced or is awaited, so it is not known yet whether it requires PreStartContainer.
+        # The plugin was replaced or is awaited, so it is not yet known whether it requires PreStartContainer.
         unknown = f"waiting for the options of the device plugin of {claim.resource}"
         return (pending(context, claim, claim.resource, "options_unknown", unknown),)
     return (
@@ -80,7 +80,7 @@ def _allocated(context: Context, claim: Claim, message: signals.AllocateAnswered
 
 
 def _trimmed(context: Context, claim: Claim, count: int) -> Event:
-    """Report an allocation response for several containers; like the kubelet, only the first is used."""
+    """Report an allocation response for several containers. Like the kubelet, use only the first container's part."""
     return context.node_event(
         "DeviceAllocationTrimmed",
         f"Device plugin of {claim.resource} answered Allocate for {count} containers, expected 1: "
@@ -89,14 +89,16 @@ def _trimmed(context: Context, claim: Claim, count: int) -> Event:
 
 
 def _is_incomplete(context: Context, claim: Claim, held: Collection[str]) -> bool:
-    """Whether the claim still lacks a resource. Depending on policy, resources that no plugin offers do not count."""
+    """Whether the claim still lacks a resource. If the policy is not to wait for resources, those that no plugin offers
+    do not count.
+    """
     waits = context.policy.wait_for_resources
     missing = (name for name, count in claim.wants.items() if count and name not in held)
     return any(waits or context.state.known(name) for name in missing)
 
 
 def _failed(context: Context, claim: Claim, error: str, *, away: bool) -> Sequence[Event]:
-    """Retry when the plugin is back, or refuse the claim. A container that already runs with its devices is never
+    """Retry once the plugin is back, or refuse the claim. A container that is already running with its devices is never
     refused.
     """
     resource = claim.resource

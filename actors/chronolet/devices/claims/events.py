@@ -1,6 +1,7 @@
 """Build the events about a claim. Pure.
 
-Input: Context, a claim, what happened. Output: one event. Next: the modules of this folder that decide.
+Input: Context, a claim, what happened. Output: one event. Next: the other modules of this folder, which return the
+events.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ class _Request(ContainerOfPod):
 
 
 def ref(claim: Claim) -> ContainerOfPod:
-    """The container of a claim."""
+    """Return a reference to the claim's container."""
     return ContainerOfPod(pod=claim.pod, uid=claim.uid, container=claim.container)
 
 
 def request(context: Context, claim: Claim) -> _Request:
-    """The container of a claim, and what it requests."""
+    """Return a reference to the claim's container, with what it requests."""
     return _Request(**ref(claim), role=claim.role, wants=claim.wants, at=context.now)
 
 
@@ -38,7 +39,7 @@ def pending(
 
 
 def chosen(context: Context, claim: Claim, resource: str, ids: tuple[str, ...]) -> devices.DevicesChosen:
-    """Assign these devices to the container; the plugin is asked to allocate them."""
+    """Assign these devices to the container. The plugin is then asked to allocate them."""
     return devices.DevicesChosen(**request(context, claim), resource=resource, devices=ids)
 
 

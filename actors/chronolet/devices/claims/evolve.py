@@ -84,7 +84,7 @@ def _chosen(state: State, event: devices.DevicesChosen) -> State:
 
 
 def _numbered(state: State, claim: Claim) -> State:
-    """Store a claim that has a new question to its plugin, and advance the state's serial to the question's."""
+    """Store a claim that has a new question to its plugin, and set the state's serial to the question's number."""
     return replace(_stored(state, claim), serial=claim.serial)
 
 
@@ -116,8 +116,8 @@ def _allocated(state: State, event: devices.DevicesAllocated) -> State:
 
 
 def _refused(state: State, event: devices.DevicesRefused) -> State:
-    """Drop the claim. If only a changed request is refused, the container keeps its devices: nothing was allocated for
-    the new request.
+    """Drop the claim, unless only a changed request was refused: then nothing was allocated for that request, and the
+    container keeps its devices.
     """
     claim = state.claim(event.uid, event.container)
     if claim is None or event.reason == "request_changed":

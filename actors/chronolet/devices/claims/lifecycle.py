@@ -5,7 +5,7 @@ pkg/kubelet/cm/devicemanager/manager.go (Allocate, allocateContainerResources, U
 
 The modules in the order of a claim's life: `requests`, the pod's request; `waiting`, what the claim does next, with
 `stock`, `topology` and `allocation`, which choose its devices; `questions`, the calls to its plugin; `answers`, the
-plugin's answers; `pre_start`, the plugin's notification before each start, which has phases of its own; `release`, the
+plugin's answers; `pre_start`, the plugin's notification before each start, which has its own phases; `release`, the
 end. `evolve` folds the events.
 
     phase       message or time                event, next phase
@@ -105,5 +105,5 @@ def reconsidered(context: Context) -> Iterator[Event]:
 
 
 def due(state: State) -> Iterator[int]:
-    """When waiting claims are retried."""
+    """Yield the times when waiting claims are retried."""
     return (claim.retry_at for claim in state.waiting() if claim.retry_at)

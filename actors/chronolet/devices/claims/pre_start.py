@@ -4,8 +4,8 @@ Input: Context, `pod.PreStartRequested`, the plugins' answer. Output: the events
 pkg/kubelet/cm/devicemanager/manager.go (callPreStartContainerIfNeeded).
 
     phase      message or time        event, next phase
-    idle       pod.PreStartRequested  PreStartDone -> idle        (no plugin asks for it)
-    idle       pod.PreStartRequested  PreStartFailed -> idle      (a plugin that asks for it is away)
+    idle       pod.PreStartRequested  PreStartDone -> idle        (no plugin requires it)
+    idle       pod.PreStartRequested  PreStartFailed -> idle      (a plugin that requires it is away)
     idle       pod.PreStartRequested  PreStartAsked -> notifying
     notifying  pod.PreStartRequested  PreStartFailed -> idle      (another attempt; a plugin is away)
     notifying  pod.PreStartRequested  PreStartAsked -> notifying  (another attempt)
@@ -28,15 +28,17 @@ from chronolet_schemas import devices, pod
 
 
 def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devices.ClaimEvent]:
-    """Notify the plugins that ask for it that an attempt is about to start; fail if one of them is away."""
+    """Notify the plugins that require PreStartContainer that an attempt is about to start; fail if one of them is not
+    registered.
+    """
     claim = context.state.claim(message.uid, message.container)
     if claim is None or claim.starting == message.attempt:
         return ()
     ref = AttemptRef(pod=message.pod, uid=message.uid, container=message.container, attempt=message.attempt)
-    asking = [name for name, one in sorted(claim.held.items()) if one.pre_start]
-    if not asking:
+    requiring = [name for name, one in sorted(claim.held.items()) if one.pre_start]
+    if not requiring:
         return (devices.PreStartDone(**ref),)
-    away = [name for name in asking if not context.state.has_plugin(name)]
+    away = [name for name in requiring if not context.state.has_plugin(name)]
     if away:
         missing = f"endpoint not found in cache for a registered resource: {away[0]}"
         return (devices.PreStartFailed(**ref, message=missing),)
@@ -44,7 +46,7 @@ def requested(context: Context, message: pod.PreStartRequested) -> Sequence[devi
 
 
 def answered(state: State, message: signals.PreStartAnswered) -> Sequence[devices.ClaimEvent]:
-    """Report whether the container may start; nothing if no plugin is being notified any more."""
+    """Report whether the container may start; nothing if no notification is in progress any more."""
     claim = questions.starting(state, message)
     if claim is None or claim.starting is None:
         return ()

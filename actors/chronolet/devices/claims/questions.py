@@ -1,8 +1,8 @@
-"""The calls to plugins that a claim needs now, and how an answer finds its claim. Pure.
+"""Computes the calls to plugins that open claims need, and finds the claim that an answer is for. Pure.
 
-Input: State. Output: effects of `wanted`; the claim that an answer is about. Next: `outstanding`, which adds the other
-effects; `answers` and `pre_start`, which handle what the workers report. The serial in an intent distinguishes a late
-answer from the answer to the open question.
+Input: State. Output: effects from `wanted`; the claim that an answer is for. Next: `outstanding`, which adds the other
+effects; `answers` and `pre_start`, which handle what the workers report. The serial number in an intent distinguishes a
+late answer from the answer to the open question.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chronolet.rules.refs import EffectRef
 
 
 def outstanding(state: State) -> Iterator[wanted.Wanted]:
-    """The calls for all open claims."""
+    """Yield the calls for all open claims."""
     for key in state.open:
         claim = state.claims[key]
         if claim.phase == "preferring":
@@ -34,12 +34,12 @@ def outstanding(state: State) -> Iterator[wanted.Wanted]:
 
 
 def questioned(state: State, answer: signals.Answered) -> Claim | None:
-    """The claim whose open question about devices this answers, None if it is no longer open."""
+    """Return the claim whose open question about devices `answer` is for; None if that question is no longer open."""
     return next((claim for claim in _open_claims(state) if _answers(answer, _question(claim))), None)
 
 
 def starting(state: State, answer: signals.Answered) -> Claim | None:
-    """The claim whose start notification this answers, None if it is no longer open."""
+    """Return the claim whose start notification `answer` is for; None if that notification is no longer open."""
     return next(
         (claim for claim in _open_claims(state) if claim.starting is not None and _answers(answer, _start(claim))),
         None,
@@ -55,12 +55,12 @@ def _answers(answer: signals.Answered, question: EffectRef) -> bool:
 
 
 def _question(claim: Claim) -> EffectRef:
-    """The open question about a claim's devices."""
+    """Return the subject and intent of the open question about a claim's devices."""
     return EffectRef(subject=f"claim/{claim.id}", intent=f"{claim.phase}/{claim.serial}")
 
 
 def _start(claim: Claim) -> EffectRef:
-    """The open notification before a container's start."""
+    """Return the subject and intent of the open notification before a container's start."""
     return EffectRef(subject=f"start/{claim.id}", intent=f"start/{claim.start_serial}")
 
 
@@ -91,6 +91,6 @@ def _pre_start(state: State, claim: Claim, attempt: int) -> wanted.PreStart:
 
 
 def _socket(state: State, name: str) -> str:
-    """The plugin's socket; empty if it has none, in which case the worker reports the plugin as away."""
+    """Return the plugin's socket; empty if it has none, in which case the worker reports the plugin as away."""
     resource = state.resources.get(name)
     return resource.socket if resource is not None else ""

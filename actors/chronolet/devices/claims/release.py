@@ -1,6 +1,6 @@
-"""Free the devices of containers and of pods that have ended. Pure.
+"""Free the devices of containers, and of pods that have ended. Pure.
 
-Input: State, releases of `pod`, the live pods. Output: DevicesFreed. Next: `lifecycle`. A release overrides an
+Input: State, releases by `pod`, the live pods. Output: DevicesFreed. Next: `lifecycle`. A release overrides an
 allocation in progress.
 """
 
@@ -19,7 +19,7 @@ Reason = Literal["Released", "PodEnded", "PodGone"]
 def freed(
     state: State, message: pod.DevicesReleased | pod.PodEnded | signals.PodsListed
 ) -> Sequence[devices.DevicesFreed]:
-    """Free the devices of the named containers, of an ended pod, or of pods that are no longer alive."""
+    """Free the devices of the named containers, of an ended pod, or of pods that no longer exist."""
     match message:
         case pod.DevicesReleased():
             return _released(state, message.uid, message.containers, "Released")
@@ -32,13 +32,13 @@ def freed(
 def _released(
     state: State, uid: str, containers: Collection[str] | None, reason: Reason
 ) -> Sequence[devices.DevicesFreed]:
-    """Free what these containers held; None means all containers of the pod."""
+    """Free the devices that these containers hold; None means all containers of the pod."""
     gone = [claim for claim in state.of_pod(uid) if containers is None or claim.container in containers]
     return (_event(gone, reason),) if gone else ()
 
 
 def _reconciled(state: State, message: signals.PodsListed) -> Sequence[devices.DevicesFreed]:
-    """Free the devices of pods that are no longer alive. Claims made after the listing began are kept."""
+    """Free the devices of pods that no longer exist, except for pods with a claim made after the listing began."""
     live = frozenset(message.uids)
     gone = (state.of_pod(uid) for uid in sorted(state.pods) if uid not in live)
     return [_event(claims, "PodGone") for claims in gone if all(claim.since < message.as_of for claim in claims)]

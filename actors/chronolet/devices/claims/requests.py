@@ -1,4 +1,4 @@
-"""The pod's request for one container's devices: the first, a repeated, or a changed one. Pure.
+"""Handle the pod's request for one container's devices: the first, a repeated, or a changed one. Pure.
 
 Input: Context, `pod.DevicesRequested`. Output: the events that follow. Next: `lifecycle`; a claim that must wait is
 advanced by `waiting`. A repeated request gets the same answer.
@@ -24,7 +24,7 @@ def requested(context: Context, message: pod.DevicesRequested) -> Sequence[devic
     if message.resources != known.wants:
         return _changed(context, known, message)
     if known.phase == "granted":
-        return advance(context, known)  # reports what it holds, unless a device is unhealthy now
+        return advance(context, known)  # reports the held devices, unless one is unhealthy now
     if known.phase == "waiting" and known.reason:
         return (pending(context, known, known.resource, known.reason, known.message, retry_at=known.retry_at),)
     return ()
@@ -46,7 +46,11 @@ def _first(context: Context, message: pod.DevicesRequested) -> Sequence[devices.
 
 
 def _free_to_adopt(state: State, claim: Claim, held: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The reported devices of each resource, provided that no container that may run concurrently holds them."""
+    """Return the reported devices by resource.
+
+    A resource is left out if it is not reported in the requested number, or if a container that may run at the same
+    time holds one of the reported devices.
+    """
     adopted = {}
     for resource, ids in held.items():
         holders = state.holders(resource)
@@ -61,7 +65,7 @@ def _may_share(one: Claim, other: Claim) -> bool:
 
 
 def _changed(context: Context, known: Claim, message: pod.DevicesRequested) -> Sequence[devices.ClaimEvent]:
-    """Refuse a changed request, as the kubelet does for any change."""
+    """Refuse a changed request, whatever the change, as the kubelet does."""
     resources = sorted({*known.wants, *message.resources})
     resource = next(name for name in resources if known.wants.get(name) != message.resources.get(name))
     changed = Request(

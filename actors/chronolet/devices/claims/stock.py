@@ -1,4 +1,4 @@
-"""The devices that a claim may be given now, and the NUMA nodes that suit it. Pure.
+"""Finds the devices that a claim may be given now, and the NUMA nodes that suit it. Pure.
 
 Input: Context, a claim, a resource. Output: `allocation.Stock`. Next: `waiting`, which chooses from it. Source:
 pkg/kubelet/cm/devicemanager/manager.go (devicesToAllocate), topology_hints.go (GetTopologyHints).
@@ -15,7 +15,7 @@ from chronolet.devices.state import Claim, State
 
 
 def stock_for(context: Context, claim: Claim, resource: str) -> Stock:
-    """The supply of a resource for this claim; NUMA nodes are included only if the policy uses topology."""
+    """Return the supply of a resource for this claim. NUMA nodes are included only if the policy uses topology."""
     free = available(context.state, resource, context.healthy(resource) or {})
     reusable = _reusable(context.state, claim, resource)
     if context.policy.topology == "none":
@@ -24,19 +24,21 @@ def stock_for(context: Context, claim: Claim, resource: str) -> Stock:
 
 
 def available(state: State, resource: str, healthy: Iterable[str]) -> list[str]:
-    """The healthy devices that no claim holds."""
+    """Return the healthy devices that no claim holds."""
     held = state.holders(resource)
     return [device for device in healthy if device not in held]
 
 
 def nodes_of(state: State, resource: str) -> topology.Nodes:
-    """The NUMA nodes of every device of a resource."""
+    """Return the NUMA nodes of every device of a resource."""
     known = state.resources.get(resource)
     return {} if known is None else {device: one.nodes for device, one in known.devices.items()}
 
 
 def _reusable(state: State, claim: Claim, resource: str) -> frozenset[str]:
-    """Devices of the pod's init containers that neither a sidecar, nor an app container, nor the claim itself holds."""
+    """Return the devices of the pod's init containers that are held neither by a sidecar or app container nor by the
+    claim itself.
+    """
     left: set[str] = set()
     taken: set[str] = set()
     for other in state.of_pod(claim.uid):
@@ -46,7 +48,7 @@ def _reusable(state: State, claim: Claim, resource: str) -> frozenset[str]:
 
 
 def _affinity(context: Context, claim: Claim) -> frozenset[int] | None:
-    """The NUMA nodes that suit all resources of the claim best, None if none of them has a preference."""
+    """Return the NUMA nodes that best suit all resources of the claim; None if no resource has a preference."""
     nodes = {name: nodes_of(context.state, name) for name in claim.wants}
     numa = sorted({node for table in nodes.values() for near in table.values() for node in near})
     return topology.best([_hints(context, claim, name, nodes[name], numa) for name in sorted(nodes)], numa)

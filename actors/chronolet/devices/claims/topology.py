@@ -12,11 +12,11 @@ from itertools import combinations, product
 from typing import NamedTuple
 
 Nodes = Mapping[str, Sequence[int]]
-"""The NUMA nodes of each device; empty if it reported none."""
+"""The NUMA nodes of each device; empty if the device reported none."""
 
 
 class Groups(NamedTuple):
-    """Devices grouped by whether they are on the requested nodes."""
+    """Devices grouped by whether they are on the affinity's NUMA nodes."""
 
     aligned: Sequence[str]
     unaligned: Sequence[str]
@@ -24,14 +24,16 @@ class Groups(NamedTuple):
 
 
 class Hint(NamedTuple):
-    """NUMA nodes that can satisfy a request; `preferred` if no smaller set could, even with all devices free."""
+    """NUMA nodes that can satisfy a request; `preferred` if no smaller set could do so, even with all devices free."""
 
     nodes: frozenset[int]
     preferred: bool
 
 
 def grouped(available: Iterable[str], nodes: Nodes, affinity: Collection[int] | None) -> Groups:
-    """Group the available devices; aligned devices are taken first. Without an affinity all land in the third group."""
+    """Group the available devices; aligned devices are taken first. Without an affinity, all devices are in
+    `without_topology`.
+    """
     if affinity is None:
         return Groups((), (), tuple(available))
     aligned: list[str] = []
@@ -49,7 +51,7 @@ def hints(
 ) -> Sequence[Hint] | None:
     """Return each combination of NUMA nodes with at least `requested` usable devices and all reusable ones.
 
-    None if no device reports a node: there is no preference. `nodes` covers all devices of the resource.
+    None if no device reports a NUMA node, so that there is no preference. `nodes` covers all devices of the resource.
     """
     if not any(nodes.values()):
         return None
@@ -75,9 +77,10 @@ def _count(devices: Iterable[str], nodes: Nodes, combination: frozenset[int]) ->
 
 
 def best(of_each: Sequence[Sequence[Hint] | None], numa_nodes: Sequence[int]) -> frozenset[int] | None:
-    """Return the affinity that suits all resources of a container best; None if no resource has a preference.
+    """Return the affinity that best suits all resources of a container; None if no resource has a preference.
 
-    The smallest set of nodes that all prefer, else the smallest that all can use, else all nodes.
+    The affinity is the smallest set of nodes that all resources prefer, else the smallest set that all can use, else
+    all nodes.
     """
     known = [hints for hints in of_each if hints is not None]
     if not known:

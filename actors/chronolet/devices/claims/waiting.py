@@ -1,8 +1,9 @@
-"""What a waiting claim does next: it keeps waiting, asks its plugin, gets devices, is granted or refused. Pure.
+"""Decide what a waiting claim does next: it keeps waiting, asks its plugin, gets devices, or is granted or refused.
+Pure.
 
-Input: Context, a waiting claim. Output: the events that follow; none if it keeps waiting as before. Next: `lifecycle`.
-`allocation` picks the devices or names the problem; this module decides whether a problem refuses the claim or only
-delays it. Source: pkg/kubelet/cm/devicemanager/manager.go (allocateContainerResources).
+Input: Context, a waiting claim. Output: the events that follow; none if it keeps waiting for the same reason. Next:
+`lifecycle`. `allocation` picks the devices or names the problem; this module decides whether a problem refuses the
+claim or only delays it. Source: pkg/kubelet/cm/devicemanager/manager.go (allocateContainerResources).
 
 The kubelet admits one pod at a time. Here pods are admitted concurrently, so a claim that is short of devices waits for
 other allocations of its resource to finish, since those may return devices. The containers of one pod are served in
@@ -21,7 +22,9 @@ from chronolet.devices.state import Claim, ClaimPhase, Resource, State
 from chronolet_schemas import devices
 
 WAITED_FOR = frozenset(("unregistered_resource", "no_healthy_devices", "recorded_devices_unhealthy"))
-"""Problems that end when a plugin registers or a device recovers. The others end when a pod does."""
+"""Problems that a plugin's registration or a device's recovery can end. A shortage of devices is not one of them: it
+ends when a pod ends.
+"""
 
 
 def advance(context: Context, claim: Claim) -> Sequence[devices.ClaimEvent]:
@@ -51,7 +54,7 @@ def _advance_resource(context: Context, claim: Claim, resource: str) -> Sequence
     """Return the events that follow for one resource; None if nothing is left to do for it."""
     recorded = claim.recorded(resource)
     if recorded is None and not context.policy.wait_for_resources and not context.state.known(resource):
-        return None  # as in the kubelet: a resource that no plugin ever offered is not a plugin resource
+        return None  # as in the kubelet: a resource that no plugin has ever offered is not a device resource
     problem = _problem(context, claim, resource)
     if problem is not None:
         return _refuse_or_wait(context, claim, resource, problem)
@@ -73,7 +76,9 @@ def _problem(context: Context, claim: Claim, resource: str) -> Problem | None:
 
 
 def _ask_plugin(context: Context, claim: Claim, name: str) -> Sequence[devices.ClaimEvent]:
-    """Return the next step for the plugin: a choice of devices, a question, or a reason to wait."""
+    """Return the events of the claim's next step: a choice of devices, a question to the plugin, or a wait for the
+    plugin.
+    """
     resource = context.state.resources.get(name)
     if resource is None or not resource.has_plugin:
         return _wait(context, claim, name, "plugin_away", f"waiting for the device plugin of {name}")
@@ -89,9 +94,10 @@ def _ask_plugin(context: Context, claim: Claim, name: str) -> Sequence[devices.C
 def choose_preferred(
     context: Context, claim: Claim, resource: Resource, preferred: Iterable[str]
 ) -> Sequence[devices.ClaimEvent]:
-    """Return what follows from the plugin's preferred devices, checked against what is healthy now.
+    """Choose devices by the plugin's preference, considering only devices that are healthy now.
 
-    If the plugin has registered again and not listed any device yet, the claim waits as if it had never been asked.
+    If the plugin has re-registered and has not listed any devices yet, the claim waits as if the plugin had never been
+    asked.
     """
     problem = _problem(context, claim, claim.resource)
     if problem is not None:
@@ -102,7 +108,9 @@ def choose_preferred(
 def _choose(
     context: Context, claim: Claim, name: str, resource: Resource, preferred: Iterable[str] | None = None
 ) -> Sequence[devices.ClaimEvent]:
-    """Choose devices for the claim, or ask the plugin which it prefers if `preferred` is None and it offers that."""
+    """Choose devices for the claim. If `preferred` is None and the plugin offers GetPreferredAllocation, ask the plugin
+    first.
+    """
     offers = resource.options is not None and resource.options.preferred_allocation
     stock = stock_for(context, claim, name)
     selected = selection(name, claim.wants[name], stock, offers=offers, preferred=preferred)
@@ -154,7 +162,7 @@ def _wait_in_turn(context: Context, claim: Claim, resource: str) -> Sequence[dev
 
 
 def _wait(context: Context, claim: Claim, resource: str, reason: str, message: str) -> Sequence[devices.ClaimEvent]:
-    """Keep the claim waiting; emit an event only if the reason changed."""
+    """Keep the claim waiting; return an event only if the reason has changed."""
     known = context.state.claims.get(claim.id)
     news = (resource, reason, message, 0, "waiting")
     if known is not None and (known.resource, known.reason, known.message, known.retry_at, known.phase) == news:

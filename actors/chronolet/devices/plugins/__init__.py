@@ -1,1 +1,1 @@
-"""A resource and its device plugin: registration, options, lists, end. Pure. Entry: `lifecycle`."""
+"""A resource and its device plugin, from registration to exit. Pure. Entry: `lifecycle`."""

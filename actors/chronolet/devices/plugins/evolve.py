@@ -18,7 +18,7 @@ from chronolet_schemas.envelope import Event
 
 
 def _opened(state: State, event: devices.RegistryOpened) -> State:
-    """Mark registered plugins as awaited. Plugins discovered by socket stay: the watcher finds them again."""
+    """Mark registered plugins as awaited, except those discovered by their socket: the watcher finds them again."""
     awaited = {
         name: replace(one, phase="awaited", since=event.opened_at, remembered=True, socket="", options=None, problem="")
         for name, one in state.resources.items()

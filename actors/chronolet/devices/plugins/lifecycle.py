@@ -4,14 +4,14 @@ Input: Context, the messages that concern plugins. Output: the events that follo
 pkg/kubelet/cm/devicemanager/manager.go, plugin/v1beta1/{server,client,handler}.go.
 
 The modules in the order of a plugin's life: `registrar`, which answers its call; `validation`, whether it may register;
-`refusals` and `registration`, what is recorded of that; `options`, the optional calls that it uses; `lists`, its
-devices and their health; `stops`, the end. `evolve` folds the events.
+`refusals` and `registration`, which record the outcome; `options`, the optional calls that it uses; `lists`, its
+devices and their health; `stops`, its exit. `evolve` folds the events.
 
     phase        message or time    event, next phase
     no resource  PluginRegistering  PluginRegistered -> registered
-    no resource  PluginRegistering  RegistrationRefused               (recorded if it is news)
+    no resource  PluginRegistering  RegistrationRefused               (unless it was recorded recently)
     any          PluginRegistering  PluginRegistered -> registered    (the newest plugin of a resource wins)
-    any          PluginRegistering  RegistrationRefused               (recorded if it is news)
+    any          PluginRegistering  RegistrationRefused               (unless it was recorded recently)
     registered   OptionsAnswered    PluginOptionsKnown                (of a plugin that did not send its options)
     listed       OptionsAnswered    PluginOptionsKnown
     registered   30 s               PluginSilent                      (reported once)
@@ -27,7 +27,7 @@ devices and their health; `stops`, the end. `evolve` folds the events.
     stopped      5 minutes          ResourceRemoved -> no resource
     awaited      5 minutes          ResourceRemoved -> no resource
 
-Signals of an earlier plugin of the resource carry another generation, and change nothing.
+Signals from an earlier plugin of the resource have a different generation, and change nothing.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def decide(context: Context, message: Message) -> Iterable[Event]:
 
 
 def overdue(context: Context) -> Sequence[Event]:
-    """Return the events that follow from the time alone."""
+    """Return the events that are due at the current time."""
     return (*stops.removed(context), *lists.silent(context))
 
 
 def due(state: State) -> Iterator[int]:
-    """When resources expire, and when silent plugins are reported."""
+    """Yield the times when resources expire and when silent plugins are reported."""
     times = (at(resource) for resource in state.resources.values() for at in (stops.removed_at, lists.silent_at))
     return (time for time in times if time is not None)

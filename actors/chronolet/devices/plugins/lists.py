@@ -18,15 +18,17 @@ from chronolet_schemas.devices import DeviceInfo
 from chronolet_schemas.envelope import Event
 
 SILENCE_MILLISECONDS = 30_000
-"""How long a plugin may go without a first list before that is reported. Like the kubelet, the node keeps waiting."""
+"""How long after its registration a plugin is reported if it has sent no list. The node keeps waiting, as the kubelet
+does.
+"""
 
 MAX_CORRECTED = 64
-"""Maximum number of ids of bad entries reported by name between two registrations of a plugin."""
+"""Maximum number of ids of bad entries that are reported between two registrations of a plugin."""
 _MAX_SHOWN = 5
 
 
 def listed(context: Context, message: signals.DevicesListing) -> Iterator[Event]:
-    """Return the events for a device list. Unusable entries are reported and do not affect the others."""
+    """Return the events for a device list. Unusable entries are reported and do not affect the other entries."""
     resource = context.state.current(message.resource, message.generation)
     if resource is None:
         return
@@ -58,7 +60,7 @@ def _differs(known: Device | None, entry: DeviceInfo) -> bool:
 
 
 def _corrected(resource: Resource, message: signals.DevicesListing) -> devices.ListingCorrected | None:
-    """Report bad entries of a list that were not reported since the plugin registered."""
+    """Report bad entries of a list that have not been reported since the plugin registered; None if there are none."""
     counts = Counter(one.id for one in message.devices)
     unnamed = 0 if "" in resource.corrected else counts.pop("", 0)
     known = {"", *resource.corrected}
@@ -82,13 +84,13 @@ def _corrected(resource: Resource, message: signals.DevicesListing) -> devices.L
 
 
 def silent_at(resource: Resource) -> int | None:
-    """When to report that the plugin lists nothing; None if it has listed or was reported."""
+    """Return when to report that the plugin has sent no list; None if it has sent one or has been reported."""
     waited_for = resource.phase == "registered" and not resource.silent and not resource.problem
     return resource.since + SILENCE_MILLISECONDS if waited_for else None
 
 
 def silent(context: Context) -> Iterator[Event]:
-    """Report the plugins that have not listed anything for too long."""
+    """Report the plugins that have not sent any list for too long."""
     for name, resource in sorted(context.state.resources.items(), key=lambda item: item[0]):
         at = silent_at(resource)
         if at is not None and at <= context.now:

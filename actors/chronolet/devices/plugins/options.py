@@ -1,7 +1,8 @@
-"""The optional calls that a plugin uses: sent with Register, or its answer to GetDevicePluginOptions. Pure.
+"""Determines the optional calls that a plugin uses, from its Register call or its answer to GetDevicePluginOptions.
+Pure.
 
-Input: Context, `signals.OptionsAnswered`. Output: PluginOptionsKnown. Next: `lifecycle`; `registration` and `stops` use
-the rules here too. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go.
+Input: Context, `signals.OptionsAnswered`. Output: PluginOptionsKnown. Next: `lifecycle`; `registration` and `stops`
+also use these rules. Source: pkg/kubelet/cm/devicemanager/plugin/v1beta1/handler.go.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 _MAX_DEATHS = 2
-"""After this many consecutive plugins died when asked for their options, the next one is not asked."""
+"""If at least this many consecutive plugins died when asked for their options, the next one is not asked."""
 
 
 def initial_options(message: signals.PluginRegistering, before: Resource | None) -> devices.PluginOptions | None:
-    """The options of a plugin that registers, None if it must be asked.
+    """Return the options of a plugin that registers; None if it must be asked.
 
-    Kubelets of 2018 took the options from the Register call, current ones ask for them. Here options that were sent are
-    used; a plugin that sent none is asked, unless plugins of its resource have repeatedly died when asked.
+    Kubelets of 2018 took the options from the Register call; current ones ask for them. Here options are used if they
+    were sent; a plugin that sent none is asked, unless plugins of its resource have repeatedly died when asked.
     """
     if message.options is None and before is not None and before.deaths >= _MAX_DEATHS:
         return devices.PluginOptions()
@@ -30,7 +31,7 @@ def initial_options(message: signals.PluginRegistering, before: Resource | None)
 
 
 def answered(context: Context, message: signals.OptionsAnswered) -> Iterator[Event]:
-    """Record the options that a plugin reports. A plugin that dies when asked is reported at the first death."""
+    """Record the options that a plugin reports. A plugin that died when asked is reported from its first death on."""
     for name, one in context.state.resources.items():
         asked = f"options/{name}", f"options/{one.generation}"
         if one.has_plugin and one.options is None and (message.subject, message.intent) == asked:

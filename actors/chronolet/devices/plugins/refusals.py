@@ -1,7 +1,7 @@
 """Count and record refused registrations, so that a plugin that keeps retrying does not fill the log. Pure.
 
-Input: Context, a refusal of `validation`. Output: RegistrationRefused if the refusal is news; names of counters. Next:
-`registration`; `registrar` counts all refusals under the same names.
+Input: Context, a refusal from `validation`. Output: RegistrationRefused, unless one was recorded recently; names of
+counters. Next: `registration`; `registrar` counts all refusals under the same names.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 REPEATED_AFTER_MILLISECONDS = 300_000
-"""A plugin that is refused repeatedly is reported when its attempts have doubled, and after this time."""
+"""A repeated refusal is reported when the number of refusals has doubled, or this long after the last report."""
 
 MAX_COUNTERS = 64
-"""Number of distinct refusals that are counted separately. All others share one counter."""
+"""Maximum number of separate counters, one per reason and resource. All further refusals share one counter."""
 _SHARED_COUNTER = ""
 
 
 def refused(context: Context, message: signals.PluginRegistering, refusal: Refusal) -> Sequence[Event]:
-    """Record a refusal, unless it repeats one that was reported recently; `registrar` counts every one."""
+    """Record a refusal, unless it repeats one that was reported recently; `registrar` counts every refusal."""
     counts = context.state.refused
     known = counts.get(counter_of(message.resource, refusal.reason, counts), RefusalCount(times=0, at=0))
     continues = 0 < known.times < message.times
@@ -52,5 +52,5 @@ def counter_of(resource: str, reason: Reason, known: Collection[str]) -> str:
 
 
 def counters_of(resource: str) -> Sequence[str]:
-    """The names of all separate counters of this resource."""
+    """Return the names of all separate counters of this resource."""
     return [f"{reason} {resource}" for reason in get_args(Reason)]

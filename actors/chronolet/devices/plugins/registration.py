@@ -17,7 +17,9 @@ from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 BURST_REGISTRATIONS = 10
-"""Registrations of a resource allowed in quick succession; further ones count only every INTERVAL_SECONDS."""
+"""Number of registrations of a resource that are accepted in quick succession; after that, only one per
+INTERVAL_SECONDS counts.
+"""
 INTERVAL_SECONDS = 30
 
 

@@ -1,7 +1,7 @@
-"""Handle the end of a plugin: its stream ends, its socket vanishes, and later its resource is removed. Pure.
+"""Handle the exit of a plugin: its stream ends, its socket disappears, and later its resource is removed. Pure.
 
-Input: Context, the end of a stream or socket, the time. Output: PluginStopped, ResourceRemoved. Next: `lifecycle`.
-Source: pkg/kubelet/cm/devicemanager/manager.go (markResourceUnhealthy, GetCapacity).
+Input: Context, the end of a stream or the removal of a socket, the time. Output: PluginStopped, ResourceRemoved. Next:
+`lifecycle`. Source: pkg/kubelet/cm/devicemanager/manager.go (markResourceUnhealthy, GetCapacity).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
 STOP_GRACE_MILLISECONDS = 300_000
-"""How long a resource survives its stopped plugin. Source: endpointStopGracePeriod in types.go."""
+"""How long a resource is kept after its plugin has stopped. Source: endpointStopGracePeriod in types.go."""
 
 
 def stopped(context: Context, message: signals.EndpointStopped) -> Sequence[Event]:
@@ -50,14 +50,14 @@ def _stop(context: Context, name: str, resource: Resource, error: str, *, reache
 
 
 def removed_at(resource: Resource) -> int | None:
-    """When the resource is removed unless its plugin comes back: one millisecond after the grace period. None while the
-    plugin is registered.
+    """Return when the resource is removed unless its plugin comes back: one millisecond after the grace period. None
+    while the plugin is registered.
     """
     return None if resource.has_plugin else resource.since + STOP_GRACE_MILLISECONDS + 1
 
 
 def removed(context: Context) -> Iterator[Event]:
-    """Remove the resources whose grace period is over."""
+    """Remove the resources whose grace period has expired."""
     for name, resource in sorted(context.state.resources.items(), key=lambda item: item[0]):
         over = removed_at(resource)
         if over is not None and over <= context.now:

@@ -26,16 +26,18 @@ Reason = Literal["unsupported_version", "invalid_resource_name", "invalid_endpoi
 
 
 class Refusal(NamedTuple):
-    """Why a plugin may not register. `message` goes to the plugin, in the kubelet's words where the kubelet has any."""
+    """Why a plugin may not register. `message` is sent to the plugin; it is the kubelet's text where the kubelet has
+    one.
+    """
 
     reason: Reason
     message: str
 
 
 def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: str, limit: int = 0) -> Refusal | None:
-    """Return None if the plugin may register. The version is checked first.
+    """Return why the plugin may not register; None if it may. The version is checked first.
 
-    `limit` is the maximum number of plugins if already reached, else 0.
+    `limit` is the maximum number of plugins if it has been reached, else 0.
     """
     if SUPPORTED_VERSION not in versions:
         requested = _quoted(*versions) if len(versions) == 1 else f"[{_quoted(*versions)}]"
@@ -71,8 +73,8 @@ def refusal(*, versions: Sequence[str], resource: str, endpoint: str, folder: st
 def socket_of(endpoint: str, folder: str) -> str | None:
     """Return the absolute path of a plugin's socket; None if it is outside `folder` or is the registry's own socket.
 
-    `/name.sock` means a file in the folder: the kubelet joins folder and endpoint, so plugins that strip the folder
-    from their socket's path but keep the slash work there.
+    `/name.sock` means a file in the folder: the kubelet joins folder and endpoint, so it accepts plugins that strip the
+    folder from their socket's path but keep the slash.
     """
     path = PurePosixPath(folder, endpoint)
     if path.parent == PurePosixPath("/") and not path.is_relative_to(folder):

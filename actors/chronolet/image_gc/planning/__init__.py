@@ -1,1 +1,1 @@
-"""Decides which images to remove, and reports what a run achieved. Pure."""
+"""Decides which images to remove, and describes what a run achieved. Pure."""

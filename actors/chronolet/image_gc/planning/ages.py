@@ -1,7 +1,8 @@
-"""Compute what a look adds to the state, and the age of images. Pure. Source: image_gc_manager.go (detectImages).
+"""Computes the changes that a scan makes to the state, and the age of images. Pure. Source: image_gc_manager.go
+(detectImages).
 
-Input: State, a look, the current time. Output: ImagesChanged. Next: `decider`. The log records when use of an image
-begins and ends; in between, every look counts as a use.
+Input: State, a scan, the current time. Output: ImagesChanged. Next: `decider`. The log records when the use of an image
+begins and ends; in between, the image counts as used at every scan.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ _MOST = 500
 """Maximum number of images per event."""
 
 
-def changes(state: State, look: Looked, now: int) -> Iterator[ImagesChanged]:
-    """Yield the differences, split into events of bounded size. The very first look yields one even without images."""
-    records, present = state.records, {image.id for image in look.images}
-    seen = [image for image in look.images if not _is_known(records.get(image.id), image)]
+def changes(state: State, scan: Looked, now: int) -> Iterator[ImagesChanged]:
+    """Yield the differences from the state, split into events of bounded size. The very first scan yields an event even
+    if there are no images.
+    """
+    records, present = state.records, {image.id for image in scan.images}
+    seen = [image for image in scan.images if not _is_known(records.get(image.id), image)]
     gone = sorted(known for known in records if known not in present)
-    # When images that are no longer used were last seen in use.
-    until = min(max(state.looked_at, look.looked_before), now)
+    # The last time at which images that are no longer used are known to have been in use.
+    until = min(max(state.looked_at, scan.looked_before), now)
     for start in range(0, max(len(seen), len(gone)), _MOST):
         part = slice(start, start + _MOST)
         yield ImagesChanged(at=now, used_until=until, seen=tuple(seen[part]), gone=tuple(gone[part]))
@@ -37,12 +40,12 @@ def _is_known(record: Record | None, image: Image) -> bool:
 
 
 def ahead(state: State, now: int) -> bool:
-    """Whether a recorded time lies in the future, because the clock was set back."""
+    """Whether a recorded time lies in the future because the clock was set back."""
     return any(max(one.first_detected, one.last_used) > now for one in state.records.values())
 
 
 def clamped(state: State, now: int) -> State:
-    """The state with all future times set to now, so that nothing waits for the clock to reach them."""
+    """Return the state with all future times set to now, so that nothing waits for the clock to reach them."""
     records = state.records.mutate()
     for known, one in state.records.items():
         records[known] = replace(one, first_detected=min(one.first_detected, now), last_used=min(one.last_used, now))
@@ -52,7 +55,7 @@ def clamped(state: State, now: int) -> State:
 
 
 def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Record:
-    """The image's record after a look that found `image`; its size is always the latest."""
+    """Return the image's record after a scan that found `image`, whose size replaces the recorded one."""
     if record is None:
         return Record(image=image, first_detected=event.at)
     ended = record.used and not image.user_count
@@ -64,5 +67,5 @@ def recorded(record: Record | None, image: Image, event: ImagesChanged) -> Recor
 
 
 def last_used(record: Record, looked_at: int) -> int:
-    """When the image was last in use, as of a look at `looked_at`."""
+    """Return when the image was last in use, according to a scan at `looked_at`."""
     return looked_at if record.used else record.last_used

@@ -1,6 +1,6 @@
-"""The outcome of a run: its error, what was kept, and the KubeEvents for it. Pure.
+"""The outcome of a run: its error, the images kept, and the KubeEvents about it. Pure.
 
-Input: the run so far. Output: its error in the kubelet's words, images kept, KubeEvents. Next: `decider`. Source:
+Input: the run. Output: its error in the kubelet's words, images kept, KubeEvents. Next: `decider`. Source:
 image_gc_manager.go (GarbageCollect, freeSpace), pkg/kubelet/kubelet.go (StartGarbageCollection).
 """
 
@@ -15,7 +15,7 @@ from chronolet.rules.names.durations import go_duration
 
 
 def error(run: Run, max_age_milliseconds: int) -> str:
-    """Return why the run failed; empty if it succeeded. A refused removal fails it, even if enough was freed."""
+    """Return why the run failed; empty if it succeeded. A refused removal makes it fail even if enough was freed."""
     if run.failed_for_age:
         return (
             f"wanted to free images older than {go_duration(max_age_milliseconds)}, encountered errors in image "
@@ -43,7 +43,7 @@ def _too_little(run: Run) -> str:
 
 
 def kept(run: Run) -> Mapping[str, int]:
-    """Number of images kept, by reason, including candidates that were not reached."""
+    """Return the number of images kept, by reason, including candidates that were not reached."""
     left = len(run.candidates) - run.next
     if not left:
         return run.kept
@@ -52,7 +52,10 @@ def kept(run: Run) -> Mapping[str, int]:
 
 
 def kube_event_texts(run: Run, failure: str, failures_before: int) -> Iterator[tuple[str, str]]:
-    """Reason and message of each KubeEvent. Only periodic runs report failures, from the second consecutive one on."""
+    """Yield the reason and message of each KubeEvent.
+
+    ImageGCFailed is reported only for periodic runs, from the second consecutive failure on.
+    """
     if failure == INVALID_CAPACITY:
         yield "InvalidDiskCapacity", failure
     if failure and failure == _too_little(run):

@@ -1,7 +1,7 @@
-"""Which images must never be removed. Pure.
+"""Decides which images must never be removed. Pure.
 
-Input: an image's names and labels, the patterns of the setting. Output: whether it is pinned. Next: `inventory`.
-Source: the CRI's `pinned` field, which containerd sets for the sandbox image and by a label.
+Input: an image's id, names and labels, and the configured patterns. Output: whether it is pinned. Next: `inventory`.
+Source: the CRI's `pinned` field, which containerd sets for the sandbox image and for images with a label.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ def pinned(image_id: str, names: Iterable[str], labels: Mapping[str, str], patte
 
 
 def _repository(name: str) -> str:
-    """The name without digest and tag; a colon before the last slash belongs to a port."""
+    """Return the name without digest and tag; a colon before the last slash belongs to a port."""
     head = name.partition("@")[0]
     return head[: head.rindex(":")] if ":" in head.rpartition("/")[2] else head

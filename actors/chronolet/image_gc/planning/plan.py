@@ -1,7 +1,7 @@
 """Plan a run: which images to remove, in which order, and why the others stay. Pure.
 
-Input: State after the look, the policy, the disk, the current time. Output: `Plan`. Next: `decider`, which carries it
-out, and `gc plan`, which shows it. Source: image_gc_manager.go (imagesInEvictionOrder, freeOldImages, freeSpace).
+Input: the state after the scan, the policy, the disk, the current time. Output: `Plan`. Next: `decider`, which carries
+it out, and `gc plan`, which shows it. Source: image_gc_manager.go (imagesInEvictionOrder, freeOldImages, freeSpace).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Stays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run would do: remove `going` in this order and keep the others.
+    """The plan of a run: remove the images in `going`, in this order, and keep all others.
 
-    `spare` is the part of those kept that goes next, in this order, if a removal fails. `wanted_bytes` is None if every
-    unused image is to go. `error` says why it is unknown how much to free; then nothing goes for lack of space.
+    `spare`: kept images to remove next, in this order, if a removal fails. `wanted_bytes` is None if every unused image
+    is to be removed. `error` says why it is unknown how much to free; then no image is removed to free space.
     """
 
     disk: Disk = Disk()
@@ -46,18 +46,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
     def kept(self) -> Mapping[str, int]:
-        """Number of images that stay in any case, by reason."""
+        """Count the images that stay in any case, by reason."""
         spare = {one.id for one in self.spare}
         return Counter[str](one.why for one in self.staying if one.image.id not in spare)
 
 
 def name_of(image: Image) -> str:
-    """The name to show for an image."""
+    """Return the name to show for an image."""
     return image.names[0] if image.names else image.id[:_SHORT]
 
 
 def judged(state: State, policy: Policy, operation: Operation, disk: Disk, now: int) -> Plan:
-    """The plan of a run that starts now."""
+    """Return the plan of a run that starts now."""
     records = sorted(state.records.values(), key=lambda one: _order(one, now))
     old = _too_old(state, records, policy, now) if operation == "collect" else {}
     eligible: list[Image] = []
@@ -71,7 +71,7 @@ def judged(state: State, policy: Policy, operation: Operation, disk: Disk, now: 
         else:
             staying.append(Stays(image=record.image, why=why))
     if operation == "remove_unused":
-        # Disk usage is shown, but decides nothing.
+        # The disk usage is only shown; it does not affect this plan.
         found = _need(policy, disk, 0)
         return replace(
             found, wanted_bytes=None, error="", going=_candidates(eligible, "unused"), staying=tuple(staying)
@@ -89,12 +89,13 @@ def judged(state: State, policy: Policy, operation: Operation, disk: Disk, now: 
 
 
 def _order(record: Record, now: int) -> tuple[int, int, str]:
-    """Least recently used first; among equals, the longest known first."""
+    """Sort key: least recently used first; among images last used at the same time, the one known for longest first."""
     return ages.last_used(record, now), record.first_detected, record.image.id
 
 
 def _too_old(state: State, records: Sequence[Record], policy: Policy, now: int) -> Mapping[str, Image]:
-    """Images unused for longer than the maximum age, once images have been watched for that long.
+    """Return the images unused for longer than the maximum age; none until the collector has tracked images for that
+    long.
 
     The kubelet treats an image that was never used as infinitely old, though it may just have been pulled for a
     starting pod. Here its age counts from its first detection.
@@ -120,7 +121,7 @@ def _exempt(record: Record, policy: Policy, now: int) -> Kept | None:
 
 
 def _need(policy: Policy, disk: Disk, freed_by_age: int) -> Plan:
-    """How much space has to be freed in addition to the images removed by age."""
+    """Return a plan that says only how much space has to be freed in addition to the images removed by age."""
     if disk.error:
         return Plan(disk=disk, error=disk.error)
     if not disk.capacity_bytes:
@@ -135,7 +136,7 @@ def _need(policy: Policy, disk: Disk, freed_by_age: int) -> Plan:
 
 
 def _enough(eligible: Sequence[Image], wanted: int) -> int:
-    """How many of these images to remove, in order, to free `wanted` bytes."""
+    """Return how many of these images to remove, in order, to free `wanted` bytes."""
     freed = 0
     for count, image in enumerate(eligible):
         if freed >= wanted:

@@ -1,7 +1,7 @@
-"""Drivers of the cases of devices.json, by kind.
+"""Maps the kinds of case in devices.json to their drivers.
 
-They run the decider of devices and its helpers; signals and events stand for plugins, requests and the agent's
-restarts.
+They run the decider of devices and its helpers. Signals and events take the place of plugins, requests and restarts of
+the agent.
 """
 
 from tests.conformance.drivers.devices import allocation, capacity, checkpoint, choice, status

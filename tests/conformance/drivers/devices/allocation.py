@@ -1,4 +1,6 @@
-"""Cases of devices.json about allocation: sequences of requests, and requests of containers with recorded devices."""
+"""Runs the cases of devices.json about allocation: sequences of requests, and requests of containers with recorded
+devices.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def _allocate_sequence(case: Case) -> Iterable[str]:
                 )
             case "get_run_options":
                 found = _run_options(node, step, number)
-            case _:  # devices are freed with their pod
+            case _:  # nothing to do: devices are freed when their pod becomes inactive
                 continue
         given_in += [{}] * (number - len(given_in))
         given_in.append({name: set(ids) for name, ids in found.get("device_ids", {}).items()})
@@ -66,7 +68,7 @@ def _allocated(node: Node, step: Case) -> dict[str, Any]:
 
 
 def _numbers(refused: devices.DevicesRefused) -> dict[str, int]:
-    """The numbers in the kubelet's error message."""
+    """Return the numbers in the kubelet's error message."""
     words = refused.message.replace(",", " ").split()
     if refused.reason == "insufficient_devices":
         return {"requested": int(words[words.index("Requested:") + 1]), "available": int(words[-1])}
@@ -94,10 +96,10 @@ def _run_options(node: Node, step: Case, attempt: int) -> dict[str, Any]:
 def _compared(
     expected: Case, found: dict[str, Any], given_in: Sequence[Mapping[str, set[str]]], where: str
 ) -> Iterator[str]:
-    """The differences from the expectation of one step, including its relations to earlier steps."""
+    """Yield the differences from the expectation of one step, including its relations to earlier steps."""
     plain = dict(expected)
     now = given_in[-1]
-    if "device_ids" in expected:  # only where the choice is forced
+    if "device_ids" in expected:  # a case names ids only if no other choice is possible
         found["device_ids"] = {name: now.get(name) and sorted(now[name]) for name in expected["device_ids"]}
     if (same := plain.pop("same_devices_as_step", None)) is not None and given_in[same] != now:
         yield f"{where}same_devices_as_step {same}: expected {given_in[same]!r}, found {now!r}"
@@ -122,7 +124,9 @@ _RELATIONS = {
 
 
 def _recorded_device_checks(case: Case) -> Iterable[str]:
-    """A repeated request of a container with recorded devices, or of one that an agent with a new log found running."""
+    """Compare a repeated request of a container with recorded devices, or of one that an agent with a new log found
+    running.
+    """
     given = case["given"]
     node, recorded = Node(), given["recorded"]
     if given["registered"]:

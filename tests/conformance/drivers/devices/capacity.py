@@ -1,4 +1,4 @@
-"""Cases of devices.json about registration and capacity."""
+"""Runs the cases of devices.json about registration and capacity."""
 
 from __future__ import annotations
 

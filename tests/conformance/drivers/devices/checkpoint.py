@@ -1,4 +1,4 @@
-"""Cases of devices.json about a restart: the log is the checkpoint."""
+"""Runs the cases of devices.json about a restart, for which the log takes the place of a checkpoint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conformance.outcome import Case, differences
 
 
 def _checkpoint(case: Case) -> Iterable[str]:
-    """Compares what survives a restart, in the form of the kubelet's checkpoint file."""
+    """Compare what survives a restart, in the form of the kubelet's checkpoint file."""
     given = case["given"]
     node = Node()
     for name, ids in given.get("registered_healthy", {RESOURCE: ["d1"]}).items():
@@ -41,7 +41,7 @@ def _checkpoint(case: Case) -> Iterable[str]:
 
 
 def _entries(state: State) -> list[Any]:
-    """The entries of the file that `chronolet checkpoint` prints."""
+    """Return the entries of the file that `chronolet checkpoint` prints."""
     text = exported(state, lambda answer: answer_message(answer).SerializeToString(deterministic=True))
     entries: list[Any] = json.loads(text)["Data"]["PodDeviceEntries"] or []
     return entries

@@ -1,4 +1,4 @@
-"""Cases of devices.json about the choice of devices: the plugin's preference and NUMA nodes."""
+"""Runs the cases of devices.json about the choice of devices: the plugin's preference and NUMA nodes."""
 
 from __future__ import annotations
 

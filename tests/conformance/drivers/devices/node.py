@@ -34,7 +34,7 @@ class Node:
         self.options = devices.PluginOptions(**self.given.get("plugin_options", {}))
 
     def handle(self, message: Any) -> list[Event]:
-        """Decide one message and the answers of plugins to its effects; returns all events."""
+        """Decide one message and the answers of plugins to its effects; return all events."""
         found = self._decide(message)
         while (answer := self._answer()) is not None:
             found += self._decide(answer)
@@ -69,7 +69,7 @@ class Node:
         return None
 
     def list_devices(self, resource: str, listed: Iterable[devices.DeviceInfo]) -> None:
-        """The plugin, registered first if necessary, sends a device list."""
+        """Send a device list from the plugin, which registers first if necessary."""
         known = self.state.resources.get(resource)
         if known is None or not known.has_plugin:
             self.register(resource)
@@ -77,7 +77,7 @@ class Node:
         self.handle(signals.DevicesListing(resource=resource, generation=generation, devices=tuple(listed)))
 
     def register(self, resource: str, version: str = SUPPORTED_VERSION) -> list[Event]:
-        """The plugin registers."""
+        """Register the plugin, and return the events that follow."""
         return self.handle(
             signals.PluginRegistering(
                 resource=resource, versions=(version,), endpoint="p.sock", folder=FOLDER, options=self.options
@@ -85,12 +85,12 @@ class Node:
         )
 
     def stop_plugin(self, resource: str) -> None:
-        """The plugin's stream ends."""
+        """End the plugin's stream."""
         generation = self.state.resources[resource].generation
         self.handle(signals.EndpointStopped(resource=resource, generation=generation))
 
     def restart(self) -> None:
-        """Restart the agent: the state goes through a snapshot, and the registration socket opens."""
+        """Restart the agent: write the state to a snapshot, read it back, and reopen the registration socket."""
         image = encode_states({"node": EntityImage(state=self.state)})
         self.state = decode_states(State, image)["node"].state
         self.handle(signals.RegistryOpened())
@@ -98,7 +98,7 @@ class Node:
     def request(
         self, uid: str, container: str, resources: Mapping[str, int], role: str = "app", **more: Any
     ) -> list[Event]:
-        """A container requests devices."""
+        """Request devices for a container, and return the events that follow."""
         return self.handle(
             pod.DevicesRequested(
                 pod=f"default/{uid}",

@@ -1,4 +1,4 @@
-"""Cases of devices.json about options, statuses and defaults that follow from allocations."""
+"""Runs the cases of devices.json about options, statuses and defaults that follow from allocations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _run_container_options(case: Case) -> Iterable[str]:
 
 
 def _allocated_resource_status(case: Case) -> Iterable[str]:
-    """Compares the pod's status in /pods."""
+    """Compare the pod's status in /pods."""
     given = case["given"]
     node = Node()
     node.list_devices(RESOURCE, device_infos([{"id": name, "health": word} for name, word in given["health"].items()]))

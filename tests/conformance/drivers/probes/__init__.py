@@ -1,4 +1,4 @@
-"""Drivers of the cases of probes.json, by kind."""
+"""Maps the kinds of case in probes.json to their drivers."""
 
 from tests.conformance.drivers.probes import decisions, handlers
 

@@ -1,8 +1,8 @@
-"""Cases of probes.json for the prober's decider and its helpers, and for the pod's flags.
+"""Runs the cases of probes.json against the prober's decider and its helpers, and against the pod's flags.
 
-A tick of the kubelet's worker becomes the messages of pod and ProbeWorker at that time. The pod reports that a
-container is to be probed, was found started, exited, waits, or is to be stopped; the worker reports an outcome if it
-is running and its first attempt is due.
+A tick of the kubelet's worker becomes the messages that the pod and the ProbeWorker send at that time. The pod reports
+that a container is to be probed, counts as started, has exited, is waiting, or is to be stopped. The worker reports an
+outcome if it is running and its first attempt is due.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Ticks:
         self._thresholds = (given["success_threshold"], given["failure_threshold"])
 
     def tick(self, step: Case) -> dict[str, Any]:
-        """One step's values, in the form of its expectation."""
+        """Handle one step, and return its values in the form of its expectation."""
         now, events = step["t_seconds"] * 1000, list[Event]()
         for message in self._of_pod(step):
             events += self._decided(message, now)
@@ -80,7 +80,7 @@ class Ticks:
         }
 
     def as_expected(self, expect: Case) -> Case:
-        """The expectation, with `run_count` cut at the threshold: the decider counts no further."""
+        """Return the expectation with `run_count` capped at the threshold, because the decider counts no further."""
         word = 1 if self.state and self.state.last == "failure" else 0
         return expect | {"run_count": min(expect["run_count"], self._thresholds[word])}
 
@@ -93,7 +93,7 @@ class Ticks:
         return events
 
     def _of_pod(self, step: Case) -> Iterator[Message]:
-        """The pod's messages about a step; none for a container without a status."""
+        """Yield the pod's messages about a step; none for a container without a status."""
         container, phase = step["container"], step["pod_phase"]
         if phase in ("Failed", "Succeeded"):
             yield pod.ProbingWithdrawn(probe=self._probe, **_container_fields(container))
@@ -136,7 +136,7 @@ class Ticks:
             )
 
     def _request(self, container: Case) -> pod.ProbingRequested:
-        """The pod's request once this container runs."""
+        """Return the request that the pod makes once this container is running."""
         given = self._given
         mine = Probe(
             initial_delay_seconds=given["initial_delay_seconds"],
@@ -175,8 +175,10 @@ def _worker_sequence(case: Case) -> Iterable[str]:
 
 
 def _start_jitter(case: Case) -> Iterable[str]:
-    """The delays from the pod's request to the worker's first attempt, for containers that ran before an agent of this
-    age started: they are spread over a period, whether a container had run for ten periods or for a part of one.
+    """Compare the delays from the pod's request to the worker's first attempt, for containers that were running before
+    an agent of this age started.
+
+    The attempts are spread over a period, whether a container had been running for ten periods or for only part of one.
     """
     given, now = case["given"], _NOW
     period = given["period_seconds"] * 1000
@@ -204,7 +206,7 @@ _ROLES: dict[str, str] = {"init": "init_containers", "restartable_init": "init_c
 
 
 def _container_status_flags(case: Case) -> Iterable[str]:
-    """The flags in the status of a pod with this container, and whether it is probed immediately."""
+    """Compare the flags in the status of a pod with this container, and whether the container is probed immediately."""
     state = _pod_with(case["given"])
     status = pod_status(state)
     (one,) = (*status.init_container_statuses, *status.container_statuses)
@@ -217,7 +219,7 @@ def _container_status_flags(case: Case) -> Iterable[str]:
 
 
 def _pod_with(given: Case) -> PodState:
-    """A pod of one container, whose probes have the `cached` results."""
+    """Return a pod with one container, whose probes have the `cached` results."""
     run: dict[str, Any] = {"id": "k0", "started_at": _NOW - 5_000}
     exited = Exit(attempt=0, id="k0", exit_code=given.get("exit_code", 1), reason="Error")
     return _pod_of(
@@ -233,7 +235,7 @@ def _pod_with(given: Case) -> PodState:
 
 
 def _pod_of(probes: Mapping[str, Probe], *, role: str, policy: RestartPolicy = "Always", **fields: Any) -> PodState:
-    """A pod of one container with these probes; `fields` are those of the container's state."""
+    """Return a pod with one container that has these probes; `fields` are fields of the container's state."""
     defined: dict[str, Any] = {f"{name}_probe": probe for name, probe in probes.items()}
     definition = Container(name="app", restart_policy="Always" if role == "restartable_init" else None, **defined)
     containers: dict[str, Any] = {_ROLES[role]: (definition,)}
@@ -254,7 +256,7 @@ def _probed_immediately(state: PodState) -> bool:
 
 
 def _begun(request: pod.ProbingRequested, now: int) -> Sequence[wanted.RunProbe]:
-    """The workers that result from the pod's request."""
+    """Return the workers that result from the pod's request."""
     state: State | None = DECIDER.initial
     for event in DECIDER.decide(DECIDER.initial, request, now):
         state = DECIDER.evolve(state or DECIDER.initial, event)
@@ -267,7 +269,7 @@ def _workers(state: State | None) -> Sequence[wanted.RunProbe]:
 
 
 def _requested(**changes: Any) -> pod.ProbingRequested:
-    """A pod's request, with default values for other fields."""
+    """Return a pod's request with these fields, and default values for all others."""
     fields: dict[str, Any] = {
         "digest": "d",
         "ip": "10.0.0.5",
@@ -281,7 +283,7 @@ def _requested(**changes: Any) -> pod.ProbingRequested:
 
 
 def _worker_set(case: Case) -> Iterable[str]:
-    """The probes of pods whose containers all run."""
+    """Compare the probes of pods whose containers are all running."""
     pods: dict[str, ProbedPod] = {}
     for number, step in enumerate(case["steps"]):
         match step["op"]:
@@ -306,7 +308,7 @@ def _worker_set(case: Case) -> Iterable[str]:
 
 
 def _probe_spec(case: Case) -> Iterable[str]:
-    """A container without a probe counts as if its probe had succeeded, and no worker is requested."""
+    """Check that a container without a probe counts as if its probe had succeeded, and that no worker is requested."""
     assert case["given"]["probe"] is None
     probes = probing.probes_of(Container(name="app"))
     good = all(probing.flags(probes, {}, runs=True))
@@ -314,7 +316,7 @@ def _probe_spec(case: Case) -> Iterable[str]:
 
 
 def _target(given: Case, action: HTTPGetAction) -> Target | str:
-    """The worker's target, resolved by the pod from the spec."""
+    """Return the worker's target, which the pod resolves from the spec."""
     ports = [ContainerPort(name=one["name"], container_port=one["container_port"]) for one in given["ports"]]
     probe = probing.resolved(Container(ports=tuple(ports)), Probe(http_get=action))
     return target(probe, container_id="k0", ip=given.get("pod_ip", "10.0.0.5"))

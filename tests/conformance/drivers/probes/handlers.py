@@ -1,8 +1,8 @@
-"""Cases of probes.json about a single attempt: the request sent, and the reading of its answer.
+"""Runs the cases of probes.json about a single attempt: the request that is sent, and the reading of its answer.
 
-HTTP, TCP and gRPC probes go to real servers on this machine, whose address stands for the pod's; commands run on the
-shipped fake of the runtime. Time-outs are shortened; an answer that is later than its time-out is held until the
-reading is there.
+HTTP, TCP and gRPC probes are sent to real servers on this machine, whose address takes the place of the pod's; commands
+run on the product's fake runtime. Time-outs are shortened; an answer that must exceed its time-out is held back until
+the probe has returned a reading.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _prober(runtime: FakeRuntime | None = None) -> Iterator[Probing]:
 
 
 def _probed(probed: Target, case: Case, runtime: FakeRuntime | None = None) -> Reading:
-    """The reading within the case's time-out; a case without one may set `patience_seconds`."""
+    """Return the reading within the case's time-out; a case without a time-out may set `patience_seconds`."""
     given = case["given"]
     patience = case.get("patience_seconds", HANG_SECONDS)
     seconds = given["timeout_seconds"] / _SHORTER if "timeout_seconds" in given else patience
@@ -68,7 +68,7 @@ def _probed(probed: Target, case: Case, runtime: FakeRuntime | None = None) -> R
 
 
 def _shown(reading: Reading) -> dict[str, Any]:
-    """A reading in the form of the vectors, with the published result and the events from the decider."""
+    """Return a reading in the form of the vectors, with the published result and the decider's events."""
     decided = _decided(reading.result, reading.output)
     return {
         "result": "unknown" if reading.result == "error" else reading.result,
@@ -128,7 +128,7 @@ def _answer(one: Case) -> bytes:
 
 
 def _certificate() -> ssl.SSLContext:
-    """A server context with a self-signed certificate."""
+    """Return a server context with a self-signed certificate."""
     with tempfile.TemporaryDirectory() as folder:
         key, cert = Path(folder, "key"), Path(folder, "cert")
         words = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=x")
@@ -159,7 +159,7 @@ def _http_request_headers(case: Case) -> Iterable[str]:
 
 
 def _tcp_probe(case: Case) -> Iterable[str]:
-    # Bind the port even where nothing listens, so that no other process can take it.
+    # Bind the port even if nothing is to listen on it, so that no other process can take it.
     with socket.socket() as listener:
         listener.bind((_HERE, 0))
         port = listener.getsockname()[1]
@@ -171,7 +171,7 @@ def _tcp_probe(case: Case) -> Iterable[str]:
 
 
 class _ClosesWithAnError(socket.socket):
-    """A socket whose `close` fails; like Linux, it frees the descriptor before it reports the error."""
+    """A socket whose `close` fails; as on Linux, it frees the descriptor before it reports the error."""
 
     def close(self) -> None:
         was_open = self.fileno() >= 0
@@ -181,7 +181,7 @@ class _ClosesWithAnError(socket.socket):
 
 
 class _Sockets:
-    """Stands in for the module `socket` in the product's `dial`."""
+    """Replaces the module `socket` in the product's `dial`."""
 
     def __init__(self, *, fail_to_close: bool) -> None:
         self.socket = _ClosesWithAnError if fail_to_close else socket.socket
@@ -203,7 +203,7 @@ def _grpc_probe(case: Case) -> Iterable[str]:
 
 
 class _Failing(health_pb2_grpc.HealthServicer):  # type: ignore[misc] # generated without types
-    """Answers every call with this status code."""
+    """A health service that answers every call with this status code."""
 
     def __init__(self, code: str) -> None:
         self._code = grpc.StatusCode[code]
@@ -249,7 +249,7 @@ def _exec_probe(case: Case) -> Iterable[str]:
 
 
 def _handler_retries(case: Case) -> Iterable[str]:
-    """The attempts of a ProbeWorker, and the decision about the outcome that it sends."""
+    """Compare the attempts of a ProbeWorker, and the decision about the outcome that it sends."""
     given = case["given"]
     assert given["max_attempts"] == MOST_ATTEMPTS, "the product has one limit"
     found: list[str] = []
@@ -262,7 +262,7 @@ def _handler_retries(case: Case) -> Iterable[str]:
 
 
 def _decided(outcome: str, output: str = "") -> dict[str, Any]:
-    """The decision about an outcome of a readiness probe whose thresholds are 1."""
+    """Return the decision about an outcome of a readiness probe whose thresholds are 1."""
     numbers = {"initial_delay_seconds": 0, "period_seconds": 1, "success_threshold": 1, "failure_threshold": 1}
     ticks = Ticks({"probe_type": "readiness", "pod_restart_policy": "Always", **numbers})
     container = {"id": "c-1", "state": "running", "started": True, "started_at_seconds": 0}

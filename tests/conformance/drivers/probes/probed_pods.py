@@ -2,7 +2,7 @@
 
 The pod's events reach its probes as the node routes them; the pod's effects are answered immediately.
 
-Input: a manifest's containers. Output: the probes that exist. Next: `probes`.
+Input: a manifest's containers. Output: the probes that exist. Next: `decisions`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KIND = kind()
 
 
 class Probes:
-    """The probes of one pod, by entity."""
+    """The probes of one pod; `states` maps entity keys to states."""
 
     def __init__(self) -> None:
         self.states: dict[str, State] = {}
@@ -43,7 +43,7 @@ class Probes:
                 self.states[key] = state
 
     def workers(self) -> Iterator[State]:
-        """The probes that run, or wait for a startup probe."""
+        """Yield the states of the probes that are running or waiting for a startup probe."""
         return (state for state in self.states.values() if state.running)
 
 
@@ -76,7 +76,7 @@ class ProbedPod:
         assert self._life.state is None, "the pod has not ended"
 
     def workers(self) -> set[str]:
-        """The workers, with the names of the cases."""
+        """Return the workers, with the names that the cases use."""
         return {f"{self.uid}/{one.container}/{one.probe.lower()}" for one in self._probes.workers()}
 
     def _settle(self) -> None:

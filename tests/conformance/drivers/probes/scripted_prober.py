@@ -1,4 +1,4 @@
-"""A prober whose attempts end immediately, with the outcomes of a case, for the product's own ProbeWorker.
+"""A prober for the product's own ProbeWorker whose attempts end immediately, with the outcomes of a case.
 
 Input: the outcomes of the attempts. Output: the number of attempts, and the outcome that the worker sent. Next:
 `handlers`.
@@ -28,14 +28,14 @@ class ScriptedProber(ScriptedAttempts):
     """A prober that runs in the caller's thread."""
 
     def __init__(self, outcomes: Sequence[Result], *, protects: bool = False) -> None:
-        """`protects`: with overload protection, which must change nothing, because nothing is late here."""
+        """`protects`: turn overload protection on, which must change nothing here because nothing is late."""
         self._unjudged_limit = 60_000 if protects else None
         self._outcomes = list(outcomes)
         self._queue: deque[Callable[[], object]] = deque()
         self.attempts = 0
 
     def outcome(self) -> ProbeOutcome:
-        """The outcome that a worker sends after its first tick."""
+        """Run a worker until its first tick has ended, and return the outcome that it sends."""
         context = Context()
         effect = RunProbe(
             subject="worker",
