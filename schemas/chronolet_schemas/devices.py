@@ -215,7 +215,7 @@ class ClaimEvent(Event, frozen=True, kw_only=True):
         return f"claim/{self.uid}/{self.container}"
 
 
-class WishEvent(ClaimEvent, frozen=True, kw_only=True):
+class OpenClaimEvent(ClaimEvent, frozen=True, kw_only=True):
     """Base class for events about an open request.
 
     The first event of this kind for a container states the request: `wants` is the number of devices of each resource.
@@ -228,7 +228,7 @@ class WishEvent(ClaimEvent, frozen=True, kw_only=True):
 
 
 @registered
-class DevicesPending(WishEvent, frozen=True, kw_only=True):
+class DevicesPending(OpenClaimEvent, frozen=True, kw_only=True):
     """The request is waiting. `reason` is the obstacle, `resource` the resource that it concerns; `message` is for
     people.
 
@@ -242,7 +242,7 @@ class DevicesPending(WishEvent, frozen=True, kw_only=True):
 
 
 @registered
-class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
+class PreferenceAsked(OpenClaimEvent, frozen=True, kw_only=True):
     """Intent: ask the plugin which `size` devices it prefers, including those in `must_include`.
 
     `near`: choose only among devices near these NUMA nodes; if it is empty, choose among all devices.
@@ -255,7 +255,7 @@ class PreferenceAsked(WishEvent, frozen=True, kw_only=True):
 
 
 @registered
-class DevicesChosen(WishEvent, frozen=True, kw_only=True):
+class DevicesChosen(OpenClaimEvent, frozen=True, kw_only=True):
     """Intent: these devices belong to the container from now on; call the plugin's Allocate for them."""
 
     resource: str
@@ -263,7 +263,7 @@ class DevicesChosen(WishEvent, frozen=True, kw_only=True):
 
 
 @registered
-class DevicesAdopted(WishEvent, frozen=True, kw_only=True):
+class DevicesAdopted(OpenClaimEvent, frozen=True, kw_only=True):
     """The log is new, and the container already holds these devices; `devices` maps resources to device ids.
 
     The plugin's Allocate is called for them as soon as the plugin has registered.

@@ -28,7 +28,7 @@ from chronolet_schemas.envelope import Event
 _Result = signals.RemovalDone | signals.RemovalRefused | EffectFailed
 _PodOver = pod.SandboxStopRequested | pod.CgroupReleased
 _PodMessage = pod.SpecAccepted | pod.PodAdopted | _PodOver | pod.SandboxStartRequested | pod.PodEnded
-Message = (
+ContainerGcMessage = (
     _Result
     | _PodMessage
     | signals.Looked
@@ -39,7 +39,7 @@ Message = (
 """Every message that the collector handles."""
 
 
-def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+def decide(state: State, message: ContainerGcMessage, now: int) -> Sequence[Event]:
     """See `Decider.decide`."""
     match message:
         case signals.Looked():

@@ -24,14 +24,14 @@ from chronolet.devices.state import State
 from chronolet.kernel.decider import Decider, Due, EffectFailed
 from chronolet_schemas.envelope import Event
 
-Message = plugins.Message | claims.Message | EffectFailed | Due
+DevicesMessage = plugins.PluginMessage | claims.ClaimMessage | EffectFailed | Due
 """Every message that the kind handles."""
 
 
 def decider(policy: Policy) -> Decider[State]:
     """Build the decider for a policy. A later change of policy does not revise earlier decisions."""
 
-    def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+    def decide(state: State, message: DevicesMessage, now: int) -> Sequence[Event]:
         """Return the events that follow from one message at `now`."""
         events = tuple(_facts(Context(state, policy, now), message))
         after = state
@@ -44,7 +44,7 @@ def decider(policy: Policy) -> Decider[State]:
     return Decider(initial=State(), decide=decide, evolve=evolve, due=due, outstanding=outstanding)
 
 
-def _facts(context: Context, message: Message) -> Iterable[Event]:
+def _facts(context: Context, message: DevicesMessage) -> Iterable[Event]:
     """Return the events that follow directly from the message: the first half of a decision."""
     match message:
         case EffectFailed():

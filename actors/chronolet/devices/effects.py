@@ -33,7 +33,7 @@ _PRE_START_SECONDS = 40.0
 NO_PLUGIN = "its plugin is not registered"
 
 
-class Outside(Struct, frozen=True):
+class DevicesDependencies(Struct, frozen=True):
     """Dependencies of the workers. `live_pods` reads the uids of all live pods from the log; `observe_allocate` is
     called with a resource and the seconds that its plugin took to answer Allocate, whether it succeeded or failed.
     """
@@ -45,9 +45,9 @@ class Outside(Struct, frozen=True):
     max_plugins: int = 256
 
 
-def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
+def jobs(deps: DevicesDependencies) -> Mapping[type[Effect], Job]:
     """Return the workers of the one-shot effects."""
-    caller = PluginCaller(outside.plugins, outside.observe_allocate)
+    caller = PluginCaller(deps.plugins, deps.observe_allocate)
     return {
         wanted.AskOptions: Job(caller.options, _QUESTION_SECONDS, _by_resource),
         wanted.Prefer: Job(caller.prefer, _QUESTION_SECONDS, _by_resource),
@@ -56,9 +56,9 @@ def jobs(outside: Outside) -> Mapping[type[Effect], Job]:
     }
 
 
-def standing(outside: Outside) -> Mapping[type[Effect], Job | EventDriven]:
+def standing(deps: DevicesDependencies) -> Mapping[type[Effect], Job | EventDriven]:
     """Return the workers of the standing effects."""
-    workers = StandingWorkers(outside)
+    workers = StandingWorkers(deps)
     return {
         wanted.ServeRegistration: Job(workers.serve),
         wanted.WatchPlugins: Job(workers.watch),
@@ -136,24 +136,24 @@ class PluginCaller:
 class StandingWorkers:
     """The workers of the standing effects, one method per effect."""
 
-    def __init__(self, outside: Outside) -> None:
-        self._outside = outside
-        self._registrar = Registrar(outside.max_plugins)
+    def __init__(self, deps: DevicesDependencies) -> None:
+        self._deps = deps
+        self._registrar = Registrar(deps.max_plugins)
 
     def serve(self, effect: wanted.ServeRegistration, context: EffectContext) -> None:
         del effect
-        plugins = FencedPlugins(self._outside.plugins, context)
+        plugins = FencedPlugins(self._deps.plugins, context)
         plugins.serve(partial(self._registrar.register, context), partial(self._registrar.opened, context))
 
     def watch(self, effect: wanted.WatchPlugins, context: EffectContext) -> None:
         del effect
-        plugins = FencedPlugins(self._outside.plugins, context)
+        plugins = FencedPlugins(self._deps.plugins, context)
         plugins.watch(partial(self._registrar.register, context), partial(self._registrar.left, context))
 
     def resources(self, effect: wanted.ServePodResources, context: EffectContext) -> None:
         del effect
         context.fence("pod-resources.serve")
-        self._outside.resources.serve(context.cancelled)
+        self._deps.resources.serve(context.cancelled)
 
     def devices(self, effect: wanted.WatchDevices, context: EffectContext, failed: Ended) -> Callable[[], None]:
         stream = self._registrar.following(effect.resource)
@@ -180,12 +180,12 @@ class StandingWorkers:
                 )
             )
 
-        return FencedPlugins(self._outside.plugins, context).follow(effect.socket, listed, ended, failed)
+        return FencedPlugins(self._deps.plugins, context).follow(effect.socket, listed, ended, failed)
 
     def pods(self, effect: wanted.ListPods, context: EffectContext) -> None:
         while not context.cancelled.is_set():
             as_of = _now()
-            context.send(signals.PodsListed(as_of=as_of, uids=self._outside.live_pods()))
+            context.send(signals.PodsListed(as_of=as_of, uids=self._deps.live_pods()))
             context.cancelled.wait(effect.period_seconds)
 
 

@@ -122,7 +122,7 @@ class PreStartAnswered(Answered, frozen=True, kw_only=True):
     away: bool = False
 
 
-Message = (
+DeviceSignal = (
     RegistryOpened
     | PluginRegistering
     | PluginLeft

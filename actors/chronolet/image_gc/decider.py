@@ -29,11 +29,11 @@ from chronolet_schemas.envelope import Event
 _Result = signals.RemovalDone | signals.RemovalRefused | EffectFailed
 SCAN_MILLISECONDS = 3_600_000
 """The longest time between two recorded scans on an idle node."""
-Message = _Result | signals.Looked | kernel.BallastGivenUp | image_gc.CollectImages
+ImageGcMessage = _Result | signals.Looked | kernel.BallastGivenUp | image_gc.CollectImages
 """Every message that the collector handles."""
 
 
-def decide(state: State, message: Message, now: int) -> Sequence[Event]:
+def decide(state: State, message: ImageGcMessage, now: int) -> Sequence[Event]:
     """See `Decider.decide`."""
     match message:
         case signals.Looked():

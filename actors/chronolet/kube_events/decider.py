@@ -41,11 +41,11 @@ from chronolet_schemas import kube_events
 from chronolet_schemas.envelope import Event
 from chronolet_schemas.kube_events import Post
 
-Message = signals.RecordedBatch | signals.DeliveryResult | EffectFailed | Due
+KubeEventsMessage = signals.RecordedBatch | signals.DeliveryResult | EffectFailed | Due
 """Every message that the kind handles."""
 
 
-def decide(policy: Policy, state: State, message: Message, now: int) -> Sequence[Event]:
+def decide(policy: Policy, state: State, message: KubeEventsMessage, now: int) -> Sequence[Event]:
     """See `Decider.decide`. A changed set of sinks is recorded with the first message of any kind."""
     changes = tuple(_sinks_changed(policy, state))
     for change in changes:
@@ -53,7 +53,7 @@ def decide(policy: Policy, state: State, message: Message, now: int) -> Sequence
     return (*changes, *_decided(policy, state, message, now))
 
 
-def _decided(policy: Policy, state: State, message: Message, now: int) -> Iterator[Event]:
+def _decided(policy: Policy, state: State, message: KubeEventsMessage, now: int) -> Iterator[Event]:
     match message:
         case signals.RecordedBatch():
             yield from _correlated(policy, state, message)

@@ -22,11 +22,11 @@ from chronolet_schemas.podspec import Pod
 from chronolet_schemas.podspec import digest as digest_of
 
 _FolderSignal = signals.FileRead | signals.FileGone | signals.FolderListed | signals.FolderUnreadable
-Message = manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods | _FolderSignal
+ManifestsMessage = manifests.ApplyPods | manifests.DeletePods | manifests.AdoptPods | _FolderSignal
 """Every message that the kind handles."""
 
 
-def decide(state: State, message: Message, _now: int) -> Sequence[Event]:
+def decide(state: State, message: ManifestsMessage, _now: int) -> Sequence[Event]:
     """Return the events that follow from one message; every command yields at least one event."""
     events = _decided(state, message)
     return (*events, *secrets.pull_secret_changes(state, _folded(state, events), events))
@@ -38,7 +38,7 @@ def _folded(state: State, events: Iterable[Event]) -> State:
     return state
 
 
-def _decided(state: State, message: Message) -> Sequence[Event]:
+def _decided(state: State, message: ManifestsMessage) -> Sequence[Event]:
     match message:
         case manifests.ApplyPods():
             return tuple(_apply(state, message)) or _empty("pods", "an apply")

@@ -185,7 +185,7 @@ class Observer(World):
             generation = self.state.resources[resource].generation
             self.send(signals.DevicesListing(resource=resource, generation=generation, devices=(entry, entry)))
 
-    def _answer_to(self, effect: Any, number: int) -> signals.Message:
+    def _answer_to(self, effect: Any, number: int) -> signals.DeviceSignal:
         if isinstance(effect, wanted.Allocate) and number % 7 == 6:
             return signals.AllocateAnswered(subject=effect.subject, intent=effect.intent, answers=())
         return super()._answer_to(effect, number)

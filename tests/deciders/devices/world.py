@@ -44,7 +44,7 @@ class World:
         self.state: State = self.decider.initial
         self.now = 1_000
         self.living: dict[str, dict[str, dict[str, int]]] = {}
-        self.late: list[signals.Message] = []
+        self.late: list[signals.DeviceSignal] = []
         self.refused: Counter[str] = Counter()
         self.did: Counter[str] = Counter()
 
@@ -193,7 +193,7 @@ class World:
         if questions:
             self._reply(self._answer_to(questions[number % len(questions)], number))
 
-    def _answer_to(self, effect: Any, number: int) -> signals.Message:
+    def _answer_to(self, effect: Any, number: int) -> signals.DeviceSignal:
         ref: Any = {"subject": effect.subject, "intent": effect.intent}
         match effect:
             case wanted.Allocate():
@@ -205,7 +205,7 @@ class World:
             case _:
                 return signals.OptionsAnswered(**ref, error="gone" if number % 3 else "", away=bool(number % 3))
 
-    def _reply(self, answer: signals.Message) -> None:
+    def _reply(self, answer: signals.DeviceSignal) -> None:
         self.late.append(answer)
         self.send(answer)
 

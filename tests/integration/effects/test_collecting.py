@@ -117,14 +117,14 @@ def test_plugins_are_followed_up_to_the_limit_and_more_are_refused(
     redis: PrivateRedis, tmp_path: Path, short_folder: Path
 ) -> None:
     plugins = short_folder / "device-plugins"
-    outside = devices_effects.Outside(
+    deps = devices_effects.DevicesDependencies(
         plugins=GrpcDevicePlugins(plugins, short_folder / "plugins_registry"),
         resources=GrpcPodResources(short_folder / "pod-resources", NodeResources, lambda *_: None),
         live_pods=lambda: (),
         observe_allocate=lambda *_: None,
         max_plugins=30,
     )
-    kind = devices_actor.kind(effects=devices_effects.jobs(outside), standing=devices_effects.standing(outside))
+    kind = devices_actor.kind(effects=devices_effects.jobs(deps), standing=devices_effects.standing(deps))
     options = [option for number in range(30) for option in ("--resource", f"a.test/r{number}")]
     with hosted(redis, kind, tmp_path) as log, ExitStack() as stack:
         log.wait_for(devices.RegistryOpened)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from chronolet.adapters.probes.pressure import Waited
-from chronolet.ports.pods.probes import Reading, Timer
+from chronolet.ports.pods.probes import Cancellable, Reading
 from chronolet.rules.probes.judgement import Delay, Shares, short_of
 from chronolet_schemas.prober import Shortage
 
@@ -34,7 +34,7 @@ _GRACE_SECONDS = 0.11
 class Scheduler(Protocol):
     """The part of `scheduling.loop.Loop` that the heartbeat needs."""
 
-    def at(self, when: float, action: Callable[[], None]) -> Timer:
+    def at(self, when: float, action: Callable[[], None]) -> Cancellable:
         """Call an action at a time of the loop's clock."""
 
 

@@ -26,6 +26,7 @@ from chronolet.adapters.probes.scheduling.lanes import GRACE_SECONDS, Lane, Thre
 from chronolet.adapters.probes.scheduling.loop import Loop
 from chronolet.ports.pods.probes import (
     Attempt,
+    Cancellable,
     ExecTarget,
     GrpcTarget,
     HttpTarget,
@@ -33,7 +34,6 @@ from chronolet.ports.pods.probes import (
     Reading,
     Target,
     TcpTarget,
-    Timer,
 )
 from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.prober import Shortage
@@ -82,7 +82,7 @@ class Probing:
     def soon(self, action: Callable[[], object]) -> None:
         self._loop.soon(action)
 
-    def at(self, when: float, action: Callable[[], None]) -> Timer:
+    def at(self, when: float, action: Callable[[], None]) -> Cancellable:
         return self._loop.at(when, action)
 
     def begin(

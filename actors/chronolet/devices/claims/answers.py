@@ -26,10 +26,10 @@ EMPTY_RESPONSE = (
 )
 """The kubelet's text for a response without containers."""
 
-Answer = signals.PreferenceAnswered | signals.AllocateAnswered | signals.AllocateRefused
+PluginReply = signals.PreferenceAnswered | signals.AllocateAnswered | signals.AllocateRefused
 
 
-def answered(context: Context, message: Answer) -> Sequence[Event]:
+def answered(context: Context, message: PluginReply) -> Sequence[Event]:
     """Return the events that follow from an answer."""
     claim = questioned(context.state, message)
     if claim is None:

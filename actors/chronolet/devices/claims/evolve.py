@@ -19,7 +19,7 @@ Devices = Mapping[str, Iterable[str]]
 Used = immutables.Map[str, immutables.Map[str, tuple[str, ...]]]
 
 
-def _claim(state: State, event: devices.WishEvent) -> Claim:
+def _claim(state: State, event: devices.OpenClaimEvent) -> Claim:
     known = state.claim(event.uid, event.container)
     if known is not None:
         return known

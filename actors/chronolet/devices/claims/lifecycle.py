@@ -61,7 +61,7 @@ from chronolet.devices.state import State
 from chronolet_schemas import pod
 from chronolet_schemas.envelope import Event
 
-Message = (
+ClaimMessage = (
     pod.DevicesRequested
     | signals.PreferenceAnswered
     | signals.AllocateAnswered
@@ -75,7 +75,7 @@ Message = (
 """Every message that concerns a claim directly."""
 
 
-def decide(context: Context, message: Message) -> Sequence[Event]:
+def decide(context: Context, message: ClaimMessage) -> Sequence[Event]:
     """Return the events that follow from one message."""
     match message:
         case pod.DevicesRequested():

@@ -42,7 +42,7 @@ from chronolet.devices.state import State
 from chronolet_schemas import devices
 from chronolet_schemas.envelope import Event
 
-Message = (
+PluginMessage = (
     signals.RegistryOpened
     | signals.PluginRegistering
     | signals.OptionsAnswered
@@ -53,7 +53,7 @@ Message = (
 """Every message that concerns a plugin."""
 
 
-def decide(context: Context, message: Message) -> Iterable[Event]:
+def decide(context: Context, message: PluginMessage) -> Iterable[Event]:
     """Return the events that follow from one message."""
     match message:
         case signals.RegistryOpened():

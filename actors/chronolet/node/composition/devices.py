@@ -39,7 +39,7 @@ _PATIENCE_SECONDS = 5.0
 def kind(settings: Settings, store: Store, archive: ArchiveReader, metrics: DeviceMetrics) -> Kind[State]:
     """The devices kind with its workers."""
     log, folder = LogReader(store, archive), settings.kubelet_dir
-    outside = effects.Outside(
+    deps = effects.DevicesDependencies(
         plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),
         resources=GrpcPodResources(folder / "pod-resources", log.resources, metrics.count_request),
         live_pods=log.live_pods,
@@ -51,7 +51,7 @@ def kind(settings: Settings, store: Store, archive: ArchiveReader, metrics: Devi
         wait_for_resources=settings.wait_for_resources,
         topology=settings.topology_manager_policy,
     )
-    return devices.kind(policy, effects.jobs(outside), effects.standing(outside))
+    return devices.kind(policy, effects.jobs(deps), effects.standing(deps))
 
 
 class LogReader:

@@ -92,7 +92,7 @@ class Attempt(Protocol):
         """Drop its result and release its resources. On the prober's thread only."""
 
 
-class Timer(Protocol):
+class Cancellable(Protocol):
     """A scheduled call."""
 
     def cancel(self) -> None:
@@ -105,7 +105,7 @@ class Prober(Protocol):
     def soon(self, action: Callable[[], object]) -> None:
         """Call `action` on the prober's thread. Thread-safe."""
 
-    def at(self, when: float, action: Callable[[], None]) -> Timer:
+    def at(self, when: float, action: Callable[[], None]) -> Cancellable:
         """Call `action` on the prober's thread at a time of `time.monotonic`. From the prober's thread only."""
 
     def begin(

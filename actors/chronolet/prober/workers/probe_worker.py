@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from chronolet.kernel.effects.slot import LostOwnership
 from chronolet.kernel.hosting.shared_actors import SharedActor
 from chronolet.kernel.kind import EffectContext, Ended
-from chronolet.ports.pods.probes import Attempt, Prober, Reading, Target, Timer
+from chronolet.ports.pods.probes import Attempt, Cancellable, Prober, Reading, Target
 from chronolet.prober import schedule, signals
 from chronolet.prober.outcomes import Streak, counts_as, should_retry
 from chronolet.prober.patience import Patience
@@ -69,7 +69,7 @@ class ProbeWorker(SharedActor):
         self._timeout = float(effect.definition.timeout_seconds)
         self._streak = Streak(effect.definition)
         self._patience = Patience(deps.unjudged_limit or 0, count=effect.unjudged, passed=effect.unjudged_milliseconds)
-        self._timer: Timer | None = None
+        self._timer: Cancellable | None = None
         self._attempt: Attempt | None = None
         self._due = 0.0
         self._planned = 0.0

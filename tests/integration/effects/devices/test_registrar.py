@@ -13,7 +13,7 @@ from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
 from chronolet.adapters.pod_resources.server import GrpcPodResources
 from chronolet.devices import signals, wanted
 from chronolet.devices.decider import DECIDER
-from chronolet.devices.effects import Outside, jobs
+from chronolet.devices.effects import DevicesDependencies, jobs
 from chronolet.devices.registrar import Registrar
 from chronolet.ports.devices.plugins import Registering
 from chronolet.ports.devices.pod_resources import NodeResources
@@ -165,7 +165,7 @@ def test_a_pending_registration_is_sent_by_a_timer() -> None:
 
 def test_a_failed_allocate_is_also_measured(short_folder: Path) -> None:
     took = list[str]()
-    outside = Outside(
+    deps = DevicesDependencies(
         plugins=GrpcDevicePlugins(short_folder, short_folder),
         resources=GrpcPodResources(short_folder, NodeResources, lambda *_: None),
         live_pods=lambda: (),
@@ -174,7 +174,7 @@ def test_a_failed_allocate_is_also_measured(short_folder: Path) -> None:
 
     def allocate(socket: str) -> object:
         effect = wanted.Allocate(subject="s", intent="i", resource="a.test/x", socket=socket, devices=("thing-0",))
-        return jobs(outside)[wanted.Allocate].run(effect, Context(entity="node", cause=""))
+        return jobs(deps)[wanted.Allocate].run(effect, Context(entity="node", cause=""))
 
     with sample_plugin(folder=short_folder) as plugin:
         plugin.wait_for("serves")

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from chronolet.adapters.probes.scheduling.fair_queue import FairQueue
-from chronolet.adapters.probes.scheduling.loop import Loop, Timer
+from chronolet.adapters.probes.scheduling.loop import Loop, LoopTimer
 from chronolet.adapters.probes.scheduling.thread_priority import reset_priority
 from chronolet.ports.pods.probes import May, Reading, Result
 from chronolet.rules.names.durations import go_duration
@@ -91,7 +91,7 @@ class Lane:
         self._name = name
         self._limit = limit
         self._longest = longest_seconds
-        self._slots: dict[ThreadAttempt, tuple[float, Timer]] = {}
+        self._slots: dict[ThreadAttempt, tuple[float, LoopTimer]] = {}
         self._threads: dict[ThreadAttempt, threading.Thread] = {}
         self._probing: set[str] = set()
         self._queue: FairQueue[ThreadAttempt] = FairQueue()
@@ -183,7 +183,7 @@ class ThreadAttempt:
         self._timeout = timeout_seconds
         self._done: Callable[[Reading], None] | None = done
         self._started = 0.0
-        self._deadline: Timer | None = None
+        self._deadline: LoopTimer | None = None
         self._late = ""
         self._asks_engine = False
         self._end: Callable[[], object] | None = None

@@ -31,7 +31,7 @@ READABLE = select.EPOLLIN | select.EPOLLRDHUP
 WRITABLE = select.EPOLLOUT
 
 
-class Timer:
+class LoopTimer:
     """A scheduled action."""
 
     __slots__ = ("__weakref__", "_cancelled", "action")
@@ -62,7 +62,7 @@ class Loop:
         self._wakeup = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wakeup, select.EPOLLIN)
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
-        self._timers: list[tuple[float, int, Timer]] = []
+        self._timers: list[tuple[float, int, LoopTimer]] = []
         self._dead = 0
         self._serial = itertools.count()
         self._soon: deque[Callable[[], object]] = deque()
@@ -100,9 +100,9 @@ class Loop:
 
     # -- from the loop's thread --------------------------------------------------------------------------------------
 
-    def at(self, when: float, action: Callable[[], None]) -> Timer:
+    def at(self, when: float, action: Callable[[], None]) -> LoopTimer:
         """Call an action at a time of `time.monotonic`."""
-        timer = Timer(action, self._cancelled)
+        timer = LoopTimer(action, self._cancelled)
         heapq.heappush(self._timers, (when, next(self._serial), timer))
         return timer
 
