@@ -46,10 +46,10 @@ BENCHES: dict[str, Callable[[argparse.Namespace], Sequence[Figure]]] = {
     "memory": memory.figures,
     "cli": cli.figures,
     "soak": soak.figures,
-    "beside": other_agents.figures,
+    "versus": other_agents.figures,
     "compare": compare.figures,
 }
-BY_NAME_ONLY = ("soak", "beside", "compare")
+BY_NAME_ONLY = ("soak", "versus", "compare")
 """Benchmarks that run only if named: `soak` takes more than two hours; the others compare with another agent or an
 earlier run.
 """
@@ -58,7 +58,7 @@ by name only:
   soak              a day in two hours
   compare [--write] a quick form of the rows of `pods` and `probes`, next to the last merged figures
                     (tests/bench/last.json); "NO" marks a row that is a fifth worse. --write replaces them
-  beside [COMMAND...]
+  versus [COMMAND...]
                     the rows of `pods` and `probes` next to those of other agents. Each COMMAND is a shell command that
                     starts one; in it, {manifests} is the folder of Pod manifests that it must watch, {pidfile} where
                     the command writes its pids (without it, the command is run in the background and is the agent),
@@ -116,9 +116,9 @@ def main() -> None:
 
 
 def _parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """Parse the options; the arguments after the name `beside` are commands."""
+    """Parse the options; the arguments after the name `versus` are commands."""
     options = parser.parse_args()
-    at = options.names.index("beside") + 1 if "beside" in options.names else len(options.names)
+    at = options.names.index("versus") + 1 if "versus" in options.names else len(options.names)
     options.names, options.commands = options.names[:at], options.names[at:]
     return options
 

@@ -1,4 +1,4 @@
-"""`scripts/bench beside COMMAND...`: the same rows for chronolet and for other agents, measured alternately on one
+"""`scripts/bench versus COMMAND...`: the same rows for chronolet and for other agents, measured alternately on one
 engine.
 
 Input: shell commands, each of which starts another agent in the background (`other`). Without any, the other agent is a
@@ -60,7 +60,7 @@ def _by_turns(name: str, part: rows.Part, agents: Mapping[str, AnyAgent]) -> lis
     found: dict[str, list[rows.Found]] = {who: [] for who in agents}
     for number in range(part.rounds):
         for who in list(agents)[:: -1 if number % 2 else 1]:
-            print(f"==> beside: {name}, round {number + 1}, {who}", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"==> versus: {name}, round {number + 1}, {who}", file=sys.stderr, flush=True)  # noqa: T201
             found[who].append(_turn(agents[who], name, part))
     others = list(agents)[1:]
     return [rows.compared(row, found[OURS], found[who], who) for row in rows.of(name, part) for who in others]

@@ -42,39 +42,38 @@ class FencedRuntime:
         with measured(self._spans, self._context, name):
             yield
 
+    @contextmanager
+    def _change(self, name: str) -> Iterator[None]:
+        """The same for a call that changes something: it has a crash point after it."""
+        with self._call(name):
+            yield
+        self._context.done(name)
+
     def create_sandbox(self, spec: SandboxSpec) -> str:
-        with self._call("docker.create"):
-            created = self._runtime.create_sandbox(spec)
-        self._context.done("docker.create")
-        return created
+        with self._change("docker.create"):
+            return self._runtime.create_sandbox(spec)
 
     def create_container(self, spec: ContainerSpec) -> str:
-        with self._call("docker.create"):
-            created = self._runtime.create_container(spec)
-        self._context.done("docker.create")
-        return created
+        with self._change("docker.create"):
+            return self._runtime.create_container(spec)
 
     def start(self, container_id: str) -> None:
-        with self._call("docker.start"):
+        with self._change("docker.start"):
             self._runtime.start(container_id)
-        self._context.done("docker.start")
 
     def kill(self, container_id: str, signal: str, sent: Callable[[], bool] = lambda: False) -> None:
         """Send a signal: by `sent`, or through the runtime if `sent` returns False."""
-        with self._call("docker.kill"):
+        with self._change("docker.kill"):
             if not sent():
                 self._runtime.kill(container_id, signal)
-        self._context.done("docker.kill")
 
     def remove(self, container_id: str) -> None:
-        with self._call("docker.remove"):
+        with self._change("docker.remove"):
             self._runtime.remove(container_id)
-        self._context.done("docker.remove")
 
     def remove_dead(self, container_id: str) -> None:
-        with self._call("docker.remove"):
+        with self._change("docker.remove"):
             self._runtime.remove_dead(container_id)
-        self._context.done("docker.remove")
 
     def forget_endpoint(self, name: str) -> None:
         self._context.fence("docker.disconnect")
@@ -90,29 +89,22 @@ class FencedRuntime:
         opened: Callable[[Stream], None] = lambda _: None,
         silence_seconds: float = 120.0,
     ) -> ImageState:
-        with self._call("docker.pull"):
-            pulled = self._runtime.pull(
+        with self._change("docker.pull"):
+            return self._runtime.pull(
                 reference, progress, credential=credential, opened=opened, silence_seconds=silence_seconds
             )
-        self._context.done("docker.pull")
-        return pulled
 
     def import_image(self, reference: str, image: BuiltImage) -> None:
-        with self._call("docker.import"):
+        with self._change("docker.import"):
             self._runtime.import_image(reference, image.archive, image.changes)
-        self._context.done("docker.import")
 
     def create_exec(self, container_id: str, command: Sequence[str]) -> str:
-        with self._call("docker.exec_create"):
-            created = self._runtime.create_exec(container_id, command)
-        self._context.done("docker.exec_create")
-        return created
+        with self._change("docker.exec_create"):
+            return self._runtime.create_exec(container_id, command)
 
     def run_exec(self, exec_id: str, timeout_seconds: float = 0.0) -> ExecResult:
-        with self._call("docker.exec_start"):
-            result = self._runtime.run_exec(exec_id, timeout_seconds, cancelled=self._context.cancelled)
-        self._context.done("docker.exec_start")
-        return result
+        with self._change("docker.exec_start"):
+            return self._runtime.run_exec(exec_id, timeout_seconds, cancelled=self._context.cancelled)
 
     # Read-only calls have no crash point after them.
 
