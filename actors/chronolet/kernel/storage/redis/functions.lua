@@ -1,19 +1,20 @@
 #!lua name=chronolet_1
 -- All writes of a node, as one library of versioned functions (docs/design.md, One step). Published functions are never
--- changed or replaced: a function that must differ goes into library chronolet_2 under its own name.
+-- changed or replaced: a changed function goes into a library chronolet_2, under a new name.
 --
 -- Input: keys of one node (one hash tag), arguments as text. Output: a list whose first element is the result:
 --   OK ...            done
 --   FENCED token      the caller's token is stale: `token` owns the shard (empty: no owner); nothing was written
 --   CONFLICT ...      the shard is not in the state that the caller expects; nothing was written
 --   BROKEN text       a key has the wrong type, ids are exhausted, arguments are malformed; nothing was written
--- Next: store.py, its only caller.
+-- Next: store.py, which alone calls these functions.
 --
--- Two rules for every function here. A Lua error rolls nothing back, so all checks come before the first write and
--- nothing after it may fail. Ids are text; their numbers have at most 15 digits, and are exact as doubles.
+-- Two rules for every function here: a Lua error does not roll back anything, so all checks come before the first
+-- write, and nothing after it may fail. Ids are text; their numbers have at most 15 digits, so that doubles represent
+-- them exactly.
 --
--- Loads on Redis >= 7.0 and Valkey: globals are not accessible while a library loads, so `unpack` and the like are used
--- only inside functions.
+-- Loads on Redis >= 7.0 and Valkey: globals are not accessible while a library loads, so `unpack` and similar functions
+-- are used only inside functions.
 
 local MAILBOX_FULL = 10000
 local REQUESTS_KEPT = 20000
@@ -22,7 +23,7 @@ local SHOW_AT_MOST = 1000
 
 -- ---------------------------------------------------------------------------------------------------- positions --
 
--- '<ms>-<n>' as two numbers; nil if it is not a position, or has more than 15 digits.
+-- '<ms>-<n>' as two numbers; nil if `id` is not a position, or if a number has more than 15 digits.
 local function parse(id)
   local ms, n = string.match(id or '', '^(%d+)-(%d+)$')
   if not ms or #ms > 15 or #n > 15 then return nil end
@@ -33,7 +34,7 @@ local function spell(ms, n)
   return string.format('%.0f-%.0f', ms, n)
 end
 
--- Whether position a is after position b; both must be well formed.
+-- Whether position a is after position b. Both must be well formed.
 local function later(a, b)
   local a_ms, a_n = parse(a)
   local b_ms, b_n = parse(b)
@@ -51,7 +52,7 @@ local function broken(text)
   return {'BROKEN', text}
 end
 
--- A BROKEN reply if the key exists with another type, else nil.
+-- A BROKEN reply if the key exists with another type; else nil.
 local function wrong(key, want)
   local found = redis.call('TYPE', key).ok
   if found ~= 'none' and found ~= want then
@@ -59,7 +60,7 @@ local function wrong(key, want)
   end
 end
 
--- The last id that a stream has assigned ('0-0' if it does not exist), and how many entries were ever added.
+-- The last id that a stream has assigned ('0-0' if it does not exist), and the number of entries ever added to it.
 local function last_of(key)
   if redis.call('EXISTS', key) == 0 then return '0-0', 0 end
   local info, last, added = redis.call('XINFO', 'STREAM', key), '0-0', 0
@@ -70,9 +71,10 @@ local function last_of(key)
   return last, added
 end
 
--- The ms for the next entries of the log and the n of its last entry, or nil and a BROKEN reply. n is the log's own
--- count. A foreign entry, added under an id of another program's choice, takes one number like any other. So n is the
--- larger of the last id's n and the number of entries ever added, and ms is never below the last id's.
+-- The ms for the next entries of the log, and the n of its last entry; or nil and a BROKEN reply. n is the log's own
+-- count. A foreign entry, to which another program gave an id of its own choice, uses up one number like any other
+-- entry. So n is the larger of the last id's n and the number of entries ever added, and ms is never below the last
+-- id's ms.
 local function room_in_log(log, count)
   local last, added = last_of(log)
   local ms, n = parse(last)
@@ -88,8 +90,8 @@ local function room_in_log(log, count)
   return ms, n
 end
 
--- The next id of a stream in which n only distinguishes entries of one millisecond; nil if ids are exhausted.
--- The id is later than `floor` (a cursor), even if the clock goes back.
+-- The next id of a stream in which n only distinguishes entries of the same millisecond; nil if ids are exhausted. The
+-- id is later than `floor` (a cursor), even if the clock goes back.
 local function next_id(key, floor)
   local last = last_of(key)
   local ms, n = parse(last)
@@ -101,8 +103,8 @@ local function next_id(key, floor)
   return spell(ms, n + 1)
 end
 
--- Whether the log still has the entry at a position that was read from it, or has trimmed it since. After the loss of
--- the log's end it has neither: a process that has read the entry must not act on it.
+-- Whether the log has the entry at a position that was read from it, or has trimmed it since. If the end of the log was
+-- lost, neither is true, and a process that has read the entry must not act on it.
 local function holds(log, at)
   if #redis.call('XRANGE', log, at, at) > 0 then return true end
   local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
@@ -110,7 +112,7 @@ local function holds(log, at)
   return not later(at, (last_of(log)))
 end
 
--- nil if the token owns the shard, else the reply.
+-- nil if the token owns the shard; else a FENCED or BROKEN reply.
 local function owned(shard, token)
   local answer = wrong(shard, 'hash')
   if answer then return answer end
@@ -127,7 +129,7 @@ end
 
 -- KEYS  meta log
 -- ARGV  run kind_count {kind shards}* type entity subject actor cause data
--- OK run {kind shards}*   of the log that exists now; this call began it if `run` is the given one.
+-- OK run {kind shards}*   of the log that now exists; this call began the log if `run` is the given one.
 local function begin(keys, args)
   local meta, log = keys[1], keys[2]
   local answer = wrong(meta, 'hash') or wrong(log, 'stream')
@@ -165,8 +167,8 @@ end
 
 -- KEYS  alive:<process> meta
 -- ARGV  process info ttl_milliseconds
--- OK    The lease is valid for another time-to-live; meta lists the process until it retires or loses a shard to a
---       takeover.
+-- OK    The lease is valid for another time-to-live. `meta` lists the process until it retires, loses a shard to a
+--       takeover, or is removed because its lease has expired.
 local function renew(keys, args)
   local answer = wrong(keys[1], 'string') or wrong(keys[2], 'hash')
   if answer then return answer end
@@ -181,7 +183,7 @@ end
 -- ARGV  expected_token process schema proven_dead(0|1)
 -- OK {field value}*                                   the shard's hash, with its new token
 -- NOTFREE alive|changed|newer_schema token
--- Idempotent: a repeat (after a lost reply) finds its own token and gets the same reply, while that token is valid.
+-- Idempotent: a repeat after a lost reply finds its own token and gets the same reply, as long as that token is valid.
 local function acquire(keys, args)
   local shard, alive, meta = keys[1], keys[2], keys[3]
   local answer = wrong(shard, 'hash') or wrong(meta, 'hash')
@@ -216,7 +218,7 @@ end
 
 -- KEYS  alive:<process> meta shard*
 -- ARGV  process token*        one token for each shard
--- OK    Shards that still have that token are free immediately (the epoch stays), and the lease is dropped.
+-- OK    Shards that still have the given token are free immediately (their epochs stay), and the lease is dropped.
 local function retire(keys, args)
   if #args ~= #keys - 1 then return broken('retire: one token for each shard is needed') end
   local answer = wrong(keys[2], 'hash')
@@ -238,8 +240,8 @@ end
 
 -- KEYS  shard alive:<owner in token>
 -- ARGV  token
--- OK milliseconds        how long the shard has been without a live owner, counted from the first call
--- CONFLICT token         it has a live owner, or another token than expected: the count is reset or not started
+-- OK milliseconds        how long the shard has had no live owner, counted from the first call
+-- CONFLICT token         its owner is alive (this resets the count), or its token is not the expected one
 local function unowned(keys, args)
   local answer = wrong(keys[1], 'hash')
   if answer then return answer end
@@ -257,7 +259,7 @@ end
 
 -- -------------------------------------------------------------------------------------------------------- step --
 
--- All checks of a step before it writes. A reply if one fails; else nil, the version, and the ms and n of the log.
+-- All checks of a step before it writes. Returns a reply if one fails; else nil, the version, and ms and n of the log.
 local function check_step(keys, args, h, records, dead, forget)
   if not records or not dead or not forget or #args ~= 11 + 6 * records + 6 * dead + forget then
     return broken('step: wrong number of arguments')
@@ -277,8 +279,8 @@ local function check_step(keys, args, h, records, dead, forget)
   local answer = wrong(keys[1], 'stream') or wrong(keys[3], 'stream') or (dead > 0 and wrong(keys[4], 'stream'))
   if answer then return answer end
   if redis.call('EXISTS', keys[1]) == 0 then return broken(keys[1] .. ' is gone') end
-  -- The consumed entries must exist: the server may have lost them after the host read them. A mailbox keeps each entry
-  -- until the step that consumes it.
+  -- The consumed entries must exist: the server may have lost them after the host read them. A mailbox retains each
+  -- entry until a step consumes it.
   local lost_log = args[5] ~= args[6] and not holds(keys[1], args[6])
   if lost_log or (args[7] ~= args[8] and #redis.call('XRANGE', keys[3], args[8], args[8]) == 0) then
     return {'CONFLICT', version, args[5], args[7], h[3] or '', h[4] or '0-0'}
@@ -293,10 +295,10 @@ end
 -- ARGV  token version step_id schema log_cursor new_log_cursor mail_cursor new_mail_cursor
 --       record_count dead_count forget_count
 --       {type entity subject actor cause data}*        events, as they go into the log
---       {source at type entity data error}*            dead letters; about 10,000 are kept, their events stay
+--       {source at type entity data error}*            dead letters; about 10,000 are kept; log events stay
 --       {message}*                                     messages whose attempt counts are removed
 -- OK version at               `at`: the position of the last event that the shard's steps ever wrote
--- CONFLICT version log_cursor mail_cursor step_id at     step_id is the last step's; the caller's own means committed.
+-- CONFLICT version log_cursor mail_cursor step_id at     `step_id` is the last step committed, perhaps the caller's.
 --                             If version and cursors are as expected, the entries that the step consumes are lost.
 local function step(keys, args)
   local log, shard, mailbox, dead_letters = keys[1], keys[2], keys[3], keys[4]
@@ -345,8 +347,9 @@ end
 -- KEYS  mailbox shard requests
 -- ARGV  type entity request data
 -- OK | DUPLICATE | BUSY
--- Idempotent by request id: `requests` is a sorted set of the newest ids, of waiting and consumed commands. The entry
--- at the mailbox cursor is consumed: it stays as the last one, and does not count as waiting.
+-- Idempotent by request id: `requests` is a sorted set of the newest request ids, of waiting and of consumed commands.
+-- The entry at the mailbox cursor has been consumed: it stays in the mailbox as the last consumed one, and does not
+-- count as waiting.
 local function send(keys, args)
   local mailbox, shard, requests = keys[1], keys[2], keys[3]
   local answer = wrong(mailbox, 'stream') or wrong(shard, 'hash') or wrong(requests, 'zset')
@@ -370,8 +373,8 @@ end
 
 -- KEYS  snapshot shard log
 -- ARGV  token position format state
--- OK | STALE position     stored only if the log has its position, and that is later than the stored snapshot's, or the
---                         same with another format
+-- OK | STALE position     stored only if the log has the given position, and if that is later than the position of the
+--                         stored snapshot, or the same with another format
 local function snapshot(keys, args)
   local answer = owned(keys[2], args[1]) or wrong(keys[1], 'hash') or wrong(keys[3], 'stream')
   if answer then return answer end
@@ -399,8 +402,8 @@ local function archived(keys, args)
   return {'OK', args[2]}
 end
 
--- The position up to which the log may be trimmed: the lowest of the requested position, the archived position, and
--- each shard's cursor and snapshot.
+-- The position up to which the log may be trimmed: the lowest of the requested position, the archived position, and the
+-- cursor and snapshot position of each shard.
 local function trim_limit(keys, args)
   local limit = args[2]
   local function lower(position)
@@ -418,7 +421,7 @@ end
 
 -- KEYS  meta log keeper_shard {shard snapshot}*      the shards that may still need entries
 -- ARGV  token position
--- OK removed trimmed      at most 10,000 per call, only whole nodes of the stream: repeat until none is removed
+-- OK removed trimmed      at most 10,000 per call, and only whole nodes of the stream: repeat until none is removed
 local function trim(keys, args)
   local meta, log = keys[1], keys[2]
   local answer = owned(keys[3], args[1]) or wrong(meta, 'hash') or wrong(log, 'stream')
@@ -435,7 +438,7 @@ local function trim(keys, args)
     local first = redis.call('XRANGE', log, '-', '+', 'COUNT', 1)[1]
     local first_ms, first_n = parse(first and first[1])
     trimmed = spell(ms, n)
-    -- The position just before the first remaining entry: at or after the last removed one.
+    -- The position just before the first remaining entry. It is not before the last removed entry.
     if first_ms and first_n > 0 then trimmed = spell(first_ms, first_n - 1) end
     redis.call('HSET', meta, 'trimmed', trimmed)
   end
@@ -444,7 +447,7 @@ end
 
 -- -------------------------------------------------------------------------------------------------------- show --
 
--- cjson escapes each slash; JSON does not need that, and the text reads better without.
+-- cjson escapes each slash. JSON does not require that, and the text is easier to read without it.
 local function json(value)
   return (string.gsub(cjson.encode(value), '\\/', '/'))
 end
@@ -461,8 +464,8 @@ end
 
 -- KEYS  a stream: log, mailbox or dead letters
 -- ARGV  [from [to [count]]]      as for XRANGE; default: the whole stream, 10 entries; at most 1,000
--- Returns one line of JSON per entry, with `data` decoded. Decoding loses some detail: an empty list or map prints {},
--- floats have 14 digits, null fields are omitted.
+-- Returns one line of JSON per entry, with `data` decoded. Decoding loses some detail: empty lists and maps are printed
+-- as {}, floats have 14 digits, null fields are omitted.
 local function show(keys, args)
   local answer = wrong(keys[1], 'stream')
   if answer then return redis.error_reply(answer[2]) end
@@ -486,8 +489,9 @@ redis.register_function('chronolet_begin_1', begin)
 redis.register_function('chronolet_step_1', step)
 redis.register_function('chronolet_send_1', send)
 
--- These work on a full server (maxmemory) too: they free memory, or need almost none and lead to calls that free it.
--- `step_full` is the same step, for calls without events and for the keeper's.
+-- These functions also work on a full server (maxmemory): they free memory, or need almost none and lead to calls that
+-- free it. `step_full` is the same function as `step`, for the keeper's steps and for those without events and dead
+-- letters.
 local function register_for_full(name, callback)
   redis.register_function{function_name = name, callback = callback, flags = {'allow-oom'}}
 end
