@@ -1,4 +1,6 @@
-"""Keys of the wrong type, stale or unreadable snapshots, a full disk: nothing is lost, and nothing is half written."""
+"""With keys of the wrong type, stale or unreadable snapshots, or a full disk, nothing is lost and nothing is half
+written.
+"""
 
 import signal
 
