@@ -63,7 +63,9 @@ def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) 
 def test_a_lane_has_its_own_limit_and_order_and_every_end_of_an_effect_makes_room(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Like starts of pods: an effect that succeeds, fails, times out or is cancelled makes room for the next one."""
+    """The effects are like starts of pods: one that succeeds, fails, times out or is cancelled makes room for the next
+    one.
+    """
     begun: list[str] = []
     time_outs: list[Callable[[], None]] = []
     after = Timers.after

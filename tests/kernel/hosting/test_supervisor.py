@@ -87,8 +87,8 @@ def test_a_process_retires_while_its_server_is_unreachable(rig: Rig) -> None:
 
 
 def test_a_host_that_waits_for_a_reply_can_be_stopped(rig: Rig) -> None:
-    """The host's step gets no reply until its process retires. Another process then takes over the shard, and only its
-    step for the same command is committed.
+    """The host's step gets no reply until its process retires. Another process then takes over the shard, and only the
+    second process's step for the command is committed.
     """
     line = Line()
     first = rig.process(chore.kind(), line=line, lease_milliseconds=300)

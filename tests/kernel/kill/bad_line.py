@@ -1,8 +1,8 @@
 """A bad connection between workers and redis-server: replies get lost, calls arrive late.
 
-Input: connections to a unix socket. Output: the same bytes to the server and back, with two kinds of exceptions. The
-reply to a call is dropped and the connection closed; or a call is held back and delivered later, while its sender is
-disconnected or left to time out. Faults are counted by the function called.
+Input: connections to a unix socket. Output: the same bytes to the server and back, except that some calls go wrong at
+random. Either the reply is dropped and the connection closed, or the call is held back and delivered later, while its
+sender is disconnected or left to time out. These faults are counted by the function called.
 """
 
 import asyncio

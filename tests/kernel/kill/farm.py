@@ -1,7 +1,8 @@
 """Starts worker processes quickly: one parent process imports everything once and forks the workers.
 
-Input: `WorkerJob`s on standard input, one JSON line each. Output: the pid of each worker. When its input ends, because
-the test has ended or was killed, the parent kills all workers that it has forked. Next: the tests, which use a `Farm`.
+Input: `WorkerJob`s on standard input, one JSON line each. Output: the pid of each worker. When the parent's input ends,
+because the test has ended or was killed, the parent kills all workers that it has forked. Next: the tests, which use a
+`Farm`.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""Recovery restores states, causes and outstanding work, for any messages and wherever the process dies."""
+"""Recovery restores states, causes and outstanding work, whatever the messages and wherever the process dies."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The lease, with a manual clock: its process never takes it to be valid for longer than other processes do."""
+"""The lease, with a manual clock: its process never considers it valid for longer than other processes do."""
 
 import subprocess
 import sys

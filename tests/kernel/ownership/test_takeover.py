@@ -41,7 +41,7 @@ def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
 
 
 def abandon(lock: LifeLock) -> None:
-    """Release the lock as the death of a process does: the lock's file stays."""
+    """Release the lock as if its process had died: the lock's file stays."""
     os.close(lock._file)
 
 
@@ -80,7 +80,7 @@ def test_the_shards_of_a_process_elsewhere_are_taken_over_after_its_lease_expire
 
 
 def test_a_shard_is_taken_over_soon_after_its_owners_lease_expired(rig: Rig) -> None:
-    """It is not delayed until the next renewal, which would add a third to the lease's time-to-live."""
+    """The takeover is not delayed until the next renewal, which would add a third to the lease's time-to-live."""
     # The first renewal comes after 20 minutes, which is longer than this test waits. Many checks for free shards
     # precede it.
     rig.timing = Timing(looks_per_renewal=2_000)

@@ -28,8 +28,8 @@ from collections import deque
 from collections.abc import Callable, Collection
 
 GAIN = 4.0
-"""Ratio of the limit to the measured load. Measured with Docker 20.10 on two processors: a ratio of 1.3 settles at two
-concurrent jobs, a load of 1.4; eight concurrent jobs are a load of 1.9.
+"""Ratio of the limit to the measured load. Measured with Docker 20.10 on two processors: with a ratio of 1.3, the limit
+settles at two concurrent jobs (a load of 1.4), although eight concurrent jobs give a load of 1.9.
 """
 LEAST = 2
 """Default minimum of the limit: one job that is being served, and one that is ready."""
@@ -155,8 +155,8 @@ def _fresh(measured: Collection[tuple[float, float]], now: float) -> list[float]
 
 
 def _median(measured: Collection[tuple[float, float]], now: float) -> float | None:
-    """Return the median of the fresh durations, or of all durations if too few are fresh; None if all of them are too
-    few.
+    """Return the median of the fresh durations, or of all durations if too few are fresh; None if there are too few in
+    total.
     """
     fresh = _fresh(measured, now)
     durations = fresh if len(fresh) >= ENOUGH else [seconds for _, seconds in measured]

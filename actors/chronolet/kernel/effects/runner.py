@@ -1,5 +1,5 @@
-"""Runs the effects that the states request: one per subject of an entity. One-shots have a time-out; standing effects
-are restarted when they end.
+"""Runs the effects that the states request: at most one per subject of an entity. One-shots have a time-out; standing
+effects are restarted when they end.
 
 Input: an entity's `outstanding` effects after each commit. Output: the results of effects as inputs of the host, from
 any thread; and `SlotFreed` when a subject may be reconciled again. Next: `slot`, one effect in progress; `host`, which
@@ -31,8 +31,8 @@ class Hold(NamedTuple):
 
 
 class EffectRunner:
-    """The effects of one host. Called only on the host's own thread. `watching` returns whether effects that start must
-    be marked.
+    """Runs the effects of one host. Called only on the host's own thread. `watching` returns whether effects that start
+    must be marked.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class EffectRunner:
                 self._start(key, effect, cause_for(subject))
 
     def next_pause(self, slot: Slot, ran_seconds: float = 0.0) -> float:
-        """Return the seconds to wait before the effect's subject and intent are retried. They double with each call, up
-        to a maximum, unless the effect ran for a long time (`ran_seconds`).
+        """Return the seconds to wait before the effect's subject and intent are retried. The pause doubles with each
+        call, up to a maximum, unless the effect ran for a long time (`ran_seconds`).
         """
         timing, request = self._timing, (slot.key, slot.effect.subject, slot.effect.intent)
         pause = first = timing.effect_first_pause_seconds

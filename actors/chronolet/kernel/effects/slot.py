@@ -34,7 +34,7 @@ class Permit(Protocol):
 
 
 class SlotFreed(NamedTuple):
-    """Notifies the host that an effect ended without a result: it was cancelled, fenced or a standing effect."""
+    """Notifies the host that an effect ended without a result: it was cancelled or fenced, or is a standing effect."""
 
     slot: Slot
     error: str = ""
@@ -49,9 +49,7 @@ class PauseOver(NamedTuple):
 
 
 class Cleared(NamedTuple):
-    """Notifies the host that an effect has been running for long enough to be cleared of suspicion of ending the
-    process.
-    """
+    """Notifies the host that an effect has been running for long enough not to be suspected of ending the process."""
 
     slot: Slot
 

@@ -37,7 +37,7 @@ class AdoptionHook:
         return self._adopt is None or self._adopted_run == run
 
     def attempt(self, router: Router, run: str, lost: kernel.LogLost | None) -> bool:
-        """Adopt what is already running, unless that is done. Returns False if the supervisor has to retry."""
+        """Adopt what is already running, unless that has been done. Returns False if the supervisor has to retry."""
         if self._adopt is None or self.is_done(run):  # the first check is for the type checker
             return True
         self._phase("adopting")

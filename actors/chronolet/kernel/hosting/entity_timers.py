@@ -45,7 +45,7 @@ class EntityTimers:
         return True
 
     def retry(self, key: str, due: Due) -> None:
-        """Deliver a `Due` that was given up once more, after `retry_seconds`, unless it is stale."""
+        """Schedule another delivery of a `Due` that was given up, after `retry_seconds`, unless it is stale."""
         if self._waits_for(key, due):
             self._set(key, due.at, self._retry_seconds)
 

@@ -44,8 +44,8 @@ class Failures:
         return min(back_off, timing.host_longest_back_off_seconds)
 
     def of(self, shards: Iterable[Shard]) -> frozenset[Shard]:
-        """Return those of the shards that have ever failed in this process: their hosts decide one message per step for
-        a while.
+        """Return those of `shards` whose hosts have ever failed: their next hosts decide one message per step for a
+        while.
         """
         return frozenset(shard for shard in shards if shard in self._of)
 

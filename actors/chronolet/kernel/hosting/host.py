@@ -312,7 +312,7 @@ class Host(pykka.ThreadingActor):
         return pause
 
     def _decide_message(self, turn: Turn[Any], item: Input) -> bool:
-        """Decide one message. Returns False if it is given up, now or earlier."""
+        """Decide one message. Returns False if the message is given up or was given up earlier."""
         if self._was_decided(item):
             return True
         if self._retries.was_given_up(item):

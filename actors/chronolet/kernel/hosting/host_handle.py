@@ -1,7 +1,7 @@
 """The handle through which other code reaches a host: the recovered state and the inbox.
 
-Input: a recovered shard; then new messages, on the reader's thread. Output: the inbox that the host empties. No thread
-of its own. Next: `host`, which starts from the handle; `reader`, which adds new messages.
+Input: a recovered shard; then new messages, on the reader's thread. Output: the inbox that the host empties. It has no
+thread of its own. Next: `host`, which starts from the handle; `reader`, which adds new messages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
 
 MOST_WAITING = 5_000
-"""Number of messages in a host's inbox from which on the reader adds no more log entries: they stay in the log until
+"""Once a host's inbox contains this number of items, the reader adds no more log entries: they stay in the log until
 there is room.
 """
 
@@ -33,8 +33,8 @@ def message_of(item: Item) -> Input | None:
 
 
 class Recovered(Struct):
-    """A recovered shard: its states, the messages that it has not consumed yet, and the log position up to which they
-    were read.
+    """A recovered shard: its states, the messages that it has not consumed yet, and the position up to which the log
+    was read.
     """
 
     ledger: Ledger[Any]

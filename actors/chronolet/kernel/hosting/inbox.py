@@ -41,7 +41,7 @@ class Inbox(Generic[T]):
 
     def take(self, limit: int, alone: Callable[[T], bool] | None = None) -> list[T]:
         """Remove and return up to `limit` items from the front. An item for which `alone` returns True is returned by
-        itself. The owner then calls `rearm`.
+        itself. The owner calls `rearm` at the end of its turn.
         """
         taken: list[T] = []
         with self._lock:

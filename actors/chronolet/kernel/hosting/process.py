@@ -106,8 +106,8 @@ class Process:
         self._retried(self._supervise)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until the process has ended. Returns False if `timeout_seconds` passed first. `error` is then the reason
-        for the end, or None after `retire`.
+        """Wait until the process has ended, for at most `timeout_seconds`. Returns whether it has ended; `error` is
+        then the reason, or None after `retire`.
         """
         return self._over.wait(timeout_seconds)
 
@@ -136,7 +136,7 @@ class Process:
 
     # -- inside --------------------------------------------------------------------------------------------------
     def _drop_lease(self) -> None:
-        """Release the lease, which the supervisor does once it has been started."""
+        """Release the lease in place of the supervisor, which has not been started."""
         self.lease.stop()
         with contextlib.suppress(StoreUnreachable, StoreBroken):  # the lease then expires by itself
             self._setup.store.retire(self.id, ())

@@ -16,10 +16,10 @@ import pykka
 
 
 class SharedThread(Protocol):
-    """The thread that the actors share."""
+    """The interface of the thread that the actors share."""
 
     def soon(self, action: Callable[[], None]) -> None:
-        """Queue a call of `action` on the thread. Calls run in the order in which they were queued."""
+        """Queue `action` to be called on the thread. Actions are called in the order in which they were queued."""
 
 
 class _Empty(Exception):  # noqa: N818 - ends a run of an actor's loop

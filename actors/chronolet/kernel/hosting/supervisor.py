@@ -83,7 +83,9 @@ class SupervisorContext(NamedTuple):
     history: History
     claims: Claims
     router: Callable[[], Router]
-    """Begins the log if there is none, and returns a router with the shard counts that the log fixes."""
+    """Begins the log if there is none, and returns a router with the shard counts that were fixed when the log
+    began.
+    """
     phase: Callable[[str], None]
     """Called with the name of each phase."""
     memory: LogMemory

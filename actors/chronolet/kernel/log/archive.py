@@ -44,10 +44,10 @@ class ArchiveFile(Struct, frozen=True):
 
 
 class Gapless:
-    """Checks that the `n` of positions increases by one from entry to entry.
+    """Checks that the number `n` in positions increases by one from entry to entry.
 
-    A foreign entry, which another program added under an id of its own choice, uses up one number; neither that number
-    nor the number of the next entry is checked.
+    A foreign entry, which another program added under an id of its own choice, uses up one number; neither its number
+    nor that of the next entry is checked.
     """
 
     def __init__(self, after: Position) -> None:
@@ -96,8 +96,8 @@ class Archive:
         return ArchiveFile(path, first, last, count, len(content), hashlib.sha256(content).hexdigest())
 
     def files(self) -> list[tuple[Position, Position, Path]]:
-        """Return first position, last position and path of each file, according to its name. Oldest first; among files
-        with the same first position, the longest first.
+        """Return the first position, last position and path of each file; the positions come from the file's name.
+        Oldest first; among files with the same first position, the longest first.
         """
         found = []
         for path in self.folder.glob(f"*{_SUFFIX}"):

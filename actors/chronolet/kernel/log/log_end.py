@@ -61,7 +61,7 @@ class LogMemory:
         self._thread = threading.Thread(target=self._work, name="log end", daemon=True)
 
     def start(self) -> None:
-        """Start to write the positions passed to `keep`."""
+        """Start writing the positions passed to `keep`."""
         if self._path is not None:
             self._thread.start()
 
@@ -84,11 +84,11 @@ class LogMemory:
         self._begun = run
 
     def lost(self, store: Store, run: str) -> kernel.LogLost | None:
-        """Return the loss if the server's log, with this run, lacks the remembered end; else None. A lost end is then
-        forgotten.
+        """Return the loss if the server's log, which has this run, lacks the remembered end, and forget that end; else
+        return None.
 
-        Raises StoreUnreachable if it is another database: its log for this node's name existed before the remembered
-        log ended.
+        Raises StoreUnreachable if the server has another database: its log for this node's name existed before the
+        remembered log ended.
         """
         end, last = self._end, store.last()
         if end is None:

@@ -27,7 +27,9 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 def seconds_since_boot() -> float:
-    """Return the seconds since boot. Unlike `time.monotonic`, this includes suspension, as the server's clock does."""
+    """Return the seconds since boot. Unlike `time.monotonic`, they include the time in which the machine was suspended,
+    as the server's clock does.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -60,8 +62,8 @@ class Lease:
     def start(self, regained: Callable[[], None]) -> None:
         """Acquire the lease, then keep renewing it. Raises StoreUnreachable if the server does not reply.
 
-        `regained` is called after a renewal that follows a lapse. It must start a check of who owns the shards now, and
-        then a call of `confirm`.
+        `regained` is called after a renewal that follows a lapse. It must trigger a check of which process owns the
+        shards now, followed by a call to `confirm`.
         """
         self._renew()
         self._confirmed = self.lapses

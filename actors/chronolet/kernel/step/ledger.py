@@ -48,7 +48,7 @@ class Input(NamedTuple):
     """One message for a shard.
 
     `at` is the message's position in the log, its id in the mailbox, or START if it exists only in memory.
-    `undecodable` is the error if the message cannot be decoded or routed; it is then quarantined, not decided.
+    `undecodable` is the error if the message cannot be decoded or routed; such a message is quarantined, not decided.
     """
 
     source: Literal["log", "mailbox", "signal", "due"]
@@ -103,7 +103,7 @@ class Turn(Struct, Generic[S]):
 
 
 class Ledger(Generic[S]):
-    """The states of one shard, with the positions in log and mailbox up to which they were decided."""
+    """The states of one shard, with the positions in log and mailbox up to which messages have been decided."""
 
     def __init__(self, kind: Kind[S], shard: Shard, token: str, head: Head, schema: int) -> None:
         self.kind = kind

@@ -77,7 +77,7 @@ class Router:
 
     def _foreign(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
         """Route foreign data, which another program wrote to the log, to the kind that watches the clock. Its host
-        quarantines the data and records that.
+        quarantines the data and records an event.
         """
         for kind in self._kinds.values():
             shard = self.shards_of(kind.name)[0]

@@ -34,7 +34,7 @@ def encode_states(entities: Mapping[str, EntityImage[Any]]) -> bytes:
 def decode_states(state: type[S], data: bytes, keys: Collection[str] | None = None) -> dict[str, EntityImage[S]]:
     """Decode the output of `encode_states`. With `keys`, only the entities with these keys are decoded.
 
-    Raises msgspec.ValidationError or DecodeError if `data` is anything else.
+    Raises msgspec.ValidationError or DecodeError if `data` is invalid.
     """
     if keys is None:
         return msgspec.msgpack.decode(data, type=dict[str, EntityImage[state]], dec_hook=_from_plain)  # type: ignore[valid-type]

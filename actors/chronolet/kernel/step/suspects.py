@@ -17,7 +17,7 @@ from chronolet.kernel.step.ledger import MAX_ATTEMPTS
 
 PREFIX = "effect:"
 PAUSED_FROM = 2
-"""Number of process ends from which on an effect is paused before it restarts."""
+"""Number of process ends after which an effect is paused before it is restarted."""
 GIVEN_UP = MAX_ATTEMPTS + 1
 """The count that marks an effect or message as dead-lettered."""
 

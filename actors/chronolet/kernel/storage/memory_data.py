@@ -68,7 +68,7 @@ class MemoryServer:
         data.head = replace(data.head, **fields)
 
     def append(self, *records: Record) -> Position:
-        """Append entries to the log, all with the same milliseconds. Returns the position of the last one."""
+        """Append entries to the log, all with the same time in milliseconds. Returns the position of the last one."""
         milliseconds = max(self.clock(), self.last.milliseconds)
         for record in records:
             self.last = Position(milliseconds, self.last.n + 1)

@@ -70,9 +70,7 @@ class Run(Struct, frozen=True):
 
 
 DEAD_LETTERS = 10_000
-"""Approximate number of dead letters that the server retains. The log event that reports a dead letter is not
-affected.
-"""
+"""Approximate number of dead letters that the server retains. The log events that report older ones stay."""
 
 
 class DeadLetter(Struct, frozen=True):
@@ -171,7 +169,7 @@ class Store(Protocol):
     # -- starting ------------------------------------------------------------------------------------------------
     def check(self) -> Sequence[str]:
         """Check the server, load the functions, and return warnings. Raises StoreUnreachable(healing=False) if the
-        server is unsuitable (too old, evicting policy, read-only replica, wrong password).
+        server is unsuitable (too old, a policy that evicts keys, read-only replica, wrong password).
         """
 
     def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
@@ -221,7 +219,9 @@ class Store(Protocol):
 
     # -- the step ------------------------------------------------------------------------------------------------
     def step(self, step: Step) -> Committed | Fenced | Conflict:
-        """Commit the step. If the last committed step is this one (same `step_id`), the result is Committed."""
+        """Commit the step. If the shard's last committed step is this one (same `step_id`), the result is also
+        Committed.
+        """
 
     def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
         """Record the attempt counts of messages in the shard's hash, in one round trip. Call this before deciding

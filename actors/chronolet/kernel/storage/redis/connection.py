@@ -22,7 +22,7 @@ Command = Sequence[str | bytes | int]
 
 
 class Address:
-    """The server's address: opens connections to the server, and names it without its password in `where`.
+    """The server's address. `connection` makes connections to the server; `where` is its URL without the password.
 
     Raises RedisUrlError for an unusable URL.
     """

@@ -1,4 +1,4 @@
-"""Translates Redis's errors for the kernel: each becomes one clear line that states whether waiting may help.
+"""Translates Redis's errors for the kernel into one clear line each, and determines whether waiting may help.
 
 Input: the text of an error reply; or a `RedisError` of `wire`, and the server's address. Output: for the text, a
 `RedisError`; for a `RedisError`, a `StoreUnreachable` or `StoreBroken`. Next: `connection` and `store`, which raise

@@ -42,15 +42,17 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     """How long the server may be silent before a call fails, in seconds. Each connection has its own time-out."""
 
     step_seconds: float = 5.0
-    """For one attempt at a step."""
+    """Time-out of one attempt at a step."""
     resending_seconds: float = 10.0
     """How long a step without a reply is resent."""
     lease_seconds: float = 0.8
-    """For a renewal of the lease. Below a second, so that a stuck server is noticed before the lease expires."""
+    """Time-out of a renewal of the lease. Below a second, so that a stuck server is noticed before the lease
+    expires.
+    """
     query_seconds: float = 10.0
-    """For any other call."""
+    """Time-out of any other call."""
     scan_seconds: float = 30.0
-    """For one page of a scan."""
+    """Time-out of one page of a scan."""
     wait_margin_seconds: float = 5.0
     """How long a blocking read may take in addition to its blocking time."""
 
@@ -112,8 +114,8 @@ class RedisStore:
         self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
 
     def announce(self, line: str) -> None:
-        """Write the node's line into the list of nodes. The list's key has no node's hash tag, so no step can write
-        it.
+        """Write the node's line into the server's list of nodes. The list's key has no node's hash tag, so no step can
+        write it.
         """
         self._query([NODES], [("HSET", NODES, self._keys.node, line)])
 

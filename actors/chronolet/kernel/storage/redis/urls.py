@@ -1,4 +1,4 @@
-"""Validates and parses URLs of a Redis server, and keeps their passwords out of texts.
+"""Validates and parses URLs of a Redis server, and keeps their passwords out of messages.
 
 Input: text from a setting. Output: a parsed `Target`; the URL without password and options; the URL with a password
 from another setting; a `RedisUrlError`, whose text never contains a part that may be secret. Anything unexpected in a
@@ -16,15 +16,17 @@ SCHEMES = ("unix", "redis", "rediss")
 EXPECTED = "unix://SOCKET, redis://HOST[:PORT][/DB] or rediss://HOST[:PORT][/DB]"
 _YES = ("true", "yes", "1")
 _NAME = re.compile(r"[a-z_]{1,40}")
-"""Option names that are safe to show. Anything else may be part of a password that contains a question mark."""
+"""Pattern of option names that are safe to show. Anything else may be part of a password that contains a question
+mark.
+"""
 
 
 _PORT = 6379
 
 
 class Tls(NamedTuple):
-    """TLS settings: how the server is verified and how the client authenticates. Files and folders are paths of PEM
-    files; "" means none.
+    """TLS settings: how the server is verified and how the client authenticates. File and folder fields are paths of
+    PEM files; "" means none.
     """
 
     ca_file: str
