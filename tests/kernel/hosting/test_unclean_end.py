@@ -70,8 +70,7 @@ def test_each_message_gets_a_step_of_its_own_and_one_that_ended_three_processes_
     mails = [f"mailbox:{mail.id}" for mail in rig.store.read_mail(CHORE, START, 20)]
     head = rig.store.heads([CHORE])[CHORE]
     fatal, suspected = mails[5], (mails[2], mails[4])
-    # The counts that the dead process left behind: three attempts at the fatal message, and one at each of two before
-    # it.
+    # The counts left by the dead process: three attempts at the fatal message, and one at each of two before it.
     assert rig.store.count_attempts(CHORE, head.token, {fatal: 3, **dict.fromkeys(suspected, 1)}) is None
     line = Line()
     rig.process(chore.kind(), line=line)

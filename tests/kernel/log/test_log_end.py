@@ -203,7 +203,7 @@ def test_an_idle_process_refuses_the_log_of_another_node_and_continues_with_its_
     assert [entry.type for entry in rig.log()].count("chore.Assigned@1") == 2
     rig.forget(ours)
     assign(rig, 1)
-    # Waiting commands are decided before the other shards are hosted. Only after that is the process running.
+    # Waiting commands are decided before the other shards are hosted. Only then does the phase become `running`.
     scratch.wait_until(lambda: process.phase == "running", "a running process")
 
 

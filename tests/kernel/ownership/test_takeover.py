@@ -81,8 +81,7 @@ def test_the_shards_of_a_process_elsewhere_are_taken_over_after_its_lease_expire
 
 def test_a_shard_is_taken_over_soon_after_its_owners_lease_expired(rig: Rig) -> None:
     """The takeover is not delayed until the next renewal, which would add a third to the lease's time-to-live."""
-    # The first renewal comes after 20 minutes, which is longer than this test waits. Many checks for free shards
-    # precede it.
+    # The first renewal comes after 20 minutes, longer than this test waits. Many checks for free shards precede it.
     rig.timing = Timing(looks_per_renewal=2_000)
     own(rig, "elsewhere", lease_milliseconds=1_500)
     process = rig.process(chore.kind(), lease_milliseconds=3_600_000, begin=False)

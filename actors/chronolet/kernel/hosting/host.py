@@ -166,7 +166,7 @@ class Host(pykka.ThreadingActor):
     def _turn(self) -> None:
         read_to = self.handle.read_to  # before `take`: everything read up to here is already in the inbox
         counting = self._retries.counting()
-        # Notes are committed in a step of their own, so that a message that makes the host fail cannot prevent it.
+        # Notes are committed in a step of their own, so that they are recorded even if a message makes the host fail.
         waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if counting else None)
         self._undecided = max(0, self._undecided - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
@@ -275,8 +275,8 @@ class Host(pykka.ThreadingActor):
             self._clear_mark(turn, slot)
         decided = self._decide_message(turn, result.item)
         if not decided and not isinstance(result.item.message, EffectFailed):
-            # The effect stays outstanding, and its next result would make the host fail again: inform the decider of a
-            # failure.
+            # The effect stays outstanding, and its next result would make the host fail again: report a failure
+            # instead.
             self.inbox.put(slot.failed("the effect's result could not be decided, see the dead letters"))
             return None
         turn.to_reconcile.append(slot.key)

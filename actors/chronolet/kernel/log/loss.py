@@ -55,7 +55,7 @@ def lacks_what_was_read(store: Store, read_to: Position, handles: Iterable[HostH
 
 
 def _lacks_command(store: Store, handle: HostHandle) -> bool:
-    # A mailbox retains each command until a step consumes it, and retains the last consumed one even after that.
+    # A mailbox retains each command until a step consumes it, and the last consumed one until the next is consumed.
     read_to = handle.mail_to
     if read_to <= handle.ledger.mail_cursor:
         return False

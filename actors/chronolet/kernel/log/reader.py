@@ -101,7 +101,7 @@ class Reader:
             block = BLOCK_MILLISECONDS if len(ready) == len(self._handles) else SKIPPED_MILLISECONDS
             mail_after = {shard: handle.mail_to for shard, handle in self._handles.items()}
             try:
-                # After an outage do not block: a loss must be noticed immediately.
+                # After an outage, do not block: a loss must be noticed immediately.
                 inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block)
                 lost = (away or self._goes_back(inputs)) and self._has_lost()
             except (StoreUnreachable, StoreBroken) as error:
@@ -172,8 +172,7 @@ class Reader:
             change()
 
     def _admit(self, handle: HostHandle) -> None:
-        # If this host is behind the others, reading restarts from its cursor; each host receives only entries after its
-        # cursor.
+        # If this host is behind the others, reading restarts from its cursor; no host receives an entry twice.
         self._at = handle.read_to if self._at is None else min(self._at, handle.read_to)
         self._furthest = max(self._furthest, handle.read_to)
         self._handles[handle.shard] = handle

@@ -115,7 +115,7 @@ class Lease:
     def _renew(self) -> None:
         sent_at = self._now()  # before the call: the server may start the time-to-live any time after this
         self._store.renew(self.process, self._info, self._ttl)
-        # After the call: a renewal sent in time may arrive too late, and another process may have taken over before it.
+        # After the call: a renewal sent in time may arrive too late, after another process has taken over.
         self.lapses += self._now() >= self._good_until
         self._good_until = sent_at + self._ttl / 1000
 

@@ -73,7 +73,7 @@ class Input(NamedTuple):
         elif isinstance(self.message, Due):
             about = str(self.message.at)
         elif self.source == "signal":
-            # The content is included: the success of another signal of the same type must not reset this one's attempt
+            # Include the content: the success of another signal of the same type must not reset this one's attempt
             # count.
             about = f"{zlib.crc32(repr(self.message).encode()):08x}"
         return f"{self.source}:{self.type}:{self.keys[0]}:{about}"

@@ -180,6 +180,5 @@ class ShardWriter:
         else:
             if not stored:
                 log.warning("snapshot refused", shard=str(ledger.shard), at=str(at))
-        # Even after a failure, wait until the next snapshot is due: encoding all states in each turn would cost too
-        # much.
+        # Even after a failure, wait until the next snapshot is due: encoding all states in each turn costs too much.
         self._snapshot_at, self._snapshot_time, self._events_since = at, time.monotonic(), 0

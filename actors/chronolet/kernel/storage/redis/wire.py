@@ -26,7 +26,7 @@ the time of a short reply.
 """
 CONNECT_SECONDS = 5.0
 _UNFINISHED: Final = object()
-# If a server's machine has gone, this is noticed within 45 s, even by a connection that only reads.
+# If a server's machine is gone, this is noticed within 45 s, even by a connection that only reads.
 KEEPALIVE: Final = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 _TCP_OPTIONS: Final = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
