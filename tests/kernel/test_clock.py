@@ -1,6 +1,4 @@
-"""The clock: time never goes back, a jump is recorded as an event, and the time since a stored timestamp stays
-correct.
-"""
+"""The clock: time never goes back, a jump is an event, and the time since a stored timestamp stays correct."""
 
 import time
 from pathlib import Path

@@ -27,7 +27,7 @@ class Effect(Message, frozen=True, kw_only=True):
 
 
 class Due(Signal, frozen=True, kw_only=True):
-    """Signals that the time `at` (milliseconds), which `due` returned, has come. The decider must return at least one
+    """Signals that the time `at` (milliseconds), returned by `due`, has come. The decider must return at least one
     event.
     """
 

@@ -48,9 +48,7 @@ class EffectContext(Protocol):
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set when the effect is no longer outstanding, when its time-out has passed, or when the process has lost the
-        shard.
-        """
+        """Set when the effect is no longer outstanding, its time-out has passed, or the process has lost the shard."""
 
     def fence(self, point: str) -> None:
         """Check that the effect may still act. Call this before every external call; `point` is that call's name.
@@ -92,9 +90,7 @@ class Job:
     limit: int | Pace | None = None
     """Concurrency limit of the lane; None means the default limit. All jobs of a lane must have the same value."""
     priority: Callable[[Any], tuple[Any, ...]] | None = None
-    """Computes the effect's priority in the lane's queue: the smallest starts first; equal ones start in order of
-    arrival.
-    """
+    """Computes the effect's priority in the lane's queue: the smallest starts first, equal ones in order of arrival."""
     measure: Callable[[Any, Signal], str] | None = None
     """For a lane with a Pace: computes the name under which the effect's duration is recorded. The name is empty if the
     result does not show how long the work takes, for example if it is a refusal.
@@ -121,9 +117,7 @@ EventRoute = Callable[[Any], Sequence[str]]
 """A pure function that returns the keys of the entities that an event or command concerns."""
 
 Batcher = Callable[[Sequence[tuple[Position, Any]]], Message]
-"""A pure function that combines several events into one message. It receives the events with their positions, oldest
-first.
-"""
+"""A pure function that combines several events, given with their positions and oldest first, into one message."""
 
 
 @dataclass(frozen=True, slots=True)

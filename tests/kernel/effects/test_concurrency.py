@@ -63,17 +63,13 @@ def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) 
 def test_a_lane_has_its_own_limit_and_order_and_every_end_of_an_effect_makes_room(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The effects are like starts of pods: one that succeeds, fails, times out or is cancelled makes room for the next
-    one.
-    """
+    """Effects like starts of pods: one that succeeds, fails, times out or is cancelled makes room for the next."""
     begun: list[str] = []
     time_outs: list[Callable[[], None]] = []
     after = Timers.after
 
     def recorded(timers: Timers, seconds: float, action: Callable[[], None]) -> Timer:
-        """Start a timer. If it is the time-out of the late effect, record its action, so that the test can trigger
-        it.
-        """
+        """Start a timer. Record the action of the late effect's time-out, so that the test can trigger it."""
         if seconds == LATE:
             time_outs.append(action)
         return after(timers, seconds, action)

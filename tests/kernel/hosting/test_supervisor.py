@@ -126,9 +126,7 @@ def test_a_failing_reader_ends_the_process_with_its_error(rig: Rig) -> None:
 
 
 def test_a_late_notice_of_an_ended_back_off_does_not_host_a_shard_twice(rig: Rig) -> None:
-    """The server was unreachable when the back-off ended, and a tick acquired the shard before the notice was
-    handled.
-    """
+    """The server was unreachable when the back-off ended, and a tick acquired the shard before the notice came."""
     process = rig.process(chore.kind(), lease_milliseconds=3000)
     before = rig.store.heads([CHORE])[CHORE].token
     assert process._supervisor is not None

@@ -18,8 +18,6 @@ def times(pytestconfig: pytest.Config) -> Times:
 
 @pytest.fixture
 def forgetful_server() -> Iterator[PrivateRedis]:
-    """A redis-server with appendfsync `everysec` whose fsync can be slowed down, so that kill -9 loses acknowledged
-    writes.
-    """
+    """A redis-server with appendfsync `everysec` whose fsync can be slowed down: kill -9 loses acknowledged writes."""
     with private_redis(appendfsync="everysec", slow_fsync=True) as server:
         yield server

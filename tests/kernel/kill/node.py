@@ -72,9 +72,7 @@ class Node:
         self.start_worker()
 
     def stop_worker(self) -> None:
-        """Stop a worker with SIGSTOP until its lease has expired and other processes own its shards; then send
-        SIGCONT.
-        """
+        """Stop a worker with SIGSTOP until its lease has expired and others own its shards; then send SIGCONT."""
         pid = self._victim()
         os.kill(pid, signal.SIGSTOP)
         held = self._processes(pid)

@@ -1,6 +1,4 @@
-"""With keys of the wrong type, stale or unreadable snapshots, or a full disk, nothing is lost and nothing is half
-written.
-"""
+"""Keys of the wrong type, stale or unreadable snapshots, a full disk: nothing is lost, and nothing is half written."""
 
 import signal
 

@@ -1,6 +1,4 @@
-"""The log's end is stored outside the server, so that a loss while no process was running is found at the next
-start.
-"""
+"""The log's end is stored outside the server, so that a loss while no process runs is found at the next start."""
 
 import threading
 from pathlib import Path

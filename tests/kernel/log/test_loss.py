@@ -1,6 +1,4 @@
-"""After a server lost the end of its data, no host acts on lost entries, owners record the loss, and everything is
-reloaded.
-"""
+"""A server has lost the end of its data: no host acts on lost entries, owners record the loss, all is reloaded."""
 
 import dataclasses
 import threading

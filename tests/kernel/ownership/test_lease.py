@@ -55,9 +55,7 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid:
 
 
 def test_the_leases_of_a_suspended_machine_are_invalid_until_ownership_was_checked() -> None:
-    """The machine's processes were suspended, but the server's clock was not: they must check ownership before they
-    act.
-    """
+    """The machine's processes were suspended, the server's clock was not: they must check ownership before they act."""
     clock = ManualClock()
     lease = Lease(SlowStore(clock), "p", "", ttl_milliseconds=TTL, now=clock.now)
     lease.start(lambda: None)

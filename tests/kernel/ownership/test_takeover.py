@@ -27,9 +27,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
 def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
-    """Acquire the shard for a process that no longer runs; its lease is valid for `lease_milliseconds`. Returns its
-    token.
-    """
+    """Acquire the shard for a process that no longer runs, with a lease of `lease_milliseconds`. Returns its token."""
     rig.store.begin("r", {"chore": 1}, STARTED)
     if lease_milliseconds:
         rig.store.renew(process, "chore", lease_milliseconds)

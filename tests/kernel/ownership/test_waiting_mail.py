@@ -39,9 +39,7 @@ def chore_of(work: Work) -> Kind[chore.Chore]:
 
 
 def begin_effects(rig: Rig, count: int) -> None:
-    """Run a process that begins `count` effects, one each for the entities 0, 1, ..., and ends before any of them is
-    done.
-    """
+    """Run a process that begins `count` effects, one per entity 0, 1, ..., and ends before any of them is done."""
     before = Work()
     rig.process(chore_of(before), tally.kind(1))
     for key in range(count):

@@ -32,9 +32,7 @@ class Proxy:
         self._lose = marker
 
     def keep(self, marker: bytes) -> None:
-        """Hold the next call that contains `marker` until `deliver` is called, and close the connection to the
-        client.
-        """
+        """Hold the next call that contains `marker` until `deliver` is called, and close the client's connection."""
         self._keep = marker
 
     def deliver(self) -> bytes:

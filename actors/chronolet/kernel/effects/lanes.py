@@ -33,9 +33,7 @@ class OneShot(Protocol):
     priority: tuple[Any, ...]
     """Priority in the lane's queue: the smallest starts first; equal ones start in order of arrival."""
     concurrent: int
-    """Highest number of other one-shots in the lane that have run at the same time since the launch, not counting late
-    ones.
-    """
+    """Highest number of other one-shots in the lane that ran at the same time since the launch, without late ones."""
 
     def queued(self, queue: Queue) -> None:
         """Notify the one-shot that it has to wait. Called again just before its launch, with the number of one-shots
@@ -141,9 +139,7 @@ class Lanes:
         self._launch(ready)
 
     def withdraw(self, slot: OneShot) -> bool:
-        """Remove a one-shot from its lane's queue, so that it is never launched. Returns False if it is not in the
-        queue.
-        """
+        """Remove a one-shot from its lane's queue, so that it is never launched. Returns False if it is not queued."""
         with self._lock:
             lane = self._lanes.get(slot.lane)
             entry = next((one for one in lane.waiting if one[2] is slot), None) if lane else None

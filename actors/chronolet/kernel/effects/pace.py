@@ -95,7 +95,7 @@ class Pace:
             self._waiting_since = self._clock()
 
     def ended(self, name: str, seconds: float, *, concurrent: int) -> None:
-        """Record the duration of a finished job. `concurrent`: the highest number of other jobs that ran at the same
+        """Record the duration of a finished job. `concurrent`: highest number of other jobs that ran at the same
         time.
         """
         now = self._clock()
@@ -155,9 +155,7 @@ def _fresh(measured: Collection[tuple[float, float]], now: float) -> list[float]
 
 
 def _median(measured: Collection[tuple[float, float]], now: float) -> float | None:
-    """Return the median of the fresh durations, or of all durations if too few are fresh; None if there are too few in
-    total.
-    """
+    """Return the median of the fresh durations, or of all of them if too few are fresh; None if there are too few."""
     fresh = _fresh(measured, now)
     durations = fresh if len(fresh) >= ENOUGH else [seconds for _, seconds in measured]
     return statistics.median(durations) if len(durations) >= ENOUGH else None

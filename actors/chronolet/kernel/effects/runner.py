@@ -141,9 +141,7 @@ class EffectRunner:
                 slot.abandon()
 
     def _drop_holds(self, key: str, wanted: Mapping[str, Effect]) -> None:
-        """Drop the pauses of intents that are no longer wanted: a pause applies to one intent, not to the subject's
-        next one.
-        """
+        """Drop the pauses of intents that are no longer wanted: a pause does not apply to the subject's next intent."""
         held = self._held.get(key, {})
         for subject, hold in list(held.items()):
             effect = wanted.get(subject)

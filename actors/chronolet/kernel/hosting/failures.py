@@ -32,9 +32,7 @@ class Failures:
         self._of: dict[Shard, Failure] = {}
 
     def add(self, shard: Shard, error: str, now: float) -> float:
-        """Count a failure and return the back-off in seconds, 0 for the first failure. `now` is monotonic, in
-        seconds.
-        """
+        """Count a failure and return the back-off in seconds; 0 for the first failure. `now`: monotonic seconds."""
         timing, failure = self._timing, self._of.setdefault(shard, Failure())
         failure.count = 1 if now - failure.last > timing.host_steady_seconds else failure.count + 1
         failure.last, failure.unreported = now, error
@@ -44,9 +42,7 @@ class Failures:
         return min(back_off, timing.host_longest_back_off_seconds)
 
     def of(self, shards: Iterable[Shard]) -> frozenset[Shard]:
-        """Return those of `shards` whose hosts have ever failed: their next hosts decide one message per step for a
-        while.
-        """
+        """Return those of `shards` that have ever failed: their next hosts decide one message per step for a while."""
         return frozenset(shard for shard in shards if shard in self._of)
 
     def note(self, shard: Shard) -> kernel.HostRestarted | None:

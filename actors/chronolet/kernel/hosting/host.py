@@ -99,9 +99,7 @@ class Host(pykka.ThreadingActor):
 
     # -- pykka ---------------------------------------------------------------------------------------------------
     def on_start(self) -> None:
-        """Wake the host. Everything else happens in the first turn, because pykka does not report a failure in
-        `on_start`.
-        """
+        """Wake the host. Everything else happens in the first turn: pykka does not report a failure in `on_start`."""
         self.inbox.open(self._wake)
         self.inbox.nudge()
 

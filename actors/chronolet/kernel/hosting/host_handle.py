@@ -72,9 +72,7 @@ class HostHandle:
         """Set once the host has decided its recovered backlog, or has stopped and never will."""
 
     def offer(self, items: Sequence[Input], read_to: Position, mail_to: Position = START) -> None:
-        """Add messages that the reader has found in the log up to `read_to` and in the shard's mailbox up to
-        `mail_to`.
-        """
+        """Add messages that the reader has found in the log up to `read_to` and in the mailbox up to `mail_to`."""
         if items:
             self.inbox.put(*items)
         self.read_to = max(self.read_to, read_to)

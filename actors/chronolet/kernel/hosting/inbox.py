@@ -62,9 +62,7 @@ class Inbox(Generic[T]):
         return not self._items
 
     def rearm(self) -> bool:
-        """Finish a turn. Returns True if items remain and the owner must wake itself; otherwise the next `put` wakes
-        it.
-        """
+        """Finish a turn. Returns True if items remain and the owner must wake itself; else the next `put` wakes it."""
         with self._lock:
             self._woken = bool(self._items)
             return self._woken

@@ -17,9 +17,7 @@ class Tick(NamedTuple):
 
 
 class Look(NamedTuple):
-    """Sent several times per tick: take over shards that have become free, because leases may expire between two
-    ticks.
-    """
+    """Sent several times per tick: take over shards that have become free. Leases may expire between two ticks."""
 
 
 class Upkeep(NamedTuple):

@@ -59,7 +59,7 @@ class ShardRecovery:
                 found |= self._recover(router, {shard: claim})
             except HistoryMissing as missing:
                 self._claims.quarantine(shard, str(missing))
-                # Not released as this process, which keeps its lease. A process that has the history may now take over.
+                # "nobody", because this process keeps its lease. A process that has the history may now take over.
                 self._store.retire("nobody", [(shard, claim.head.token)])
                 self._released(shard)
         return found

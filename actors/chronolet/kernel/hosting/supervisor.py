@@ -83,9 +83,7 @@ class SupervisorContext(NamedTuple):
     history: History
     claims: Claims
     router: Callable[[], Router]
-    """Begins the log if there is none, and returns a router with the shard counts that were fixed when the log
-    began.
-    """
+    """Begins the log if there is none, and returns a router with the shard counts fixed when the log began."""
     phase: Callable[[str], None]
     """Called with the name of each phase."""
     memory: LogMemory
@@ -231,7 +229,7 @@ class Supervisor(pykka.ThreadingActor):
         self._context.phase("running" if self._hosted else "without its history")
 
     def _prefetch(self, kinds: Iterable[str]) -> None:
-        """Let the kinds prefetch external data now: this takes about as long as recovery, so both run at the same
+        """Let the kinds prefetch external data now: it takes about as long as recovery, so both run at the same
         time.
         """
         for name in kinds:
@@ -378,7 +376,7 @@ class Supervisor(pykka.ThreadingActor):
         self._take_free()
 
     def _log_replaced(self) -> bool:
-        """Whether the server now has another log. This is checked because an idle process commits no step that could be
+        """Whether the server now has another log. An idle process needs this check: it commits no step to be
         refused.
         """
         try:

@@ -39,7 +39,7 @@ class LogEnd(msgspec.Struct, frozen=True):
     now: int = 0
     """The process's own time when it learned of the entry, in milliseconds; the position contains the server's time."""
     former_runs: tuple[str, ...] = ()
-    """Runs of earlier logs, newest first: they allow a node to return to its log after a start with the wrong
+    """Runs of earlier logs, newest first: with them, a node returns to its log after a start with the wrong
     database.
     """
 

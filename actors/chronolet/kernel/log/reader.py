@@ -34,16 +34,12 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Reader:
-    """Reads for all hosts of a process until `stop` is called. The hosts share each read; each host has its own
-    cursor.
-    """
+    """Reads for all hosts of a process until `stop` is called. Each read serves all hosts; each has its own cursor."""
 
     def __init__(
         self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]
     ) -> None:
-        """`reconnected` and `failed` are called on the reader's thread. After `failed`, the reader reads nothing
-        more.
-        """
+        """`reconnected` and `failed` are called on the reader's thread. `failed` means that it has stopped reading."""
         self._store = store
         self._router = router
         self._reconnected = reconnected
@@ -129,9 +125,7 @@ class Reader:
         return lacks_what_was_read(self._store, self._furthest, self._handles.values())
 
     def _ready(self) -> set[Shard]:
-        """Return the shards whose hosts have room in their inboxes, and continue reading from the lowest of their
-        cursors.
-        """
+        """Return the shards whose inboxes have room, and continue reading from the lowest cursor among them."""
         ready = {shard for shard, handle in self._handles.items() if handle.has_room}
         if ready:
             self._at = min(self._handles[shard].read_to for shard in ready)

@@ -86,9 +86,7 @@ class Lease:
         return self._now() < self._good_until
 
     def confirm(self, lapses: int) -> None:
-        """Record that ownership was checked when `lapses` had this value: this process owns all shards that it
-        hosts.
-        """
+        """Record that ownership was checked when `lapses` had this value: this process owns all shards it hosts."""
         self._confirmed = lapses
 
     def stop(self) -> None:

@@ -62,7 +62,7 @@ class Input(NamedTuple):
     undecodable: str = ""
 
     def identity(self) -> str:
-        """Return a key that is the same on each delivery of the message: its place in log or mailbox, or else its
+        """Return a key that is the same on each delivery of the message: its place in log or mailbox, or its
         content.
         """
         if self.source in ("log", "mailbox"):
@@ -268,7 +268,7 @@ class Ledger(Generic[S]):
         return due is not None and due <= message.at
 
     def _is_own(self, event: Event) -> bool:
-        """Whether the event belongs to this kind, and is not a KubeEvent recorded with one. Only own events request
+        """Whether the event belongs to this kind and is not an accompanying KubeEvent. Only own events request
         effects.
         """
         own = self._own.get(type(event))

@@ -19,9 +19,7 @@ M = TypeVar("M", Event, Command)
 
 
 class Router:
-    """The subscriptions of a process's kinds, and the shard count of each kind, which is fixed by the log's first
-    event.
-    """
+    """The subscriptions of a process's kinds, and the shard count of each kind, fixed by the log's first event."""
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
         unknown = sorted(kinds.keys() - shards.keys())
@@ -49,9 +47,7 @@ class Router:
         return shard_for(kind, self._shards[kind], key)
 
     def owner(self, entity: str) -> Shard | None:
-        """Return the shard that owns an entity such as `pod/default/web`; None if the entity's kind is not hosted
-        here.
-        """
+        """Return the shard that owns an entity such as `pod/default/web`; None if its kind is not hosted here."""
         kind, _, key = entity.partition("/")
         return self.shard_for(kind, key) if kind in self._kinds else None
 

@@ -83,7 +83,7 @@ class MemoryServer:
         return not self.log and at <= self.last
 
     def next_mail(self, shard: Shard) -> Position:
-        """Return the id of a mailbox's next entry. It is later than the last id and the cursor, even if the clock goes
+        """Return the id of a mailbox's next entry: later than the last id and the cursor, even if the clock goes
         back.
         """
         data = self.shard(shard)

@@ -85,9 +85,7 @@ class DeadLetter(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One commit. It is encoded once, and resent byte for byte if there is no reply; `step_id` makes this
-    idempotent.
-    """
+    """One commit. It is encoded once and, without a reply, resent byte for byte; `step_id` makes this idempotent."""
 
     shard: Shard
     token: str
@@ -173,9 +171,7 @@ class Store(Protocol):
         """
 
     def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
-        """Begin the log with `record` (`kernel.LogStarted`) if there is none. Returns the new run or the existing
-        one.
-        """
+        """Begin the log with `record` (`kernel.LogStarted`) if there is none. Returns the new or the existing run."""
 
     def run(self) -> str:
         """Return the log's run, under which its archive files are stored; empty if there is no log."""
@@ -196,9 +192,7 @@ class Store(Protocol):
         """Return the processes with a valid lease: id -> info."""
 
     def up_milliseconds(self) -> int:
-        """Return a lower bound of the server's uptime, in milliseconds. Lease renewals from before its start may be
-        lost.
-        """
+        """Return a lower bound of the server's uptime, in milliseconds. Renewals from before its start may be lost."""
 
     def forget_dead(self) -> None:
         """Remove the names of processes whose leases have expired. A takeover does this only for owners of shards. A
@@ -219,9 +213,7 @@ class Store(Protocol):
 
     # -- the step ------------------------------------------------------------------------------------------------
     def step(self, step: Step) -> Committed | Fenced | Conflict:
-        """Commit the step. If the shard's last committed step is this one (same `step_id`), the result is also
-        Committed.
-        """
+        """Commit the step. Also returns Committed if the shard's last committed step is this one (same `step_id`)."""
 
     def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
         """Record the attempt counts of messages in the shard's hash, in one round trip. Call this before deciding

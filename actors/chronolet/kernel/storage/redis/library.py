@@ -101,9 +101,7 @@ def _loads_truncated_files(channel: Channel) -> bool:
 
 
 def whole_seconds_up(channel: Channel) -> int:
-    """Return a lower bound of the server's uptime in seconds, less than 2 s too low: the server reports whole
-    seconds.
-    """
+    """Return a lower bound of the uptime in seconds, less than 2 s too low: the server reports whole seconds."""
     try:
         return max(0, int(_info(channel, "server")["uptime_in_seconds"]) - 1)
     except ResponseError as error:

@@ -78,9 +78,7 @@ class Reader:
         return Inputs(log=log, mail=mail)
 
     def wake(self) -> None:
-        """End the current wait, or one that is about to begin: its caller may have checked for other work before this
-        call.
-        """
+        """End the current wait, or one that is about to begin: its caller may already have checked for other work."""
         self._woken.set()
         if not self._waiting.is_set():
             return  # the next wait checks the flag first

@@ -35,9 +35,7 @@ def position(value: bytes | str) -> Position:
 
 
 def entries(reply: Iterable[Any]) -> Iterator[Entry]:
-    """Yield the entries of an XRANGE, or of one stream of an XREAD. The speed of this loop limits how fast the log is
-    read.
-    """
+    """Yield the entries of an XRANGE, or of one stream of an XREAD. This loop limits how fast the log can be read."""
     new, names = tuple.__new__, _FIELD_NAMES
     for raw_id, fields in reply:
         milliseconds, n = raw_id.split(b"-")
@@ -81,9 +79,7 @@ def _as_map(fields: list[bytes] | None) -> dict[bytes, bytes]:
 
 
 def head(flat: list[bytes], key: str) -> Head:
-    """Return a shard's hash from the flat list of an HGETALL. Raises StoreBroken, naming key and field, for an invalid
-    value.
-    """
+    """Return a shard's hash from the flat list of an HGETALL. Raises StoreBroken, naming key and field, if invalid."""
     if not flat:
         return NEVER_OWNED
     found = {text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}

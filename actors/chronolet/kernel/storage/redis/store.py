@@ -46,9 +46,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     resending_seconds: float = 10.0
     """How long a step without a reply is resent."""
     lease_seconds: float = 0.8
-    """Time-out of a renewal of the lease. Below a second, so that a stuck server is noticed before the lease
-    expires.
-    """
+    """Time-out of a renewal of the lease. Below 1 s, so that a stuck server is noticed before the lease expires."""
     query_seconds: float = 10.0
     """Time-out of any other call."""
     scan_seconds: float = 30.0
@@ -136,9 +134,7 @@ class RedisStore:
             self._query([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
 
     def _processes(self) -> list[tuple[str, bytes | None]]:
-        """Return the processes named in the node's hash, each with the info of its lease, or None if it has no
-        lease.
-        """
+        """Return the processes named in the node's hash, each with the info of its lease; None if it has no lease."""
         names = self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
         processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
         if not processes:

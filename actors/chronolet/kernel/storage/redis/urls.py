@@ -16,9 +16,7 @@ SCHEMES = ("unix", "redis", "rediss")
 EXPECTED = "unix://SOCKET, redis://HOST[:PORT][/DB] or rediss://HOST[:PORT][/DB]"
 _YES = ("true", "yes", "1")
 _NAME = re.compile(r"[a-z_]{1,40}")
-"""Pattern of option names that are safe to show. Anything else may be part of a password that contains a question
-mark.
-"""
+"""Pattern of option names that are safe to show. Other text may be part of a password with a question mark."""
 
 
 _PORT = 6379
@@ -81,9 +79,7 @@ _TLS_OPTIONS: dict[str, Callable[[str], bool]] = {
 
 
 def check(url: str) -> None:
-    """Validate a URL. Raises RedisUrlError, with the expected form, if it names no server or has an unsupported
-    option.
-    """
+    """Validate a URL. Raises RedisUrlError, with the expected form, if it names no server or has unknown options."""
     parts = _split(url)
     _check_place(parts)
     _check_options(parts)
