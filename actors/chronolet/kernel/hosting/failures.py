@@ -42,7 +42,9 @@ class Failures:
         return min(back_off, timing.host_longest_back_off_seconds)
 
     def of(self, shards: Iterable[Shard]) -> frozenset[Shard]:
-        """Return those of `shards` that have ever failed: their next hosts decide one message per step for a while."""
+        """Return those of `shards` whose hosts have failed before. Their next hosts decide one message per step for a
+        while.
+        """
         return frozenset(shard for shard in shards if shard in self._of)
 
     def note(self, shard: Shard) -> kernel.HostRestarted | None:
@@ -53,6 +55,6 @@ class Failures:
         return kernel.HostRestarted(error=failure.unreported, restarts=failure.count)
 
     def reported(self, shard: Shard) -> None:
-        """Clear the event that `note` returns, because a host that records it was started."""
+        """Clear the event that `note` returns, because a host that records it has been started."""
         if shard in self._of:
             self._of[shard].unreported = ""

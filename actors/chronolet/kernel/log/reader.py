@@ -116,8 +116,8 @@ class Reader:
             self._deliver(inputs, ready)
 
     def _goes_back(self, inputs: Inputs) -> bool:
-        """Whether the first new entry's number is not above the last one read: the log has lost its end and has grown
-        again, or it has a foreign entry.
+        """Whether entry numbers did not increase: the log has lost its end and has grown again, or it has a foreign
+        entry.
         """
         return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
 
