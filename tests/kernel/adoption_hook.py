@@ -10,7 +10,7 @@ CHORE = Shard("chore")
 
 
 class RecordingHook:
-    """Records its calls, and sends one command after `refusals` refusals."""
+    """An adoption hook that records its calls. It refuses `refusals` times, then sends one command."""
 
     def __init__(self, rig: Rig, refusals: int = 0) -> None:
         self.rig = rig

@@ -1,4 +1,4 @@
-"""A test kind whose commands request effects, timers, refusals, ends and failures."""
+"""A test kind whose commands request effects, timers, refusals, failures, and the end of their entity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chronolet_schemas.registry import registered
 
 @registered
 class Assign(Command, frozen=True, kw_only=True):
-    """Becomes `Assigned` with the same fields, unless `refuse`, `raises` or `silent` is set."""
+    """A command that leads to `Assigned` with the same fields, unless `ends`, `refuse`, `raises` or `silent` is set."""
 
     key: str
     one_shot: str = ""
@@ -73,7 +73,7 @@ class Fired(Event, frozen=True, kw_only=True):
 
 class Chore(msgspec.Struct, frozen=True):
     assigned: int = 0
-    """How often it was assigned something."""
+    """Number of `Assigned` events."""
     one_shot: str = ""
     standing: str = ""
     due: int = 0
@@ -94,13 +94,13 @@ class Result(Signal, frozen=True, kw_only=True):
 
 
 class Report(Signal, frozen=True, kw_only=True):
-    """Becomes `Reported`; the text "poison" makes the decider raise."""
+    """A signal that leads to `Reported`. With the text "poison", the decider raises."""
 
     text: str
 
 
 SILENT_DUE = 13
-"""A `Due` at this time yields no event; one at the next time stays due."""
+"""A `Due` for this time leads to no event. A `Due` for one millisecond later leaves the entity due."""
 
 
 def decide(state: Chore, message: object, _now: int) -> Sequence[Event]:
@@ -172,7 +172,7 @@ def kind(
     timeout: float = 3600.0,
     **more: Any,
 ) -> Kind[Chore]:
-    """Make the kind, with one shard and the given workers. `timeout`: time-out of its one-shots, in seconds."""
+    """Return the kind, with one shard and the given workers. `timeout`: time-out of its one-shots, in seconds."""
     fields: dict[str, Any] = {
         "name": "chore",
         "shards": 1,

@@ -1,4 +1,4 @@
-"""A test kind that subscribes: each `tally.Added` becomes one `Seen` of the entity with the same key."""
+"""A test kind with a subscription: for each `tally.Added`, the entity with the same key records one `Seen`."""
 
 from __future__ import annotations
 

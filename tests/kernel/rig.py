@@ -1,7 +1,7 @@
-"""Real kernel processes on the in-memory store, whose server can be unreachable, forget data, and lose replies.
+"""Real kernel processes on the in-memory store, whose server can be unreachable, lose data, and lose replies.
 
-Input: kinds. Output: the log, with helpers that wait for entries. Next: the tests of this folder; `rig` is their
-fixture.
+Input: kinds. Output: the log, with helpers that wait for entries. Next: the tests in this folder, which use the fixture
+`rig`.
 """
 
 import copy
@@ -56,12 +56,12 @@ class Line:
         self.blocked: set[str] = set()
         """Names of calls that do not reach the server."""
         self.raises: dict[str, Exception] = {}
-        """Unexpected errors that calls raise, by the call's name."""
+        """Errors that calls raise, by the call's name."""
         self.calls: list[str] = []
 
 
 class LineStore(MemoryStore):
-    """The in-memory store behind a faulty line."""
+    """The in-memory store, reached over a faulty connection."""
 
     def __init__(self, server: MemoryServer, line: Line) -> None:
         super().__init__(server)
@@ -90,7 +90,7 @@ for _name in _CALLS:
 
 
 class Rig:
-    """One node in memory."""
+    """A node on an in-memory server: its processes and its data."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -99,12 +99,12 @@ class Rig:
         self.processes: list[Process] = []
         self.lines: list[Line] = []
         self.timing = Timing()
-        """The timing of the processes made from now on."""
+        """Timing of the processes created from now on."""
         self._counts = {"chore": 1, "tally": 1, "mirror": 1}
 
     # -- processes -----------------------------------------------------------------------------------------------
     def process(self, *kinds: Kind[Any], line: Line | None = None, begin: bool = True, **setup: Any) -> Process:
-        """Make a process that hosts these kinds; if `begin`, start it and wait until it runs."""
+        """Create a process that hosts these kinds. If `begin` is true, start it and wait until it is running."""
         by_name = {kind.name: kind for kind in kinds}
         fields: dict[str, Any] = {"lease_milliseconds": 300, "shards": self._counts, "timing": self.timing}
         store = LineStore(self.server, line or Line())
@@ -117,7 +117,7 @@ class Rig:
         return process
 
     def set_shards(self, kind: str, count: int) -> None:
-        """Set a kind's shard count before the log begins; 0 for a kind that the log lacks."""
+        """Set a kind's shard count before the log begins. 0 leaves the kind out of the log."""
         self._counts = {**self._counts, kind: count}
         if not count:
             del self._counts[kind]
@@ -155,7 +155,9 @@ class Rig:
         return self.events(event)
 
     def settle(self) -> None:
-        """Wait until each host knows its committed steps: a step is in the log before its host has the reply."""
+        """Wait until each host has the replies to its committed steps: a step is in the log before its host has the
+        reply.
+        """
         scratch.wait_until(lambda: all(map(self._knows, self.processes)), "the replies to all steps")
 
     def _knows(self, process: Process) -> bool:
@@ -175,7 +177,7 @@ class Rig:
             return copy.deepcopy(kept)
 
     def crash(self, remembered: Mapping[str, Any]) -> None:
-        """Crash the server and bring it back with the remembered data only."""
+        """Crash the server and restart it with only the remembered data."""
         self.settle()  # a host still waiting for a reply could not notice the loss
         for line in self.lines:
             line.down = True
@@ -190,7 +192,7 @@ class Rig:
             line.down = False
 
     def forget(self, remembered: Mapping[str, Any]) -> None:
-        """Reset the server to the remembered data; all connections stay up."""
+        """Reset the server to the remembered data. All connections stay open."""
         with self.server.changed:
             vars(self.server).update(copy.deepcopy(dict(remembered)))
             self.server.changed.notify_all()
@@ -202,7 +204,7 @@ def request() -> str:
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:
-    """A node in memory; its processes are retired at the end."""
+    """A node on an in-memory server. Its processes are retired at the end of the test."""
     made = Rig(tmp_path)
     yield made
     made.retire()

@@ -1,6 +1,6 @@
-"""A test kind that counts: each `Add` becomes one `Added` with a running count and checksum.
+"""A test kind that counts: each `Add` leads to one `Added` with a running count and checksum.
 
-Every tenth addition requests an effect (a line in a file); every addition with `rest_after` arms a timer.
+Every tenth addition requests an effect, which writes a line to a file; every addition with `rest_after` arms a timer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Added(Event, frozen=True, kw_only=True):
     number: int
     count: int
     checksum: int
-    """Checksum of all numbers so far; it depends on their order."""
+    """Checksum of all numbers so far. It depends on their order."""
     rest_at: int = 0
 
 
@@ -119,7 +119,7 @@ DECIDER: Decider[Tally] = Decider(
 
 
 def note_taker(folder: Path) -> Job:
-    """Make a job that appends one line per note to a file named after the entity."""
+    """Return a job that appends one line per note to a file named after the entity."""
 
     def run(effect: TakeNote, context: EffectContext) -> Signal:
         context.fence("note")

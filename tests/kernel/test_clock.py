@@ -1,4 +1,4 @@
-"""Time never goes back, a jump is an event, and stored timestamps keep their distance."""
+"""The clock: time never goes back, a jump is an event, and the time since a stored timestamp stays correct."""
 
 import time
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.kernel.rig import Rig, request
 
 
 class ManualClocks:
-    """Wall and monotonic time that a test moves."""
+    """A wall clock and a monotonic clock that a test advances."""
 
     def __init__(self, wall: float = 1_000.0) -> None:
         self.wall = wall
@@ -84,7 +84,7 @@ def test_a_jump_is_reported_once_and_only_from_a_second_on() -> None:
 
 @pytest.mark.parametrize("stalls", ["wall", "monotonic"])
 def test_a_stall_between_two_readings_is_no_jump(stalls: str) -> None:
-    """The process stalls once for a minute after reading this clock; a jump during the stall is reported."""
+    """The process stalls once for a minute after reading the clock `stalls`. A jump during the stall is reported."""
     clocks = ManualClocks()
     stall = 0.0
 
@@ -105,7 +105,7 @@ def test_a_stall_between_two_readings_is_no_jump(stalls: str) -> None:
 
 
 def test_a_jump_is_an_event_and_timers_fire_after_their_own_time(rig: Rig) -> None:
-    """The wall clock goes back an hour while a timer runs: the timer fires after its own time, not an hour late."""
+    """The wall clock goes back an hour while a timer is pending. The timer fires in time, not an hour late."""
     shift = [0.0]
     clock = Clock(lambda: time.time() + shift[0], time.monotonic)
     rig.process(chore.kind(watches_clock=True), clock=clock)
@@ -115,7 +115,7 @@ def test_a_jump_is_an_event_and_timers_fire_after_their_own_time(rig: Rig) -> No
     rig.wait(chore.Assigned, 2)
     shift[0] = -3600.0
     rig.wait(chore.Fired)
-    rig.send(Assign(request=request(), key="a"))  # a turn after the jump, whenever the timer fired
+    rig.send(Assign(request=request(), key="a"))  # leads to a turn after the jump, whenever the timer fired
     (jumped,) = rig.wait(kernel.ClockJumped)
     assert abs(jumped.by_milliseconds + 3_600_000) < 1_000
 

@@ -1,4 +1,4 @@
-"""Defines a decider: an initial state and four pure functions, with the two messages that only the kernel sends.
+"""Defines a decider (an initial state and four pure functions) and the two messages that only the kernel sends.
 
 Pure: deciders import this module and no other module of the kernel. Input: nothing. Output: the types that each actor's
 `decider.py` and `wanted.py` use. Next: `kind`, which adds routes and workers.
@@ -19,7 +19,7 @@ class Effect(Message, frozen=True, kw_only=True):
     """Work that should be running now, derived from the state by `outstanding`.
 
     At most one effect runs per `subject` of an entity. `intent` identifies the request (`start/app/3`): a running
-    effect continues while its subject and intent stay outstanding; a new intent for the subject cancels it first.
+    effect continues as long as its subject and intent are outstanding; a new intent for the subject cancels it first.
     """
 
     subject: str
@@ -27,14 +27,16 @@ class Effect(Message, frozen=True, kw_only=True):
 
 
 class Due(Signal, frozen=True, kw_only=True):
-    """The time `at` (milliseconds), which `due` returned, has come. The decider must return at least one event."""
+    """Signals that the time `at` (milliseconds), returned by `due`, has come. The decider must return at least one
+    event.
+    """
 
     at: int
 
 
 class EffectFailed(Signal, frozen=True, kw_only=True):
-    """A one-shot effect raised, or exceeded its time-out (`timed_out`). Its intent is still open: the decider decides
-    what happens next.
+    """Signals that a one-shot effect raised an exception or exceeded its time-out (`timed_out`). Its intent is still
+    open: the decider decides what happens next.
     """
 
     effect: str
@@ -47,11 +49,11 @@ class EffectFailed(Signal, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Decider(Generic[S]):
-    """The pure core of an actor: no clock, no I/O, no ids, no randomness, no threads.
+    """The pure core of an actor: no clock, no I/O, no generated ids, no randomness, no threads.
 
     `initial`: the state of an entity without events.
-    `decide(state, message, now)`: returns events. now in milliseconds; message is a Command, another actor's Event or a
-    Signal.
+    `decide(state, message, now)`: returns events. `message` is a Command, another actor's Event or a Signal; `now` is
+    in milliseconds.
     `evolve(state, event)`: cannot fail and validates nothing; returns None when the entity is gone.
     `due(state)`: the time at which the kernel sends `Due`, in milliseconds, or None.
     `outstanding(state)`: the effects that should be running, at most one per subject.

@@ -1,5 +1,5 @@
-"""Named crash points. The kernel and the effects pass one before and one after each step and external call; a test may
-record them, or end the process at one. In production they do nothing.
+"""Defines named crash points. The kernel and the effects pass one crash point before and one after each step and each
+external call. Tests record crash points or end the process at one; in production they have no effect.
 """
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from typing import Protocol
 
 
 class Faults(Protocol):
-    """Receives each crash point."""
+    """Receives a call at each crash point."""
 
     def point(self, name: str) -> None:
-        """`name` is `step/before pod/0`, `effect/before docker.start pod/default/web container/app`, and so on."""
+        """Called at a crash point. `name` is, for example, `step/before pod/0` or `effect/before docker.start
+        pod/default/web container/app`.
+        """
 
 
 class NoFaults:
-    """The production implementation: does nothing."""
+    """The production implementation, which does nothing."""
 
     def point(self, name: str) -> None:
         """Do nothing."""

@@ -14,7 +14,7 @@ S = TypeVar("S")
 
 
 class Evolution(Protocol[S]):
-    """The part of a decider that suffices to fold history."""
+    """The part of a decider that is needed to fold history."""
 
     @property
     def initial(self) -> S:
@@ -26,10 +26,11 @@ class Evolution(Protocol[S]):
 
 
 def folded(decider: Evolution[S], known: S | None, event: Event) -> S | None:
-    """Return the entity's state after one more event, or None if the entity does not exist. Live steps and replay both
-    use this function.
+    """Return the entity's state after one more event, or None if the entity then does not exist. `known`: its state
+    before the event; None if it did not exist. Live steps and replay both use this function.
 
-    An event that leaves an unknown entity in the initial state does not create it: a refusal leaves nothing behind.
+    If an event leaves a nonexistent entity in the initial state, the entity is not created: a refusal leaves nothing
+    behind.
     """
     evolved = decider.evolve(decider.initial if known is None else known, event)
     return None if known is None and evolved == decider.initial else evolved

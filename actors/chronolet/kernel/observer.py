@@ -1,7 +1,7 @@
 """Hooks for measuring the kernel: steps, effects, restarts, the lease.
 
-Input: calls from hosts, effect runner and supervisor, on many threads. Output: nothing; a subclass overrides what
-it measures. Implementations must not block and must not raise. Next: `node.metrics`, which counts.
+Input: calls from hosts, the effect runner and the supervisor, on many threads. Output: nothing; a subclass overrides
+the methods for what it measures. Implementations must not block and must not raise. Next: `node.metrics`, which counts.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from chronolet_schemas.envelope import Event
 from chronolet_schemas.keys import Shard
 
 Outcome = Literal["done", "failed", "timed_out", "cancelled", "fenced"]
-"""How an effect ended: with a result, with an exception, by its time-out, cancelled, or without a valid lease."""
+"""How an effect ended: with a result, with an exception, by exceeding its time-out, by being cancelled, or because the
+lease was not known to be valid.
+"""
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The queue that a one-shot effect joined.
+    """The queue of a lane, as seen by a one-shot effect that joined it.
 
-    On arrival, `at_work` effects were running out of at most `allowed`, and `holders` names the longest-running ones.
-    `at_work` below `allowed` means that the first effect of a batch has a head start. `ahead` is the number of effects
-    queued before it or, once it runs, the number that started before it.
+    On arrival, `at_work` effects were running, of at most `allowed`; `holders` names the entities of those that had
+    been running longest. If `at_work` is below `allowed`, the first effect of a batch has a head start. `ahead` is the
+    number of effects queued before this one or, once it is about to start, the number that started while it waited.
     """
 
     at_work: int
@@ -33,43 +35,45 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Observer:
-    """Receives a call after each occurrence; this base class ignores them all. All durations are in seconds."""
+    """Receives a call for each occurrence. This base class ignores all calls. All durations are in seconds."""
 
     def step_done(self, shard: Shard, events: Sequence[Event], seconds: float) -> None:
-        """A step was committed with these events. `seconds` is the time spent in the store."""
+        """Called after a step with these events was committed. `seconds` is the time spent in the store."""
 
     def step_refused(self, shard: Shard, reason: Literal["fenced", "conflict"]) -> None:
-        """The store refused a step: the shard is lost (fenced) or must be reloaded (conflict)."""
+        """Called after the store refused a step: the shard is lost (`fenced`) or must be reloaded (`conflict`)."""
 
     def effect_queued(self, kind: str, entity: str, cause: str, queue: Queue) -> None:
-        """An effect was queued. `cause`: the position of the event that requested it."""
+        """Called when an effect joins a queue. `cause`: position of the event that requested the effect."""
 
     def effect_withdrawn(self, kind: str, entity: str, cause: str, seconds: float) -> None:
-        """A queued effect was cancelled after `seconds` in the queue; it never ran."""
+        """Called when an effect is cancelled after `seconds` in the queue, without ever having run."""
 
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
-        """An effect leaves the queue after `seconds` and is about to start."""
+        """Called when an effect leaves the queue after `seconds`, just before it starts."""
 
     def effect_started(self, kind: str, effect: str) -> None:
-        """An effect started. `effect` is its class name."""
+        """Called when an effect starts. `effect` is its class name."""
 
     def effect_done(self, kind: str, effect: str, seconds: float, outcome: Outcome) -> None:
-        """An effect that was reported to `effect_started` has ended."""
+        """Called when an effect that was passed to `effect_started` has ended."""
 
     def dead_lettered(self, kind: str) -> None:
-        """A message or an effect was given up and sent to the dead-letter stream."""
+        """Called when a message or an effect is given up and sent to the dead-letter stream."""
 
     def host_restarted(self, shard: Shard) -> None:
-        """A host failed; its supervisor will restart it."""
+        """Called after a host failed. Its supervisor will restart it."""
 
     def shards_owned(self, count: int) -> None:
-        """The process now hosts `count` shards."""
+        """Called with the number of shards that the process now hosts."""
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
-        """The process stopped hosting the shard, for good or until a restart. `keys` are the shard's entities."""
+        """Called when the process has stopped hosting the shard, permanently or until a restart. `keys`: the shard's
+        entities.
+        """
 
     def lease_valid(self, valid: bool) -> None:
-        """The lease is known to be valid, or is not; called each tick."""
+        """Called on each tick. `valid`: whether the lease is known to be valid."""
 
     def recovered(self, shards: int, events: int, seconds: float) -> None:
-        """A recovery of `shards` shards read `events` log entries in `seconds`."""
+        """Called after a recovery of `shards` shards, which read `events` log entries in `seconds`."""

@@ -1,7 +1,7 @@
-"""Waits, pauses and back-offs of a process, in one value that its parts share.
+"""Defines the waits, pauses and back-offs of a process, in one value that all its parts share.
 
-Input: nothing. Output: `Timing`; its defaults are the values of a running agent, and a test passes its own. The
-time-outs of calls to Redis are `storage.redis.store.Timeouts`. Next: `hosting.process`, which passes it on.
+Input: nothing. Output: `Timing`; a running agent uses the defaults, a test passes other values. The time-outs of calls
+to Redis are in `storage.redis.store.Timeouts`. Next: `hosting.process`, which passes `Timing` on.
 """
 
 from __future__ import annotations
@@ -10,63 +10,67 @@ from msgspec import Struct
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """All times are in seconds; a few limits are counts and say so."""
+    """The timing of one process. Fields named `..._seconds` are in seconds; the other fields are counts."""
 
     # -- effects -------------------------------------------------------------------------------------------------
     progress_seconds: float = 5.0
-    """Minimum time between two progress signals of a one-shot effect. Those in between are dropped."""
+    """Minimum time between two progress signals of a one-shot effect. Signals sent sooner are dropped."""
     effect_first_pause_seconds: float = 1.0
     """Pause before the first retry of an effect. It doubles with each further retry of the same intent."""
     effect_longest_pause_seconds: float = 30.0
     effect_steady_seconds: float = 60.0
-    """A standing effect that ran for longer than this restarts its back-off at the first pause."""
+    """If a standing effect ran for longer than this, its back-off starts again with the first pause."""
     fenced_pause_seconds: float = 1.0
-    """Pause before the retry of an effect stopped by an invalid lease. It does not grow: the effect did not fail."""
+    """Pause before retrying an effect that was stopped by an invalid lease. It does not grow, because the effect itself
+    did not fail.
+    """
     given_up_pause_seconds: float = 300.0
-    """Pause before the retry of an effect whose result and failure could not be decided: each retry makes the host fail
-    again.
+    """Pause before retrying an effect of which neither the result nor the failure could be decided: each retry makes
+    the host fail again.
     """
     suspect_pause_seconds: float = 10.0
-    """Pause before the restart of an effect that ran when two processes ended. If something else ends the process again
-    and again, it probably does so during the pause, while the effect does not run.
+    """Pause before restarting an effect that was running when two processes ended. If something else keeps ending the
+    process, that will probably happen during the pause, while the effect is not running.
     """
     suspect_seconds: float = 60.0
-    """An effect that has run for longer than this is not blamed for the end of its process."""
+    """An effect that has been running for longer than this is not blamed if its process ends."""
 
     # -- hosts ---------------------------------------------------------------------------------------------------
     host_first_back_off_seconds: float = 0.4
-    """Back-off before the second restart in a row of a shard's host; the first restart is immediate. It doubles."""
+    """Back-off before the second consecutive restart of a shard's host; the first restart is immediate. It doubles with
+    each further restart.
+    """
     host_longest_back_off_seconds: float = 30.0
     host_steady_seconds: float = 60.0
-    """A host that fails this long after its last failure begins a new series of failures."""
+    """If a host fails later than this after its last failure, the count of consecutive failures starts over."""
     due_retry_seconds: float = 30.0
-    """Delay after a `Due` went to the dead letters: its entity still needs a timer, but must not keep failing the
-    host.
+    """Delay before a `Due` that went to the dead letters is delivered again: its entity still needs a timer, but must
+    not make the host fail continuously.
     """
     careful_messages: int = 300
-    """A host stops counting attempts after this number of messages without a failure."""
+    """Number of messages without a failure after which a host stops counting attempts."""
     behind_entries: int = 5_000
-    """A host that is this number of log entries behind commits a step even without events: the keeper trims no further
-    than the host's committed cursor.
+    """A host whose committed cursor lags by more than this number of log entries commits a step even without events,
+    because the keeper trims the log only up to the committed cursors.
     """
     snapshot_events: int = 10_000
-    """A host stores a snapshot after this number of its own events or of log entries."""
+    """A host stores a snapshot after this number of events of its shard, or of log entries of any kind."""
     snapshot_seconds: float = 600.0
-    """A host stores a snapshot after this time if its position has advanced."""
+    """A host stores a snapshot after this time if its position has advanced since the last one."""
     behind_seconds: float = 60.0
-    """A host whose committed cursor lags, and that has committed nothing for this long, commits a step without events.
+    """A host whose committed cursor lags, and which has committed nothing for this long, commits a step without events.
     """
 
     # -- shards --------------------------------------------------------------------------------------------------
     looks_per_renewal: int = 4
-    """Number of times that the supervisor looks for free shards per renewal of the lease."""
+    """Number of checks for free shards that the supervisor makes per renewal of the lease."""
     upkeep_seconds: float = 60.0
-    """Interval of the checks for data loss and due snapshots, and of the removal of dead processes' names and lock
-    files.
+    """Interval at which the supervisor checks for data loss, wakes the hosts for due snapshots, and removes the names
+    and lock files of dead processes.
     """
     history_retry_seconds: float = 30.0
-    """Back-off of a shard whose history is missing here: the archive files may arrive in the meantime."""
+    """Back-off of a shard whose history is missing on this machine: the archive files may arrive in the meantime."""
     mail_seconds: float = 10.0
-    """How long shards without commands wait for those with commands: a command that cannot be decided must not keep the
-    node down.
+    """Maximum time for which shards without waiting commands are held back until the waiting commands of other shards
+    are decided: a command that cannot be decided must not keep the node down.
     """

@@ -1,4 +1,4 @@
-"""Concurrency limits of one-shot effects: per kind and per lane, and each turn is given back."""
+"""Concurrency limits of one-shot effects, per kind and per lane, and that each turn is given back."""
 
 import dataclasses
 import threading
@@ -63,13 +63,13 @@ def test_workers_of_one_lane_or_kind_do_not_wait_for_those_of_another(rig: Rig) 
 def test_a_lane_has_its_own_limit_and_order_and_every_end_of_an_effect_makes_room(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Starts of pods: one that succeeds, fails, times out or is cancelled makes room for the next."""
+    """Effects like starts of pods: one that succeeds, fails, times out or is cancelled makes room for the next."""
     begun: list[str] = []
     time_outs: list[Callable[[], None]] = []
     after = Timers.after
 
     def recorded(timers: Timers, seconds: float, action: Callable[[], None]) -> Timer:
-        """A time-out that the test triggers, once the effect has begun."""
+        """Start a timer. Record the action of the late effect's time-out, so that the test can trigger it."""
         if seconds == LATE:
             time_outs.append(action)
         return after(timers, seconds, action)
@@ -100,7 +100,7 @@ def test_a_lane_has_its_own_limit_and_order_and_every_end_of_an_effect_makes_roo
     # Another lane does not wait, and has its own limit; the next effect of this lane waits.
     assert [one.text for one in rig.wait(chore.Completed)] == ["other"]
     assert [one for one in begun if one != "other"] == ["first"]
-    # `withdrawn` is no longer wanted: it never starts, and the intent in its place does not wait for its turn.
+    # `withdrawn` is no longer wanted: it never starts, and the intent that replaces it does not wait for its turn.
     rig.send(Assign(request=request(), key="k3", one_shot="instead"))
     assert [one.text for one in rig.wait(chore.Completed, 2)] == ["other", "instead"]
     release["first"].set()
@@ -117,7 +117,7 @@ def test_a_lane_has_its_own_limit_and_order_and_every_end_of_an_effect_makes_roo
 
 
 def test_a_turn_goes_to_the_effect_that_follows_from_its_result_if_that_has_priority(rig: Rig) -> None:
-    """A pod's container starts before the sandbox of the next pod."""
+    """For example, a pod's container starts before the sandbox of the next pod."""
     begun: list[str] = []
     release = threading.Event()
 
@@ -165,7 +165,7 @@ def test_a_host_that_fails_keeps_no_turn(rig: Rig) -> None:
 
 
 def test_effects_that_a_killed_process_left_run_again_within_the_limit(rig: Rig) -> None:
-    """After a takeover no slots exist: each effect that is outstanding gets a new one."""
+    """After a takeover there are no slots: each outstanding effect gets a new one."""
     running: set[str] = set()
     most: list[int] = []
     dead, release = threading.Event(), threading.Event()

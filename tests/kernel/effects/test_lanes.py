@@ -1,4 +1,4 @@
-"""Queues of one-shots: their order, their limits, and that each turn is given back."""
+"""Lanes of one-shots: the order in which they start, their limits, and that each turn is given back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chronolet.kernel.observer import Queue
 
 
 class Clock:
-    """Timers that fire when the test calls them."""
+    """Timers that fire when the test calls `fire`."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -27,11 +27,11 @@ class Clock:
         return timer
 
     def running(self, after: float) -> int:
-        """The number of pending timers with this delay."""
+        """Return the number of pending timers with this delay."""
         return sum(seconds == after and timer.action is not None for seconds, timer in self._timers)
 
     def fire(self, after: float = PATIENCE_SECONDS) -> None:
-        """Fire the timers with this delay."""
+        """Fire all timers with this delay."""
         timers, self._timers = self._timers, []
         for seconds, timer in timers:
             if seconds != after:
@@ -41,7 +41,7 @@ class Clock:
 
 
 class Piece:
-    """A one-shot that only records its launch."""
+    """A one-shot that only records its launch and its place in the queue."""
 
     def __init__(self, name: str, launched: list[str], *, limit: int | Pace | None = 1, priority: Any = ()) -> None:
         self.name = self.key = name
@@ -60,7 +60,7 @@ class Piece:
 
 
 class RecordingPace(Pace):
-    """Records how many ran concurrently with each one that ended."""
+    """A Pace that records, for each job that ended, how many others ran concurrently."""
 
     def __init__(self, most: int, first: int) -> None:
         super().__init__(most, first)

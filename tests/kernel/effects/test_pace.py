@@ -11,8 +11,8 @@ from chronolet.kernel.effects.pace import ENOUGH, GAIN, LEAST, MEASURING_SECONDS
 
 
 class Server:
-    """Simulated server: `carries` jobs run concurrently at full speed, more of them more slowly. A job that runs alone
-    takes `alone` seconds, and at random up to `spread` times as long.
+    """A simulated server. Up to `carries` concurrent jobs run at full speed; with more, each of them runs more slowly.
+    A job that runs alone takes `alone` seconds, multiplied by a random factor of up to `spread`.
     """
 
     def __init__(self, carries: float, *, most: int = 64, first: int = 4, least: int = LEAST) -> None:
@@ -29,7 +29,7 @@ class Server:
             self._job(1, waiting=False)
 
     def works(self, jobs: int, *, waiting: bool = True) -> int:
-        """Run jobs up to the limit; returns the limit after them."""
+        """Run jobs, as many concurrently as the limit allows. Returns the limit after them."""
         for _ in range(jobs):
             self._job(self.pace.limit, waiting=waiting)
         return self.pace.limit

@@ -1,4 +1,4 @@
-"""Effects: one per subject, with a time-out, retried with back-off, and never for an intent that has ended."""
+"""Effects: at most one per subject, with a time-out, retried with back-off, and never for an intent that has ended."""
 
 import threading
 from collections.abc import Callable
@@ -222,7 +222,7 @@ def test_an_effect_acts_only_while_the_lease_is_valid_and_is_retried_after_a_lap
 
 
 class Points:
-    """A Faults port that records its points."""
+    """A `Faults` implementation that records the crash points."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []
@@ -261,7 +261,9 @@ def test_waiting_messages_are_decided_in_one_step(rig: Rig) -> None:
 
 
 def no_thread_for(monkeypatch: pytest.MonkeyPatch, key: str, times: int) -> list[str]:
-    """Make the given number of thread starts of an entity's effects fail. Returns the names of those that failed."""
+    """Make the first `times` thread starts for effects of the entity `key` fail. Returns a list to which the threads'
+    names are added when they fail.
+    """
     real, failed = threading.Thread.start, []
 
     def start(thread: threading.Thread) -> None:

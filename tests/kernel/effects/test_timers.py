@@ -1,4 +1,4 @@
-"""The timers of a process: they fire in order, and cancelled ones are not kept until their time."""
+"""The timers of a process: they fire in order, and cancelled ones are dropped before they are due."""
 
 import queue
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Adoption into a new log comes before any process acquires its shards; commands may wait for an owner."""
+"""Adoption into a new log happens before any process acquires the log's shards; commands may wait for an owner."""
 
 from structlog.testing import capture_logs
 

@@ -1,4 +1,4 @@
-"""Messages that make a decider fail go to the dead letters after three attempts; later messages are decided."""
+"""Messages that make a decider fail are sent to the dead letters after three attempts; later messages are decided."""
 
 import dataclasses
 import threading
@@ -24,7 +24,7 @@ QUICK = Timing(host_first_back_off_seconds=0.01, host_steady_seconds=3600.0)
 
 @pytest.fixture(autouse=True)
 def short_back_off(rig: Rig) -> None:
-    """Failed hosts restart soon, and all their failures count as consecutive."""
+    """Make failed hosts restart soon, and count all their failures as consecutive."""
     rig.timing = QUICK
 
 
@@ -93,7 +93,7 @@ def test_a_poison_signal_goes_to_the_dead_letters(rig: Rig) -> None:
 
 
 def test_a_result_that_was_given_up_counts_as_the_effects_failure(rig: Rig) -> None:
-    """Otherwise the effect stays outstanding, and its result makes the host fail repeatedly."""
+    """Otherwise the effect would stay outstanding, and its result would make the host fail repeatedly."""
     runs: list[str] = []
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
@@ -137,7 +137,9 @@ def test_an_effect_is_retried_after_a_pause_if_neither_its_result_nor_its_failur
 
 
 def test_lost_replies_do_not_count_as_attempts(rig: Rig) -> None:
-    """Only its own failures count: here another message fails, and replies to the attempt counts are lost."""
+    """Only a message's own failures count as attempts. Here another message fails, and replies to the attempt counts
+    are lost.
+    """
     line = Line()
     line.loses_replies = {"count_attempts", "step", "acquire"}
     rig.process(chore.kind(), line=line)
@@ -163,7 +165,7 @@ def test_undecodable_messages_are_quarantined_with_an_event(rig: Rig) -> None:
 
 
 def test_the_restart_is_recorded_although_the_first_message_after_it_fails(rig: Rig) -> None:
-    """A log entry is there from the start, while the reader brings commands later."""
+    """A log entry is in the backlog from the start, whereas the reader brings commands later."""
 
     def decide(state: mirror.Mirror, message: object, now: int) -> Sequence[Event]:
         if isinstance(message, tally.Added) and message.number == 13:

@@ -1,4 +1,4 @@
-"""The inbox: no item is lost and no wake-up is missed, whichever thread adds an item and whenever."""
+"""The inbox: no item is lost and no wake-up is missed, whenever and on whichever thread an item is added."""
 
 import threading
 
@@ -9,7 +9,7 @@ from tests.support import scratch
 
 
 class Taker(pykka.ThreadingActor):
-    """An owner like the host: it is woken, takes some items, and wakes itself if more wait."""
+    """An owner of an inbox, like the host: it is woken, takes some items, and wakes itself if more are waiting."""
 
     use_daemon_thread = True
 

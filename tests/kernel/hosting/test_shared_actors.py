@@ -1,4 +1,4 @@
-"""Actors on one shared thread keep the guarantees of pykka's actors."""
+"""Actors on one shared thread have the guarantees of other pykka actors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def thread() -> Iterator[Thread]:
 
 
 class Recorder(SharedActor):
-    """Records its calls."""
+    """An actor that records its calls."""
 
     def __init__(self, thread: Thread, lines: list[Any]) -> None:
         super().__init__(thread)

@@ -1,4 +1,4 @@
-"""The supervisor: restarts of hosts, the end of a process, and shards that see no events."""
+"""The supervisor: restarts of hosts, the end of a process, and shards without events."""
 
 import threading
 from itertools import pairwise
@@ -87,7 +87,9 @@ def test_a_process_retires_while_its_server_is_unreachable(rig: Rig) -> None:
 
 
 def test_a_host_that_waits_for_a_reply_can_be_stopped(rig: Rig) -> None:
-    """Its step gets no reply; another process takes over the shard; the former owner's host ends, its step is void."""
+    """The host's step gets no reply until its process retires. Another process then takes over the shard, and only the
+    second process's step for the command is committed.
+    """
     line = Line()
     first = rig.process(chore.kind(), line=line, lease_milliseconds=300)
     rig.send(Assign(request=request(), key="a"))
@@ -106,7 +108,7 @@ def test_a_failing_supervisor_ends_the_process_with_its_error(rig: Rig) -> None:
     process = rig.process(chore.kind(), line=line)
     line.raises["alive"] = ZeroDivisionError("a bug")
     retired = rig.store.heads([CHORE])[CHORE].token
-    rig.store.acquire(CHORE, retired, "thief", registry.SCHEMA, proven_dead=True)  # so that it looks for live processes
+    rig.store.acquire(CHORE, retired, "thief", registry.SCHEMA, proven_dead=True)  # so that live processes are queried
     rig.send(Assign(request=request(), key="a"))
     assert process.wait(scratch.HANG_SECONDS)
     assert isinstance(process.error, ZeroDivisionError)
@@ -124,7 +126,7 @@ def test_a_failing_reader_ends_the_process_with_its_error(rig: Rig) -> None:
 
 
 def test_a_late_notice_of_an_ended_back_off_does_not_host_a_shard_twice(rig: Rig) -> None:
-    """The server was unreachable when the back-off ended; a tick then acquired the shard first."""
+    """The server was unreachable when the back-off ended, and a tick acquired the shard before the notice came."""
     process = rig.process(chore.kind(), lease_milliseconds=3000)
     before = rig.store.heads([CHORE])[CHORE].token
     assert process._supervisor is not None

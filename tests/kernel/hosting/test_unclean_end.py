@@ -1,5 +1,5 @@
 """After an end without a handover, attempts are counted in few round trips, and the message that ended the process is
-found. The tests count the store's calls; docs/adr/0021 has durations.
+found. The tests count the store's calls; docs/adr/0021 contains durations.
 """
 
 import threading
@@ -22,7 +22,7 @@ EFFECTS = 35
 
 
 def end_with_running_effects(rig: Rig, count: int) -> None:
-    """Run a process with `count` running effects that ends without a handover, as by kill -9."""
+    """Run a process that has `count` running effects when it ends without a handover, as after kill -9."""
     begun = threading.Semaphore(0)
 
     def run(effect: Effect, context: EffectContext) -> Signal:
@@ -51,7 +51,7 @@ def test_counting_the_results_of_effects_needs_no_round_trips_of_its_own(rig: Ri
     together = threading.Barrier(EFFECTS)
 
     def run(effect: Effect, _context: EffectContext) -> Signal:
-        together.wait(scratch.HANG_SECONDS)  # all of them run next to each other
+        together.wait(scratch.HANG_SECONDS)  # all of them run at the same time
         return Result(intent=effect.intent)
 
     line = Line()
@@ -59,7 +59,7 @@ def test_counting_the_results_of_effects_needs_no_round_trips_of_its_own(rig: Ri
     rig.wait(chore.Completed, EFFECTS)
     assert len(rig.events(chore.Assigned)) == EFFECTS + COMMANDS
     scratch.wait_until(lambda: not attempts(rig), "no counts left")
-    # One count per command, one for all effects. Their marks cover their results.
+    # One call per command, and one for all effects. The effects' marks cover their results.
     assert line.calls.count("count_attempts") == COMMANDS + 1
     assert rig.events(kernel.ShardTakenOver)
 
@@ -70,7 +70,7 @@ def test_each_message_gets_a_step_of_its_own_and_one_that_ended_three_processes_
     mails = [f"mailbox:{mail.id}" for mail in rig.store.read_mail(CHORE, START, 20)]
     head = rig.store.heads([CHORE])[CHORE]
     fatal, suspected = mails[5], (mails[2], mails[4])
-    # The counts that the dead process left: three attempts of the fatal message, one each of two before it.
+    # The counts left by the dead process: three attempts at the fatal message, and one at each of two before it.
     assert rig.store.count_attempts(CHORE, head.token, {fatal: 3, **dict.fromkeys(suspected, 1)}) is None
     line = Line()
     rig.process(chore.kind(), line=line)

@@ -1,1 +1,1 @@
-"""The kill suite: worker processes on a real redis-server are killed, stopped and cut off under load."""
+"""The kill suite: worker processes on a real redis-server are killed, stopped and disconnected under load."""

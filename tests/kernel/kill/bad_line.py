@@ -1,8 +1,8 @@
-"""A bad line between workers and redis-server: replies get lost, calls arrive late.
+"""A bad connection between workers and redis-server: replies get lost, calls arrive late.
 
-Input: connections on a unix socket. Output: the same bytes to the server and back, except that sometimes a
-call's reply is dropped and the connection closed, or a call is held while its sender is cut off (or left to time out),
-and delivered later. Counts what it did, by the function called.
+Input: connections to a unix socket. Output: the same bytes to the server and back, except that some calls go wrong at
+random. Either the reply is dropped and the connection closed, or the call is held back and delivered later, while its
+sender is disconnected or left to time out. These faults are counted by the function called.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from tests.support.scratch import HANG_SECONDS
 _FUNCTION = re.compile(rb"chronolet_(\w+?)(?:_full)?_1")
 _LATEST_SECONDS = 0.5
 FATES = ("reply lost", "late, sender cut off", "late, sender waits")
-"""The fates of a call that goes wrong."""
+"""What can happen to a call that goes wrong."""
 
 
 class BadLine:
-    """Runs on its own thread. `share`: fraction of function calls that go wrong."""
+    """A proxy that runs on its own thread. `share`: fraction of function calls that go wrong."""
 
     def __init__(self, path: Path, upstream: Path, share: float) -> None:
         self.url = f"unix://{path}"
@@ -73,7 +73,9 @@ class BadLine:
                 await back
 
     async def _hold_or_forward(self, call: bytes, server: asyncio.StreamWriter, dropping: asyncio.Event) -> bool:
-        """Whether the call is held; if so, the connection to its sender has ended."""
+        """Forward a call, or hold it back. Returns whether it was held back; if so, the connection to its sender must
+        be closed.
+        """
         function = _FUNCTION.search(call)
         if function is None or random.random() > self._share:
             server.write(call)

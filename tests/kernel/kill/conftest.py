@@ -1,4 +1,6 @@
-"""Number of attacks: at least a hundred in under three minutes; with --long, as many as the guarantee claims."""
+"""Fixtures of the kill suite. There are at least a hundred attacks in under three minutes; with --long, as many as the
+guarantee claims.
+"""
 
 from collections.abc import Iterator
 
@@ -10,12 +12,12 @@ from tests.support.redis.server import PrivateRedis, private_redis
 
 @pytest.fixture
 def times(pytestconfig: pytest.Config) -> Times:
-    """`for _ in times(60, 500)`: 60 times, or 500 with --long."""
+    """Return a function: `times(60, 500)` is a range of 60 numbers, or of 500 with --long."""
     return lambda usual, long: range(long if pytestconfig.getoption("--long") else usual)
 
 
 @pytest.fixture
 def forgetful_server() -> Iterator[PrivateRedis]:
-    """A redis-server with `everysec` whose fsync can be slowed down, so that kill -9 loses acknowledged writes."""
+    """A redis-server with appendfsync `everysec` whose fsync can be slowed down: kill -9 loses acknowledged writes."""
     with private_redis(appendfsync="everysec", slow_fsync=True) as server:
         yield server

@@ -1,7 +1,8 @@
-"""Worker processes that start fast: one parent imports everything once and forks them.
+"""Starts worker processes quickly: one parent process imports everything once and forks the workers.
 
-Input: `WorkerJob`s on standard input, one JSON line each. Output: the pid of each worker. At the end of its input
-(the test has ended or was killed) it kills all its forks. Next: the tests hold a `Farm`.
+Input: `WorkerJob`s on standard input, one JSON line each. Output: the pid of each worker. When the parent's input ends,
+because the test has ended or was killed, the parent kills all workers that it has forked. Next: the tests, which use a
+`Farm`.
 """
 
 import gc
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Farm:
-    """The parent of the workers, and the pids of the live workers."""
+    """The parent process of the workers, and the pids of the workers that are alive."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(

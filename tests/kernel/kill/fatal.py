@@ -1,8 +1,8 @@
-"""A kernel process with a fatal entity: its message, timer or effect ends the process immediately.
+"""A kernel process with a fatal entity: the entity's message, timer or effect ends the process immediately.
 
-Input: a server's URL, a folder. Output: the log on that server, and the exit status `DIED` when the process
-ended in that way. Next: `test_fatal_messages`, which restarts it repeatedly from a forkserver that has imported
-this module.
+Input: a server's URL, a folder. Output: the log on that server, and the exit status `DIED` if the entity ended the
+process. Next: `test_fatal_messages`, which restarts the process repeatedly from a forkserver that has imported this
+module.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SHARDS = {"chore": 1}
 DIED = 70
 FATAL_DUE = 14_000
 LEASE_MILLISECONDS = 3_600_000
-"""Long, so that no effect is fenced for a lapse instead of ending the process."""
+"""Long enough never to lapse: otherwise an effect could be fenced instead of ending the process."""
 TIMING = Timing(suspect_pause_seconds=0.2, looks_per_renewal=4_800)
-"""With that lease the supervisor looks for free shards four times a second."""
+"""With this lease, the supervisor checks for free shards four times a second."""
 
 
 def _decide(state: chore.Chore, message: object, now: int) -> Sequence[Event]:

@@ -1,7 +1,7 @@
-"""Checks the guarantees after a run, from the log, the workers' call logs and the notes.
+"""Checks the guarantees after a run, using the log, the workers' call logs and the notes.
 
-Input: entries, the number of commands sent per key, the folder. Output: figures to print; AssertionError if a
-guarantee was broken. Nothing here knows which processes were killed.
+Input: entries, the number of commands sent per key, the workers' folder. Output: figures to print; AssertionError if a
+guarantee was broken. This module does not know which processes were killed.
 """
 
 from collections import Counter, defaultdict
@@ -18,7 +18,9 @@ from tests.kernel.kill.worker import SHARDS
 
 
 def check_log(entries: Sequence[Entry], sent: Mapping[str, int]) -> Counter[str]:
-    """Each input changed the state exactly once and in order, also in the mirror; `n` has no gap; tokens only grow."""
+    """Check that each input changed the states of tally and mirror exactly once and in order, that `n` has no gap, and
+    that epochs never decrease. Returns the number of events of each type.
+    """
     gap = next((at for at, entry in enumerate(entries) if entry.position.n != at + 1), None)
     assert gap is None, f"n has a gap: {gap} entries are in order, then {[*entries[max(gap - 2, 0) : gap + 3]]}"
     assert all(a.position.milliseconds <= b.position.milliseconds for a, b in pairwise(entries)), "time goes back"
@@ -55,7 +57,7 @@ def _check_key(
 
 
 def _check_signals(entries: Sequence[Entry]) -> None:
-    """The outcome of each signal came exactly once: an effect's result, a timer's `Due`."""
+    """Check that no note was requested or taken twice, and that no timer had its effect twice."""
     once = [registry.type_of(event) for event in (tally.NoteTaken, tally.Rested, tally.NoteRequested)]
     times = Counter((entry.type, entry.entity, entry.data) for entry in entries if entry.type in once)
     assert all(count == 1 for count in times.values()), f"twice: {times.most_common(3)}"
@@ -103,7 +105,9 @@ def calls_of(folder: Path) -> list[Line]:
 
 
 def check_steps(lines: Sequence[Line], versions: Mapping[str, int], *, lossless: bool) -> Counter[str]:
-    """Stale owners received only FENCED; versions are contiguous, and exactly one step committed each."""
+    """Check that stale owners received only FENCED, that all versions were sent, and, if `lossless`, that exactly one
+    step committed each version. Returns the number of lines of each call.
+    """
     fenced: dict[str, set[str]] = defaultdict(set)
     committed: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
     sent: dict[str, set[int]] = defaultdict(set)
@@ -126,7 +130,7 @@ def check_steps(lines: Sequence[Line], versions: Mapping[str, int], *, lossless:
 
 
 def _check_epochs(lines: Sequence[Line]) -> None:
-    """No token commits a version after a later token has committed an earlier one."""
+    """Check that epochs never decrease from version to version: no stale owner has committed a step."""
     by_shard: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for line in lines:
         if line.call == "committed":
@@ -137,8 +141,9 @@ def _check_epochs(lines: Sequence[Line]) -> None:
 
 
 def check_notes(folder: Path, entries: Sequence[Entry], lines: Sequence[Line], *, lost: int) -> Counter[str]:
-    """Effects ran; more than once only if their shard was acquired again, or if the server lost the entry with their
-    result (`lost` of them in all); never by a process that had already lost the shard.
+    """Check that all notes in the log were written. A note may be written again only if its shard was acquired again,
+    or if the server lost the entry with its result (`lost`: the number of lost entries), and never by a process that
+    had already lost the shard. Returns figures to print.
     """
     taken = {(e.entity.partition("/")[2], _count(e)) for e in entries if e.type == registry.type_of(tally.NoteTaken)}
     notes = [line.split() for line in (folder / "notes").read_text().splitlines()]
@@ -147,7 +152,7 @@ def check_notes(folder: Path, entries: Sequence[Entry], lines: Sequence[Line], *
     assert not missing, f"notes that were never written: {sorted(missing)[:9]}"
     again = sum(times.values()) - len(times)
     owners = _owners(lines)
-    # Not the number of kills: a process that gets no processor for as long as its lease lasts loses its shards, too.
+    # Kills are not counted: a process that gets no CPU time for as long as its lease lasts also loses its shards.
     cut_short = sum(max(0, len(owners[_shard_of(key)]) - 1) for key in {key for key, _ in times})
     assert again <= cut_short + lost, f"{again} notes were repeated where {cut_short} may have been cut short"
     for _, at, key, count, process in notes:

@@ -1,7 +1,7 @@
 """A node under attack: a server, its workers, a sender and a watcher, and the attacks on them.
 
-Input: a private redis-server. Output: attacks, each of which waits until it has had its effect, and at the end the
-verdict of `guarantees`, printed with its counts. Next: the tests, which set the number of attacks.
+Input: a private redis-server. Output: attacks, each of which waits until it has had its effect; at the end, the result
+of the checks in `guarantees`, printed with its counts. Next: the tests, which set the number of attacks.
 """
 
 import os
@@ -30,20 +30,20 @@ from tests.support.patience import PATIENT
 from tests.support.redis.server import PrivateRedis
 
 Times = Callable[[int, int], range]
-"""`times(60, 500)` is a range of 60, or of 500 with --long."""
+"""A function: `times(60, 500)` is a range of 60 numbers, or of 500 with --long."""
 
 NODE = "n1"
 KEYS = [f"k{number}" for number in range(12)]
 ALL_SHARDS = [shard for kind, count in SHARDS.items() for shard in shards_of(kind, count)]
 
-# A lease may expire at any moment, under its own name or the other one.
+# A lease may expire at any moment, under its original name or its temporary one.
 _MOVE = "if redis.call('EXISTS', {0}) == 1 then redis.call('RENAME', {0}, {1}) end\n"
 _CORRUPT = _MOVE.format("KEYS[1]", "KEYS[2]") + "redis.call('RPUSH', KEYS[1], 'of the wrong type')"
 _RESTORE = "redis.call('DEL', KEYS[1])\n" + _MOVE.format("KEYS[2]", "KEYS[1]")
 
 
 class Node:
-    """All parts of one run. Started workers get the `jobs` in turn."""
+    """All parts of one run. Workers are started with the `jobs` in turn."""
 
     def __init__(
         self, server: PrivateRedis, folder: Path, jobs: Sequence[WorkerJob], *, workers: int, sender_url: str
@@ -82,13 +82,15 @@ class Node:
         self.done["stops"] += 1
 
     def kill_server(self) -> None:
-        """Kill redis-server with kill -9 and restart it with the data that it kept."""
+        """Kill redis-server with kill -9 and restart it with the data that it has kept on disk."""
         self.server.kill9()
         self.server.start()
         self.done["server kills"] += 1
 
     def lose_tail(self) -> None:
-        """Kill the server while acknowledged writes are not on disk. The sender then checks the log and resends."""
+        """Kill the server while acknowledged writes are not on disk. The sender then resends the commands that the log
+        lacks.
+        """
         self.server.slow_down(3_600_000)  # the next kill loses writes only if no fsync ends before it
         self.server.wait_for_fsync()
         self.watcher.wait_for_more(20, 200)
@@ -103,7 +105,7 @@ class Node:
         self.done["entries lost"] += lost
 
     def corrupt(self, key: str) -> None:
-        """Replace a key by a list until a worker has logged an error about it, then restore the key."""
+        """Replace a key with a list until a worker has logged an error about it, then restore the key."""
         client = self.server.client()
         client.eval(_CORRUPT, 2, key, "kept aside")
         self.wait_for_log_line(f"{key} is a list")
@@ -115,7 +117,7 @@ class Node:
         scratch.wait_until(lambda: text in self._logs(), f"a line about {text}")
 
     def load(self, least: int = 20, most: int = 200) -> None:
-        """Wait until some work is done."""
+        """Wait until a random number of further inputs, from `least` to `most`, is consumed."""
         self.watcher.wait_for_more(least, most)
 
     def owners(self) -> set[str]:
@@ -124,7 +126,9 @@ class Node:
 
     # -- the end -------------------------------------------------------------------------------------------------
     def verdict(self, *, least: int, lossless: bool = True) -> Counter[str]:
-        """Wait until everything is idle, then check the guarantees. Prints all counts."""
+        """Wait until everything is idle, then check the guarantees and print all counts. `least`: minimum number of
+        inputs. `lossless`: whether the server lost nothing. Returns the number of calls of each type.
+        """
         self.sender.finish()
         self.watcher.wait_for(self.sender.total)
         try:
@@ -166,7 +170,7 @@ class Node:
             return False
 
     def _victim(self) -> int:
-        """Return any worker that owns a shard: killing a standby proves little."""
+        """Return the pid of a worker that owns a shard, if there is any: killing a standby proves little."""
         try:
             owners, alive = self.owners(), self.store.alive()
         except (StoreUnreachable, StoreBroken):
@@ -176,11 +180,11 @@ class Node:
         return random.choice(sorted(pids & set(self.farm.live)) or self.farm.live)
 
     def _processes(self, pid: int) -> set[str]:
-        """Return the kernel's process ids whose lease the worker with this pid holds."""
+        """Return the ids of the kernel processes with a lease that run in the worker with this pid."""
         return {process for process, info in self.store.alive().items() if info.endswith(f" {pid}")}
 
     def _pending(self) -> list[str]:
-        """Return the keys with a timer that has not fired or a note that was not taken."""
+        """Return one line for each timer that has not fired yet and for each note that has not been taken yet."""
         with self.watcher.gate.closed():
             last = {(entry.type.partition("@")[0], entry.entity): entry.position for entry in self.watcher.entries}
 
@@ -196,7 +200,7 @@ class Node:
 
 
 def report(title: str, counts: Counter[str]) -> None:
-    """Format all counts as one line of test output."""
+    """Print all counts on one line of the test's output."""
     print(f"{title}: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))  # noqa: T201
 
 
@@ -204,7 +208,9 @@ def report(title: str, counts: Counter[str]) -> None:
 def attacked(
     server: PrivateRedis, jobs: Sequence[Mapping[str, Any]] = ({},), *, workers: int = 3, sender_url: str = ""
 ) -> Iterator[Node]:
-    """Run a node on this server; `jobs` are the differences among its workers. It is removed at the end."""
+    """Run a node on this server, and stop it at the end. `jobs`: for each worker in turn, the fields of its `WorkerJob`
+    that differ from the defaults.
+    """
     started = time.monotonic()
     folder = server.folder / "workers"
     for name in ("calls", "errors", "locks", "log"):

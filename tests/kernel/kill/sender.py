@@ -1,7 +1,8 @@
-"""The sender: sends commands with explicit request ids, in order per key. Resends those without a reply, or lost ones.
+"""Sends commands with explicit request ids, in order per key. Resends commands that got no reply or were lost.
 
-Input: the end of the log, from the watcher. Output: commands, and their number per key. One thread; `gate` keeps
-it from sending. Next: `guarantees` compares the commands sent with their outcome.
+Input: whether there is room for more commands and, after a loss, the last number of each key in the log, both from the
+watcher. Output: commands, and their number per key. It has one thread, which a closed `gate` keeps from sending. Next:
+`guarantees`, which compares the commands sent with their outcome.
 """
 
 import threading
@@ -20,13 +21,13 @@ ADD = registry.type_of(tally.Add)
 
 
 class Sender:
-    """Sends to all its keys in turn until `finish`."""
+    """Sends commands to all its keys in turn until `finish` is called."""
 
     def __init__(self, url: str, node: str, keys: list[str], has_room: Callable[[int], bool]) -> None:
         self.sent = dict.fromkeys(keys, 0)
         self.doubts = 0
         self._in_doubt: dict[str, int] = {}
-        """`rest_after` of the commands that were sent and got no reply, by key."""
+        """For each key whose last command got no reply: the command's `rest_after`."""
         self.sent_again = 0
         self.gate = Gate()
         self._store = RedisStore(url, node, timeouts=PATIENT)
@@ -41,7 +42,7 @@ class Sender:
         return sum(self.sent.values())
 
     def finish(self) -> None:
-        """Send the last command of each key, which arms a timer, then stop."""
+        """Send one last command to each key, which arms a timer, then stop."""
         self._finishing.set()
         self._thread.join()
         if self._error is not None:
@@ -49,7 +50,9 @@ class Sender:
         self._store.close()
 
     def send_again(self, answered: dict[str, int]) -> None:
-        """Resend, in order, all commands that the log does not answer. Call it with the `gate` closed, after a loss."""
+        """Resend, in order, all commands that the log lacks. `answered`: the last number of each key in the log. Call
+        this with the `gate` closed, after a loss.
+        """
         for key, count in self.sent.items():
             for number in range(answered.get(key, 0) + 1, count + 1):
                 self.sent_again += self._send_until_answered(key, number) == "sent"

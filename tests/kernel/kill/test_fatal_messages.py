@@ -1,5 +1,5 @@
-"""A message or effect that ends the process at every start is given up after three attempts; one that a kill -9
-happens to hit never is.
+"""A message or effect that ends the process on every start is given up after three attempts; one that was merely in
+progress at a kill -9 is never given up.
 """
 
 import multiprocessing
@@ -66,7 +66,9 @@ class RestartedNode:
         return [entry for entry in self.store.scan(START) if entry.type == name]
 
     def run_until(self, event: type[Event], count: int) -> None:
-        """Restart the process as a service manager does, until the log has `count` of these events."""
+        """Start the process, and restart it whenever it ends, as a service manager does, until the log has `count` of
+        these events.
+        """
         self.start()
 
         def there() -> bool:
@@ -80,7 +82,7 @@ class RestartedNode:
         scratch.wait_until(there, f"{count} {event.__name__} after {self.deaths} ends", HANG_SECONDS)
 
     def stop(self) -> None:
-        """Stop the process cleanly; it must not have ended before."""
+        """Stop the process cleanly. It must not have ended by itself before."""
         assert self.process is not None
         assert self.process.exitcode is None, "it ended again"
         self.process.terminate()
@@ -100,7 +102,7 @@ def node(redis_server: PrivateRedis, tmp_path: Path) -> Iterator[RestartedNode]:
 
 
 def healthy(node: RestartedNode) -> list[str]:
-    """Start four healthy entities, each with an effect."""
+    """Send commands for four healthy entities, each with an effect. Returns the request ids."""
     return [node.send(Assign(request=request(), key=f"well-{number}", one_shot=f"w{number}")) for number in range(4)]
 
 
@@ -122,7 +124,7 @@ def test_a_message_that_ends_the_process_is_given_up_after_three_attempts(node: 
     node.run_until(chore.Assigned, 10)
     letter = dead_letter(node)
     assert (letter.source, letter.at, letter.tries) == ("mailbox", poison, 3)
-    # The first end counts for no message: nothing was marked before it.
+    # The first end is not counted for any message, because nothing was marked before it.
     assert node.deaths == 4
     assert causes(node, chore.Assigned)[1:] == [*before, *behind]
     assert len(node.entries(kernel.EntryQuarantined)) == 1

@@ -1,4 +1,4 @@
-"""Replies that are lost and calls that arrive late, while workers are killed."""
+"""Lost replies and calls that arrive late, while workers are killed."""
 
 import random
 

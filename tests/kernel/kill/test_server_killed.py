@@ -1,4 +1,4 @@
-"""A redis-server that dies: one that keeps all acknowledged writes, and one that loses its last second."""
+"""Kills of a redis-server that keeps all acknowledged writes, and of one that loses those of its last second."""
 
 import random
 
@@ -26,7 +26,9 @@ def test_kills_of_a_server_that_keeps_all_writes_neither_lose_nor_repeat_an_inpu
 @pytest.mark.timeout(900)
 def test_owners_ahead_of_their_server_record_the_loss(forgetful_server: PrivateRedis, times: Times) -> None:
     """The remaining log is a prefix of the entries read before, and nothing acts on lost entries. Once the sender has
-    resent unanswered commands, each has taken effect exactly once and in order. The loss is an event."""
+    resent unanswered commands, each command has taken effect exactly once and in order. The loss is recorded as an
+    event.
+    """
     with attacked(forgetful_server) as node:
         for number in times(6, 30):
             node.load()

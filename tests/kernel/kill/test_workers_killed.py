@@ -1,4 +1,4 @@
-"""Workers that are killed, or stopped for longer than their lease, on a server that keeps all acknowledged writes."""
+"""Workers that are killed, or stopped for longer than their leases last. The server keeps all acknowledged writes."""
 
 import random
 

@@ -1,8 +1,8 @@
-"""The watcher: reads each log entry as it appears, and counts the entries that a loss removed.
+"""Reads each log entry as it appears, and counts the entries that the server has lost.
 
-Input: the log. Output: the number of inputs consumed so far, to wait for; the entries; after a loss, the check
-that the remaining log is a prefix of the entries read before. Next: the tests, which pace their kills by it;
-`guarantees`, which reads its entries.
+Input: the log. Output: the number of inputs consumed so far, for which tests can wait; the entries; after a loss, the
+check that the remaining log is a prefix of the entries read before. Next: the tests, which use it to pace their kills;
+`guarantees`, which checks the entries.
 """
 
 import random
@@ -24,7 +24,7 @@ SEEN = registry.type_of(mirror.Seen)
 
 
 class Gate:
-    """A lock with which other threads pause one busy thread: the thread that closes the gate gets in next.
+    """A lock with which other threads pause one busy thread: a thread that closes the gate gets the lock next.
 
     The busy thread does each piece of work inside `passing`; other threads pause it with `closed`.
     """
@@ -47,7 +47,7 @@ class Gate:
 
 
 class Watcher:
-    """Reads on its own thread. A closed `gate` pauses it."""
+    """Reads the log on its own thread. A closed `gate` pauses it."""
 
     def __init__(self, url: str, node: str) -> None:
         self.entries: list[Entry] = []
@@ -65,19 +65,19 @@ class Watcher:
         self._store.close()
 
     def has_room(self, sent: int, window: int = 400) -> bool:
-        """Whether fewer than `window` commands wait. Waits a moment if not."""
+        """Whether fewer than `window` of the `sent` commands are waiting. If not, waits briefly for that to change."""
         with self._changed:
             return self._changed.wait_for(lambda: sent - self.counts[ADDED] < window, timeout=0.1)
 
     def wait_for_more(self, least: int, most: int, seconds: float = 30) -> None:
-        """Wait until a random number of further inputs, between the two limits, is consumed."""
+        """Wait until a random number of further inputs, from `least` to `most`, is consumed."""
         with self._changed:
             wanted = self.counts[ADDED] + random.randint(least, most)
             if not self._changed.wait_for(lambda: self.counts[ADDED] >= wanted, timeout=hang_limit(seconds)):
                 raise TimeoutError(f"no {wanted} inputs after {hang_limit(seconds):.0f} s, only {dict(self.counts)}")
 
     def wait_for(self, inputs: int, seconds: float = 60) -> None:
-        """Wait until all inputs are consumed and the mirror has seen them."""
+        """Wait until `inputs` inputs are consumed and the mirror has seen them."""
         with self._changed:
             done = self._changed.wait_for(
                 lambda: min(self.counts[ADDED], self.counts[SEEN]) >= inputs, timeout=hang_limit(seconds)
@@ -94,7 +94,9 @@ class Watcher:
         return numbers
 
     def compare(self) -> int:
-        """Count the entries that the server lost: always the last ones. Call it after a restart, the gate closed."""
+        """Check that the entries that the server has lost are the last ones, and return their number. Call this after a
+        restart, with the gate closed.
+        """
         now = list(self._store.scan(START))
         common = 0
         while common < min(len(now), len(self.entries)) and now[common] == self.entries[common]:

@@ -1,7 +1,8 @@
 """A worker process of the kill suite: the two test kinds on the real kernel, with a log of its store calls.
 
-Input: a `Job` from the farm. Output: lines in `<folder>/calls/<pid>` (each step's request and reply, each shard
-acquired) and in `<folder>/notes` (the effects), each written by one call, so that kill -9 leaves whole lines.
+Input: a `WorkerJob` from the farm. Output: lines in `<folder>/calls/<pid>` (the request and reply of each step, each
+shard acquired) and in `<folder>/notes` (the effects). Each line is written by one call, so that kill -9 leaves only
+whole lines.
 """
 
 import dataclasses
@@ -36,13 +37,13 @@ class WorkerJob(msgspec.Struct, frozen=True, kw_only=True):
     lease_milliseconds: int = 300
     locks: bool = True
     slow_recovery: float = 0.0
-    """Seconds for which each recovery keeps the interpreter busy."""
+    """Number of seconds for which each recovery keeps the interpreter busy."""
     snapshot_events: int = 400
     step_timeout: float = 5.0
 
 
 class CallLog:
-    """Writes lines that survive a kill."""
+    """Writes lines to a file, where they survive a kill of the process."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
@@ -52,7 +53,7 @@ class CallLog:
 
 
 class WatchedStore(RedisStore):
-    """The real store; records its calls."""
+    """The real store, which also logs its steps and acquisitions."""
 
     def __init__(self, job: WorkerJob, calls: CallLog) -> None:
         super().__init__(job.url, job.node, timeouts=Timeouts(step_seconds=job.step_timeout))
@@ -75,7 +76,7 @@ class WatchedStore(RedisStore):
 
 
 def note_taker(path: Path, process: list[str]) -> kind.Job:
-    """Write one line per note: the time just before the lease check, key, count, process."""
+    """Return a job that writes one line per note: the time just before the lease check, key, count, process."""
     notes = CallLog(path)
 
     def run(effect: tally.TakeNote, context: kind.EffectContext) -> Signal:
@@ -85,7 +86,7 @@ def note_taker(path: Path, process: list[str]) -> kind.Job:
         context.done("note")
         return tally.TookNote(subject=effect.subject, intent=effect.intent, count=effect.count)
 
-    return kind.Job(run, timeout_seconds=3600.0)  # an effect that gets no processor for a while must not run twice
+    return kind.Job(run, timeout_seconds=3600.0)  # an effect that gets no CPU time for a while must not run twice
 
 
 def run(job: WorkerJob) -> None:
@@ -127,7 +128,7 @@ def _raise(error: BaseException | None) -> None:
 
 
 def _slowly(entries: Iterable[Entry], seconds: float) -> Iterable[Entry]:
-    """The history with a slow replay, which keeps the processor busy: the lease's thread has to compete with it."""
+    """Yield the history slowly, keeping the interpreter busy: the lease's thread has to compete with the replay."""
     until = time.monotonic() + seconds
     for entry in entries:
         yield entry

@@ -109,7 +109,7 @@ def test_a_missing_file_is_an_error(archive: Archive) -> None:
 
 
 def test_a_foreign_entry_takes_one_number(archive: Archive) -> None:
-    """An entry with an id of its own choice stands between two of ours."""
+    """An entry whose writer chose the id itself lies between two of ours."""
     everything = entries(1, 6)
     everything[2] = Entry(Position(everything[2].position.milliseconds, 0), "", "", "", "", "", b"")
     archive.write(everything, START)
@@ -142,7 +142,7 @@ def test_damage_is_an_error_that_names_the_file(name: str, archive: Archive) -> 
 
 
 def test_a_changed_byte_is_an_error_or_changes_no_entry(archive: Archive) -> None:
-    """Damage at any byte of the file raises an error or changes no entry."""
+    """Damage to any byte of the file raises an error or changes no entry."""
     written = entries(1, 40)
     path = archive.write(written, START).path
     content = path.read_bytes()
@@ -156,7 +156,7 @@ def test_a_changed_byte_is_an_error_or_changes_no_entry(archive: Archive) -> Non
 
 
 def test_typical_events_take_few_bytes(archive: Archive) -> None:
-    """The size is printed: the aim is about 25 bytes per event. The bound only catches a gross error."""
+    """Prints the size: the goal is about 25 bytes per event. The bound only catches a gross error."""
     chance = random.Random(7)
     written = [typical(n, chance) for n in range(1, 5001)]
     file = archive.write(written, START)
@@ -166,7 +166,7 @@ def test_typical_events_take_few_bytes(archive: Archive) -> None:
 
 
 def typical(n: int, chance: random.Random) -> Entry:
-    """An event of one of many pods' containers that start and die; its cause is a recent event."""
+    """Return an event of one of many containers that start and die. Its cause is a recent event."""
     cls = chance.choice((pleg.ContainerStarted, pleg.ContainerDied, pod.ContainerStarted, pod.ContainerExited))
     name = f"default/web-{chance.randrange(30)}"
     at = Position(1_700_000_000_000 + n * 137 + chance.randrange(100), n)

@@ -1,4 +1,4 @@
-"""The log's end is stored outside the server, so that a loss while no process ran is found at the next start."""
+"""The log's end is stored outside the server, so that a loss while no process runs is found at the next start."""
 
 import threading
 from pathlib import Path
@@ -141,7 +141,7 @@ def test_without_a_file_a_loss_between_two_processes_is_not_noticed(rig: Rig) ->
 
 
 def test_the_log_of_another_node_with_the_same_name_is_refused_and_not_written(rig: Rig, tmp_path: Path) -> None:
-    """For example of a node on another machine: each node has its own pods."""
+    """For example, the log of a node on another machine: each node has its own pods."""
     start(rig, tmp_path / "theirs")
     assign(rig, 3)
     rig.retire()
@@ -201,7 +201,7 @@ def test_an_idle_process_refuses_the_log_of_another_node_and_continues_with_its_
     assert [entry.type for entry in rig.log()].count("chore.Assigned@1") == 2
     rig.forget(ours)
     assign(rig, 1)
-    # Commands that waited are decided before the other shards are hosted: the process is running after that.
+    # Waiting commands are decided before the other shards are hosted. Only then does the phase become `running`.
     scratch.wait_until(lambda: process.phase == "running", "a running process")
 
 

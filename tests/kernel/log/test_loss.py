@@ -1,4 +1,4 @@
-"""A server that lost the end of its data: no host acts on lost entries, owners report the loss, all is reloaded."""
+"""A server has lost the end of its data: no host acts on lost entries, owners record the loss, all is reloaded."""
 
 import dataclasses
 import threading
@@ -41,7 +41,7 @@ def test_an_owner_ahead_of_its_server_reports_the_loss_and_continues_from_the_re
 
 
 class Pausable:
-    """Makes kinds whose decider blocks until the test releases it."""
+    """Creates kinds whose decider blocks until the test releases it."""
 
     def __init__(self) -> None:
         self.deciding = threading.Event()
@@ -59,7 +59,7 @@ class Pausable:
 
 
 def test_no_host_acts_on_a_lost_entry(rig: Rig) -> None:
-    """The mirror has read an entry and is deciding it; the server loses that entry, but nothing of the mirror's."""
+    """While the mirror is deciding an entry, the server loses that entry, but none of the mirror's own data."""
     line, pausable = Line(), Pausable()
     rig.process(tally.kind(1), line=Line())
     rig.process(pausable.kind(mirror.kind(1)), line=line)
@@ -81,8 +81,8 @@ def test_no_host_acts_on_a_lost_entry(rig: Rig) -> None:
 
 @pytest.mark.parametrize("outage_noticed", [True, False])
 def test_no_host_skips_a_lost_entry_for_one_written_in_its_place(rig: Rig, outage_noticed: bool) -> None:
-    """The lost entry waits behind the one being decided. By then the owner of the lost entry has continued, and the
-    mirror's process has noticed the server's outage, or has not.
+    """The lost entry is waiting behind the one being decided. Before its turn comes, its owner writes other entries,
+    and the mirror's process may have noticed the server's outage (`outage_noticed`).
     """
     line, pausable = Line(), Pausable()
     rig.process(tally.kind(1), line=Line())
@@ -137,13 +137,13 @@ def test_no_host_skips_a_lost_command_for_one_sent_in_its_place(rig: Rig) -> Non
 
 
 def _add(rig: Rig, number: int) -> None:
-    """Add a number; returns once the tally's entry is in the log."""
+    """Add a number, and wait until the tally's entry is in the log."""
     rig.send(tally.Add(request=str(number), key="a", number=number), "tally")
     scratch.wait_until(lambda: number in [each.number for each in rig.events(tally.Added)], f"number {number}")
 
 
 def _lose(rig: Rig, kept: Mapping[str, Any]) -> None:
-    """Restore the server's earlier data; later entries get other positions than the lost ones."""
+    """Restore the server's earlier data. Later entries will not get the positions of lost ones."""
     lost = rig.store.last().milliseconds
     scratch.wait_until(lambda: rig.server.clock() > lost, "the next millisecond")
     rig.forget(kept)
@@ -216,7 +216,9 @@ def test_an_emptied_server_begins_a_new_run(rig: Rig) -> None:
 
 
 def test_an_emptied_server_is_noticed_although_the_reader_reconnects_last(rig: Rig) -> None:
-    """The lease is renewed, and free shards are taken, before the first read: there is no log to continue."""
+    """Before the reader's first read, the lease is renewed and the supervisor tries to acquire free shards; but there
+    is no log to continue.
+    """
     line = Line()
     process = rig.process(chore.kind(), line=line)
     empty = {**rig.remember(), "run": "", "log": [], "last": START, "leases": {}, "_shards": {}}

@@ -1,4 +1,4 @@
-"""The reader of a process: each host gets each entry once and in order, whenever it is attached."""
+"""The reader of a process: each host gets each entry once and in order, whenever the host is attached."""
 
 import dataclasses
 from typing import Any
@@ -34,7 +34,7 @@ KIND = mirror.kind(1)
 
 
 class Receiver:
-    """A host handle, and the inputs delivered to it."""
+    """A host handle that shows which inputs were delivered to it."""
 
     def __init__(self, read_to: Position, shard: int | None = None, kind: Kind[Any] = KIND) -> None:
         ledger: Ledger[Any] = Ledger(kind, Shard("mirror", shard), "1:p", NEVER_OWNED, 1)

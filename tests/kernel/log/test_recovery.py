@@ -1,4 +1,4 @@
-"""Recovery restores states, causes and outstanding work, for any messages and any point of death."""
+"""Recovery restores states, causes and outstanding work, whatever the messages and wherever the process dies."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,9 @@ KEYS = st.sampled_from(["a", "b", "node"])
 
 
 def subscribed(format_: int = 1) -> Kind[chore.Chore]:
-    """The chore, subscribed to the tally's additions for known entities; one entity exists from the start."""
+    """Return the chore kind with a subscription to the tally's additions to known entities. One entity exists from the
+    start.
+    """
 
     def decide(state: chore.Chore, message: object, now: int) -> Any:
         if isinstance(message, tally.Added):
@@ -47,7 +49,7 @@ def subscribed(format_: int = 1) -> Kind[chore.Chore]:
 
 
 class Life:
-    """One host without threads: decides, commits, and is sometimes killed."""
+    """One host without threads, which decides, commits, and is sometimes killed."""
 
     def __init__(self) -> None:
         self.kind = subscribed()
@@ -121,7 +123,7 @@ class Life:
 
     # -- the check ------------------------------------------------------------------------------------------
     def die(self) -> None:
-        """Recovery restores the state before the death, with a snapshot and without."""
+        """Check that recovery restores the state before the death, with and without a snapshot."""
         lived, mails = self.ledger, self.store.read_mail(SHARD, self.ledger.mail_cursor, 50)
         waiting = [*(mail.id for mail in mails), *(item.at for item in self.backlog if item.source == "log")]
         for format_ in (2, 1):  # a snapshot of another format is ignored: everything is folded again
@@ -169,7 +171,7 @@ def test_recovery_restores_the_state_before_the_death(messages: list[Any]) -> No
 
 
 class Snapshots(MemoryStore):
-    """Records which snapshots each call reads; those of `broken` shards are unreadable."""
+    """A store that records which snapshots each call reads. The snapshots of `broken` shards are unreadable."""
 
     def __init__(self, server: MemoryServer, broken: frozenset[Shard] = frozenset()) -> None:
         super().__init__(server)
@@ -221,7 +223,7 @@ def _report_intent(effect: Any, context: Any) -> None:
 
 
 def test_outstanding_work_continues_after_a_restart(rig: Rig) -> None:
-    """Timers are set and effects started again, although the process died without a handover."""
+    """Timers are set and effects are started again, although the process died without a handover."""
     token = _die_after(rig, Assign(request="r", key="a", one_shot="w", standing="s", due=99))
     rig.process(chore.kind(standing=_report_intent))
     rig.wait(chore.Completed)
@@ -246,7 +248,9 @@ def _die_after(rig: Rig, command: Assign) -> str:
 
 
 def test_an_unreadable_entry_is_quarantined_with_an_event(rig: Rig) -> None:
-    """One of another shard with a subscriber, and one of its own. Reported once, however often it is read."""
+    """One entry belongs to another shard and has a subscriber, the other belongs to the subscriber's own shard. Each is
+    reported once, however often it is read.
+    """
     first = rig.process(tally.kind(1), mirror.kind(1))
     with rig.server.changed:
         rig.server.append(Record("tally.Added@1", "tally/a", "", "tally#1", "", b"\xc1"))

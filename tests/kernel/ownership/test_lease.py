@@ -1,4 +1,4 @@
-"""The lease, on a manual clock: it is never valid for longer than other processes see it."""
+"""The lease, with a manual clock: its process never considers it valid for longer than other processes do."""
 
 import subprocess
 import sys
@@ -10,11 +10,11 @@ from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 
 TTL = 3_600_000
-"""So long that the lease's thread, which uses the real clock, renews nothing during a test."""
+"""In milliseconds. So long that the lease's thread, which uses the real clock, renews nothing during a test."""
 
 
 class ManualClock:
-    """A clock that the test moves."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.at = 100.0
@@ -38,7 +38,7 @@ class SlowStore(MemoryStore):
 
 @pytest.mark.parametrize(("arrives_after", "valid"), [(0.05, True), (1.0, False)])
 def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid: bool) -> None:
-    """It was sent in time; but another process may have taken over the shards before it arrived."""
+    """The renewal was sent in time; but another process may have taken over the shards before it arrived."""
     clock = ManualClock()
     store = SlowStore(clock)
     lease = Lease(store, "p", "", ttl_milliseconds=TTL, now=clock.now)
@@ -55,7 +55,7 @@ def test_a_renewal_that_arrives_too_late_is_a_lapse(arrives_after: float, valid:
 
 
 def test_the_leases_of_a_suspended_machine_are_invalid_until_ownership_was_checked() -> None:
-    """Its processes were suspended too, but the server's clock was not: they must check ownership before they act."""
+    """The machine's processes were suspended, the server's clock was not: they must check ownership before they act."""
     clock = ManualClock()
     lease = Lease(SlowStore(clock), "p", "", ttl_milliseconds=TTL, now=clock.now)
     lease.start(lambda: None)

@@ -27,7 +27,7 @@ STARTED = Record("kernel.LogStarted@1", "node/n", "", "", "", b"\x80")
 
 
 def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
-    """Let a process acquire the shard and end; its lease lasts for the given time. Returns its token."""
+    """Acquire the shard for a process that no longer runs, with a lease of `lease_milliseconds`. Returns its token."""
     rig.store.begin("r", {"chore": 1}, STARTED)
     if lease_milliseconds:
         rig.store.renew(process, "chore", lease_milliseconds)
@@ -39,7 +39,7 @@ def own(rig: Rig, process: str, *, lease_milliseconds: int = 0) -> str:
 
 
 def abandon(lock: LifeLock) -> None:
-    """Release the lock as the death of a process does: its file stays."""
+    """Release the lock as if its process had died: the lock's file stays."""
     os.close(lock._file)
 
 
@@ -78,8 +78,8 @@ def test_the_shards_of_a_process_elsewhere_are_taken_over_after_its_lease_expire
 
 
 def test_a_shard_is_taken_over_soon_after_its_owners_lease_expired(rig: Rig) -> None:
-    """Not a renewal interval later, which would add a third to the lease."""
-    # The first renewal comes after 20 minutes, which is longer than this test waits; the looks in between are many.
+    """The takeover is not delayed until the next renewal, which would add a third to the lease's time-to-live."""
+    # The first renewal comes after 20 minutes, longer than this test waits. Many checks for free shards precede it.
     rig.timing = Timing(looks_per_renewal=2_000)
     own(rig, "elsewhere", lease_milliseconds=1_500)
     process = rig.process(chore.kind(), lease_milliseconds=3_600_000, begin=False)
@@ -90,7 +90,7 @@ def test_a_shard_is_taken_over_soon_after_its_owners_lease_expired(rig: Rig) -> 
 
 
 def test_a_missing_lease_proves_nothing_on_a_server_that_has_just_started(rig: Rig) -> None:
-    """Leases expired while it was down, or were lost with its last second; their owners may still act."""
+    """Leases have expired while the server was down, or were lost with its last second. Their owners may still act."""
     own(rig, "elsewhere")
     rig.server.up_since = rig.server.clock()
     process = rig.process(chore.kind(), lease_milliseconds=900, begin=False)
@@ -132,12 +132,12 @@ def test_a_clean_end_hands_the_shards_over_immediately(rig: Rig) -> None:
 
 
 def test_a_retired_process_acquires_nothing(rig: Rig) -> None:
-    """Ticks may be queued behind the stop message."""
+    """Ticks may be queued behind the notice to retire."""
     first = rig.process(chore.kind(), lease_milliseconds=3000)
     supervised = first._supervisor
     assert supervised is not None
     rig.lines[0].calls.clear()
-    with rig.server.changed:  # the end has to wait for the server here
+    with rig.server.changed:  # retiring has to wait for the server here
         for notice in (notices.Retire(), notices.Look(), notices.Tick()):
             supervised.tell(notice)
     supervised.actor_stopped.wait(scratch.HANG_SECONDS)
@@ -154,7 +154,7 @@ class Losses(Observer):
 
 
 def test_a_process_that_lost_its_shards_during_a_lapse_drops_them(rig: Rig) -> None:
-    """It runs none of their effects: its standing effect has ended before the lease is valid again."""
+    """The process runs none of their effects: its standing effect has ended before the lease is valid again."""
     line, cancelled, losses = Line(), threading.Event(), Losses()
 
     def stand(_effect: Effect, context: EffectContext) -> None:
@@ -206,7 +206,8 @@ class Refusals(Observer):
 
 
 def test_a_fenced_host_stops_and_its_process_continues(rig: Rig) -> None:
-    # A long lease: after a lapse the process would check its ownership before any step. Four looks a second.
+    # The lease is long, because after a lapse the process would check its ownership before any step. Free shards are
+    # checked for four times a second.
     rig.timing = Timing(looks_per_renewal=4_800)
     refusals = Refusals()
     first = rig.process(chore.kind(), observer=refusals, lease_milliseconds=3_600_000)

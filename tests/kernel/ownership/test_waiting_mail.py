@@ -1,4 +1,4 @@
-"""Commands sent while no process ran are decided before any effect of the recovered states starts."""
+"""Commands sent while no process was running are decided before any effect of the recovered states starts."""
 
 import dataclasses
 import threading
@@ -16,7 +16,7 @@ from tests.support.scratch import HANG_SECONDS
 
 
 class Work:
-    """A worker that records the intents it began, and completes only `done`."""
+    """A worker that records the intents that it began, and completes only the intent `done`."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -29,7 +29,7 @@ class Work:
 
 
 def chore_of(work: Work) -> Kind[chore.Chore]:
-    """The chore, which drops its intent when the tally has added a number to its entity."""
+    """Return the chore kind, whose entities drop their intents when the tally has added a number to the same key."""
 
     def decide(state: chore.Chore, message: object, now: int) -> Any:
         return (chore.Assigned(),) if isinstance(message, tally.Added) else chore.decide(state, message, now)
@@ -39,7 +39,7 @@ def chore_of(work: Work) -> Kind[chore.Chore]:
 
 
 def begin_effects(rig: Rig, count: int) -> None:
-    """Run a process that begins `count` effects, of entities 0, 1, ..., and ends before any is done."""
+    """Run a process that begins `count` effects, one per entity 0, 1, ..., and ends before any of them is done."""
     before = Work()
     rig.process(chore_of(before), tally.kind(1))
     for key in range(count):
@@ -60,7 +60,7 @@ def test_a_command_to_an_entity_is_decided_before_its_recovered_effect_starts(ri
 
 
 def test_a_command_to_another_kind_is_decided_before_a_recovered_effect_starts(rig: Rig) -> None:
-    """For example a pod's deletion, which is sent to `manifests`, before the start of its container."""
+    """For example, the deletion of a pod, which is sent to `manifests`, is decided before its container starts."""
     rig.timing = Timing(mail_seconds=3600.0)
     begin_effects(rig, 3)
     for key in ("0", "2"):

@@ -37,7 +37,7 @@ def test_an_event_whose_route_fails_is_quarantined_once(rig: Rig) -> None:
 
 
 def test_a_command_in_the_wrong_mailbox_is_quarantined(rig: Rig) -> None:
-    """The sender assumes another number of shards: an entity must not get two owners."""
+    """The sender assumes a different number of shards. An entity must not get two owners."""
     rig.set_shards("tally", 4)
     rig.process(tally.kind(4))
     rig.send_to(Shard("tally", 0), tally.Add(request="wrong", key="k1", number=1))

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for registered types, made from their fields.
+"""Hypothesis strategies for registered types, derived from their fields.
 
 Input: a message class. Output: instances with the values that a payload may hold (docs/design.md, Messages): text,
 booleans, integers below 2^53, finite floats, lists, maps. Next: `test_show`.
@@ -24,12 +24,12 @@ _anything = st.recursive(
 
 @functools.cache
 def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
-    """Instances of a Struct; optional fields may be missing."""
+    """Return a strategy for instances of a Struct. Optional fields may be missing."""
     described = inspect.type_info(cls)
     assert isinstance(described, inspect.StructType)
     required = {field.name: _values(field.type) for field in described.fields if field.required}
     optional = {field.name: _values(field.type) for field in described.fields if not field.required}
-    # Of a Kubernetes type's dozens of fields only a few are drawn at a time.
+    # A Kubernetes type has dozens of optional fields, so only a few of them are drawn at a time.
     some = st.sets(st.sampled_from(sorted(optional)), max_size=6) if optional else st.just(set())
     chosen = some.flatmap(lambda names: st.fixed_dictionaries(required | {name: optional[name] for name in names}))
     return chosen.map(lambda fields: cls(**fields))
@@ -74,7 +74,9 @@ def _collections(kind: inspect.Type) -> st.SearchStrategy[Any]:
 
 
 def shown(value: Any) -> Any:
-    """Plain data as Redis shows it, with the losses that docs/design.md (Messages) and `chronolet_show_1` document."""
+    """Return plain data as Redis shows it, with the losses that docs/design.md (Messages) and `chronolet_show_1`
+    document.
+    """
     if isinstance(value, dict):
         kept = {name: shown(inner) for name, inner in value.items() if inner is not None}
         return kept or {}
@@ -86,15 +88,15 @@ def shown(value: Any) -> Any:
 
 
 def plain(message: msgspec.Struct) -> Any:
-    """A message's fields as plain data, as another program reads them."""
+    """Return a message's fields as plain data, as another program reads them."""
     return msgspec.msgpack.decode(msgspec.msgpack.encode(message))
 
 
 def is_wide(cls: type[Any], seen: frozenset[type[Any]] = frozenset()) -> bool:
-    """Whether a Struct with more than 15 fields is among the message's parts.
+    """Whether the message is, or contains, a Struct with more than 15 fields.
 
-    msgspec sizes a map's header by the fields that a Struct has, even where it omits those at their defaults: such a
-    map has a header two bytes longer than msgpack's own. Both read both.
+    msgspec sizes the header of a map by the number of fields that a Struct has, even if it omits fields with default
+    values. The header is then two bytes longer than msgpack's. Both libraries can read both forms.
     """
     return len(cls.__struct_fields__) > 15 or any(
         is_wide(inner, seen | {cls})

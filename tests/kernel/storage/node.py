@@ -1,4 +1,4 @@
-"""A node with one owned shard on a real server, and the steps that fit it. For the tests in this folder."""
+"""A node with one owned shard on a real server, and steps that fit the shard, for the tests in this folder."""
 
 from chronolet.kernel.storage.redis.store import RedisStore, Timeouts
 from chronolet.kernel.storage.store import Acquired, Step, Store
@@ -17,19 +17,19 @@ def record(number: int = 0) -> Record:
 
 
 def unchecked(url: str, *, timeouts: Timeouts = PATIENT, strict: bool = False) -> RedisStore:
-    """A store that has made no call yet."""
+    """Return a store that has made no call yet."""
     return RedisStore(url, "n", timeouts=timeouts, strict=strict)
 
 
 def connect(url: str, *, timeouts: Timeouts = PATIENT, strict: bool = False) -> RedisStore:
-    """A store whose server was checked and has the functions."""
+    """Return a store whose server was checked and has the functions."""
     store = unchecked(url, timeouts=timeouts, strict=strict)
     store.check()
     return store
 
 
 def begin(store: Store) -> str:
-    """Begin the log and acquire the shard; returns its token."""
+    """Begin the log and acquire the shard. Returns the shard's token."""
     store.begin("run-1", {"pod": 2, "keeper": 1}, STARTED)
     store.renew("p", "info", 3_600_000)
     return take(store, SHARD)
@@ -42,7 +42,7 @@ def take(store: Store, shard: Shard, process: str = "p") -> str:
 
 
 def fitting(store: Store, token: str, count: int = 1, *, step_id: str = "s", **changes: object) -> Step:
-    """The step of `count` events that fits the shard as it is now."""
+    """Return a step of `count` events that fits the current state of the shard."""
     head = store.heads([SHARD])[SHARD]
     cursors = {
         "log_cursor": head.log_cursor,

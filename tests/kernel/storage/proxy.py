@@ -1,7 +1,7 @@
 """A proxy between a store and its redis-server that loses replies and delays calls.
 
-Input: the server's socket. Output: a socket that forwards all bytes, except one call on request. Next: the
-tests of lost replies.
+Input: the server's socket. Output: a socket that forwards all bytes, except for one call on request. Next: the tests of
+lost replies.
 """
 
 import contextlib
@@ -28,15 +28,15 @@ class Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose_reply(self, marker: bytes) -> None:
-        """Lose the reply to the next call that contains `marker`; the connection is lost, too."""
+        """Lose the reply to the next call that contains `marker`, and close the connection to the client."""
         self._lose = marker
 
     def keep(self, marker: bytes) -> None:
-        """Hold the next call that contains `marker` until `deliver`; the connection is lost."""
+        """Hold the next call that contains `marker` until `deliver` is called, and close the client's connection."""
         self._keep = marker
 
     def deliver(self) -> bytes:
-        """Deliver the held call late; returns the server's reply, which no client awaits."""
+        """Deliver the held call late. Returns the server's reply, which no client awaits."""
         server, data = self._kept.pop()
         server.sendall(data)
         return server.recv(65536)

@@ -23,7 +23,9 @@ LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 
 
 class ScriptedServer:
-    """A server on a unix socket that sends the next of `replies` to each command; half a reply ends the connection."""
+    """A server on a unix socket that sends the next of `replies` for each command. An incomplete reply ends the
+    connection.
+    """
 
     def __init__(self, path: Path, replies: Iterator[bytes]) -> None:
         self.url = f"unix://{path}"
@@ -59,7 +61,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def no_collector() -> Iterator[None]:
-    """Disable the cycle collector: an object is freed only when nothing refers to it."""
+    """Disable the cycle collector, so that an object is freed only when nothing refers to it."""
     gc.collect()
     gc.disable()
     yield
@@ -67,7 +69,7 @@ def no_collector() -> Iterator[None]:
 
 
 def use(url: str, *, timeout: float = scratch.HANG_SECONDS) -> tuple[str, "weakref.ref[object]"]:
-    """The result of a call on a new connection, and a weak reference to the connection with its buffer."""
+    """Return the result of a call on a new connection, and a weak reference to the connection with its buffer."""
     channel = Channel(Address(url), timeout)
     wire = weakref.ref(channel._connection)
     try:
@@ -114,7 +116,9 @@ def test_a_connection_that_found_no_server_is_freed(no_collector: None, folder: 
 def test_waiting_for_a_loading_server_takes_one_connection(
     no_collector: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its server replies LOADING thirty times. Each reply used a connection with its own buffer."""
+    """The server replies LOADING thirty times. All these replies must use one connection, because each has a buffer of
+    its own.
+    """
     made = 0
     connection = Address.connection
 
@@ -123,19 +127,19 @@ def test_waiting_for_a_loading_server_takes_one_connection(
         made += 1
         return connection(self, timeout)
 
-    server = OwnServer(folder, answer_seconds=scratch.HANG_SECONDS)  # a time-out would make one connection more
+    server = OwnServer(folder, answer_seconds=scratch.HANG_SECONDS)  # a time-out would lead to one more connection
     server.folder.mkdir()
     loading = ScriptedServer(server.socket, itertools.chain([LOADING] * 30, itertools.repeat(b"+PONG\r\n")))
     monkeypatch.setattr(Address, "connection", counted)
     monkeypatch.setattr(server, "pid", lambda: 1)
     assert server.ensure() == "adopted"
     loading.close()
-    # The check of the socket's peer is a connection, too, but sends no command.
+    # The check of the socket's peer also opens a connection, but sends no command.
     assert (loading.accepted, made) == (32, 1)
 
 
 def join_together(channel: Channel, calls: list[bytes]) -> list[str]:
-    """The result of each call, in order; all of them wait while another call has the connection."""
+    """Make these calls wait together while the connection is in use, and return their results in order."""
     outcomes = [""] * len(calls)
 
     def join(number: int) -> None:
@@ -191,7 +195,7 @@ def test_a_caller_that_has_its_reply_waits_for_no_further_round_trip(folder: Pat
     with ThreadPoolExecutor(4) as threads:
 
         def joining(waiting: int) -> Future[bytes]:
-            """One of several calls that wait for the current round trip to end."""
+            """Start a call, and wait until it is one of `waiting` calls that wait for the current round trip to end."""
             joined = threads.submit(channel.join, call)
             scratch.wait_until(lambda: len(channel._waiting) == waiting and channel._lock.locked(), "the call")
             return joined
@@ -203,7 +207,7 @@ def test_a_caller_that_has_its_reply_waits_for_no_further_round_trip(folder: Pat
         scratch.wait_until(lambda: not channel._waiting and channel._lock.locked(), "the second trip")
         fourth = joining(1)
         gates[1].set()
-        # The round trip of the fourth, which one of the two handed the lead to, has no reply yet.
+        # The fourth call, to which one of these two handed the lead, has no reply yet.
         assert [one.result(scratch.HANG_SECONDS) for one in (second, third)] == [b"2", b"3"]
         assert not fourth.done()
         gates[2].set()

@@ -1,4 +1,4 @@
-"""The function library on the server: loaded once, loaded again when it is lost, and never replaced."""
+"""The function library on the server: loaded once, loaded again if it is lost, and never replaced."""
 
 import hashlib
 import threading

@@ -1,4 +1,6 @@
-"""Calls to a bad, killed or stuck server: each is done once, or the caller learns that it may have happened."""
+"""Calls over a bad connection, or to a killed or stuck server: each is executed once, or the caller learns that it may
+have been executed.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -142,7 +144,7 @@ def test_calls_to_a_stuck_server_fail_and_a_late_step_is_committed_once(redis_se
         assert caught.value.healing
     finally:
         redis_server.resume()
-    # The first of its attempts arrives now or has arrived; the step is committed once.
+    # The first attempt at the step arrives now or has arrived; the step is committed once.
     wait_until(lambda: patient.heads([SHARD])[SHARD].version == 1, "the late step")
     assert isinstance(patient.step(step), Committed)
     assert numbers(patient) == [1, 2, 3]

@@ -1,4 +1,4 @@
-"""The node's list of processes: live ones are listed, dead ones are removed."""
+"""The node's list of processes: processes with a lease are listed, dead ones are removed."""
 
 from tests.kernel.storage.node import connect
 from tests.support import scratch

@@ -34,7 +34,7 @@ def store(redis_server: PrivateRedis) -> Iterator[RedisStore]:
 
 
 def state(client: redis.Redis) -> dict[bytes, bytes | None]:
-    """Everything the server holds, key by key."""
+    """Return everything that the server holds, key by key."""
     return {key: client.dump(key) for key in client.scan_iter()}
 
 
@@ -179,7 +179,7 @@ def test_positions_grow_although_the_clock_of_the_server_went_back(
 def test_a_step_may_consume_a_trimmed_entry_but_not_one_that_the_log_never_had(
     store: RedisStore, redis_server: PrivateRedis
 ) -> None:
-    """A trimmed entry counts as present; one that the log never had does not."""
+    """A trimmed entry counts as present; an entry that the log never had does not."""
     token = begin(store)
     last = store.last()
     redis_server.client().xtrim(KEYS.log, maxlen=0, approximate=False)
@@ -211,7 +211,7 @@ def test_a_foreign_entry_is_read_without_type_and_data(
     inputs = store.wait(START, {SHARD: START}, 10, 0)
     for entries in (list(inputs.log), list(store.scan(START))):
         assert [(entry.type, entry.data) for entry in entries[1:2]] == [("", b"")]
-        # It takes a number: the next event has the following one.
+        # The foreign entry uses up a number: the next event has the following one.
         assert [entries[0].position.n, entries[2].position.n] == [1, 3]
     mail = inputs.mail[SHARD][0]
     assert (mail.type, mail.data) == ("", b"")
@@ -221,7 +221,7 @@ def test_a_foreign_entry_is_read_without_type_and_data(
 
 
 def test_a_full_server_refuses_only_calls_that_add_to_the_log(store: RedisStore, redis_server: PrivateRedis) -> None:
-    """Calls that add to the log fail; calls that free memory or keep the node alive work."""
+    """Calls that add to the log fail; calls that free memory or keep the node alive succeed."""
     token, client = begin(store), redis_server.client()
     for turn in range(3):
         store.step(fitting(store, token, 100, step_id=f"before {turn}"))
@@ -301,7 +301,7 @@ def test_no_append_only_file_is_a_warning_or_a_refusal() -> None:
 
 
 def test_a_server_that_loads_truncated_files_is_a_warning() -> None:
-    """That is Redis's default; a user without permission to read the settings gets no warning."""
+    """Loading truncated files is Redis's default. A user without permission to read the settings gets no warning."""
     with private_redis(more=("--aof-load-truncated", "yes")) as server:
         (warning,) = unchecked(server.url).check()
         assert "aof-load-truncated yes" in warning
@@ -320,7 +320,9 @@ def free_port() -> int:
 
 
 def listen(server: PrivateRedis) -> int:
-    """Give a server a port; retries with another if it has been taken meanwhile."""
+    """Make a server listen on a free TCP port, which is returned. Tries another port if it has been taken in the
+    meantime.
+    """
     while True:
         port = free_port()
         try:
@@ -349,7 +351,7 @@ def test_a_read_only_replica_is_refused(redis_server: PrivateRedis) -> None:
 
 
 def test_a_server_that_is_too_old_is_refused() -> None:
-    """Simulated by a socket that answers INFO like such a server."""
+    """The server is simulated by a socket that replies to INFO like an old server."""
     text = b"# Server\r\nredis_version:6.2.14\r\nrole:master\r\n"
     with socket.create_server(("127.0.0.1", 0)) as listener:
 

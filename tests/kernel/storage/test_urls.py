@@ -1,4 +1,4 @@
-"""URLs of Redis servers: which are accepted, which are refused, and that no error shows a password."""
+"""URLs of Redis servers: which are accepted, which are refused, and that no error contains a password."""
 
 import pytest
 

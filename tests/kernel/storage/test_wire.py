@@ -1,4 +1,4 @@
-"""Connections to a real server by each kind of URL, and the errors when one fails or is lost."""
+"""Connections to a real server with each kind of URL, and the errors if a connection fails or is lost."""
 
 import subprocess
 import threading
@@ -32,7 +32,7 @@ SECRET = "S3/?#@ +%"
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """ca.crt; server.crt and client.crt, signed by it, with their keys."""
+    """A folder with ca.crt, and with server.crt and client.crt, which are signed by it, and with all their keys."""
     folder = tmp_path_factory.mktemp("certificates")
     for name, *more in (("ca",), *((one, "-CA", "ca.crt", "-CAkey", "ca.key") for one in ("server", "client"))):
         files = ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", "2", "-subj", f"/CN={name}"]
@@ -49,7 +49,7 @@ class Addresses(NamedTuple):
     port: int
     tls_port: int
     encrypted: str
-    """A URL with the certificates that TLS requires."""
+    """A URL with options for the certificates that TLS requires."""
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def addresses(certificates: Path) -> Iterator[Addresses]:
 
 @pytest.fixture(params=["plain", "encrypted"])
 def address(addresses: Addresses, request: pytest.FixtureRequest) -> Address:
-    """The server's address by each kind of connection."""
+    """The server's address, for each kind of connection."""
     return Address(addresses.encrypted if request.param == "encrypted" else addresses.server.url)
 
 
@@ -113,7 +113,7 @@ def test_tls_checks_certificates_as_the_url_requires(addresses: Addresses, certi
 
 
 def test_errors_have_the_servers_own_text_whatever_the_connection(address: Address, addresses: Addresses) -> None:
-    """redis-py cuts off the code of those that it knows."""
+    """redis-py removes the error code from errors that it knows."""
     channel = Channel(address, HANG_SECONDS)
     channel.call("SET", "text", "a")
     for command, text in {

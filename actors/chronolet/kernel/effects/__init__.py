@@ -1,1 +1,1 @@
-"""Running effects: workers, concurrency limits, retries and timers."""
+"""Runs effects: workers, concurrency limits, retries and timers."""

@@ -1,6 +1,6 @@
-"""Queues of one-shots: each lane has a concurrency limit and an order in which waiting one-shots start.
+"""Lanes: queues of one-shot effects, each with a concurrency limit and an order in which waiting one-shots start.
 
-Input: slots to launch. Output: calls of their `launch`, now or once there is room. Next: `slot`.
+Input: slots to launch. Output: calls to their `launch`, immediately or once there is room. Next: `slot`.
 """
 
 from __future__ import annotations
@@ -19,29 +19,31 @@ from chronolet.kernel.observer import Queue
 
 LaneName = tuple[str, str]
 _NAMED = 3
-"""Number of running one-shots whose keys a queued one-shot is given."""
+"""Maximum number of running one-shots whose entities a `Queue` names."""
 
 
 class OneShot(Protocol):
-    """A one-shot effect, as its lane sees it."""
+    """The interface through which a lane uses a one-shot effect."""
 
     lane: LaneName
     key: str
-    """The entity that the work is for."""
+    """Key of the entity that requested the effect."""
     limit: int | Pace | None
-    """The lane's concurrency limit; None: the default limit."""
+    """Concurrency limit of the lane; None means the default limit."""
     priority: tuple[Any, ...]
-    """Its priority in the queue: the smallest starts first; equals start in order of arrival."""
+    """Priority in the lane's queue: the smallest starts first; equal ones start in order of arrival."""
     concurrent: int
-    """The highest number of other one-shots of its lane that ran at the same time, since its launch."""
+    """Highest number of other one-shots in the lane that ran at the same time since the launch, without late ones."""
 
     def queued(self, queue: Queue) -> None:
-        """Notify it that it has to wait; called again before its launch, with the number of others that started first.
-        Called under the lock of the lanes: must return immediately.
+        """Notify the one-shot that it has to wait. Called again just before its launch, with the number of one-shots
+        that started while it waited. Called with the lock of the lanes held, so it must return immediately.
         """
 
     def launch(self) -> None:
-        """Start it; raises nothing. It calls `Lanes.release` once when its turn is over, even if it cannot start."""
+        """Start the one-shot. Must not raise. The one-shot calls `Lanes.release` once when its turn ends, even if it
+        cannot start.
+        """
 
 
 class Lane:
@@ -52,24 +54,26 @@ class Lane:
         self.running: list[OneShot] = []
         self.waiting: list[tuple[tuple[Any, ...], int, OneShot]] = []
         self.queues: dict[OneShot, tuple[Queue, int]] = {}
-        """By waiting one-shot: the queue at its arrival, and the value of `begun` at that time."""
+        """For each waiting one-shot: the queue on its arrival, and the value of `begun` at that time."""
         self.begun = 0
         self.head_start: Timer | None = None
-        """Pending while a batch that has just begun may not use the whole limit."""
+        """Timer that is pending while a batch that has just begun may not use the whole limit."""
         self.ended = 0
         """Number of one-shots that have ended since the lane was last idle."""
         self.patience: dict[OneShot, Timer] = {}
-        """By running one-shot, in a lane with a Pace: the timer that fires when it has run for too long."""
+        """For each running one-shot in a lane with a Pace: the timer that fires when it has been running for too long.
+        """
         self.late: set[OneShot] = set()
-        """One-shots whose patience timer has fired: they may hang, so they no longer count against the limit."""
+        """One-shots that have been running for too long: they may be hung, so they no longer count against the limit.
+        """
 
     def on_time(self) -> int:
-        """The number of running one-shots that are not late."""
+        """Return the number of running one-shots that are not late."""
         return self.active - len(self.late)
 
     def has_room(self, slot: OneShot, limit: int) -> bool:
-        """Whether one more may run. During a head start the limit is one, plus one for each that has ended. Late ones
-        do not count as long as fewer than the Pace's `most_with_late` run in all.
+        """Whether another one-shot may start. During a head start, one may run, plus one for each that has ended. Late
+        one-shots do not count against the limit while fewer than the Pace's `most_with_late` run in total.
         """
         if self.head_start is not None and self.active > self.ended:
             return False
@@ -77,7 +81,7 @@ class Lane:
         return self.on_time() < limit and (not self.late or self.active < bound)
 
     def update_pace(self) -> None:
-        """Report to the Pace whether any one-shot waits; call it when that may have changed."""
+        """Report to the Pace whether any one-shot is waiting. Call this whenever that may have changed."""
         if self.pace is not None:
             self.pace.waits(waiting=bool(self.waiting))
 
@@ -86,7 +90,7 @@ class Lane:
         return len(self.running)
 
     def queue(self, entry: tuple[tuple[Any, ...], int, OneShot], allowed: int) -> None:
-        """Record an entry's place in the queue, and notify it that it has to wait."""
+        """Record an entry's place in the queue, and notify its one-shot that it has to wait."""
         queue = Queue(
             at_work=self.active,
             allowed=allowed,
@@ -97,7 +101,7 @@ class Lane:
         entry[2].queued(queue)
 
     def begin(self, slot: OneShot) -> None:
-        """Count the one-shot as running."""
+        """Count a one-shot as running."""
         queue, before = self.queues.pop(slot, (None, 0))
         if queue is not None:
             slot.queued(msgspec.structs.replace(queue, ahead=self.begun - before))
@@ -109,7 +113,9 @@ class Lane:
 
 
 class Lanes:
-    """Runs at most `limit` one-shots of each lane, or as many as its jobs' limit allows. `after` is `Timers.after`."""
+    """Runs at most `limit` one-shots of each lane at a time, unless the lane's jobs set another limit. `after` is
+    `Timers.after`.
+    """
 
     def __init__(self, after: Callable[[float, Callable[[], None]], Timer], limit: int = 16) -> None:
         self._after = after
@@ -119,7 +125,7 @@ class Lanes:
         self._lock = threading.Lock()
 
     def submit(self, slot: OneShot) -> None:
-        """Launch the slot now, or once there is room in its lane."""
+        """Launch a one-shot immediately, or once there is room in its lane."""
         with self._lock:
             lane = self._lanes.get(slot.lane)
             if lane is None:
@@ -133,7 +139,7 @@ class Lanes:
         self._launch(ready)
 
     def withdraw(self, slot: OneShot) -> bool:
-        """Remove the slot from the queue; False if it is not queued (any more). A removed slot is never launched."""
+        """Remove a one-shot from its lane's queue, so that it is never launched. Returns False if it is not queued."""
         with self._lock:
             lane = self._lanes.get(slot.lane)
             entry = next((one for one in lane.waiting if one[2] is slot), None) if lane else None
@@ -146,15 +152,15 @@ class Lanes:
             return True
 
     def record_duration(self, slot: OneShot, name: str, seconds: float) -> None:
-        """Report the duration of the slot's work to a lane with a Pace; call it before the slot's turn is over."""
+        """Report to the Pace of a one-shot's lane, if any, how long its work took. Call this before its turn ends."""
         if isinstance(slot.limit, Pace):
             with self._lock:
                 if slot.lane not in self._lanes:
-                    return  # its host has failed meanwhile, and its turn was given back
+                    return  # its host has failed, and its turn was given back
                 slot.limit.ended(name, seconds, concurrent=slot.concurrent)
 
     def release(self, slot: OneShot) -> None:
-        """End the slot's turn, and launch the next ones."""
+        """End a one-shot's turn, and launch those for which there is room now."""
         with self._lock:
             lane = self._lanes[slot.lane]
             self._leave(lane, slot)

@@ -1,21 +1,22 @@
-"""Adaptive concurrency limit of a lane of one-shots, derived from how long they take.
+"""An adaptive concurrency limit for a lane of one-shots (jobs), derived from how long they take.
 
-Input: the end of each one-shot: its name, its duration, how many ran concurrently. Output: the limit. Next:
+Input: for each job that ends, its name, its duration and the number of concurrent jobs. Output: the limit. Next:
 `lanes`.
 
-Little's law: the number of jobs that a server works on equals its throughput times the duration of one job on an idle
-server. With exactly that many jobs it still idles at times, because jobs wait for each other's locks; with many more,
-each job only takes longer. The limit is `GAIN` times the load carried while jobs were waiting. So it grows while the
-server can carry more, and shrinks when the server slows down.
+Little's law: the number of jobs that a server is working on equals its throughput times the duration of one job on an
+idle server. With exactly that many jobs, the server is still idle at times, because jobs wait for each other's locks;
+with many more, each job merely takes longer. The limit is `GAIN` times the load measured while jobs were waiting. So it
+grows while the server can handle more, and shrinks when the server slows down.
 
-A job's duration on an idle server is the median of the jobs of its name that ran alone in the last ten minutes, or of
-all that ever did if those are too few. A job of an unknown name counts with the median of the lane. A batch may begin
-with a head start: for a limited time its first job runs alone, and each job that ends makes room for two. If jobs have
-been waiting for ten minutes without a break and too few ran alone meanwhile, the limit drops to one until enough have,
-for at most a minute.
+The duration of a job on an idle server is the median over the jobs of the same name that ran alone in the last ten
+minutes, or at any time if those are too few. If a name has too few measurements, the median of all names in the lane is
+used. A batch may begin with a head start: for a limited time its first job runs alone, and each job that ends makes
+room for two. If jobs have been waiting for ten minutes without a break and too few of them ran alone in that time, the
+limit drops to one until enough have run alone, but for at most a minute.
 
-A job that has been running for longer than `patience_seconds` may hang. It no longer counts, and another job runs in
-its place. This applies to at most `MOST_LATE` jobs at a time, and never more than `most` jobs run in all.
+A job that has been running for longer than `patience_seconds` may be hung. It no longer counts against the limit, and
+another job runs in its place. This applies to at most `MOST_LATE` jobs at a time, and never more than `most` jobs run
+in total.
 """
 
 from __future__ import annotations
@@ -27,20 +28,22 @@ from collections import deque
 from collections.abc import Callable, Collection
 
 GAIN = 4.0
-"""Measured with Docker 20.10 on two processors: a gain of 1.3 settles at two concurrent jobs, a load of 1.4; eight jobs
-carry 1.9.
+"""Ratio of the limit to the measured load. Measured with Docker 20.10 on two processors: with a ratio of 1.3, the limit
+settles at two concurrent jobs (a load of 1.4), although eight concurrent jobs give a load of 1.9.
 """
 LEAST = 2
-"""One job being served and one ready to be."""
+"""Default minimum of the limit: one job that is being served, and one that is ready."""
 MEMORY_SECONDS = 600.0
 MEASURING_SECONDS = 60.0
-"""The longest time for which the limit stays at one: perhaps none of the jobs is ever measured."""
+"""Maximum time for which the limit stays at one: it is possible that none of the jobs is ever measured."""
 ENOUGH = 3
-"""The number of durations on an idle server that a median needs."""
+"""Minimum number of durations, measured on an idle server, for a median."""
 _KEPT = 15
 PATIENCE_SECONDS = 10.0
 MOST_LATE = 8
-"""Maximum number of hanging jobs that others replace: the load that an engine is trusted to carry unmeasured."""
+"""Maximum number of late jobs that are replaced by other jobs: the extra load that an engine is trusted to handle
+without being measured.
+"""
 
 
 class Pace:
@@ -57,41 +60,44 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.head_start_seconds = head_start_seconds
-        """The longest time for which a batch's first job runs alone and each job that ends makes room for two. So the
-        first job, and the steps that follow it elsewhere, finish as early as for a single job.
+        """Maximum duration of a batch's head start: the first job runs alone, and each job that ends makes room for
+        two. So the first job, and the steps that follow it elsewhere, finish as early as those of a single job.
         """
         self.patience_seconds = patience_seconds
-        """A job that has been running for longer no longer counts against the limit."""
+        """A job that has been running for longer than this no longer counts against the limit."""
         self._most = most
         self._least = min(least, most)
         self._limit = min(max(first, self._least), most)
         self._clock = clock
         self._alone: dict[str, deque[tuple[float, float]]] = {}
         self._waiting_since: float | None = None
-        """Since when jobs have been waiting without a break; moved forward when enough have run alone."""
+        """The time since which jobs have been waiting without a break; moved forward when enough jobs have run alone.
+        """
         self._window_began: float | None = None
         self._done = 0
         self._work = 0.0
 
     @property
     def limit(self) -> int:
-        """How many jobs may run now."""
+        """Number of jobs that may run now."""
         return 1 if self._remeasures(self._clock()) else self._limit
 
     @property
     def most_with_late(self) -> int:
-        """How many jobs may run in all when some of them are late."""
+        """Number of jobs that may run in total when some of them are late."""
         return min(self._most, self._limit + MOST_LATE)
 
     def waits(self, *, waiting: bool) -> None:
-        """Record whether the limit keeps a job waiting; called whenever that may have changed."""
+        """Record whether the limit keeps any job waiting. Call this whenever that may have changed."""
         if not waiting:
             self._waiting_since = None
         elif self._waiting_since is None:
             self._waiting_since = self._clock()
 
     def ended(self, name: str, seconds: float, *, concurrent: int) -> None:
-        """Record the duration of a finished job, and the most other jobs that ran concurrently with it."""
+        """Record the duration of a finished job. `concurrent`: highest number of other jobs that ran at the same
+        time.
+        """
         now = self._clock()
         if not concurrent:
             self._learn(name, seconds, now)
@@ -105,8 +111,8 @@ class Pace:
             self._count(usual, now)
 
     def _remeasures(self, now: float) -> bool:
-        """Whether durations are being remeasured: they are out of date, and without a lower limit no job would run
-        alone.
+        """Whether durations are being measured again, at a limit of one: the known ones are out of date, and with a
+        higher limit no job would run alone.
         """
         if self._waiting_since is None:
             return False
@@ -119,7 +125,7 @@ class Pace:
             self._waiting_since = now
 
     def _usual(self, name: str, now: float) -> float | None:
-        """The duration of such a job on an idle server; None if not known."""
+        """Return how long a job of this name takes on an idle server; None if that is not known."""
         own = _median(self._alone.get(name, ()), now)
         return own if own is not None else _median([*itertools.chain(*self._alone.values())], now)
 
@@ -138,7 +144,9 @@ class Pace:
 
 
 def initial_limit(processors: int) -> int:
-    """The initial limit for a server of which only the number of processors is known: each should carry one job."""
+    """Return the limit to start with, before anything is measured: it assumes that the server can carry one job per
+    processor.
+    """
     return round(processors * GAIN)
 
 
@@ -147,7 +155,7 @@ def _fresh(measured: Collection[tuple[float, float]], now: float) -> list[float]
 
 
 def _median(measured: Collection[tuple[float, float]], now: float) -> float | None:
-    """The median of the fresh durations, or of all if those are too few; None if all are too few."""
+    """Return the median of the fresh durations, or of all of them if too few are fresh; None if there are too few."""
     fresh = _fresh(measured, now)
     durations = fresh if len(fresh) >= ENOUGH else [seconds for _, seconds in measured]
     return statistics.median(durations) if len(durations) >= ENOUGH else None

@@ -1,11 +1,11 @@
-"""Runs the effects that the states request: one per subject of an entity, one-shots with a time-out, standing ones
-restarted when they end.
+"""Runs the effects that the states request: at most one per subject of an entity. One-shots have a time-out; standing
+effects are restarted when they end.
 
-Input: an entity's `outstanding` effects after each commit. Output: effect results as inputs of the host, from any
-thread; and `SlotFreed` when a subject may be reconciled again. Next: `slot`, one effect in progress; `host`, which
+Input: an entity's `outstanding` effects after each commit. Output: the results of effects as inputs of the host, from
+any thread; and `SlotFreed` when a subject may be reconciled again. Next: `slot`, one effect in progress; `host`, which
 decides the results and reconciles.
 
-    wanted -> running -> done (its result waits for the host) -> freed -> reconciled: gone, or run again
+    wanted -> running -> done (its result waits for the host) -> freed -> reconciled: removed, or run again
                       -> raised or timed out: its result is EffectFailed
                       -> cancelled, fenced, or standing and ended: freed, reconciled after a pause
 """
@@ -31,7 +31,9 @@ class Hold(NamedTuple):
 
 
 class EffectRunner:
-    """The effects of one host; called by the host's own thread only. `watching`: whether to mark effects that start."""
+    """Runs the effects of one host. Called only on the host's own thread. `watching` returns whether effects that start
+    must be marked.
+    """
 
     def __init__(
         self, kind: Kind[Any], shared: RunnerDependencies, suspects: Suspects, watching: Callable[[], bool]
@@ -50,7 +52,9 @@ class EffectRunner:
         self._held: dict[str, dict[str, Hold]] = {}
 
     def reconcile(self, key: str, wanted: Sequence[Effect], cause_for: Callable[[str], str]) -> None:
-        """Start missing effects; cancel those that are no longer wanted or have a new intent."""
+        """Start missing effects; cancel those that are no longer wanted or have a new intent. `cause_for` maps a
+        subject to the cause of its effect.
+        """
         by_subject = {effect.subject: effect for effect in wanted}
         slots = self._slots.get(key, {})
         for subject, slot in slots.items():
@@ -64,7 +68,9 @@ class EffectRunner:
                 self._start(key, effect, cause_for(subject))
 
     def next_pause(self, slot: Slot, ran_seconds: float = 0.0) -> float:
-        """Seconds to wait before the same subject and intent are retried; doubles with each call, up to a maximum."""
+        """Return the seconds to wait before the effect's subject and intent are retried. The pause doubles with each
+        call, up to a maximum, unless the effect ran for a long time (`ran_seconds`).
+        """
         timing, request = self._timing, (slot.key, slot.effect.subject, slot.effect.intent)
         pause = first = timing.effect_first_pause_seconds
         if ran_seconds <= timing.effect_steady_seconds:
@@ -73,8 +79,8 @@ class EffectRunner:
         return pause
 
     def settle(self, slot: Slot, wanted: Sequence[Effect], pause: float) -> None:
-        """Free a slot whose effect has ended and whose result is decided. If the intent is still open, it waits `pause`
-        seconds.
+        """Free the slot of an effect that has ended and whose result, if any, is decided. If the intent is still
+        wanted, it is not retried for `pause` seconds.
         """
         subject, intent = slot.effect.subject, slot.effect.intent
         slots = self._slots.get(slot.key, {})
@@ -93,7 +99,7 @@ class EffectRunner:
         self._held.get(pause.key, {}).pop(pause.subject, None)
 
     def launch(self) -> None:
-        """Mark and start the effects that need a mark; suspects start one at a time."""
+        """Mark and start the effects that need a mark. Suspects start one at a time."""
         fresh, self._to_mark = self._to_mark, []
         if fresh:
             self._suspects.begin([slot.mark for slot in fresh])
@@ -109,7 +115,7 @@ class EffectRunner:
             self._submit_marked(slot)
 
     def clear_suspect(self, slot: Slot) -> None:
-        """Clear a suspect that has ended, or has run for long enough: the next suspect may start."""
+        """Let the next suspect start: this one has ended, or has been running for long enough."""
         if self._alone is slot:
             self._alone = None
 
@@ -118,13 +124,14 @@ class EffectRunner:
         return self._slots.get(slot.key, {}).get(slot.effect.subject) is slot
 
     def counted(self, wanted: Sequence[Effect]) -> Sequence[Effect]:
-        """The effects to mark when a process starts after an unclean end: one-shots without a lane, which do their own
-        work. A one-shot with a lane waits for others; if the process ends meanwhile, that effect is not the cause.
+        """Return the effects to mark when a process starts after an unclean end of the previous one: one-shots without
+        a lane. A one-shot with a lane may have been waiting for others when the process ended, and is then not the
+        cause.
         """
         return [one for one in wanted if (job := self._kind.effects.get(type(one))) is not None and job.lane is None]
 
     def stop(self) -> None:
-        """Cancel all effects and pauses: the host decides no more results."""
+        """Cancel all effects and pauses. The host will decide no more results."""
         for held in self._held.values():
             for hold in held.values():
                 hold.timer.cancel()
@@ -134,7 +141,7 @@ class EffectRunner:
                 slot.abandon()
 
     def _drop_holds(self, key: str, wanted: Mapping[str, Effect]) -> None:
-        """Drop pauses of other intents: a pause applies to one intent only, not to the subject's next one."""
+        """Drop the pauses of intents that are no longer wanted: a pause does not apply to the subject's next intent."""
         held = self._held.get(key, {})
         for subject, hold in list(held.items()):
             effect = wanted.get(subject)

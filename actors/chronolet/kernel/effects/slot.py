@@ -1,7 +1,8 @@
 """One effect in progress: a slot with its worker, its time-out and its result.
 
-Input: an effect that `runner` starts. Output: its result as an input of the host, from any thread; or `SlotFreed`, when
-it ends without one. Next: `runner`, which reconciles slots with the states; `host`, which decides the results.
+Input: an effect that `runner` starts. Output: the effect's result as an input of the host, from any thread; or
+`SlotFreed` if the effect ends without a result. Next: `runner`, which reconciles slots with the states; `host`, which
+decides the results.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class LostOwnership(Exception):  # noqa: N818 - the state of the caller
 
 
 class Permit(Protocol):
-    """The lease, as effects see it."""
+    """The part of the lease that effects use."""
 
     def valid(self) -> bool:
         """Whether the process may act now."""
 
 
 class SlotFreed(NamedTuple):
-    """Notifies the host that an effect ended without a result: cancelled, fenced, or a standing effect that ended."""
+    """Notifies the host that an effect ended without a result: it was cancelled or fenced, or is a standing effect."""
 
     slot: Slot
     error: str = ""
@@ -41,20 +42,20 @@ class SlotFreed(NamedTuple):
 
 
 class PauseOver(NamedTuple):
-    """Notifies the host that a subject's back-off is over."""
+    """Notifies the host that a subject's back-off has ended."""
 
     key: str
     subject: str
 
 
 class Cleared(NamedTuple):
-    """Notifies the host that an effect has run for long enough to be cleared of suspicion of ending the process."""
+    """Notifies the host that an effect has been running for long enough not to be suspected of ending the process."""
 
     slot: Slot
 
 
 class EffectInput(NamedTuple):
-    """A result on its way to the host, and the slot to free once the result is decided."""
+    """The result of an effect as an input of the host, with the slot to free once the result is decided."""
 
     slot: Slot
     item: Input
@@ -93,7 +94,9 @@ class Slot:
         self.effect = effect
         self.standing = standing
         self.mark = ""
-        """Its key among the suspects while it may end the process; else empty."""
+        """The mark under which the effect is blamed if the process ends while it is running (see `suspects`); empty if
+        it is not tracked.
+        """
         self.lane = (kind, job.lane(effect) if isinstance(job, Job) and job.lane else "")
         self.limit = job.limit if isinstance(job, Job) else None
         self.priority = job.priority(effect) if isinstance(job, Job) and job.priority else ()
@@ -137,7 +140,9 @@ class Slot:
         self._shared.faults.point(f"effect/after {point} {self._place}")
 
     def send(self, signal: Signal, *, cause: str = "") -> None:
-        """See `EffectContext.send`. A one-shot's progress is dropped within `progress_seconds` of the last one sent."""
+        """See `EffectContext.send`. A one-shot's progress signal is dropped if the last one was sent less than
+        `progress_seconds` ago.
+        """
         now, least = time.monotonic(), self._shared.timing.progress_seconds
         if self.cancelled.is_set() or (not self.standing and now - self._sent_at < least):
             return
@@ -150,7 +155,7 @@ class Slot:
         self._shared.observer.effect_queued(self.kind, self.key, self._cause, queue)
 
     def launch(self) -> None:
-        """Start the worker's thread and a one-shot's time-out; an event-driven effect has no thread.
+        """Start the worker's thread and, for a one-shot, its time-out. An event-driven effect has no thread.
 
         If no thread can be started, the effect fails as if its worker had raised; the caller sees no exception.
         """
@@ -168,7 +173,7 @@ class Slot:
             self._failed(error)
 
     def cancel(self) -> None:
-        """Cancel the effect: it is no longer wanted."""
+        """Cancel the effect, because it is no longer wanted."""
         self.cancelled.set()
         stop, self._stop = self._stop, None
         if stop is not None:
@@ -250,8 +255,8 @@ class Slot:
             self._shared.lanes.record_duration(self, name, seconds)
 
     def leave(self) -> None:
-        """Give the turn back; idempotent. Call it only after the effects that follow from the result have joined the
-        queue.
+        """Give the turn in the lane back; idempotent. Call this only after the effects that follow from the result have
+        joined the queue.
         """
         with self._turn:
             had, self._has_turn = self._has_turn, False
@@ -259,13 +264,13 @@ class Slot:
             self._shared.lanes.release(self)
 
     def abandon(self) -> None:
-        """Note that the host is gone: its result will not be decided."""
+        """Record that the host has stopped: the effect's result will not be decided."""
         self._abandoned = True
         if self._over.locked():
             self.leave()
 
     def failed(self, error: str) -> EffectInput:
-        """The effect's failure as an input for the host, in place of a result that could not be decided."""
+        """Return the failure of this effect as an input of the host, in place of a result that could not be decided."""
         return EffectInput(self, self._input(self._failure(error, timed_out=False), self._cause))
 
     def _failure(self, error: str, *, timed_out: bool) -> EffectFailed:

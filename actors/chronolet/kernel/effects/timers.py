@@ -1,6 +1,7 @@
 """Timers on the monotonic clock: one thread that sleeps until the next timer is due.
 
-Input: a delay and a callback. Output: the call, on the timers' thread; it must be short. Next: `host`, `effects`.
+Input: a delay and a callback. Output: a call of the callback, which must return quickly, on the timer thread. Next:
+`host`, `effects`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import structlog
 log = structlog.get_logger("chronolet.kernel")
 
 FEW = 64
-"""Number of cancelled timers that may stay in the heap until they are due."""
+"""Number of cancelled timers that may stay in the heap until they are due, however small the heap is."""
 
 
 class Timer:
-    """One pending callback, which may be cancelled."""
+    """One pending callback, which can be cancelled."""
 
     __slots__ = ("_cancelled", "action")
 
@@ -42,19 +43,21 @@ class Timers:
         self._heap: list[tuple[float, int, Timer]] = []
         self._serial = itertools.count()
         self._dead = 0
-        """Cancelled timers in the heap. May be too high: a timer cancelled after it ran is counted as well."""
+        """Number of cancelled timers in the heap. May be too high, because a timer that is cancelled after it fired is
+        also counted.
+        """
         self._changed = threading.Condition()
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="timers", daemon=True)
         self._thread.start()
 
     def __len__(self) -> int:
-        """Return the number of timers kept, including cancelled ones that have not been dropped yet."""
+        """Return the number of timers in the heap, including cancelled ones that have not been dropped yet."""
         with self._changed:
             return len(self._heap)
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
-        """Call `action` after the given seconds; immediately if negative."""
+        """Call `action` after `seconds`; immediately if that is negative. Returns the timer."""
         timer = Timer(action, self._cancelled)
         with self._changed:
             heapq.heappush(self._heap, (time.monotonic() + max(seconds, 0.0), next(self._serial), timer))
@@ -63,7 +66,9 @@ class Timers:
         return timer
 
     def _cancelled(self) -> None:
-        """Drop cancelled timers when they are many: a time-out may be days away, and most effects end soon."""
+        """Count a cancelled timer, and drop all cancelled timers from the heap if they are too many: a time-out may be
+        days away, while most effects end soon.
+        """
         with self._changed:
             self._dead += 1
             if self._dead > max(FEW, len(self._heap) // 2):

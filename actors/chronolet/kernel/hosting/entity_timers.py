@@ -1,7 +1,8 @@
-"""The timers of one host's entities: one timer per entity, set to its `due`.
+"""The timers of one host's entities: one timer per entity, set to the entity's `due`.
 
-Input: each entity's `due`, after each commit. Output: `Due` messages for the host's inbox; `accept` filters out
-stale ones. Called on the host's own thread, except for the delivery, which runs on the timer thread. Next: `host`.
+Input: the `due` of each changed entity, after each commit. Output: `Due` messages for the host's inbox; `accept`
+filters out stale ones. Called on the host's own thread, except for the delivery, which runs on the timer thread. Next:
+`host`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from chronolet_schemas.envelope import START
 
 
 class EntityTimers:
-    """Keeps at most one timer per entity."""
+    """Manages at most one timer per entity."""
 
     def __init__(self, kind: str, timers: Timers, deliver: Callable[[Input], None], *, retry_seconds: float) -> None:
         """`retry_seconds`: see `Timing.due_retry_seconds`."""
@@ -37,19 +38,19 @@ class EntityTimers:
             self._set(key, due, (due - now) / 1000)
 
     def accept(self, key: str, due: Due) -> bool:
-        """Consume a `Due` that has arrived; False if it is stale because the entity's due time has changed."""
+        """Consume a `Due` that has arrived. Returns False if it is stale because the entity's due time has changed."""
         if not self._waits_for(key, due):
             return False
         del self._armed[key]
         return True
 
     def retry(self, key: str, due: Due) -> None:
-        """Deliver a given-up `Due` again after `retry_seconds`, unless it is stale."""
+        """Schedule another delivery of a `Due` that was given up, after `retry_seconds`, unless it is stale."""
         if self._waits_for(key, due):
             self._set(key, due.at, self._retry_seconds)
 
     def message(self, key: str, due: int) -> Input:
-        """Build the message that a timer delivers."""
+        """Return the message that an entity's timer delivers."""
         return Input("due", START, (key,), Due(at=due), "", self._type)
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """Failure history of a process's hosts: the number of failures and the back-off of each shard.
 
-Input: failures. Output: back-offs, doubled each time, and the event that the next host records. No clock of its
-own. Next: `supervisor`.
+Input: failures. Output: back-offs, which double with each failure, and the event that a shard's next host records. The
+caller passes the time. Next: `supervisor`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Failure(Struct):
     count: int = 0
     last: float = 0.0
     unreported: str = ""
-    """The last error, until a host records it as an event."""
+    """The last error; empty once a host records it as an event."""
 
 
 class Failures:
@@ -32,7 +32,7 @@ class Failures:
         self._of: dict[Shard, Failure] = {}
 
     def add(self, shard: Shard, error: str, now: float) -> float:
-        """Count a failure. `now` is monotonic, in seconds. Returns the back-off in seconds; 0 for the first failure."""
+        """Count a failure and return the back-off in seconds; 0 for the first failure. `now`: monotonic seconds."""
         timing, failure = self._timing, self._of.setdefault(shard, Failure())
         failure.count = 1 if now - failure.last > timing.host_steady_seconds else failure.count + 1
         failure.last, failure.unreported = now, error
@@ -42,17 +42,19 @@ class Failures:
         return min(back_off, timing.host_longest_back_off_seconds)
 
     def of(self, shards: Iterable[Shard]) -> frozenset[Shard]:
-        """Return the shards that have ever failed: their hosts decide one message per step for a while."""
+        """Return those of `shards` whose hosts have failed before. Their next hosts decide one message per step for a
+        while.
+        """
         return frozenset(shard for shard in shards if shard in self._of)
 
     def note(self, shard: Shard) -> kernel.HostRestarted | None:
-        """Return the event that the shard's next host must record, if any."""
+        """Return the event that the shard's next host must record, or None if there is none."""
         failure = self._of.get(shard)
         if failure is None or not failure.unreported:
             return None
         return kernel.HostRestarted(error=failure.unreported, restarts=failure.count)
 
     def reported(self, shard: Shard) -> None:
-        """Clear the event of `note`: a host that records it was started."""
+        """Clear the event that `note` returns, because a host that records it has been started."""
         if shard in self._of:
             self._of[shard].unreported = ""

@@ -1,8 +1,9 @@
-"""The host: the pykka actor that owns one shard in one process and is the only one to decide for its entities.
+"""The host: the pykka actor that owns one shard in one process. Only the host decides for the shard's entities.
 
-Input: log entries and commands from the reader, signals from effects, `Due` from timers. Output: steps to the
-store; after each commit, the effects and timers that the states request. If it fails, its supervisor restarts it, and
-it replays. Next: `ledger` (builds a step), `shard_writer` (commits it), `effects`, `entity_timers`, `supervisor`.
+Input: log entries and commands from the reader, signals from effects, `Due` from timers. Output: steps to the store;
+after each commit, the effects and timers that the states request. If a host fails, its supervisor starts a new one,
+which replays the log. Next: `ledger` (builds a step), `shard_writer` (commits it), `effects`, `entity_timers`,
+`supervisor`.
 
     one turn:  take up to 100 items -> decide and fold -> encode -> commit -> apply states -> effects, timers
 """
@@ -38,7 +39,7 @@ _WHY_ENDED = "failed three times (see HostRestarted events), or the process ende
 
 
 class Woken(NamedTuple):
-    """A wake-up, the only message in a host's pykka inbox: items wait in its `Inbox`."""
+    """A wake-up. It is the only message in a host's pykka inbox, because items wait in the host's `Inbox`."""
 
 
 class Services(NamedTuple):
@@ -47,14 +48,14 @@ class Services(NamedTuple):
     store: Store
     clock: Clock
     shared: RunnerDependencies
-    """Shared by all effects of the process. Each host sets its own `deliver` and `token`."""
+    """Dependencies of the effects of all hosts. Each host sets its own `deliver` and `token`."""
     new_id: Callable[[], str]
     failed: Callable[[HostHandle, BaseException], None]
     """Called once, on the host's thread, when a host fails."""
 
 
 class Host(pykka.ThreadingActor):
-    """Owns one shard. Others communicate with it through its `HostHandle`."""
+    """Owns one shard. Other code communicates with a host through its `HostHandle`."""
 
     use_daemon_thread = True
 
@@ -93,12 +94,12 @@ class Host(pykka.ThreadingActor):
         self._examined = False
         self._begun = False
         self._undecided = len(recovered.backlog)
-        """Number of recovered messages still to be decided. Effects start after the last of them."""
+        """Number of recovered messages that are not decided yet. Effects start when it reaches 0."""
         self.inbox.put(*recovered.backlog)
 
     # -- pykka ---------------------------------------------------------------------------------------------------
     def on_start(self) -> None:
-        """Wake the host. The first turn does the rest, because pykka does not report a failure in `on_start`."""
+        """Wake the host. Everything else happens in the first turn: pykka does not report a failure in `on_start`."""
         self.inbox.open(self._wake)
         self.inbox.nudge()
 
@@ -132,22 +133,22 @@ class Host(pykka.ThreadingActor):
 
     # -- one turn ------------------------------------------------------------------------------------------------
     def _examine_recovered(self) -> None:
-        """Prepare the clock and the attempt counts, once, before the first turn."""
+        """Prepare the clock and the attempt counts. Called once, before the first turn."""
         self._examined = True
         self._services.clock.advance_to_log(max(self.handle.joined_at, self.ledger.at).milliseconds)
         if self._unclean or self._recovered_attempts:
             self._suspect_recovered()
 
     def _begin_if_caught_up(self) -> None:
-        """Arm timers and start effects once the backlog is decided: a message in it may withdraw an effect."""
+        """Arm timers and start effects once the backlog is decided, because a message in it may withdraw an effect."""
         if not self._begun and not self._undecided:
             self._begun = True
             self._reconcile(list(self.ledger.states))
             self.handle.caught_up.set()
 
     def _suspect_recovered(self) -> None:
-        """Drop counts and marks that no longer apply. After an unclean end, also count attempts of the backlog, the due
-        timers and the outstanding effects: one of them may have ended the previous process.
+        """Drop counts and marks that no longer apply. If the former owner ended without a handover, also count attempts
+        for the backlog, the due timers and the outstanding effects: one of them may have ended the previous process.
         """
         now, decider = self._services.clock.now(), self.ledger.kind.decider
         marks = {
@@ -161,9 +162,9 @@ class Host(pykka.ThreadingActor):
             self._retries.count_next(self._backlog + overdue + len(marks))
 
     def _turn(self) -> None:
-        read_to = self.handle.read_to  # before taking: everything read up to here is already in the inbox
+        read_to = self.handle.read_to  # before `take`: everything read up to here is already in the inbox
         counting = self._retries.counting()
-        # Notes get a step of their own, so that a failing message cannot lose them.
+        # Notes are committed in a step of their own, so that they are recorded even if a message makes the host fail.
         waiting = self.inbox.take(0 if self._notes else BATCH, self._alone if counting else None)
         self._undecided = max(0, self._undecided - len(waiting))
         items = batched(self.ledger.kind.batches, waiting, self.ledger.decided_to)
@@ -198,8 +199,8 @@ class Host(pykka.ThreadingActor):
         return message_of(item) is not None and self._retries.alone(covered=self._is_covered(item))
 
     def _count_attempts(self, items: Iterable[Item]) -> None:
-        """Count an attempt of each message of a turn, in one round trip. A result is covered by its effect's mark,
-        which also survives the end of the process.
+        """Count an attempt at each message of a turn, in one round trip. The result of a marked effect need not be
+        counted: it is covered by the effect's mark, which also survives the end of the process.
         """
         waiting = [(item, one) for item in items if (one := message_of(item)) is not None and not self._is_done(one)]
         counted = [one for item, one in waiting if self._retries.alone(covered=self._is_covered(item))]
@@ -212,7 +213,7 @@ class Host(pykka.ThreadingActor):
         return self._was_decided(item) or self._retries.was_given_up(item)
 
     def _was_decided(self, item: Input) -> bool:
-        """Whether a message is already decided: both the recovery scan and the reader may deliver it."""
+        """Whether a message has already been decided: the recovery scan and the reader may both deliver it."""
         logged = item.source == "log" and item.at <= self.ledger.decided_to
         return logged or (item.source == "mailbox" and item.at <= self.ledger.mail_cursor)
 
@@ -238,12 +239,14 @@ class Host(pykka.ThreadingActor):
     def _commit(self, turn: Turn[Any]) -> None:
         self._writer.commit(turn, self._services.shared.faults, self._services.shared.observer)
         given_up, self._given_up = self._given_up, []
-        if given_up:  # after the step: two dead letters are better than none
+        if given_up:  # after the step: a repeated dead letter is better than a missing one
             self._writer.count_attempts(dict.fromkeys(given_up, GIVEN_UP))
 
     # -- one item ------------------------------------------------------------------------------------------------
     def _decide(self, turn: Turn[Any], item: Item) -> tuple[Slot, float] | None:
-        """Decide one item. Returns the slot it frees, with the pause in seconds before the same effect is retried."""
+        """Decide one item. Returns the slot that the item frees, if any, with the seconds to wait before its effect is
+        retried.
+        """
         if isinstance(item, PauseOver):
             self._runner.release(item)
             turn.to_reconcile.append(item.key)
@@ -270,7 +273,8 @@ class Host(pykka.ThreadingActor):
             self._clear_mark(turn, slot)
         decided = self._decide_message(turn, result.item)
         if not decided and not isinstance(result.item.message, EffectFailed):
-            # The effect stays outstanding, and the same result would fail the host again: inform its decider.
+            # The effect stays outstanding, and its next result would make the host fail again: report a failure
+            # instead.
             self.inbox.put(slot.failed("the effect's result could not be decided, see the dead letters"))
             return None
         turn.to_reconcile.append(slot.key)
@@ -281,8 +285,8 @@ class Host(pykka.ThreadingActor):
             turn.forget += self._suspects.clear(slot.mark)
 
     def _give_up_effect(self, turn: Turn[Any], slot: Slot) -> None:
-        """Send the effect to the dead letters, once. Its decider receives EffectFailed each time it requests the
-        effect.
+        """Send the effect to the dead letters, but only once. Its decider receives EffectFailed each time it requests
+        the effect.
         """
         if not self._suspects.was_given_up(slot.mark):
             self.ledger.give_up_effect(turn, slot.key, slot.effect, slot.mark, slot.cause)
@@ -290,7 +294,9 @@ class Host(pykka.ThreadingActor):
             self._given_up.append(self._suspects.give_up(slot.mark))
 
     def _pause_after(self, turn: Turn[Any], freed: SlotFreed) -> float:
-        """Seconds before an effect that ended without a result is retried. A failure is recorded as an event."""
+        """Return the seconds to wait before retrying an effect that ended without a result. A failure is recorded as an
+        event.
+        """
         if freed.slot.cancelled.is_set():
             return 0.0
         if not freed.error:
@@ -304,7 +310,7 @@ class Host(pykka.ThreadingActor):
         return pause
 
     def _decide_message(self, turn: Turn[Any], item: Input) -> bool:
-        """Decide one message. Returns False if it is given up."""
+        """Decide one message. Returns False if the message is given up or was given up earlier."""
         if self._was_decided(item):
             return True
         if self._retries.was_given_up(item):
@@ -320,8 +326,8 @@ class Host(pykka.ThreadingActor):
         return True
 
     def _give_up(self, turn: Turn[Any], item: Input) -> None:
-        """Send the message to the dead letters. A `Due` fires again later, with a new attempt count; but one that ended
-        processes is never delivered again.
+        """Send the message to the dead letters. A `Due` is delivered again later, with a new attempt count, unless it
+        has ended processes: it is then never delivered again.
         """
         fatal = self._unclean and isinstance(item.message, Due)
         if fatal:

@@ -1,7 +1,7 @@
-"""HostHandle: the recovered state and the inbox through which others reach a host.
+"""The handle through which other code reaches a host: the recovered state and the inbox.
 
-Input: a recovered shard; then new messages, on the reader's thread. Output: the inbox that the host empties. No
-thread of its own. Next: `host`, which starts from it; `reader`, which adds new messages.
+Input: a recovered shard; then new messages, on the reader's thread. Output: the inbox that the host empties. It has no
+thread of its own. Next: `host`, which starts from the handle; `reader`, which adds new messages.
 """
 
 from __future__ import annotations
@@ -19,39 +19,43 @@ from chronolet.kernel.storage.store import DeadLetter
 from chronolet_schemas.envelope import START, Event, Position
 
 MOST_WAITING = 5_000
-"""Maximum backlog of a host, in messages. The rest stays in the log until there is room."""
+"""Once a host's inbox contains this number of items, the reader adds no more log entries: they stay in the log until
+there is room.
+"""
 
 Item = Input | EffectInput | SlotFreed | PauseOver | Cleared
-"""An item of a host's inbox."""
+"""An item in a host's inbox."""
 
 
 def message_of(item: Item) -> Input | None:
-    """Return the message that an item carries, if any."""
+    """Return the message that an item contains, or None if it contains none."""
     return item if isinstance(item, Input) else item.item if isinstance(item, EffectInput) else None
 
 
 class Recovered(Struct):
-    """A recovered shard: its states, the messages it has not consumed yet, and the position read up to."""
+    """A recovered shard: its states, the messages that it has not consumed yet, and the position up to which the log
+    was read.
+    """
 
     ledger: Ledger[Any]
     backlog: list[Input]
     read_to: Position
     careful: bool
     mail_to: Position = START
-    """Position in the shard's mailbox up to which the backlog reaches."""
+    """Position in the shard's mailbox up to which commands are in the backlog."""
     notes: list[Event] = field(default_factory=list)
     """Kernel events that the host commits first."""
     dead: list[DeadLetter] = field(default_factory=list)
-    """Dead letters committed with the notes: own entries that cannot be decoded."""
+    """Dead letters committed with `notes`: the shard's own log entries that cannot be decoded."""
     snapshot_at: Position = START
     unclean: bool = False
-    """The former owner ended without a handover."""
+    """Whether the former owner ended without a handover."""
     attempts: Mapping[str, int] = field(default_factory=dict)
     """Attempt counts from the shard's hash, by message identity or effect mark."""
 
 
 class HostHandle:
-    """A handle to a host: others use it to offer messages, read its progress and stop it."""
+    """A handle to a host: other code uses it to offer messages, read the host's progress and stop the host."""
 
     def __init__(self, recovered: Recovered, behind_entries: int) -> None:
         """`behind_entries`: see `Timing`."""
@@ -68,7 +72,7 @@ class HostHandle:
         """Set once the host has decided its recovered backlog, or has stopped and never will."""
 
     def offer(self, items: Sequence[Input], read_to: Position, mail_to: Position = START) -> None:
-        """Add messages found by the reader, in the log up to `read_to` and in the shard's mailbox up to `mail_to`."""
+        """Add messages that the reader has found in the log up to `read_to` and in the mailbox up to `mail_to`."""
         if items:
             self.inbox.put(*items)
         self.read_to = max(self.read_to, read_to)

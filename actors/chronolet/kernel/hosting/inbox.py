@@ -1,7 +1,7 @@
 """A host's queue of items: many threads add to it, the host's own thread empties it.
 
-The host's pykka inbox holds nothing but a wake-up. The items wait here, so that one step can take everything that
-arrived in the meantime.
+The host's pykka inbox contains only a wake-up message. The items wait here, so that one step can take all items that
+have arrived in the meantime.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Inbox(Generic[T]):
         self._woken = False
 
     def open(self, wake: Callable[[], None]) -> None:
-        """Call `wake` from now on when items arrive, and now if items already wait."""
+        """Call `wake` when items arrive from now on, and immediately if items are already waiting."""
         with self._lock:
             self._wake = wake
             self._woken = bool(self._items)
@@ -40,8 +40,8 @@ class Inbox(Generic[T]):
         self._put(())
 
     def take(self, limit: int, alone: Callable[[T], bool] | None = None) -> list[T]:
-        """Remove and return up to `limit` items from the front. An item for which `alone` is true is returned by
-        itself. The owner then calls `rearm` to learn whether more wait.
+        """Remove and return up to `limit` items from the front. An item for which `alone` returns True is returned by
+        itself. The owner calls `rearm` at the end of its turn.
         """
         taken: list[T] = []
         with self._lock:
@@ -58,11 +58,11 @@ class Inbox(Generic[T]):
         return len(self._items)
 
     def idle(self) -> bool:
-        """Whether nothing waits."""
+        """Whether no items are waiting."""
         return not self._items
 
     def rearm(self) -> bool:
-        """Finish a turn: True if items remain, so the owner must wake itself; otherwise the next `put` wakes it."""
+        """Finish a turn. Returns True if items remain and the owner must wake itself; else the next `put` wakes it."""
         with self._lock:
             self._woken = bool(self._items)
             return self._woken

@@ -1,7 +1,7 @@
 """The messages that a supervisor receives.
 
-Input: nothing. Output: the message classes of its pykka inbox. Senders: timers, its hosts, the reader, the lease and
-its process. Next: `supervisor`.
+Input: nothing. Output: the message classes of a supervisor's pykka inbox. Senders: timers, hosts, the reader, the lease
+and the process. Next: `supervisor`.
 """
 
 from __future__ import annotations
@@ -13,46 +13,46 @@ from chronolet_schemas.keys import Shard
 
 
 class Tick(NamedTuple):
-    """A third of the lease's time-to-live has passed: one second, unless a test shortens the lease."""
+    """Sent three times per time-to-live of the lease: once per second, unless a test shortens the lease."""
 
 
 class Look(NamedTuple):
-    """A fraction of a tick has passed: take over shards that have become free. Leases may expire between two ticks."""
+    """Sent several times per tick: take over shards that have become free. Leases may expire between two ticks."""
 
 
 class Upkeep(NamedTuple):
-    """A minute has passed: check the server for data loss, and wake the hosts to take a due snapshot or step."""
+    """Sent once a minute: check the server for data loss, and wake the hosts to take a due snapshot or step."""
 
 
 class HostFailed(NamedTuple):
-    """A host's thread ended with an error."""
+    """Sent when a host's thread has ended with an error."""
 
     handle: HostHandle
     error: BaseException
 
 
 class BackOffOver(NamedTuple):
-    """The back-off of a shard is over."""
+    """Sent when the back-off of a shard has ended."""
 
     shard: Shard
 
 
 class ServerBack(NamedTuple):
-    """The reader reached the server again after an outage."""
+    """Sent when the reader has reached the server again after an outage."""
 
 
 class ReaderFailed(NamedTuple):
-    """The reader's thread ended with an error."""
+    """Sent when the reader's thread has ended with an error."""
 
     error: Exception
 
 
 class LeaseRegained(NamedTuple):
-    """The lease was renewed after it had lapsed."""
+    """Sent when the lease is renewed after it had lapsed."""
 
 
 class Retire(NamedTuple):
-    """Stop everything and hand over the shards."""
+    """Sent to stop everything and hand over the shards."""
 
 
 Notice = Tick | Look | Upkeep | HostFailed | BackOffOver | ServerBack | ReaderFailed | LeaseRegained | Retire

@@ -1,10 +1,10 @@
-"""One process of the node: its startup phases, the services its hosts share, and its shutdown.
+"""One process of the node: its startup phases, the services that its hosts share, and its shutdown.
 
 Input: kinds with their workers, a store, the lock folder. Output: a running `Process`. Next: `supervisor`.
 
     checking -> leasing -> acquiring -> adopting -> recovering -> running -> retired
     without a shard: standing by, or without its history
-    after the server lost data: beginning, then on as above
+    after the server lost data: beginning, then continues as above
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ class Setup(Struct, frozen=True, kw_only=True):
     store: Store
     kinds: Mapping[str, Kind[Any]]
     shards: Mapping[str, int]
-    """Shard count of every kind of the node, hosted here or not. Only a new log uses it."""
+    """Shard count of each kind of the node, whether hosted here or not. Used only to begin a new log."""
     history: History | None = None
-    """Reads archive and stream as one; None reads the stream only."""
+    """Reads archive files and stream as one history. If None, only the stream is read."""
     locks: Path | None = None
-    """Folder of the life locks; None for no locks."""
+    """Folder of the life locks. If None, there are no locks."""
     log_end: Path | None = None
-    """The file that stores the position of the log's end; None stores nothing."""
+    """File that stores the position of the log's end. If None, it is not stored."""
     address: str = ""
     faults: Faults = field(default_factory=NoFaults)
     observer: Observer = field(default_factory=Observer)
     adopt: Adopt | None = None
-    """Called before the first shards of a log are acquired, to adopt what already runs."""
+    """Called before the first shards of a log are acquired, to adopt what is already running."""
     clock: Clock = field(default_factory=Clock)
     workers: int = 16
     lease_milliseconds: int = TTL_MILLISECONDS
@@ -80,7 +80,7 @@ class Process:
         self.id = str(uuid.uuid4())
         self.phase = "checking"
         self.run = ""
-        """Id of the log that this process works on. It changes after the server was emptied."""
+        """Run of the log that this process works on. It changes if the server is emptied and a new log begins."""
         self.error: BaseException | None = None
         self._setup = setup
         self._over = threading.Event()
@@ -95,7 +95,7 @@ class Process:
         self._supervisor: pykka.ActorRef[Supervisor] | None = None
 
     def start(self) -> None:
-        """Check the server, take the lease and start the supervisor, which goes through the remaining phases.
+        """Check the server, acquire the lease and start the supervisor, which goes through the remaining phases.
 
         Retries while the server may recover by itself; raises StoreUnreachable(healing=False) if the operator must act.
         """
@@ -106,7 +106,9 @@ class Process:
         self._retried(self._supervise)
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait until the process has ended; True if it has. `error` then holds the reason, None after `retire`."""
+        """Wait until the process has ended, for at most `timeout_seconds`. Returns whether it has ended; `error` is
+        then the reason, or None after `retire`.
+        """
         return self._over.wait(timeout_seconds)
 
     def stop_waiting(self) -> None:
@@ -114,7 +116,7 @@ class Process:
         self._over.set()
 
     def quarantined(self) -> Mapping[Shard, str]:
-        """Return the quarantined shards of this process's kinds, with the reason. No process hosts them."""
+        """Return the quarantined shards of this process's kinds, each with the reason. No process hosts them."""
         return self._claims.quarantined
 
     def retire(self) -> None:
@@ -134,7 +136,7 @@ class Process:
 
     # -- inside --------------------------------------------------------------------------------------------------
     def _drop_lease(self) -> None:
-        """Release the lease if there is no supervisor yet to do it."""
+        """Release the lease in place of the supervisor, which has not been started."""
         self.lease.stop()
         with contextlib.suppress(StoreUnreachable, StoreBroken):  # the lease then expires by itself
             self._setup.store.retire(self.id, ())

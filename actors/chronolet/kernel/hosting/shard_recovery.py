@@ -1,7 +1,7 @@
-"""Recovers the shards that a process has acquired, and releases those whose history is missing here.
+"""Recovers the shards that a process has acquired, and releases those whose history is missing on this machine.
 
 Input: claims. Output: a `Recovered` for each shard. A shard whose history is missing is quarantined, released and
-passed to `released`. Next: `supervisor`, which starts their hosts.
+passed to `released`. Next: `supervisor`, which starts the hosts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chronolet_schemas.keys import Shard
 
 
 class ShardRecovery:
-    """The recoveries of one process."""
+    """Recovers shards for one process."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ShardRecovery:
         observer: Observer,
         released: Callable[[Shard], None],
     ) -> None:
-        """`released` is called with each shard whose history is missing, after its release."""
+        """`released` is called with each shard whose history is missing, after the shard was released."""
         self._kinds = kinds
         self._store = store
         self._history = history
@@ -46,7 +46,9 @@ class ShardRecovery:
         self._released = released
 
     def run(self, router: Router, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Recovered]:
-        """Recover all shards in one scan. If history is missing, recover each by itself and release those that fail."""
+        """Recover all shards in one scan. If any history is missing, recover each shard separately, and release those
+        whose history is missing.
+        """
         if not claims:
             return {}
         with contextlib.suppress(HistoryMissing):
@@ -57,7 +59,7 @@ class ShardRecovery:
                 found |= self._recover(router, {shard: claim})
             except HistoryMissing as missing:
                 self._claims.quarantine(shard, str(missing))
-                # "nobody", because this process keeps its lease. A process that has the history may take over now.
+                # "nobody", because this process keeps its lease. A process that has the history may now take over.
                 self._store.retire("nobody", [(shard, claim.head.token)])
                 self._released(shard)
         return found

@@ -1,7 +1,7 @@
-"""pykka actors multiplexed onto one shared thread: for many small actors that are mostly idle.
+"""Multiplexes pykka actors onto one shared thread: for many small actors that are mostly idle.
 
-Input: messages for the actors. Output: calls of their `on_receive`, on the shared thread, one message at a time. Next:
-actors with many instances, such as the prober's. Except for the thread, they behave like any pykka actor: each has an
+Input: messages for the actors. Output: calls to their `on_receive`, on the shared thread, one message at a time. Next:
+actors with many instances, such as the prober's. Apart from the thread, they behave like any pykka actor: each has an
 inbox, `stop` stops it, and an exception ends it (`on_failure`).
 """
 
@@ -16,18 +16,18 @@ import pykka
 
 
 class SharedThread(Protocol):
-    """The thread that the actors share."""
+    """The interface of the thread that the actors share."""
 
     def soon(self, action: Callable[[], None]) -> None:
-        """Queue a call of `action` on the thread; calls run in order."""
+        """Queue `action` to be called on the thread. Actions are called in the order in which they were queued."""
 
 
 class _Empty(Exception):  # noqa: N818 - ends a run of an actor's loop
-    """The actor's inbox is empty."""
+    """Raised if the actor's inbox is empty, to leave the actor's loop."""
 
 
 class _Inbox:
-    """An inbox that schedules its actor with each message."""
+    """An inbox that schedules its actor whenever a message arrives."""
 
     def __init__(self) -> None:
         self._waiting: deque[Any] = deque()
@@ -48,13 +48,15 @@ class _Inbox:
 
 
 class SharedActor(pykka.Actor):
-    """Base class. Start it with `start(thread, ...)`; a subclass's `__init__` passes the thread on."""
+    """Base class of actors that share a thread. Start one with `start(thread, ...)`; a subclass's `__init__` passes
+    `thread` to this class.
+    """
 
     def __init__(self, thread: SharedThread) -> None:
         super().__init__()
         self._thread = thread
 
-    # The four methods that pykka requires of a new actor type.
+    # Methods that pykka requires of a new actor type.
 
     @staticmethod
     def _create_actor_inbox() -> _Inbox:
@@ -68,7 +70,7 @@ class SharedActor(pykka.Actor):
         self._thread.soon(self._begin)
 
     def _begin(self) -> None:
-        """Run on the shared thread. Messages sent earlier already wait in the inbox."""
+        """Start the actor's loop, on the shared thread. Messages sent earlier are already in the inbox."""
         self._actor_loop_setup()
         inbox = self.actor_inbox
         assert isinstance(inbox, _Inbox)  # noqa: S101 - for the type checker

@@ -1,30 +1,30 @@
 """The supervisor: acquires shards, recovers them, starts their hosts and restarts hosts that fail.
 
-Input: host failures, the server's return, a renewed lease, a tick per second with several checks for free shards in
-between. Output: running hosts. A restarted host gets a new epoch and decides one message per step for a while. If the
-server lost the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process, and
-the process manager restarts it. Next: `process`.
+Input: failures of hosts, the return of the server, a regained lease, a tick per second, and several checks for free
+shards per tick. Output: running hosts. A restarted host gets a new epoch and decides one message per step for a while.
+If the server lost the tail of the log, the supervisor reloads everything. A failure of the supervisor ends the process,
+and the process manager restarts it. Next: `process`.
 
 A process without a shard stands by: it takes over shards that become free. The phases of a shard, as one process sees
-them; an event is a notice to the supervisor, a reply of the store or an error:
+them; an event is a notice to the supervisor, a reply from the store, or an error:
 
     shard         event            to
-    elsewhere     Tick, Look       free          its owner released it, lost its lease, or is dead by its lock
+    elsewhere     Tick, Look       free          its owner released it, lost its lease, or is proven dead by its lock
     free          Acquired         acquired
     free          NotFree          elsewhere     another process was faster
     free          NotFree          quarantined   a newer version of chronolet has written it
     free          StoreBroken      quarantined   its keys are unreadable
     acquired      Recovered        hosted
-    acquired      HistoryMissing   quarantined   released, so that a process with the archive may take it
-    quarantined   Tick, Look       free          a retry; the quarantine ends once it has a host
-    quarantined   BackOffOver      free          likewise, after missing history
+    acquired      HistoryMissing   quarantined   released, so that a process with the archive can take it over
+    quarantined   Tick, Look       free          a retry; the quarantine ends once the shard has a host
+    quarantined   BackOffOver      free          a retry after missing history
     hosted        HostFailed       backing_off
     hosted        ShardLost        elsewhere     its host found another token
     hosted        LeaseRegained    elsewhere     the supervisor found another token after a lapse
-    hosted        ServerBehind     free          the server has lost data: all shards are reloaded
-    hosted        ServerBack       free          likewise, found after an outage
-    hosted        Tick, Upkeep     free          likewise, found by a regular check
-    hosted        Retire           free          released at the shutdown
+    hosted        ServerBehind     free          its host found that the server has lost data: all shards are reloaded
+    hosted        ServerBack       free          the same, found after an outage
+    hosted        Tick, Upkeep     free          the same, found by a regular check
+    hosted        Retire           free          released on shutdown
     backing_off   BackOffOver      free
 """
 
@@ -83,7 +83,7 @@ class SupervisorContext(NamedTuple):
     history: History
     claims: Claims
     router: Callable[[], Router]
-    """Begins the log if there is none, and returns a router with the shard counts that the log fixes."""
+    """Begins the log if there is none, and returns a router with the shard counts fixed when the log began."""
     phase: Callable[[str], None]
     """Called with the name of each phase."""
     memory: LogMemory
@@ -92,7 +92,7 @@ class SupervisorContext(NamedTuple):
 
 
 class Supervisor(pykka.ThreadingActor):
-    """Owns the hosts of a process."""
+    """Manages the hosts of a process."""
 
     use_daemon_thread = True
 
@@ -118,16 +118,16 @@ class Supervisor(pykka.ThreadingActor):
         self._stands_by = False
         self._retired = False
         self._last_versions: dict[Shard, int] = {}
-        """Shard versions known here before the server lost data."""
+        """Versions of shards that this process knew before the server lost data."""
         self._reload = False
         self._logged = ""
-        """The last logged error of the server."""
+        """The last error of the server that was logged."""
         self._adoption = AdoptionHook(context.adopt, context.phase)
         self._router = context.router()
         self._run = self._store.run()
         self._lost = self._log_lost()
         self._unreported = self._lost
-        """The loss of the log, until a host records it."""
+        """The loss of the log, if a host still has to record it."""
         self._reader = self._new_reader()
 
     def on_start(self) -> None:
@@ -144,7 +144,7 @@ class Supervisor(pykka.ThreadingActor):
         exception_value: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        """End the process: its hosts must not run without a supervisor."""
+        """End the process, because its hosts must not run without a supervisor."""
         for handle, ref in self._hosted.values():
             handle.stopping.set()
             ref.stop(block=False)
@@ -201,7 +201,7 @@ class Supervisor(pykka.ThreadingActor):
 
     def _take(self, shards: Sequence[Shard]) -> None:
         if self._reload:
-            return  # the next tick takes them, once there is a reader again
+            return  # the next tick acquires them, once there is a reader again
         if self._store.run() != self._run:
             self._drop_all()  # the server was emptied: its shards have no log to continue
             return
@@ -229,7 +229,9 @@ class Supervisor(pykka.ThreadingActor):
         self._context.phase("running" if self._hosted else "without its history")
 
     def _prefetch(self, kinds: Iterable[str]) -> None:
-        """Start the kinds' external reads now: they take about as long as recovery, so both run at the same time."""
+        """Let the kinds prefetch external data now: it takes about as long as recovery, so both run at the same
+        time.
+        """
         for name in kinds:
             if (ahead := self._context.kinds[name].ahead) is not None:
                 ahead()
@@ -243,7 +245,7 @@ class Supervisor(pykka.ThreadingActor):
             self._start_host(shard, recovered)
 
     def _notes(self, shard: Shard, claim: Claim) -> list[Event]:
-        """Kernel events that the new host records first."""
+        """Return the kernel events that the new host records first."""
         had, found = self._last_versions.get(shard, 0), claim.head.version
         tail_lost = kernel.TailLost(had_version=had, found_version=found) if had > found else None
         log_lost = self._unreported if self._context.kinds[shard.kind].watches_clock else None
@@ -315,7 +317,7 @@ class Supervisor(pykka.ThreadingActor):
             self._drop_all()
 
     def _drop_all(self) -> None:
-        """Stop all hosts. The next tick starts again from the data that the server still has."""
+        """Stop all hosts. The next tick reloads everything from the data that the server still has."""
         log.error("the server has lost part of the log, reloading everything")
         self._remember(handle for handle, _ in self._hosted.values())
         for shard, (handle, _) in list(self._hosted.items()):
@@ -343,7 +345,7 @@ class Supervisor(pykka.ThreadingActor):
         return lost
 
     def _remember(self, handles: Iterable[HostHandle]) -> None:
-        """Store the highest log position that the reader and these hosts know."""
+        """Store the highest log position known to the reader and these hosts."""
         positions = [handle.ledger.at for handle in handles]
         self._context.memory.keep(self._run, max([*positions, self._reader.at]))
 
@@ -353,7 +355,7 @@ class Supervisor(pykka.ThreadingActor):
             case Tick():
                 self._tick()
             case Look():
-                if self._adoption.is_done(self._run):  # else each look would query the runtime, which is too often
+                if self._adoption.is_done(self._run):  # else each Look would query the runtime, which is too often
                     self._take_free()
             case Upkeep():
                 self._check_for_loss()
@@ -374,7 +376,9 @@ class Supervisor(pykka.ThreadingActor):
         self._take_free()
 
     def _log_replaced(self) -> bool:
-        """Whether the server now has another log. An idle process commits no step whose refusal would show it."""
+        """Whether the server now has another log. An idle process needs this check: it commits no step to be
+        refused.
+        """
         try:
             return self._store.run() != self._run
         except (StoreUnreachable, StoreBroken):

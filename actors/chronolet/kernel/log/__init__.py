@@ -1,1 +1,1 @@
-"""Reading the event log: live, at recovery, and from archives."""
+"""Reads the event log: live, during recovery, and from archives."""

@@ -1,10 +1,10 @@
 """Archive files: compressed parts of the log on disk, so that the stream in Redis can be trimmed.
 
-Input: entries. Output: files `<state folder>/archive/<run>/<first>..<last>.archive`, and the entries read back. A
-file is the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of
-msgpack arrays, one per entry: position, type, entity, subject, actor, cause, data. Writing is idempotent: the same
-entries give the same bytes, so a retry after a crash replaces a file with an identical one. Next: `keeper` writes the
-files, recovery and `history` read them.
+Input: entries. Output: files `<state folder>/archive/<run>/<first>..<last>.archive`, and the entries read back. A file
+is the line `chronolet archive 1`, a msgpack map (format, node, run, first, last, count) and a zlib stream of msgpack
+arrays, one per entry: position, type, entity, subject, actor, cause, data. Writing is idempotent: the same entries give
+the same bytes, so a retry after a crash replaces a file with an identical one. Next: `keeper`, which writes the files;
+recovery and `history`, which read them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _CHUNK = 64 * 1024
 
 
 class ArchiveDamaged(Exception):  # noqa: N818 - the condition's name
-    """A file is corrupt, or events are missing between files. The text names the file and the finding."""
+    """A file is corrupt, or events are missing between files. The text names the file and the problem."""
 
 
 class ArchiveFile(Struct, frozen=True):
-    """One complete file on disk."""
+    """One complete archive file on disk."""
 
     path: Path
     first: Position
@@ -44,10 +44,10 @@ class ArchiveFile(Struct, frozen=True):
 
 
 class Gapless:
-    """Checks that `n` increases by one from entry to entry.
+    """Checks that the number `n` in positions increases by one from entry to entry.
 
-    A foreign entry, which another program added under an id of its choice, takes one number; that number is not
-    checked, nor is that of the entry after it.
+    A foreign entry, which another program added under an id of its own choice, uses up one number; neither its number
+    nor that of the next entry is checked.
     """
 
     def __init__(self, after: Position) -> None:
@@ -55,7 +55,9 @@ class Gapless:
         self._checked = True
 
     def check(self, entry: Entry, where: str) -> None:
-        """Raises ArchiveDamaged, naming `where`, if this is not the next entry."""
+        """Check the next entry. Raises ArchiveDamaged, with `where` in its text, if the entry does not have the
+        expected number.
+        """
         self._n += 1
         foreign = not entry.type
         if not foreign and self._checked and entry.position.n != self._n:
@@ -76,7 +78,7 @@ class Archive:
     def write(self, entries: Iterable[Entry], after: Position) -> ArchiveFile:
         """Write the entries that follow `after` to one file; the file and its name are synced to disk on return.
 
-        Raises ValueError without entries, ArchiveDamaged if there is a gap, OSError if a write fails.
+        Raises ValueError if there are no entries, ArchiveDamaged if there is a gap, OSError if a write fails.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         first, last, count, body = _packed(entries, after)
@@ -94,7 +96,9 @@ class Archive:
         return ArchiveFile(path, first, last, count, len(content), hashlib.sha256(content).hexdigest())
 
     def files(self) -> list[tuple[Position, Position, Path]]:
-        """First and last position of each file, from its name; oldest first, the longest first among equal starts."""
+        """Return the first position, last position and path of each file; the positions come from the file's name.
+        Oldest first; among files with the same first position, the longest first.
+        """
         found = []
         for path in self.folder.glob(f"*{_SUFFIX}"):
             with contextlib.suppress(ValueError):
@@ -103,14 +107,14 @@ class Archive:
         return sorted(found, key=lambda file: (file[0], -file[1].milliseconds, -file[1].n))
 
     def upto(self) -> Position:
-        """The newest archived position, from the file names; START without files."""
+        """Return the newest archived position, according to the file names; START if there are no files."""
         return max((last for _, last, _ in self.files()), default=START)
 
     def read(self, after: Position = START, upto: Position | None = None) -> Iterator[Entry]:
-        """Entries after one position up to another (None: all), oldest first, across files.
+        """Yield the entries after the position `after` up to `upto` (None: all), oldest first, across files.
 
-        Raises ArchiveDamaged for a damaged file and for events missing before or between files; not for events missing
-        at the end, which the stream still has.
+        Raises ArchiveDamaged if a file is damaged, or if events are missing before or between files. Events missing at
+        the end are no error, because the stream still has them.
         """
         gapless = Gapless(after)
         for first, last, path in self.files():
@@ -128,7 +132,7 @@ class Archive:
                 yield entry
 
     def _entries(self, path: Path) -> Iterator[Entry]:
-        """The entries of one file, checked against its header."""
+        """Yield the entries of one file, checked against its header."""
         with path.open("rb") as file:
             objects = _objects(file, path)
             header = self._checked_header(next(objects), path)
@@ -154,7 +158,7 @@ class Archive:
 
 
 def _packed(entries: Iterable[Entry], after: Position) -> tuple[Position, Position, int, bytes]:
-    """First and last position, number of entries, and the compressed arrays."""
+    """Return the first and last position, the number of entries, and the compressed arrays."""
     gapless, packer, compressor = Gapless(after), msgpack.Packer(), zlib.compressobj(1)
     parts: list[bytes] = []
     first, last, count = None, after, 0
@@ -191,7 +195,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _objects(file: IO[bytes], path: Path) -> Iterator[Any]:
-    """The header, then the arrays, read lazily."""
+    """Yield the header, then the arrays, which are read lazily."""
     if file.read(len(_MAGIC)) != _MAGIC:
         raise ArchiveDamaged(f"{path}: not an archive of format {FORMAT}")
     start = file.read(_CHUNK)

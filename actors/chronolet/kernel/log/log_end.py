@@ -1,8 +1,8 @@
 """Remembers the end of the log outside the server, so that a loss of entries on the server is noticed.
 
-Input: the run and the last position read, each second; a file of the state folder. Output: `LogLost` if the server has
-a newer log, or one that ends earlier; an error if its log belongs to other agents. A dedicated thread writes, so that a
-slow disk delays no other thread. Next: `supervisor`.
+Input: the run and the last position read, each second; a file in the state folder. Output: `LogLost` if the server has
+a newer log, or one that ends earlier; an error if the server's log belongs to the agents of another node. A dedicated
+thread writes the file, so that a slow disk delays no other thread. Next: `supervisor`.
 
 The file is one block, overwritten in place (docs/adr/0021): a write costs one fdatasync and changes no metadata.
 """
@@ -23,7 +23,7 @@ from chronolet_schemas import kernel
 from chronolet_schemas.envelope import START, Position
 
 BLOCK_BYTES = 512
-"""The size that a disk writes atomically."""
+"""Number of bytes that a disk writes atomically."""
 FORMER_RUNS = 2
 """Number of former runs that fit into the block together with the longest node name."""
 
@@ -37,13 +37,15 @@ class LogEnd(msgspec.Struct, frozen=True):
     run: str
     at: str
     now: int = 0
-    """The process's own time when it learned of the entry, in milliseconds; the server's time is in the position."""
+    """The process's own time when it learned of the entry, in milliseconds; the position contains the server's time."""
     former_runs: tuple[str, ...] = ()
-    """Runs of earlier logs, newest first: with them a node returns to its log after a start with the wrong database."""
+    """Runs of earlier logs, newest first: with them, a node returns to its log after a start with the wrong
+    database.
+    """
 
 
 class LogMemory:
-    """Remembers the log's end for one node. Without a path nothing outlives the process."""
+    """Remembers the log's end for one node. If `path` is None, the end is not stored on disk."""
 
     def __init__(self, node: str, path: Path | None, now: Callable[[], int] = lambda: 0) -> None:
         self._node = node
@@ -74,17 +76,19 @@ class LogMemory:
                 self._changed.notify()
 
     def time(self) -> int:
-        """The last known time of earlier processes, in milliseconds; 0 if unknown."""
+        """Return the last known time of earlier processes, in milliseconds; 0 if unknown."""
         return self._end.now if self._end is not None else 0
 
     def began(self, run: str) -> None:
-        """Note that the server had no log and this process began one, with this run."""
+        """Record that the server had no log, and that this process began one with this run."""
         self._begun = run
 
     def lost(self, store: Store, run: str) -> kernel.LogLost | None:
-        """Return the loss if the server's log, of this run, lacks the remembered end, and forget that end; else None.
+        """Return the loss if the server's log, which has this run, lacks the remembered end, and forget that end; else
+        return None.
 
-        Raises StoreUnreachable for another database: its log under this name existed before the remembered one ended.
+        Raises StoreUnreachable if the server has another database: its log for this node's name existed before the
+        remembered log ended.
         """
         end, last = self._end, store.last()
         if end is None:
@@ -119,7 +123,7 @@ class LogMemory:
         )
 
     def stop(self) -> None:
-        """Write the last position kept, then stop the thread."""
+        """Write the last position passed to `keep`, then stop the thread."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -137,7 +141,7 @@ class LogMemory:
                 try:
                     self._write(end)
                 except OSError as error:
-                    if not failing:  # once: a full disk has more important consequences
+                    if not failing:  # logged once: a full disk has more important consequences
                         log.warning("cannot write the end of the log", file=str(self._path), error=str(error))
                     failing = True
                 self._written = end  # even if it failed: the next end is another attempt
@@ -156,13 +160,15 @@ class LogMemory:
 
 
 def _oldest_milliseconds(store: Store) -> int:
-    """The time of the log's first entry by the server's clock; a later entry's if the beginning is in archive files."""
+    """Return the time of the log's first entry, in milliseconds by the server's clock. If the beginning of the log is
+    trimmed, return the time of a later entry.
+    """
     trimmed = store.archived()[1]
     return trimmed.milliseconds if trimmed > START else store.sizes()["first_milliseconds"]
 
 
 def log_loss(lost: kernel.LogLost) -> None:
-    """Log the loss for the operator: what is lost, what is kept, what happens now."""
+    """Log the loss for the operator: what is lost, what is kept, and what happens now."""
     if lost.found == str(START):
         log.error(
             "the whole log was lost: Redis was emptied or replaced",
@@ -193,7 +199,7 @@ def _read(path: Path, node: str) -> LogEnd | None:
         return None
     if end.node == node:
         return end
-    # The stored manifests name their node too, so nothing of that node is adopted.
+    # The stored manifests also name their node, so nothing that belongs to that node is adopted.
     log.warning(
         "the state folder belongs to another node: its log and pods are not touched",
         file=str(path),

@@ -1,7 +1,7 @@
 """Detects that the server has lost data that it had acknowledged to this process.
 
-Input: the last positions and versions of the log, mailboxes and shards that this process has seen. Output: whether
-data is lost. Next: `reader`, which then stops delivering, and `supervisor`, which reloads everything from the server.
+Input: the last positions and versions of the log, mailboxes and shards that this process has seen. Output: whether data
+was lost. Next: `reader`, which then stops delivering, and `supervisor`, which reloads everything from the server.
 """
 
 from __future__ import annotations
@@ -19,51 +19,52 @@ ABOVE_ALL_N = 10**15
 
 
 class Progress(NamedTuple):
-    """A lower bound of a shard's progress, known to its owner in this process."""
+    """A lower bound of a shard's progress, known to its host in this process."""
 
     version: int
     epoch: int
 
 
 def known(ledgers: Iterable[Ledger[object]]) -> dict[Shard, Progress]:
-    """The progress of the shards hosted here. Call it before reading the heads: a commit in between must not look like
-    a loss.
+    """Return the progress of the shards hosted here. Call this before reading the heads, so that a commit in between
+    does not look like a loss.
     """
     return {ledger.shard: Progress(ledger.version, epoch_of(ledger.token)) for ledger in ledgers}
 
 
 def is_behind(head: Head, shard: Progress) -> bool:
-    """Whether the server has lost a step or an owner of the shard."""
+    """Whether the server has lost a step of the shard, or the shard's last acquisition."""
     return head.version < shard.version or 0 < epoch_of(head.token) < shard.epoch
 
 
 def lacks(store: Store, read_to: Position) -> bool:
-    """Whether the log lacks the entry that was read last, and has not trimmed it."""
+    """Whether the log lacks the entry at `read_to`, which was read last, without having trimmed it."""
     if read_to == START:
         return False
     return not store.read_log(_before(read_to), 1, read_to) and read_to > store.archived()[1]
 
 
 def lacks_what_was_read(store: Store, read_to: Position, handles: Iterable[HostHandle]) -> bool:
-    """Whether the server lacks the last log entry that was read, or the last command read from one of these mailboxes.
+    """Whether the server lacks the last log entry that was read, or the last command that was read for one of these
+    hosts.
 
-    Check this after the server was unreachable, before delivering later messages: a step is refused if the last message
-    that it consumes is lost, but not if a newer message follows the lost one.
+    Check this after an outage of the server, before delivering further messages: the server refuses a step if the last
+    message that it consumes is lost, but not if the step also consumes a newer message.
     """
     return lacks(store, read_to) or any(_lacks_command(store, handle) for handle in handles)
 
 
 def _lacks_command(store: Store, handle: HostHandle) -> bool:
-    # A mailbox keeps each command until a step consumes it, and keeps the last consumed one after that.
+    # A mailbox retains each command until a step consumes it, and the last consumed one until the next is consumed.
     read_to = handle.mail_to
     if read_to <= handle.ledger.mail_cursor:
         return False
     found = store.read_mail(handle.shard, _before(read_to), 1)
-    # The host may have consumed it in the meantime, so the cursor is read again.
+    # The host may have consumed the command in the meantime, so the cursor is read again.
     return all(one.id != read_to for one in found) and read_to > handle.ledger.mail_cursor
 
 
 def _before(position: Position) -> Position:
-    # A foreign entry may have the number 0, which ours never have.
+    # A foreign entry may have the number 0, which our own entries never have.
     milliseconds, n = position
     return Position(milliseconds, n - 1) if n else Position(milliseconds - 1, ABOVE_ALL_N)

@@ -1,9 +1,10 @@
 """Reads the node's log and the mailboxes of all shards hosted by this process, in one blocking call.
 
-Input: entries and mails. Output: inputs to the hosts, in order, with the position read up to; a notification when
-the server was unreachable and is back. If the server has lost entries or commands that were read, the reader stops
-delivering: a host that still has a lost message in its inbox must not receive the message written in its place. A host
-with a full inbox is skipped, so that it delays no other; its messages are read again when it has room. Next: `host`.
+Input: entries and mails. Output: inputs for the hosts, in order, with the position up to which the log was read; a
+notification when the server can be reached again after an outage. If the server has lost entries or commands that were
+read, the reader stops delivering: a host that still has a lost message in its inbox must not receive the message
+written in its place. A host with a full inbox is skipped, so that it does not delay other hosts; its messages are read
+again when it has room. Next: `host`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from chronolet_schemas.keys import Shard
 COUNT = 500
 BLOCK_MILLISECONDS = 5_000
 SKIPPED_MILLISECONDS = 20
-"""How long to block while a host with a full inbox is skipped."""
+"""How long a read blocks while a host with a full inbox is skipped."""
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
 
@@ -33,12 +34,12 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 class Reader:
-    """Reads for all hosts of a process until `stop`. The read is shared; each host has its own cursor."""
+    """Reads for all hosts of a process until `stop` is called. Each read serves all hosts; each has its own cursor."""
 
     def __init__(
         self, store: Store, router: Router, reconnected: Callable[[], None], failed: Callable[[Exception], None]
     ) -> None:
-        """`reconnected` and `failed` are called on the reader's thread; after `failed` it reads nothing more."""
+        """`reconnected` and `failed` are called on the reader's thread. `failed` means that it has stopped reading."""
         self._store = store
         self._router = router
         self._reconnected = reconnected
@@ -47,7 +48,7 @@ class Reader:
         self._at: Position | None = None
         self._furthest = START
         self.found_loss = False
-        """Whether it stopped because the server has lost messages that were read."""
+        """Whether the reader stopped because the server has lost messages that were read."""
         self._changes: list[Callable[[], None]] = []
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -55,15 +56,15 @@ class Reader:
 
     @property
     def at(self) -> Position:
-        """The latest position read for any host; START before the first host."""
+        """The latest position read for any host; START if there was no host yet."""
         return self._furthest
 
     def start(self) -> None:
-        """Start reading; it waits while there is no host."""
+        """Start reading. The reader waits while there is no host."""
         self._thread.start()
 
     def attach(self, handle: HostHandle) -> None:
-        """Read for this host too, from the position where its recovery stopped."""
+        """Also read for this host, from the position where its recovery stopped."""
         self._change(lambda: self._admit(handle))
 
     def detach(self, shard: Shard) -> None:
@@ -71,7 +72,7 @@ class Reader:
         self._change(lambda: self._dismiss(shard))
 
     def stop(self) -> None:
-        """Stop reading, and end the thread."""
+        """Stop reading, and wait for the thread to end."""
         self._stopping.set()
         self._change(lambda: None)
         self._thread.join()
@@ -96,7 +97,7 @@ class Reader:
             block = BLOCK_MILLISECONDS if len(ready) == len(self._handles) else SKIPPED_MILLISECONDS
             mail_after = {shard: handle.mail_to for shard, handle in self._handles.items()}
             try:
-                # After an outage do not block: a loss must be noticed now.
+                # After an outage, do not block: a loss must be noticed immediately.
                 inputs = self._store.wait(self._at, mail_after, COUNT, 0 if away else block)
                 lost = (away or self._goes_back(inputs)) and self._has_lost()
             except (StoreUnreachable, StoreBroken) as error:
@@ -115,14 +116,16 @@ class Reader:
             self._deliver(inputs, ready)
 
     def _goes_back(self, inputs: Inputs) -> bool:
-        """Whether entry numbers went back: the log lost its end and has grown again, or it has a foreign entry."""
+        """Whether entry numbers did not increase: the log has lost its end and has grown again, or it has a foreign
+        entry.
+        """
         return bool(inputs.log) and self._at is not None and inputs.log[0].position.n <= self._at.n
 
     def _has_lost(self) -> bool:
         return lacks_what_was_read(self._store, self._furthest, self._handles.values())
 
     def _ready(self) -> set[Shard]:
-        """The shards with room in their inbox; reading continues from the lowest of their cursors."""
+        """Return the shards whose inboxes have room, and continue reading from the lowest cursor among them."""
         ready = {shard for shard, handle in self._handles.items() if handle.has_room}
         if ready:
             self._at = min(self._handles[shard].read_to for shard in ready)
@@ -163,7 +166,7 @@ class Reader:
             change()
 
     def _admit(self, handle: HostHandle) -> None:
-        # If this host is behind the others, reading restarts from its cursor; each host takes only newer entries.
+        # If this host is behind the others, reading restarts from its cursor; no host receives an entry twice.
         self._at = handle.read_to if self._at is None else min(self._at, handle.read_to)
         self._furthest = max(self._furthest, handle.read_to)
         self._handles[handle.shard] = handle

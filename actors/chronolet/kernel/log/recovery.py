@@ -1,8 +1,8 @@
-"""Recovery: one scan of the log rebuilds the states of all shards of a process, and their backlogs.
+"""Recovers shards: one scan of the log rebuilds the states and backlogs of all shards of a process.
 
-Input: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Output:
-`Recovered` for each shard; its backlog holds the mailbox's commands first, then the log entries it has not consumed. An
-unreadable snapshot is ignored: the history is then folded from its beginning. Next: `host`.
+Input: acquired shards with their heads, their snapshots, and the history (archive and stream as one). Output: a
+`Recovered` for each shard. Its backlog contains the commands in the mailbox first, then the log entries that the shard
+has not consumed. An unreadable snapshot is ignored: the history is then folded from its beginning. Next: `host`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,15 @@ MAILS_AT_ONCE = 1_000
 QUARANTINED = registry.type_of(kernel.EntryQuarantined).partition("@")[0]
 
 History = Callable[[Position], Iterable[Entry]]
-"""All entries after a position, oldest first; those trimmed from the stream come from archive files."""
+"""A function that yields all entries after a position, oldest first. Entries trimmed from the stream come from archive
+files.
+"""
 
 
 class _Owners(dict[str, tuple[Recovered | None, str]]):
-    """Cache of each entity's shard and key: a scan looks it up for every entry."""
+    """Cache from an entity to the recovered state of its shard (None if the shard is not recovered here) and the
+    entity's key. A scan looks up every entry's entity.
+    """
 
     def __init__(self, router: Router, recovered: Mapping[Shard, Recovered]) -> None:
         super().__init__()
@@ -49,7 +53,7 @@ class _Owners(dict[str, tuple[Recovered | None, str]]):
 
 
 class Recovery:
-    """One recovery of some shards."""
+    """One recovery of one or more shards."""
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], router: Router, store: Store, history: History) -> None:
         self._kinds = kinds
@@ -57,12 +61,16 @@ class Recovery:
         self._store = store
         self._history = history
         self.read = 0
-        """The number of entries that `run` has read."""
+        """Number of entries that `run` has read."""
         self._unreadable: dict[str, dict[str, tuple[Event, DeadLetter]]] = {}
-        """Unreadable events that are not reported in the log yet: shard's entity -> position -> event, dead letter."""
+        """Unreadable events that are not reported in the log yet: `shard/<shard>` -> position -> the event and the dead
+        letter that report it.
+        """
 
     def run(self, acquired: Mapping[Shard, tuple[str, Head]], careful: frozenset[Shard]) -> dict[Shard, Recovered]:
-        """Recover these shards in one scan. `acquired`: shard -> (token, head); `careful` goes into `Recovered`."""
+        """Recover these shards in one scan. `acquired`: shard -> (token, head). `careful`: the shards whose `Recovered`
+        is marked careful.
+        """
         if not acquired:
             return {}
         snapshots = self._snapshots(list(acquired))
@@ -96,7 +104,7 @@ class Recovery:
         return recovered
 
     def _snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
-        """Read all snapshots in one round trip; if one of them is unreadable, each by itself."""
+        """Read all snapshots in one round trip. If any of them is unreadable, read each separately."""
         try:
             return self._store.read_snapshots(shards)
         except StoreBroken as error:
@@ -114,8 +122,8 @@ class Recovery:
         )
 
     def _open_mail(self, each: Recovered) -> None:
-        """Put the mailbox's commands first: those sent while the shard had no owner are decided before the results of
-        its effects.
+        """Put the mailbox's commands first in the backlog: commands sent while the shard had no owner are decided
+        before results of its effects.
         """
         shard = each.ledger.shard
         mails: list[Mail] = []
@@ -155,7 +163,9 @@ class Recovery:
         self._unreadable.setdefault(f"shard/{each.ledger.shard}", {})[at] = quarantined, letter
 
     def _drop_reported(self, entry: Entry) -> None:
-        """Drop an unreadable event that an earlier recovery of the shard has reported."""
+        """If the entry reports an unreadable event, written by an earlier recovery of the shard, do not report that
+        event again.
+        """
         unreadable = self._unreadable.get(entry.entity)
         if unreadable:
             with contextlib.suppress(codec.Undecodable):

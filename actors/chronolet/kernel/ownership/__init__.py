@@ -1,1 +1,1 @@
-"""Which process owns which shard: leases, claims and takeover."""
+"""Decides which process owns which shard: leases, claims and takeover."""

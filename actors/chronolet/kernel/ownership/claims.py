@@ -5,9 +5,9 @@ process has quarantined because of an error. Next: `supervisor`.
 
     free: released by its owner | its owner's lease is gone | its owner is proven dead by its lock
 
-A restarted server lacks the renewals of the last second before it stopped, and leases expired while it was down; but
-their owners may be alive and acting. So a missing lease proves nothing until the server has been up for a lease's
-time-to-live (docs/adr/0013).
+After a restart, the server lacks the renewals of the last second before it stopped, and leases have expired while it
+was down; but their owners may be alive and acting. So a missing lease proves nothing until the server has been up for a
+lease's time-to-live (docs/adr/0013).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Claim(NamedTuple):
     """A shard acquired by this process."""
 
     head: Head
-    """Its hash, with this process's token."""
+    """The shard's hash, with this process's token."""
     former: kernel.ShardTakenOver | None
-    """The takeover, if another process owned the shard and had not released it."""
+    """The event of the takeover, or None if no other process owned the shard or its owner had released it."""
 
 
 class Claims:
@@ -46,10 +46,12 @@ class Claims:
         self._locks = locks
         self._lease = lease_milliseconds
         self.quarantined: Mapping[Shard, str] = {}
-        """Quarantined shards, each with its error. Replaced, never changed in place: other threads read it."""
+        """Quarantined shards, each with its error. The mapping is replaced, never changed in place, because other
+        threads read it.
+        """
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
-        """Heads of the shards; an unreadable one is quarantined and omitted."""
+        """Return the heads of the shards. A shard with an unreadable head is quarantined and omitted."""
         try:
             return self._store.heads(shards)
         except StoreBroken:
@@ -62,7 +64,7 @@ class Claims:
             return heads
 
     def take(self, shards: Sequence[Shard]) -> Mapping[Shard, Claim]:
-        """Acquire those of the shards that are free."""
+        """Acquire those of the given shards that are free."""
         alive = self._store.alive()
         claims: dict[Shard, Claim] = {}
         for shard, head in self.heads(shards).items():
@@ -80,7 +82,7 @@ class Claims:
             log.error("shard quarantined", shard=str(shard), error=error)
 
     def lift_quarantine(self, shard: Shard) -> None:
-        """Lift the quarantine: the shard has a host, here or elsewhere."""
+        """End the quarantine of a shard, because it has a host, here or in another process."""
         if shard in self.quarantined:
             self.quarantined = {other: error for other, error in self.quarantined.items() if other != shard}
 

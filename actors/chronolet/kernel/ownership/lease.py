@@ -1,10 +1,10 @@
-"""The process's lease `alive:<process>`, renewed each second by its own thread, also during recovery.
+"""The process's lease `alive:<process>`, renewed each second by its own thread, even during recovery.
 
-Input: a store. Output: `valid`, by this machine's clock since boot, checked before every external call; and a file lock
-in the state folder that shows other processes on the machine immediately when this one is dead (docs/design.md,
-Ownership).
+Input: a store. Output: `valid`, which is judged by this machine's clock since boot and checked before every external
+call; and a file lock in the state folder, which shows other processes on the machine immediately that this one is dead
+(docs/design.md, Ownership).
 
-    valid -> lapsed (not renewed in time: another may have taken over) -> renewed, ownership checked -> valid
+    valid -> lapsed (not renewed in time: another process may have taken over) -> renewed, ownership checked -> valid
 """
 
 from __future__ import annotations
@@ -27,12 +27,16 @@ log = structlog.get_logger("chronolet.kernel")
 
 
 def seconds_since_boot() -> float:
-    """Seconds since boot. Unlike `time.monotonic` this includes suspension, as the server's clock does."""
+    """Return the seconds since boot. Unlike `time.monotonic`, they include the time in which the machine was suspended,
+    as the server's clock does.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Lease:
-    """Renews the lease until `stop`. It serves progress only; safety comes from each step's check of the token."""
+    """Renews the lease until `stop` is called. The lease serves progress only; safety comes from the check of the token
+    in each step.
+    """
 
     def __init__(
         self,
@@ -56,10 +60,10 @@ class Lease:
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def start(self, regained: Callable[[], None]) -> None:
-        """Acquire the lease (StoreUnreachable if the server does not answer), then keep renewing it.
+        """Acquire the lease, then keep renewing it. Raises StoreUnreachable if the server does not reply.
 
-        `regained` is called after a renewal that follows a lapse: it checks who owns the shards now, then calls
-        `confirm`.
+        `regained` is called after a renewal that follows a lapse. It must trigger a check of which process owns the
+        shards now, followed by a call to `confirm`.
         """
         self._renew()
         self._confirmed = self.lapses
@@ -72,19 +76,21 @@ class Lease:
         return self._ttl / 1000 / RENEWALS_IN_TTL
 
     def valid(self) -> bool:
-        """Whether this process may run effects: renewed in time, with no lapse since ownership was last checked."""
+        """Whether this process may run effects: the lease was renewed in time, and has not lapsed since ownership was
+        last checked.
+        """
         return self._confirmed == self.lapses and self._now() < self._good_until
 
     def answered(self) -> bool:
-        """Whether the last renewal is still in force, whoever owns the shards by now."""
+        """Whether the last renewal is still in force, whichever process owns the shards now."""
         return self._now() < self._good_until
 
     def confirm(self, lapses: int) -> None:
-        """Record that ownership was checked after that many `lapses`: this process owns all shards it hosts."""
+        """Record that ownership was checked when `lapses` had this value: this process owns all shards it hosts."""
         self._confirmed = lapses
 
     def stop(self) -> None:
-        """Stop renewing; the lease expires, or the caller retires it."""
+        """Stop renewing. The lease expires, or the caller retires it."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -107,7 +113,7 @@ class Lease:
     def _renew(self) -> None:
         sent_at = self._now()  # before the call: the server may start the time-to-live any time after this
         self._store.renew(self.process, self._info, self._ttl)
-        # After the call: a renewal sent in time may arrive too late, and another process may have taken over meanwhile.
+        # After the call: a renewal sent in time may arrive too late, after another process has taken over.
         self.lapses += self._now() >= self._good_until
         self._good_until = sent_at + self._ttl / 1000
 
@@ -122,14 +128,14 @@ class LifeLock:
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
-        """Release the lock on a clean stop, and remove its file."""
+        """Remove the lock's file and release the lock, on a clean stop."""
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 
 
 def sweep(folder: Path | None, alive: Container[str]) -> None:
-    """Remove the lock files of dead processes, but only once their lease is gone: until then the file is the only proof
-    of death.
+    """Remove the lock files of dead processes, but only if their leases no longer exist: until then the file is the
+    only proof of death.
     """
     for path in folder.glob("*.lock") if folder is not None else ():
         if path.stem not in alive and proven_dead(folder, path.stem):

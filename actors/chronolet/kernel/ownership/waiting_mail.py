@@ -1,9 +1,9 @@
 """Selects the shards with waiting commands, which are hosted before the others, and waits until those commands are
 decided.
 
-Input: claimed shards, then the handles of their hosts; the shards that other processes host. Output: the shards to
-host first; the end of the wait. A command may change what other shards have to do: they find its events in the log
-before their own effects begin (docs/adr/0019). Next: `supervisor`.
+Input: claimed shards, then the handles of their hosts; the shards that other processes host. Output: the shards to host
+first; then a return when the commands are decided or the time is up. A command may change what other shards have to do.
+Because of the wait, they find its events in the log before their own effects start (docs/adr/0019). Next: `supervisor`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ log = structlog.get_logger("chronolet.kernel")
 
 _POLL_SECONDS = 0.05
 _MOST = 1000
-"""The maximum number of commands per shard to wait for."""
+"""Maximum number of commands per shard to wait for."""
 
 
 def with_waiting_commands(store: Store, claims: Mapping[Shard, Claim]) -> Mapping[Shard, Claim]:
-    """The claimed shards with commands that were sent while no process hosted them."""
+    """Return the claimed shards with waiting commands, which were sent while no process hosted those shards."""
     found: dict[Shard, Claim] = {}
     for shard, claim in claims.items():
         with contextlib.suppress(StoreBroken):  # the reader reports the error
@@ -38,16 +38,17 @@ def with_waiting_commands(store: Store, claims: Mapping[Shard, Claim]) -> Mappin
 
 
 def wait_until_decided(handles: Iterable[HostHandle], seconds: float) -> None:
-    """Wait until these hosts have decided their waiting commands, or have failed; for `seconds` at most."""
+    """Wait until these hosts have decided their waiting commands or have failed, but for at most `seconds`."""
     deadline = time.monotonic() + seconds
     for handle in handles:
         handle.caught_up.wait(max(0.0, deadline - time.monotonic()))
 
 
 def wait_for_other_processes(store: Store, shards: Sequence[Shard], seconds: float) -> None:
-    """Wait until other processes have decided and committed the commands that wait for these shards now; for `seconds`
-    at most. If none waits, this costs one round trip plus one per shard. Do not pass shards of the caller's own kinds:
-    if the owner of one has died, its commands wait for the caller to take it over.
+    """Wait until other processes have decided and committed the commands that are waiting for these shards now, but for
+    at most `seconds`. If no commands are waiting, this costs one round trip plus one per shard. Do not pass shards of
+    the caller's own kinds: if the owner of such a shard has died, its commands wait until the caller takes the shard
+    over.
     """
     deadline = time.monotonic() + seconds
     behind = _unread(store, shards)
@@ -60,7 +61,9 @@ def wait_for_other_processes(store: Store, shards: Sequence[Shard], seconds: flo
 
 
 def _unread(store: Store, shards: Sequence[Shard]) -> dict[Shard, Position]:
-    """The last waiting command of each shard; shards without one, or with an unreadable hash, are omitted."""
+    """Return the last waiting command of each shard; shards without one are omitted. If a hash or mailbox is
+    unreadable, the result is incomplete.
+    """
     found: dict[Shard, Position] = {}
     with contextlib.suppress(StoreBroken):  # the process that hosts the shard reports the error
         for shard, head in store.heads(shards).items() if shards else ():

@@ -1,8 +1,8 @@
 """Combines adjacent log entries into one message, for kinds that request it (`Kind.batches`).
 
-Input: the items waiting for a host. Output: the same items in the same order, with each run of entries that belong
-together combined into one input; consuming it moves the cursor to its last entry. If the host decides one message per
-step, each entry forms a batch of its own. Next: `host`. Pure.
+Input: the items waiting for a host. Output: the same items in the same order, except that consecutive entries that
+belong together are combined into one input. Consuming this input moves the cursor to the last of the entries. If the
+host decides one message per step, each entry forms a batch of its own. Next: `host`. Pure.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from chronolet_schemas.envelope import Event, Position
 
 
 def batched(batches: Mapping[type[Event], Batcher], items: Iterable[Any], after: Position) -> list[Any]:
-    """Return `items` with batches combined. Entries up to `after` are already decided and stay as they are; the host
-    skips them.
+    """Return `items` with batches combined. Entries up to `after` are left as they are: they have been decided, and the
+    host skips them.
     """
     found: list[Any] = []
     run: list[Input] = []

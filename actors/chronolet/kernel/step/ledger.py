@@ -1,8 +1,8 @@
 """Turns messages into a step: holds the folded states of one shard and decides the waiting messages of one turn.
 
-Input: inputs (log events, commands, signals, due timers) and the store's reply to the step. Output: a `Turn` with
-records to commit and, after the commit, the keys whose effects and timers may have changed. No I/O, no clock. Next:
-`host`, `recovery`.
+Input: messages as `Input`s (log events, commands, signals, due timers), and the store's reply to the step. Output: a
+`Turn` with records to commit and, after the commit, the keys of entities whose effects and timers may have changed. No
+I/O, no clock. Next: `host`, `recovery`.
 """
 
 from __future__ import annotations
@@ -26,25 +26,29 @@ from chronolet_schemas.keys import Shard
 S = TypeVar("S")
 
 MAX_ATTEMPTS = 3
-"""Attempts at a message, or at an effect that ends the process, before it goes to the dead letters."""
+"""Number of attempts at a message, or at an effect that ends the process, before it is sent to the dead letters."""
 ENDED_THE_PROCESS = "the process ended three times while it ran"
 SUBJECTS_KEPT = 128
-"""Number of subjects per entity whose last event's position is kept. For others the entity's last event stands in."""
+"""Maximum number of subjects per entity for which the position of the last event is stored. For other subjects, the
+position of the entity's last event is used instead.
+"""
 
 
 class SilentMessage(Exception):  # noqa: N818 - the decider's omission, not the caller's
-    """A command or a `Due` yielded no event. Its sender would wait, or its timer would fire, permanently."""
+    """The decider returned no event for a command or a `Due`. The command's sender would wait indefinitely, or the
+    timer would fire again and again.
+    """
 
 
 class StillDue(Exception):  # noqa: N818
-    """A `Due` yielded events that leave the entity due. Its timer would fire permanently."""
+    """The events that the decider returned for a `Due` leave the entity due. The timer would fire again and again."""
 
 
 class Input(NamedTuple):
     """One message for a shard.
 
-    `at` is its position in the log, its id in the mailbox, or START if it exists in memory only. `undecodable` is the
-    error of a message that cannot be decoded; such a message is quarantined, not decided.
+    `at` is the message's position in the log, its id in the mailbox, or START if it exists only in memory.
+    `undecodable` is the error if the message cannot be decoded or routed; such a message is quarantined, not decided.
     """
 
     source: Literal["log", "mailbox", "signal", "due"]
@@ -58,7 +62,9 @@ class Input(NamedTuple):
     undecodable: str = ""
 
     def identity(self) -> str:
-        """Key of the message, the same on each redelivery: its place in log or mailbox, or else its content."""
+        """Return a key that is the same on each delivery of the message: its place in log or mailbox, or its
+        content.
+        """
         if self.source in ("log", "mailbox"):
             return f"{self.source}:{self.at}"
         about = ""
@@ -67,7 +73,8 @@ class Input(NamedTuple):
         elif isinstance(self.message, Due):
             about = str(self.message.at)
         elif self.source == "signal":
-            # By content: the success of another signal of the same type must not reset this one's attempt count.
+            # Include the content: the success of another signal of the same type must not reset this one's attempt
+            # count.
             about = f"{zlib.crc32(repr(self.message).encode()):08x}"
         return f"{self.source}:{self.type}:{self.keys[0]}:{about}"
 
@@ -78,23 +85,25 @@ class Turn(Struct, Generic[S]):
     records: list[Record] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     owners: list[tuple[str, str]] = field(default_factory=list)
-    """(key, subject) of each record. The key is empty for events of other kinds: they never request this kind's
-    effects.
+    """(key, subject) of the event in each record. Both are empty for events of other kinds, which never request effects
+    of this kind.
     """
     states: dict[str, S | None] = field(default_factory=dict)
     gone: dict[str, int] = field(default_factory=dict)
-    """Entities that ended, with the number of records up to then. An entity with the same key may begin after that."""
+    """Entities that have ended, each with the number of records up to its end. Later records may begin a new entity
+    with the same key.
+    """
     dead: list[DeadLetter] = field(default_factory=list)
     forget: list[str] = field(default_factory=list)
     """Attempt counts to remove from the shard's hash, by message identity or effect mark."""
     to_reconcile: list[str] = field(default_factory=list)
-    """Keys whose effects must be reconciled although their state did not change."""
+    """Keys of entities whose effects must be reconciled although their states have not changed."""
     log_cursor: Position = START
     mail_cursor: Position = START
 
 
 class Ledger(Generic[S]):
-    """The states of one shard, with the positions in log and mailbox that they reflect."""
+    """The states of one shard, with the positions in log and mailbox up to which messages have been decided."""
 
     def __init__(self, kind: Kind[S], shard: Shard, token: str, head: Head, schema: int) -> None:
         self.kind = kind
@@ -105,8 +114,8 @@ class Ledger(Generic[S]):
         self.log_cursor = head.log_cursor
         self.mail_cursor = head.mail_cursor
         self.decided_to = head.log_cursor
-        """Highest log position decided so far, whether or not its step is committed. Entries that led to no event do
-        not justify a step of their own. The next step consumes them, so none is decided again after later entries.
+        """Highest log position decided so far, whether or not its step is committed. Entries that lead to no event do
+        not justify a step of their own. The next step consumes them, so they are not decided again after later entries.
         """
         self.at = head.at
         self.states: dict[str, S] = dict.fromkeys(kind.at_start, kind.decider.initial)
@@ -118,7 +127,7 @@ class Ledger(Generic[S]):
 
     # -- recovery ------------------------------------------------------------------------------------------------
     def restore(self, images: Mapping[str, EntityImage[S]]) -> None:
-        """Load a snapshot. Entities of `Kind.at_start` that it lacks are gone."""
+        """Load a snapshot. Entities of `Kind.at_start` that are not in the snapshot no longer exist."""
         self.states = {key: image.state for key, image in images.items()}
         for key, image in images.items():
             if image.positions:
@@ -145,7 +154,7 @@ class Ledger(Generic[S]):
         self.decided_to = turn.log_cursor
 
     def decide(self, turn: Turn[S], item: Input, now: int) -> None:
-        """Decide one message for every entity it concerns, and add the events to the turn. Raises SilentMessage or
+        """Decide one message for each entity that it concerns, and add the events to the turn. Raises SilentMessage or
         StillDue if the decider violates its contract.
         """
         self._consume(turn, item)
@@ -159,8 +168,8 @@ class Ledger(Generic[S]):
             raise SilentMessage(f"{item.type} {item.cause}: {self.kind.name} yielded no event, expected at least one")
 
     def give_up(self, turn: Turn[S], item: Input, attempts: int, error: str, *, for_good: bool = False) -> None:
-        """Send a message that failed too often to the dead letters, and record an event. Its attempt count is removed,
-        unless it is given up `for_good`.
+        """Send a message that failed too often to the dead letters, and record an event. The message's attempt count is
+        removed, unless the message is given up permanently (`for_good`).
         """
         self._consume(turn, item)
         where = item.cause if item.source == "mailbox" else item.identity()
@@ -175,7 +184,7 @@ class Ledger(Generic[S]):
         )
 
     def give_up_effect(self, turn: Turn[S], key: str, effect: Effect, at: str, cause: str) -> None:
-        """Send an effect that ended the process too often to the dead letters, with its data, and record an event."""
+        """Send an effect that ended too many processes to the dead letters, with its data, and record an event."""
         name, error = f"{self.kind.name}.{type(effect).__name__}", ENDED_THE_PROCESS
         turn.dead.append(
             DeadLetter("signal", at, name, f"{self.kind.name}/{key}", msgspec.msgpack.encode(effect), error)
@@ -186,13 +195,13 @@ class Ledger(Generic[S]):
         self.note(turn, dead_lettered, cause=cause)
 
     def note(self, turn: Turn[S], event: Event, cause: str = "") -> None:
-        """Add one of the kernel's own events, about this shard."""
+        """Add one of the kernel's own events about this shard to the turn."""
         turn.records.append(self._record(event, f"shard/{self.shard}", cause))
         turn.events.append(event)
         turn.owners.append(("", ""))
 
     def committed(self, turn: Turn[S], answer: Committed) -> None:
-        """Apply the turn's states, cursors and positions after its step was committed."""
+        """Apply the turn's states, cursors and event positions, after its step was committed."""
         first = answer.at.n - len(turn.records) + 1
         for key in turn.gone:
             self.positions.pop(key, None)
@@ -208,13 +217,15 @@ class Ledger(Generic[S]):
 
     # -- derived from the states ---------------------------------------------------------------------------------
     def cause_for(self, key: str, subject: str) -> str:
-        """Position of the entity's last event about a subject, or else of its last event; empty if it has none."""
+        """Return the position of the entity's last event about the subject. If there is none, return that of the
+        entity's last event; empty if it has no events.
+        """
         positions = self.positions.get(key, {})
         at = positions.get(subject) or next(reversed(positions.values()), None)
         return str(at) if at else ""
 
     def snapshot(self) -> bytes:
-        """Encode all entities for a snapshot."""
+        """Encode all entities for a snapshot, as msgpack."""
         return encode_states(
             {
                 key: EntityImage(state=state, positions={s: str(at) for s, at in self.positions.get(key, {}).items()})
@@ -257,7 +268,9 @@ class Ledger(Generic[S]):
         return due is not None and due <= message.at
 
     def _is_own(self, event: Event) -> bool:
-        """Whether the event is this kind's own and not a KubeEvent next to it. Only own events request effects."""
+        """Whether the event belongs to this kind and is not an accompanying KubeEvent. Only own events request
+        effects.
+        """
         own = self._own.get(type(event))
         if own is None:
             own = self._own[type(event)] = registry.type_of(type(event)).startswith(self._prefix)
@@ -281,8 +294,8 @@ class Ledger(Generic[S]):
         )
 
     def _remember(self, key: str, subject: str, at: Position) -> None:
-        """Move the subject to the end and drop the oldest beyond the limit: finished subjects, such as each attempt of
-        a container, must not pile up.
+        """Store the position of the subject's last event, and drop the least recent subject beyond the limit: finished
+        subjects, such as the attempts of a container, must not accumulate.
         """
         positions = self.positions.get(key)
         if positions is None:  # not setdefault: this runs for every entry of the log
@@ -301,5 +314,5 @@ class Ledger(Generic[S]):
 
 
 def touched(turn: Turn[Any]) -> Iterable[str]:
-    """Keys of the entities whose effects and timers this turn may have changed."""
+    """Return the keys of the entities whose effects and timers this turn may have changed."""
     return turn.states.keys()

@@ -19,7 +19,7 @@ M = TypeVar("M", Event, Command)
 
 
 class Router:
-    """The subscriptions of a process's kinds, and the shard count of each kind, which the log's first event fixes."""
+    """The subscriptions of a process's kinds, and the shard count of each kind, fixed by the log's first event."""
 
     def __init__(self, kinds: Mapping[str, Kind[Any]], shards: Mapping[str, int]) -> None:
         unknown = sorted(kinds.keys() - shards.keys())
@@ -47,12 +47,12 @@ class Router:
         return shard_for(kind, self._shards[kind], key)
 
     def owner(self, entity: str) -> Shard | None:
-        """Return the shard that owns an entity such as `pod/default/web`; None for kinds that are not hosted here."""
+        """Return the shard that owns an entity such as `pod/default/web`; None if its kind is not hosted here."""
         kind, _, key = entity.partition("/")
         return self.shard_for(kind, key) if kind in self._kinds else None
 
     def route(self, entry: Entry, among: Collection[Shard]) -> Iterable[tuple[Shard, Input]]:
-        """Yield the inputs of an entry for those shards of `among` that subscribe to its type."""
+        """Return the inputs for those shards of `among` whose kind subscribes to the entry's type."""
         subscribers = self._subscribers.get(entry.type.partition("@")[0])
         if subscribers:
             return self._routed(entry, subscribers, among)
@@ -64,7 +64,7 @@ class Router:
         event, unreadable = _decoded(entry.type, entry.data, Event)
         for kind, route in subscribers:
             keys, error = ((), unreadable) if event is None else _routed_to(route, event)
-            # If decoding or routing fails, only the kind's first shard gets it, so that it is quarantined once.
+            # If decoding or routing fails, only the kind's first shard gets the entry, so that it is quarantined once.
             grouped = {self.shards_of(kind.name)[0]: ()} if error else self._by_shard(kind.name, keys)
             for shard, keys in grouped.items():
                 if shard in among:
@@ -72,8 +72,8 @@ class Router:
                     yield shard, Input("log", at, keys, event, str(at), entry.type, entry.entity, entry.data, error)
 
     def _foreign(self, entry: Entry, among: Collection[Shard]) -> Iterator[tuple[Shard, Input]]:
-        """Route foreign data, written to the log by another program, to the kind that watches the clock: it quarantines
-        the data and records that.
+        """Route foreign data, which another program wrote to the log, to the kind that watches the clock. Its host
+        quarantines the data and records an event.
         """
         for kind in self._kinds.values():
             shard = self.shards_of(kind.name)[0]
@@ -82,8 +82,8 @@ class Router:
                 yield shard, Input("log", at, (), None, str(at), entry.type, entry.entity, entry.data, error)
 
     def mail(self, shard: Shard, mail: Mail) -> Input:
-        """Turn a mail into the input for its shard's host. A command that is undecodable, unknown to the kind, or sent
-        to the wrong shard carries an error instead.
+        """Turn a mail into an input of its shard's host. If the command is undecodable, unknown to the kind, or sent to
+        the wrong shard, the input contains an error (`undecodable`).
         """
         kind = self._kinds[shard.kind]
         command, error = _decoded(mail.type, mail.data, Command)
@@ -109,7 +109,7 @@ class Router:
 def _routed_to(route: EventRoute, message: Event | Command) -> tuple[tuple[str, ...], str]:
     try:
         return tuple(route(message)), ""
-    except Exception as error:  # noqa: BLE001 - one message that its route fails on must not stop the reader
+    except Exception as error:  # noqa: BLE001 - one message whose route fails must not stop the reader
         return (), f"its route failed: {type(error).__name__}: {error}"
 
 

@@ -1,8 +1,8 @@
 """Writes a host's shard to the store: steps, attempt counts and snapshots.
 
-Input: turns from the ledger. Output: store calls under the owner's fencing token. A step or count is retried with
-the same bytes until the store replies. Raises ShardLost, ShardDiverged or ServerBehind, each of which ends the host.
-Called only on the host's own thread. Next: `host`, `store`.
+Input: turns from the ledger. Output: store calls with the owner's fencing token. A step or count is retried with the
+same bytes until the store replies. Raises ShardLost, ShardDiverged or ServerBehind, each of which ends the host. Called
+only on the host's own thread. Next: `host`, `store`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ShardLost(Exception):  # noqa: N818 - what happened to the host
 
 
 class ServerBehind(Exception):  # noqa: N818
-    """The server lacks data that this host committed to it or read from it: it has lost the tail of the log."""
+    """The server lacks data that this host has committed to it or read from it: it has lost the tail of the log."""
 
 
 class ShardDiverged(Exception):  # noqa: N818
@@ -68,7 +68,7 @@ class ShardWriter:
         *,
         timing: Timing,
     ) -> None:
-        """`snapshot_at`: position of the snapshot that the ledger was restored from. `new_id` generates step ids."""
+        """`snapshot_at`: position of the snapshot from which the ledger was restored. `new_id` generates step ids."""
         self._ledger = ledger
         self._store = store
         self._stopping = stopping
@@ -81,7 +81,7 @@ class ShardWriter:
 
     # -- steps ---------------------------------------------------------------------------------------------------
     def commit(self, turn: Turn[Any], faults: Faults, observer: Observer) -> Committed:
-        """Commit the turn as one step, then update the ledger with it."""
+        """Commit the turn as one step, then apply it to the ledger."""
         ledger, step = self._ledger, self._step(turn)
         types = "+".join(record.type.partition("@")[0] for record in turn.records)
         faults.point(f"step/before {ledger.shard} {types}")
@@ -95,7 +95,7 @@ class ShardWriter:
         return committed
 
     def seconds_since_step(self) -> float:
-        """Seconds since the last commit, or since the host started."""
+        """Return the seconds since the last commit, or since the host started."""
         return time.monotonic() - self._last_step
 
     def count_attempts(self, counts: Mapping[str, int]) -> None:
@@ -124,7 +124,9 @@ class ShardWriter:
         )
 
     def _send(self, step: Step, observer: Observer) -> Committed:
-        """Retry until the store replies, with the same bytes each time: never replace the step by another one."""
+        """Send the step until the store replies, with the same bytes each time. The step must never be replaced by
+        another one.
+        """
         reply = self._retried(lambda: self._store.step(step))
         if isinstance(reply, Fenced):
             observer.step_refused(step.shard, "fenced")
@@ -138,7 +140,7 @@ class ShardWriter:
         return reply
 
     def _retried(self, call: Callable[[], T]) -> T:
-        """Retry an idempotent call with back-off while the server is unreachable or one of its keys is unusable."""
+        """Retry an idempotent call, with back-off, while the server is unreachable or one of its keys is unusable."""
         pause, logged = FIRST_RETRY_SECONDS, ""
         while True:
             try:
@@ -158,8 +160,8 @@ class ShardWriter:
 
     # -- snapshots -----------------------------------------------------------------------------------------------
     def snapshot_if_due(self) -> None:
-        """Store a snapshot after `snapshot_events` own events, after as many log entries, or after `snapshot_seconds`
-        if the position has advanced.
+        """Store a snapshot after `snapshot_events` events of the shard or log entries of any kind, or after
+        `snapshot_seconds` if the position has advanced.
         """
         ledger, least = self._ledger, self._timing.snapshot_events
         at = max(ledger.at, ledger.log_cursor)
@@ -178,5 +180,5 @@ class ShardWriter:
         else:
             if not stored:
                 log.warning("snapshot refused", shard=str(ledger.shard), at=str(at))
-        # Even after a failure, wait until the next one is due: encoding all states each turn would cost too much.
+        # Even after a failure, wait until the next snapshot is due: encoding all states in each turn costs too much.
         self._snapshot_at, self._snapshot_time, self._events_since = at, time.monotonic(), 0

@@ -1,7 +1,7 @@
 """Encodes and decodes snapshots: the folded states of a shard's entities.
 
-Input: the state of each entity, and the positions of its last events. Output: msgpack. Next: `store`. Large tables
-in a state are `immutables.Map`; the hooks here let msgspec encode and decode them.
+Input: the state of each entity, and the positions of its last events. Output: msgpack. Next: `store`. Large tables in a
+state are of the type `immutables.Map`; the hooks in this module let msgspec encode and decode them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import msgspec
 S = TypeVar("S")
 
 FORMAT = 1
-"""Version of the envelope written here. `Kind.format` is the version of the states inside."""
+"""Version of the structure that surrounds the states. `Kind.format` is the version of the states themselves."""
 
 
 class EntityImage(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
-    """One entity: its state, and the position of its last event about each subject. Those become causes of effects."""
+    """One entity in a snapshot: its state, and the position of its last event about each subject. The positions become
+    causes of effects.
+    """
 
     state: S
     positions: dict[str, str] = {}
@@ -30,9 +32,9 @@ def encode_states(entities: Mapping[str, EntityImage[Any]]) -> bytes:
 
 
 def decode_states(state: type[S], data: bytes, keys: Collection[str] | None = None) -> dict[str, EntityImage[S]]:
-    """Decode the output of `encode_states`; with `keys`, only those of these entities that it contains.
+    """Decode the output of `encode_states`. With `keys`, only the entities with these keys are decoded.
 
-    Raises msgspec.ValidationError or DecodeError for any other data.
+    Raises msgspec.ValidationError or DecodeError if `data` is invalid.
     """
     if keys is None:
         return msgspec.msgpack.decode(data, type=dict[str, EntityImage[state]], dec_hook=_from_plain)  # type: ignore[valid-type]

@@ -1,10 +1,11 @@
-"""Tracks effects that ran when a process ended without a handover: one of them may have ended it (docs/adr/0021).
+"""Tracks effects that were running when a process ended without a handover: one of them may have ended it
+(docs/adr/0021).
 
-Input: the marks in a shard's hash. Output: how often a process ended while an effect ran, and marks to be written
-and removed. A mark counts the processes in which an effect started and did not end. Marks exist only after an unclean
-end. Next: `effects`, which runs suspects one at a time; `host`.
+Input: the marks in a shard's hash. Output: how often a process has ended while an effect was running, and the marks to
+write and to remove. A mark counts the processes in which an effect started and did not end. Marks exist only after an
+unclean end. Next: `effects`, which runs suspects one at a time; `host`.
 
-    ends 0: marked, runs next to others    1: alone    2: alone, after a pause    3: given up
+    process ends 0: marked, runs next to others    1: alone    2: alone, after a pause    3: given up
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from chronolet.kernel.step.ledger import MAX_ATTEMPTS
 
 PREFIX = "effect:"
 PAUSED_FROM = 2
-"""Number of ends from which an effect is paused before it restarts."""
+"""Number of process ends after which an effect is paused before it is restarted."""
 GIVEN_UP = MAX_ATTEMPTS + 1
 """The count that marks an effect or message as dead-lettered."""
 
@@ -27,12 +28,12 @@ def mark_of(key: str, effect: Effect) -> str:
 
 
 class Suspects:
-    """The marks of one shard, during one run of its host."""
+    """The marks of one shard's effects, during the life of one of its hosts."""
 
     def __init__(
         self, attempts: Mapping[str, int], count_attempts: Callable[[Mapping[str, int]], None], *, unclean: bool
     ) -> None:
-        """`unclean`: the former owner ended without a handover. Otherwise its end is not counted."""
+        """`unclean`: whether the former owner ended without a handover. If not, its end is not counted."""
         last = 0 if unclean else 1
         marks = {mark: count for mark, count in attempts.items() if mark.startswith(PREFIX)}
         self._ended = {mark: count if count >= GIVEN_UP else max(0, count - last) for mark, count in marks.items()}
@@ -44,11 +45,11 @@ class Suspects:
         return bool(self._ended)
 
     def ended(self, mark: str) -> int:
-        """Number of processes that ended while this effect ran."""
+        """Return the number of processes that ended while this effect was running."""
         return self._ended.get(mark, 0)
 
     def begin(self, marks: Sequence[str]) -> None:
-        """Mark effects that start now. Returns once the marks are on the server's disk."""
+        """Mark effects that are about to start. Returns once the marks are on the server's disk."""
         counts = {mark: self.ended(mark) + 1 for mark in marks if mark not in self._begun}
         if counts:
             self._count_attempts(counts)
@@ -60,7 +61,9 @@ class Suspects:
         return mark in self._begun and self._ended[mark] < MAX_ATTEMPTS
 
     def clear(self, mark: str) -> Sequence[str]:
-        """Clear an effect that has ended without ending the process. Returns its mark to remove, if any."""
+        """Remove the mark of an effect that has ended without ending the process. Returns the mark if it must also be
+        removed from the shard's hash.
+        """
         if mark not in self._ended or self._ended[mark] >= MAX_ATTEMPTS:
             return ()
         del self._ended[mark]
@@ -68,8 +71,8 @@ class Suspects:
         return (mark,)
 
     def give_up(self, mark: str) -> str:
-        """Give up an effect: it goes to the dead letters, and no process starts it again. Returns its mark, to be
-        stored as `GIVEN_UP`.
+        """Give up an effect: it is sent to the dead letters, and no process starts it again. Returns its mark, under
+        which the caller must store `GIVEN_UP`.
         """
         self._ended[mark] = GIVEN_UP
         return mark
@@ -79,7 +82,9 @@ class Suspects:
         return self._ended.get(mark, 0) >= GIVEN_UP
 
     def drop(self, outstanding: Container[str]) -> Sequence[str]:
-        """Drop effects that are no longer outstanding. Returns their marks to remove."""
+        """Forget the effects that are no longer outstanding. Returns their marks, which must be removed from the
+        shard's hash.
+        """
         gone = [mark for mark in self._ended if mark not in outstanding]
         for mark in gone:
             del self._ended[mark]

@@ -1,1 +1,1 @@
-"""The store behind the kernel: its Protocol, in memory, and on Redis."""
+"""The kernel's store: its Protocol, and its implementations in memory and on Redis."""

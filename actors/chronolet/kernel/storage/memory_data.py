@@ -1,7 +1,7 @@
-"""The data of one node's server in memory, behind `memory_store`.
+"""The data of one simulated server, used by `memory_store`.
 
-Output: plain mutable tables under one condition variable; several stores may share them, as processes share a server.
-Next: `memory_store`.
+Output: plain mutable tables guarded by one condition variable. Several stores may share them, as processes share a
+server. Next: `memory_store`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chronolet_schemas.keys import Shard
 
 
 def wall_milliseconds() -> int:
-    """The wall clock, as Redis's TIME returns it."""
+    """Return the wall-clock time in milliseconds since the Unix epoch, like Redis's TIME."""
     return time.time_ns() // 1_000_000
 
 
@@ -41,13 +41,13 @@ class ShardData:
 
 
 class MemoryServer:
-    """One node's data, shared by the stores of all its processes. Hold `changed` for every access."""
+    """One node's data, shared by the stores of all its processes. Hold `changed` during every access."""
 
     def __init__(self, clock: Callable[[], int] = wall_milliseconds) -> None:
         self.clock = clock
         self.changed = threading.Condition()
         self.up_since = 0
-        """The server's start by its own clock: 0, unless a test simulates a restart."""
+        """Time of the server's start, in milliseconds of its own clock: 0, unless a test simulates a restart."""
         self.run = ""
         self.counts: dict[str, int] = {}
         self.log: list[Entry] = []
@@ -59,7 +59,7 @@ class MemoryServer:
         self._shards: dict[Shard, ShardData] = {}
 
     def shard(self, shard: Shard) -> ShardData:
-        """The shard's data; created empty on first use."""
+        """Return the shard's data, which is created on first use."""
         return self._shards.setdefault(shard, ShardData())
 
     def update(self, shard: Shard, **fields: object) -> None:
@@ -68,7 +68,7 @@ class MemoryServer:
         data.head = replace(data.head, **fields)
 
     def append(self, *records: Record) -> Position:
-        """Append entries to the log, all with the same millisecond; returns the position of the last."""
+        """Append entries to the log, all with the same time in milliseconds. Returns the position of the last one."""
         milliseconds = max(self.clock(), self.last.milliseconds)
         for record in records:
             self.last = Position(milliseconds, self.last.n + 1)
@@ -76,14 +76,16 @@ class MemoryServer:
         return self.last
 
     def holds(self, at: Position) -> bool:
-        """Whether the log has the entry at this position, or had it and has trimmed it."""
+        """Whether the log has the entry at this position, or has trimmed it."""
         index = bisect_left(self.log, at, key=attrgetter("position"))
         if index < len(self.log):
             return index == 0 or self.log[index].position == at
         return not self.log and at <= self.last
 
     def next_mail(self, shard: Shard) -> Position:
-        """The id of a mailbox's next entry: later than its last one and its cursor, even if the clock goes back."""
+        """Return the id of a mailbox's next entry: later than the last id and the cursor, even if the clock goes
+        back.
+        """
         data = self.shard(shard)
         latest = max(data.last_mail, data.head.mail_cursor)
         now = self.clock()

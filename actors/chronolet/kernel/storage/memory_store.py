@@ -1,7 +1,7 @@
 """In-memory store for tests and simulations; passes the same contract suite as the store on Redis.
 
-Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. Nothing
-outlives the process. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
+Input: the calls of the `Store` Protocol. Output: their results, immediately and without a network. All data is lost
+when the process ends. Next: hosts in tests. Not simulated: keys of wrong types, a full server, exhausted ids.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _id = attrgetter("id")
 
 
 class MemoryStore:
-    """The `Store` of one process on a `MemoryServer`, by default a new one. A mailbox takes no more than `mailbox_full`
+    """The `Store` of one process on a `MemoryServer`, by default a new one. A mailbox accepts at most `mailbox_full`
     waiting commands.
     """
 

@@ -1,8 +1,8 @@
-"""The kernel's interface to Redis: a Protocol with two implementations under one contract suite, `redis.store` (the
-versioned function library `functions.lua`) and `memory_store` (in memory).
+"""The kernel's interface to Redis: a Protocol with two implementations, `redis.store` (the versioned function library
+`functions.lua`) and `memory_store` (in memory). Both pass the same contract suite.
 
-Input: steps, acquisitions, snapshots. Output: plain values, also for refusals that a caller must expect (`Fenced`,
-`Conflict`, `busy`). A lost connection is the exception `StoreUnreachable`: the call may or may not have happened.
+Input: steps, acquisitions, snapshots. Output: plain values, including refusals that a caller must expect (`Fenced`,
+`Conflict`, `busy`). A lost connection raises `StoreUnreachable`: the call may or may not have been executed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chronolet_schemas.keys import Shard
 
 class StoreUnreachable(Exception):  # noqa: N818 - the condition's name
     """The server did not serve the call (connection lost, time-out, loading, read-only, full). `healing`: whether
-    waiting may help. The text is one line for the operator: what, where, what to do.
+    waiting may help. The text is one line for the operator: what failed, where, and what to do.
     """
 
     def __init__(self, message: str, *, healing: bool = True) -> None:
@@ -31,22 +31,22 @@ class StoreBroken(Exception):  # noqa: N818
 
 
 class HistoryMissing(Exception):  # noqa: N818 - the condition's name
-    """Part of the history cannot be read here: it is archived, and the archive files are missing."""
+    """Part of the history cannot be read on this machine: it is archived, and the archive files are missing."""
 
 
 def epoch_of(token: str) -> int:
-    """The epoch of a fencing token `<epoch>:<owner>`, which counts the shard's owners; 0 for an empty token."""
+    """Return the epoch of a fencing token `<epoch>:<owner>`; 0 for an empty token."""
     return int(token.partition(":")[0] or 0)
 
 
 def owner_of(token: str) -> str:
-    """The process named by a fencing token `<epoch>:<owner>`; empty for an empty token."""
+    """Return the process named by a fencing token `<epoch>:<owner>`; empty for an empty token."""
     return token.partition(":")[2]
 
 
 class Head(Struct, frozen=True):
-    """A shard's hash. `at` is the position of the last event that its steps wrote (START if none); `attempts` maps a
-    message to its number of attempts.
+    """The content of a shard's hash. `at` is the position of the last event that the shard's steps wrote (START if
+    none). `attempts` maps a message's identity or an effect's mark to the number of attempts.
     """
 
     token: str
@@ -70,7 +70,7 @@ class Run(Struct, frozen=True):
 
 
 DEAD_LETTERS = 10_000
-"""The approximate number of dead letters to keep; the event in the log that reports each one stays."""
+"""Approximate number of dead letters that the server retains. The log events that report older ones stay."""
 
 
 class DeadLetter(Struct, frozen=True):
@@ -85,7 +85,7 @@ class DeadLetter(Struct, frozen=True):
 
 
 class Step(Struct, frozen=True):
-    """One commit. It is encoded once; an unanswered call is resent byte for byte, which is idempotent by `step_id`."""
+    """One commit. It is encoded once and, without a reply, resent byte for byte; `step_id` makes this idempotent."""
 
     shard: Shard
     token: str
@@ -106,8 +106,8 @@ class Step(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """The step is committed, now or by an earlier attempt. Its records have the ids `<ms>-<n>` up to `at`, with `n`
-    increasing by one per record; without records `at` is the shard's last.
+    """The step was committed, by this call or by an earlier attempt. The step's records have the ids `<ms>-<n>` up to
+    `at`, with `n` increasing by one per record; if it has no records, `at` is the shard's last position.
     """
 
     version: int
@@ -121,10 +121,11 @@ class Fenced(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """The shard is not in the state that the step expects, and must be reloaded. The fields are the server's.
+    """The shard is not in the state that the step expects, and must be reloaded. The fields contain the server's
+    values.
 
-    If the version is the expected one, the log or mailbox entry that the step consumes is missing: the server has lost
-    it since it was read.
+    If `version` is the expected one, the log or mailbox entry that the step consumes is missing: the server has lost it
+    since it was read.
     """
 
     version: int
@@ -139,14 +140,14 @@ class Acquired(Struct, frozen=True):
 
 
 class NotFree(Struct, frozen=True):
-    """The shard was not acquired: its owner is alive, its token has changed, or a newer schema has written it."""
+    """The shard was not acquired: its owner is alive, its token has changed, or it was written with a newer schema."""
 
     reason: Literal["alive", "changed", "newer_schema"]
     token: str
 
 
 class Snapshot(Struct, frozen=True):
-    """The encoded states of one shard, folded from its own events up to `position`."""
+    """The encoded states of one shard, folded from the shard's own events up to `position`."""
 
     position: Position
     format: int
@@ -154,7 +155,7 @@ class Snapshot(Struct, frozen=True):
 
 
 class Inputs(Struct, frozen=True):
-    """The result of one blocking read. `log` and `mail` are in order of position."""
+    """The result of one blocking read. `log` and `mail` are ordered by position."""
 
     log: Sequence[Entry]
     mail: Mapping[Shard, Sequence[Mail]]
@@ -165,111 +166,123 @@ class Store(Protocol):
 
     # -- starting ------------------------------------------------------------------------------------------------
     def check(self) -> Sequence[str]:
-        """Check the server, load the functions, and return warnings. Raises StoreUnreachable(healing=False) for an
-        unsuitable server (too old, evicting policy, read-only replica, wrong password).
+        """Check the server, load the functions, and return warnings. Raises StoreUnreachable(healing=False) if the
+        server is unsuitable (too old, a policy that evicts keys, read-only replica, wrong password).
         """
 
     def begin(self, run: str, shards: Mapping[str, int], record: Record) -> Run:
-        """Begin the log with `record` (`kernel.LogStarted`) if there is none, else return the existing run."""
+        """Begin the log with `record` (`kernel.LogStarted`) if there is none. Returns the new or the existing run."""
 
     def run(self) -> str:
-        """The log's run, by which archives are filed; empty without a log."""
+        """Return the log's run, under which its archive files are stored; empty if there is no log."""
 
     # -- leases and ownership ------------------------------------------------------------------------------------
     def renew(self, process: str, info: str, ttl_milliseconds: int) -> None:
         """Renew the lease `alive:<process>` for another time-to-live."""
 
     def retire(self, process: str, shards: Sequence[tuple[Shard, str]]) -> None:
-        """Release the shards that these tokens still own (token emptied, epoch kept) and drop the lease, on a clean
-        stop.
+        """On a clean stop, release the shards that these tokens still own and drop the lease. Tokens are emptied,
+        epochs stay.
         """
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
-        """The shards' hashes; a shard that was never owned has an empty token and version 0."""
+        """Return the shards' hashes. A shard that was never owned has an empty token and version 0."""
 
     def alive(self) -> Mapping[str, str]:
-        """Processes with a valid lease: id -> info."""
+        """Return the processes with a valid lease: id -> info."""
 
     def up_milliseconds(self) -> int:
-        """A lower bound of the server's uptime: it may have lost lease renewals from before its start."""
+        """Return a lower bound of the server's uptime, in milliseconds. Renewals from before its start may be lost."""
 
     def forget_dead(self) -> None:
-        """Remove the names of processes whose lease has expired: no takeover removes one that died without a shard. A
-        live process adds itself again with its next renewal.
+        """Remove the names of processes whose leases have expired. A takeover does this only for owners of shards. A
+        live process adds its name again with its next renewal.
         """
 
     def acquire(
         self, shard: Shard, expected_token: str, process: str, schema: int, *, proven_dead: bool
     ) -> Acquired | NotFree:
-        """Acquire a shard whose token is still `expected_token`, if the process in that token has no lease (or is
-        proven dead by its file lock, which also drops its lease). The new token is `<epoch + 1>:<process>`.
+        """Acquire a shard whose token is still `expected_token`, if the process in that token has no lease or is proven
+        dead by its file lock (`proven_dead`, which also drops the lease). The new token is `<epoch + 1>:<process>`.
         """
 
     def unowned(self, shard: Shard, token: str) -> int | None:
-        """Milliseconds for which the shard with this token has had no live owner, counted from the first call; an
-        acquisition resets the count. None if the owner is alive or the token has changed.
+        """Return for how many milliseconds the shard with this token has had no live owner, counted from the first
+        call; an acquisition resets the count. Returns None if the owner is alive or the token has changed.
         """
 
     # -- the step ------------------------------------------------------------------------------------------------
     def step(self, step: Step) -> Committed | Fenced | Conflict:
-        """Commit the step. If the last committed step is this one (same `step_id`), the result is Committed."""
+        """Commit the step. Also returns Committed if the shard's last committed step is this one (same `step_id`)."""
 
     def count_attempts(self, shard: Shard, token: str, counts: Mapping[str, int]) -> Fenced | None:
-        """Record the attempt counts of messages in the shard hash, in one round trip, before deciding messages that may
-        have failed before. If the reply is lost, some of the counts may be recorded. `counts` is not empty.
+        """Record the attempt counts of messages in the shard's hash, in one round trip. Call this before deciding
+        messages that may have failed before. If the reply is lost, only some of the counts may be recorded. `counts` is
+        not empty.
         """
 
     # -- reading -------------------------------------------------------------------------------------------------
     def read_log(self, after: Position, count: int, upto: Position | None = None) -> Sequence[Entry]:
-        """Entries after a position, oldest first."""
+        """Return up to `count` entries after a position (and not after `upto`), oldest first."""
 
     def read_mail(self, shard: Shard, after: Position, count: int) -> Sequence[Mail]:
-        """Commands in a shard's mailbox after a position, oldest first."""
+        """Return up to `count` commands in a shard's mailbox after a position, oldest first."""
 
     def scan(self, after: Position, upto: Position | None = None) -> Iterator[Entry]:
-        """All entries after one position up to another (None: the newest when the scan gets there), oldest first. Uses
-        its own connection and requests one page ahead: the fast way to read much of the log. Raises as other calls do.
+        """Yield all entries after `after` up to `upto`, oldest first. Without `upto`, the scan ends at the newest entry
+        that it finds. It uses its own connection and requests one page ahead, so it is the fast way to read much of the
+        log. Raises the same errors as other calls.
         """
 
     def last(self) -> Position:
-        """The position of the newest entry ever written (START for an empty log)."""
+        """Return the position of the newest entry ever written; START if there is none."""
 
     def wait(
         self, log_after: Position, mail_after: Mapping[Shard, Position], count: int, block_milliseconds: int
     ) -> Inputs:
-        """Entries and mails after these positions; waits up to the given time for the first. For a single reader."""
+        """Return the entries and mails after these positions. If there are none yet, wait for up to
+        `block_milliseconds`. Only one thread may call this.
+        """
 
     def wake(self) -> None:
-        """End the current `wait` soon, or if there is none, the next one immediately (to add shards, or to stop)."""
+        """Make the current `wait` return soon or, if there is none, the next one return immediately (to add shards, or
+        to stop).
+        """
 
     # -- commands ------------------------------------------------------------------------------------------------
     def send(
         self, shard: Shard, mail_type: str, entity: str, request: str, data: bytes
     ) -> Literal["sent", "duplicate", "busy"]:
-        """Put a command into a mailbox. Idempotent by request id (`duplicate`); `busy` if 10,000 commands wait."""
+        """Put a command into a shard's mailbox. Idempotent: returns `duplicate` if the request id is known. Returns
+        `busy` if 10,000 commands are waiting.
+        """
 
     # -- snapshots, archive, trimming ----------------------------------------------------------------------------
     def snapshot(self, shard: Shard, token: str, snapshot: Snapshot) -> bool:
-        """Store a snapshot; False if the token is stale, the log lacks its position, or the stored snapshot is not
-        older (a snapshot at the same position is replaced if its format differs).
+        """Store a snapshot. Returns False if the token is stale, the log lacks the snapshot's position, or the stored
+        snapshot is not older (at the same position, it is replaced if its format differs).
         """
 
     def read_snapshots(self, shards: Sequence[Shard]) -> Mapping[Shard, Snapshot]:
-        """The snapshots of those shards that have one, in one round trip."""
+        """Return the snapshots of those shards that have one, in one round trip."""
 
     def archived(self) -> tuple[Position, Position]:
-        """(archived up to, trimmed up to)."""
+        """Return the positions (archived up to, trimmed up to)."""
 
     def mark_archived(self, keeper: Shard, token: str, upto: Position) -> bool:
-        """Record that all entries up to a position are in archive files on disk; False for a stale keeper."""
+        """Record that all entries up to a position are in archive files on disk. Returns False if the keeper's token is
+        stale.
+        """
 
     def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
-        """Remove entries up to a position, but never past the archive or the lowest cursor and snapshot of `holding`.
-        Returns the number of removed entries.
+        """Remove entries up to a position, but never past the archived position or the lowest cursor and snapshot of
+        `holding`. Returns the number of removed entries.
         """
 
     def sizes(self) -> Mapping[str, int]:
-        """Sizes for metrics: entries in the log, first and last position's ms, dead letters, bytes."""
+        """Return sizes for metrics: number of log entries, number of dead letters, the log's size in bytes, and the
+        milliseconds of the log's first and last positions.
+        """
 
     def close(self) -> None:
         """Close all connections."""

@@ -1,7 +1,7 @@
 """Redis connections with raw replies and explicit retries: no command is resent unless its caller allows it.
 
-Input: a URL; packed commands. Output: replies as hiredis returns them (flat lists of bytes), errors translated for
-the kernel. Next: `store`, `scan`; `wire` or `encrypted`, which has the socket.
+Input: a URL; packed commands. Output: replies as hiredis returns them (flat lists of bytes), errors translated for the
+kernel. Next: `store`, `scan`; `wire` or `encrypted`, which owns the socket.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Command = Sequence[str | bytes | int]
 
 
 class Address:
-    """The server's address: makes connections to it, and names it without its password in `where`.
+    """The server's address. `connection` makes connections to the server; `where` is its URL without the password.
 
     Raises RedisUrlError for an unusable URL.
     """
@@ -34,7 +34,9 @@ class Address:
         self._target = urls.target(url)
 
     def connection(self, timeout: float) -> Wire | EncryptedWire:
-        """A connection, opened at its first use. Dropping the last reference to a `Wire` frees it immediately."""
+        """Return a new connection, which is opened at its first use. Dropping the last reference to a `Wire` frees it
+        immediately.
+        """
         if self._target.tls is None:
             return Wire(self._target, timeout)
         from chronolet.kernel.storage.redis.encrypted import EncryptedWire  # noqa: PLC0415 - loads all of redis-py
@@ -44,8 +46,8 @@ class Address:
 
 class _Call:
     """A call waiting to be part of a round trip: its bytes, then its reply or its error. Each call has its own error
-    object, because each thread extends the traceback of the error it raises. `turn` is released when the call is over,
-    or has to lead the next round trip.
+    object, because each thread extends the traceback of the error it raises. `turn` is released when the call has
+    ended, or when it has to lead the next round trip.
     """
 
     __slots__ = ("over", "packed", "reply", "turn")
@@ -64,7 +66,7 @@ class _Call:
 
 
 class Channel:
-    """One connection and its lock. The next use reopens a lost connection."""
+    """One connection and its lock. A lost connection is reopened at its next use."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         self.where = address.where
@@ -73,12 +75,12 @@ class Channel:
         self._queue = threading.Lock()
         self._waiting: deque[_Call] = deque()
         self._led = False
-        """Whether one of the calls in `join` is making a round trip, or is about to."""
+        """Whether one of the calls in `join` is making a round trip or is about to make one."""
         self.resent = False
-        """Whether the last `call` was sent twice: its reply may be that of the repeat."""
+        """Whether the last `call` was sent twice. If so, its reply may be the reply to the repeat."""
 
     def pack(self, *command: str | bytes | int) -> bytes:
-        """A command's bytes."""
+        """Return the bytes of a command."""
         return wire.pack(*command)
 
     def call(self, *command: str | bytes | int) -> Any:
@@ -90,7 +92,7 @@ class Channel:
         return self.calls([command])[0]
 
     def calls(self, commands: Sequence[Command]) -> list[Any]:
-        """Like `call`, for several commands in one round trip."""
+        """Send several idempotent commands in one round trip; otherwise like `call`."""
         packed = b"".join(self.pack(*command) for command in commands)
         with self._lock:
             self.resent = False
@@ -108,17 +110,18 @@ class Channel:
     def exchange(self, packed: bytes, replies: int, *, timeout: float | None = None) -> list[Any]:
         """Send these bytes once and read the given number of replies; for callers that handle retries themselves.
 
-        Raises RedisError. ConnectionLost closes the connection: a late reply must never be taken for the next call's.
+        Raises RedisError. ConnectionLost closes the connection, because a late reply must never be taken for the reply
+        to the next call.
         """
         self.send(packed)
         return self.read(replies, timeout=timeout)
 
     def join(self, packed: bytes) -> Any:
-        """Send one call once, in a batch with the calls of other threads that wait here, and return its reply. A server
-        that writes to its disk before it replies does so once per batch.
+        """Send one call once, in a batch with the calls of other threads that are waiting here, and return its reply. A
+        server that writes to its disk before it replies does so once per batch.
 
-        The first caller leads: it makes the round trip for all calls that wait by then, and hands the lead to the first
-        call that arrived meanwhile. So no caller that has its reply waits for another round trip.
+        The first caller leads: it makes the round trip for all calls that are waiting by then, and hands the lead to
+        the first call that arrives during the round trip. So no caller that has its reply waits for another round trip.
 
         Raises RedisError, as `exchange` does. If the connection is lost, each call without a reply raises.
         """
@@ -170,11 +173,11 @@ class Channel:
                 raise
 
     def send(self, packed: bytes) -> None:
-        """Send bytes; opens the connection if necessary."""
+        """Send bytes, opening the connection if necessary."""
         self._connection.send(packed)
 
     def read(self, replies: int, *, timeout: float | None = None) -> list[Any]:
-        """Read the given number of replies; raises the first error among them once all have been read."""
+        """Read the given number of replies. Raises the first error among them, once all have been read."""
         found = [self._connection.receive(timeout) for _ in range(replies)]
         for reply in found:
             if isinstance(reply, ResponseError):

@@ -1,8 +1,8 @@
-"""One encrypted connection to Redis (`rediss://`), made by redis-py: it handles TLS, certificates and the login.
+"""One encrypted connection to Redis (`rediss://`), made by redis-py, which handles TLS, certificates and the login.
 
 Input: a server's `Target` with `tls`, packed commands. Output: raw replies, or a `RedisError`, as for `wire.Wire`,
-which has the same methods. Next: `connection`. Only such a URL loads redis-py, which takes 6 MiB and 0.05 s of CPU
-(docs/adr/0033). Its retries and health checks are off: the kernel decides what may be sent twice.
+which has the same methods. Next: `connection`. redis-py is loaded only for such a URL, because it takes 6 MiB and 0.05
+s of CPU (docs/adr/0033). Its retries and health checks are off: the kernel decides what may be sent twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from chronolet.kernel.storage.redis.wire import CONNECT_SECONDS, KEEPALIVE
 
 
 class EncryptedWire:
-    """A connection, open or closed. Any error except an error reply closes it. `timeout`: how many seconds the server
-    may be silent.
+    """A connection, open or closed. Any error except an error reply closes it. `timeout`: for how many seconds the
+    server may be silent.
     """
 
     def __init__(self, target: Target, timeout: float) -> None:
@@ -40,7 +40,7 @@ class EncryptedWire:
             socket_keepalive_options=dict(KEEPALIVE),
             ssl_ca_certs=tls.ca_file or None,
             ssl_ca_path=tls.ca_folder or None,
-            # A file may hold both.
+            # One file may contain both certificate and key.
             ssl_certfile=tls.certificate or tls.key or None,
             ssl_keyfile=tls.key or None,
             ssl_password=tls.key_password or None,
@@ -50,11 +50,11 @@ class EncryptedWire:
 
     @property
     def connected(self) -> bool:
-        """Whether it is open; a close by the server shows only at the next use."""
+        """Whether the connection is open. If the server has closed it, that is noticed only at the next use."""
         return bool(self._connection.is_connected)
 
     def send(self, packed: bytes) -> None:
-        """Send bytes; opens the connection if necessary. Raises ConnectionLost."""
+        """Send bytes, opening the connection if necessary. Raises ConnectionLost."""
         try:
             self._connection.send_packed_command([packed], check_health=False)  # type: ignore[no-untyped-call]
         except exceptions.RedisError as error:
@@ -66,8 +66,8 @@ class EncryptedWire:
             raise ConnectionLost(str(error)) from error
 
     def receive(self, timeout: float | None = None) -> Any:
-        """Read one reply; an error reply is returned as a `ResponseError`, not raised. `timeout`: seconds; None for the
-        connection's own.
+        """Read one reply. An error reply is returned as a `ResponseError`, not raised. `timeout`: in seconds; if None,
+        the time-out of the connection applies.
 
         Raises ConnectionLost, also if the server refuses to serve the connection.
         """
@@ -86,12 +86,16 @@ class EncryptedWire:
             raise ConnectionLost(str(error)) from error
 
     def close(self) -> None:
-        """Close the connection; the next use reopens it. A `receive` on another thread raises ConnectionLost."""
+        """Close the connection; the next use reopens it. A `receive` that is in progress on another thread raises
+        ConnectionLost.
+        """
         self._connection.disconnect()  # type: ignore[no-untyped-call]
 
 
 def _translated(error: exceptions.RedisError) -> RedisError:
-    """The kernel's class for an error of redis-py, with the server's own text: redis-py cuts the code off."""
+    """Return the kernel's exception for an error of redis-py, with the server's complete text: redis-py removes the
+    error code.
+    """
     code = getattr(error, "status_code", None)
     text = f"{code} {error}" if code else str(error)
     if isinstance(error, exceptions.TimeoutError):
@@ -102,6 +106,6 @@ def _translated(error: exceptions.RedisError) -> RedisError:
 
 
 def _lost(error: exceptions.RedisError) -> ConnectionLost:
-    """The same for an error that has closed the connection, such as a login that the server refused."""
+    """Return a ConnectionLost for an error that has closed the connection, such as a refused login."""
     ours = _translated(error)
     return ours if isinstance(ours, ConnectionLost) else ConnectionLost(str(ours))

@@ -1,7 +1,8 @@
-"""Translates Redis's errors for the kernel: one clear line each, and whether waiting may help.
+"""Translates Redis's errors for the kernel into one clear line each, and determines whether waiting may help.
 
-Input: the text of an error reply, or a `RedisError` of `wire` and the server's address. Output: the exception for
-that reply; `StoreUnreachable` or `StoreBroken`. Next: `connection` and `store` raise them to hosts, supervisor and CLI.
+Input: the text of an error reply; or a `RedisError` of `wire`, and the server's address. Output: for the text, a
+`RedisError`; for a `RedisError`, a `StoreUnreachable` or `StoreBroken`. Next: `connection` and `store`, which raise
+them to hosts, supervisor and CLI.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class ResponseError(RedisError):
 
 
 class ConnectionLost(RedisError):  # noqa: N818 - the condition's name
-    """The call got no reply: it may or may not have happened. Or the server refuses to serve this connection."""
+    """The call got no reply, and may or may not have been executed; or the server refuses to serve this connection."""
 
 
 class ReplyLate(ConnectionLost):
@@ -57,14 +58,14 @@ _REFUSALS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
 
 
 def replied(text: str) -> RedisError:
-    """The exception for an error reply."""
+    """Return the exception for an error reply with this text."""
     if text.startswith(_LOGIN):
         return LoginRefused(text)
     return ConnectionLost(text) if text.startswith(_UNSERVED) else ResponseError(text)
 
 
 def translated(error: BaseException, where: str) -> StoreUnreachable | StoreBroken:
-    """The kernel's exception for an error; `where` names the server."""
+    """Return the kernel's exception for an error. `where` names the server."""
     text = " ".join(str(error).split()) or type(error).__name__
     for patterns, healing, meaning in _REFUSALS:
         if any(pattern in text for pattern in patterns):
@@ -79,5 +80,5 @@ def translated(error: BaseException, where: str) -> StoreUnreachable | StoreBrok
 
 
 def no_function(error: BaseException) -> bool:
-    """Whether the server has lost the function library (emptied, or replaced by a fresh one)."""
+    """Whether the error says that the server has no function library (it was emptied, or replaced by a new server)."""
     return "Function not found" in str(error)

@@ -21,14 +21,14 @@ OLDEST = (7, 0)
 
 @functools.cache
 def code() -> str:
-    """The library's source code, as loaded into the server."""
+    """Return the library's source code, as loaded into the server."""
     from importlib import resources  # noqa: PLC0415 - slow to load, and a command that only reads needs no function
 
     return resources.files("chronolet.kernel.storage.redis").joinpath("functions.lua").read_text(encoding="utf-8")
 
 
 def load(channel: Channel) -> None:
-    """Load the library if it is missing; refuse a library of the same name with other code."""
+    """Load the library if it is missing. Refuses a library of the same name with different code."""
     loaded = _code_on_server(channel)
     if loaded is None:
         try:
@@ -58,7 +58,9 @@ def _code_on_server(channel: Channel) -> str | None:
 
 
 def inspect_server(channel: Channel) -> list[str]:
-    """Warnings about the server's settings. StoreUnreachable(healing=False) if the server cannot keep a log at all."""
+    """Return warnings about the server's settings. Raises StoreUnreachable(healing=False) if the server cannot store a
+    log safely.
+    """
     try:
         info = _info(channel)
     except ResponseError as error:
@@ -86,7 +88,7 @@ def inspect_server(channel: Channel) -> list[str]:
 
 
 def _loads_truncated_files(channel: Channel) -> bool:
-    """Whether the server loads truncated files, which `append_only` explains; False if its setting is unreadable."""
+    """Whether the server loads truncated files (see `redis_server.append_only`); False if the setting is unreadable."""
     try:
         return text(channel.call("CONFIG", "GET", "aof-load-truncated")[1]) == "yes"
     except (ResponseError, IndexError):
@@ -94,7 +96,7 @@ def _loads_truncated_files(channel: Channel) -> bool:
 
 
 def whole_seconds_up(channel: Channel) -> int:
-    """A lower bound of the server's uptime in seconds, less than 2 s too low: the server reports whole seconds."""
+    """Return a lower bound of the uptime in seconds, less than 2 s too low: the server reports whole seconds."""
     try:
         return max(0, int(_info(channel, "server")["uptime_in_seconds"]) - 1)
     except ResponseError as error:

@@ -1,7 +1,8 @@
-"""The blocking read of the log and all mailboxes of a process, on its own connection, and a way to end it early.
+"""Reads the log and all mailboxes of a process in one blocking call, on a separate connection. Another thread can end
+the call early.
 
-Input: positions to read after. Output: `Inputs`. One XREAD BLOCK covers few streams: the log and one mailbox per
-shard of the process (a wake-up costs the server under a microsecond per stream). Next: `store.wait`, called by the
+Input: positions to read after. Output: `Inputs`. One XREAD BLOCK covers few streams: the log and one mailbox per shard
+of the process (a wake-up costs the server less than a microsecond per stream). Next: `store.wait`, called by the
 process's one reader.
 """
 
@@ -23,9 +24,9 @@ _WAKE_ATTEMPTS = 200
 
 
 class Reader:
-    """Blocking reader: `wait` is for one thread, `wake` for any.
+    """A blocking reader: only one thread may call `wait`, any thread may call `wake`.
 
-    `margin_seconds`: how much longer than it blocks a read may take.
+    `margin_seconds`: how long a read may take in addition to its blocking time.
     """
 
     def __init__(self, address: Address, keys: Keys, queries: Channel, *, margin_seconds: float) -> None:
@@ -54,12 +55,12 @@ class Reader:
             timeout = block_milliseconds / 1000 + self._margin_seconds
             return self._inputs(self._channel.exchange(call, 1, timeout=timeout)[0], names)
         finally:
-            # In this order, so that a `wake` in between is kept for the next wait.
+            # In this order, so that a `wake` in between applies to the next wait.
             self._woken.clear()
             self._waiting.clear()
 
     def _learn_client_id(self) -> None:
-        """Ask for this connection's client id, which `wake` needs; once per connection."""
+        """Request this connection's client id, which `wake` needs, once per connection."""
         if not self._channel.connected:
             self._client_id = None
             self._client_id = int(self._channel.exchange(self._channel.pack("CLIENT", "ID"), 1)[0])
@@ -77,14 +78,14 @@ class Reader:
         return Inputs(log=log, mail=mail)
 
     def wake(self) -> None:
-        """End the current wait, or one about to begin: its caller may have checked for other work before this call."""
+        """End the current wait, or one that is about to begin: its caller may already have checked for other work."""
         self._woken.set()
         if not self._waiting.is_set():
             return  # the next wait checks the flag first
         for _ in range(_WAKE_ATTEMPTS):
             if not self._woken.is_set() or self._unblocked():
                 return
-            # The reader has checked the flag, and the server does not block it yet.
+            # The reader has checked the flag, but the server is not blocking it yet.
             time.sleep(0.001)
 
     def _unblocked(self) -> bool:

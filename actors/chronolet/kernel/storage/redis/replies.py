@@ -1,7 +1,8 @@
 """Decodes raw replies of Redis into the kernel's values.
 
-Input: RESP2 replies from hiredis: nested lists of bytes. Output: `Entry`, `Mail`, `Head`. A malformed entry never
-raises: it is returned with an empty type and the fields that are readable, for the host to quarantine. Next: `store`.
+Input: RESP2 replies from hiredis: nested lists of bytes. Output: `Entry`, `Mail`, `Head`. A malformed entry does not
+raise an error: it is returned with an empty type and the fields that are readable, and the host quarantines it. Next:
+`store`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _MAIL_NAMES = [b"type", b"entity", b"request", b"data"]
 
 
 def text(value: Any) -> str:
-    """A reply as text; invalid UTF-8 is replaced, not refused."""
+    """Return a reply as text. Invalid UTF-8 is replaced, not refused."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def position(value: bytes | str) -> Position:
-    """The position of an entry id; raises StoreBroken for anything else."""
+    """Return the position for an entry id. Raises StoreBroken for anything else."""
     try:
         return Position.parse(text(value))
     except ValueError as error:
@@ -34,7 +35,7 @@ def position(value: bytes | str) -> Position:
 
 
 def entries(reply: Iterable[Any]) -> Iterator[Entry]:
-    """The entries of an XRANGE, or of one stream of an XREAD. This loop bounds the speed of reading the log."""
+    """Yield the entries of an XRANGE, or of one stream of an XREAD. This loop limits how fast the log can be read."""
     new, names = tuple.__new__, _FIELD_NAMES
     for raw_id, fields in reply:
         milliseconds, n = raw_id.split(b"-")
@@ -58,7 +59,7 @@ def _foreign_entry(at: Position, fields: list[bytes] | None) -> Entry:
 
 
 def mails(reply: Iterable[Any]) -> Iterator[Mail]:
-    """The commands of one mailbox, from an XREAD or XRANGE."""
+    """Yield the commands of one mailbox, from an XREAD or XRANGE."""
     for raw_id, fields in reply:
         at = position(raw_id)
         if fields is not None and fields[::2] == _MAIL_NAMES:
@@ -78,7 +79,7 @@ def _as_map(fields: list[bytes] | None) -> dict[bytes, bytes]:
 
 
 def head(flat: list[bytes], key: str) -> Head:
-    """A shard's hash from HGETALL's flat list. Raises StoreBroken, with key and field, for an invalid value."""
+    """Return a shard's hash from the flat list of an HGETALL. Raises StoreBroken, naming key and field, if invalid."""
     if not flat:
         return NEVER_OWNED
     found = {text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}

@@ -1,8 +1,8 @@
-"""Fast scan of the log: its own connection, small pages, each requested before the previous one is used.
+"""Scans the log quickly: on a separate connection, in small pages, each requested before the previous one is used.
 
-Input: positions. Output: entries, oldest first. One page ahead: the server prepares it while Python folds the
-current one. Small pages: a page larger than the socket's buffer keeps the server waiting for its reader (measured:
-pages of 100 to 200 entries are read twice as fast as redis-py's of 1,000, pages of 500 and more one and a half times as
+Input: positions. Output: entries, oldest first. The server prepares the next page while Python folds the current one.
+If a page is larger than the socket's buffer, the server has to wait for its reader, so pages are small (measured: pages
+of 100 to 200 entries are read twice as fast as redis-py's of 1,000, pages of 500 and more one and a half times as
 fast). Next: recovery.
 """
 
@@ -21,7 +21,7 @@ PAGE = 150
 
 
 def scan(address: Address, log: str, after: Position, upto: Position | None, *, timeout: float) -> Iterator[Entry]:
-    """The entries after one position up to another (None: the newest), oldest first. `timeout`: seconds for each page.
+    """Yield the entries after `after` up to `upto` (None: the newest), oldest first. `timeout`: seconds for each page.
     Raises StoreUnreachable, and StoreBroken if the log is unreadable.
     """
     channel = Channel(address, timeout)

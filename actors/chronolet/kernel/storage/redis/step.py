@@ -21,8 +21,8 @@ _LONGEST_PAUSE_SECONDS = 0.5
 
 
 def packed(channel: Channel, keys: Keys, step: Step) -> bytes:
-    """The encoded call."""
-    # A step without events needs almost no memory, and consuming messages frees some.
+    """Return the encoded call that commits a step."""
+    # A step without events needs almost no memory, and consuming messages frees memory.
     full = step.even_if_full or not (step.records or step.dead)
     arguments: list[str | bytes | int] = [
         "FCALL",
@@ -62,11 +62,11 @@ class Commits:
         self._closing = threading.Event()
 
     def close(self) -> None:
-        """Make a step that is being resent give up."""
+        """Make `commit` give up if it is resending a step."""
         self._closing.set()
 
     def commit(self, step: Step) -> Committed | Fenced | Conflict:
-        """Commit a step. Raises StoreUnreachable if there is no reply: it may have happened, so reload the shard."""
+        """Commit a step. Raises StoreUnreachable without a reply: the step may be committed, so reload the shard."""
         call = packed(self._channel, self._keys, step)
         deadline = time.monotonic() + self._patience
         pause = _FIRST_PAUSE_SECONDS

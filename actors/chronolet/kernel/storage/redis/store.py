@@ -1,8 +1,9 @@
 """The node's store on Redis: all writes of the log and its shards go through `functions.lua`.
 
-Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear
-line, if the server cannot serve. Four connections: one for steps, one for the blocking reader, one for the lease (so
-that a stuck server is noticed within a second), one for all other calls. Next: hosts, reader, lease, keeper, CLI.
+Input: the calls of the `Store` Protocol. Output: their results; StoreUnreachable or StoreBroken, with one clear line,
+if the server cannot serve the call. There are four connections: one for steps, one for the blocking reader, one for the
+lease (so that a stuck server is noticed within a second), and one for all other calls. Next: hosts, reader, lease,
+keeper, CLI.
 """
 
 from __future__ import annotations
@@ -38,28 +39,28 @@ from chronolet_schemas.keys import NODES, Keys, Shard
 
 
 class Timeouts(Struct, frozen=True, kw_only=True):
-    """How long the server may be silent before a call fails, by the call's connection, in seconds."""
+    """How long the server may be silent before a call fails, in seconds. Each connection has its own time-out."""
 
     step_seconds: float = 5.0
-    """One attempt at a step."""
+    """Time-out of one attempt at a step."""
     resending_seconds: float = 10.0
-    """How long an unanswered step is resent."""
+    """How long a step without a reply is resent."""
     lease_seconds: float = 0.8
-    """A renewal of the lease. Below a second, so that a stuck server is noticed before the lease expires."""
+    """Time-out of a renewal of the lease. Below 1 s, so that a stuck server is noticed before the lease expires."""
     query_seconds: float = 10.0
-    """Any other call."""
+    """Time-out of any other call."""
     scan_seconds: float = 30.0
-    """One page of a scan."""
+    """Time-out of one page of a scan."""
     wait_margin_seconds: float = 5.0
-    """How much longer than it blocks a blocking read may take."""
+    """How long a blocking read may take in addition to its blocking time."""
 
 
 _TIMEOUTS = Timeouts()
 
 
 class RedisStore:
-    """The `Store` of one node at a URL: redis://, rediss:// (TLS) or unix://, with password and database as `urls`
-    parses them.
+    """The `Store` of one node on the server at a URL: redis://, rediss:// (TLS) or unix://, with password and database
+    as parsed by `urls`.
 
     `strict` turns warnings about the server's settings into errors. Raises ValueError for an unusable URL.
     """
@@ -111,7 +112,9 @@ class RedisStore:
         self._function("retire", (self._keys.alive(process), self._keys.meta, *hashes), process, *tokens)
 
     def announce(self, line: str) -> None:
-        """Write the node's line into the list of nodes. That key has no node's hash tag, so no step can write it."""
+        """Write the node's line into the server's list of nodes. The list's key has no node's hash tag, so no step can
+        write it.
+        """
         self._query([NODES], [("HSET", NODES, self._keys.node, line)])
 
     def heads(self, shards: Sequence[Shard]) -> Mapping[Shard, Head]:
@@ -131,7 +134,7 @@ class RedisStore:
             self._query([self._keys.meta], [("HDEL", self._keys.meta, *fields)])
 
     def _processes(self) -> list[tuple[str, bytes | None]]:
-        """The processes named in the node's hash, each with its lease's info; None without a lease."""
+        """Return the processes named in the node's hash, each with the info of its lease; None if it has no lease."""
         names = self._query([self._keys.meta], [("HKEYS", self._keys.meta)])[0]
         processes = [text(name)[8:] for name in names if name.startswith(b"process:")]
         if not processes:
@@ -222,7 +225,7 @@ class RedisStore:
         keys = (self._keys.snapshot(shard), self._keys.shard(shard), self._keys.log)
         arguments = (token, str(snapshot.position), snapshot.format, snapshot.state)
         word, *rest = self._function("snapshot", keys, *arguments)
-        # A repeat after a lost reply finds its own position.
+        # A repeat after a lost reply finds the position that its first attempt stored.
         repeated = word == b"STALE" and self._queries.resent and text(rest[0]) == str(snapshot.position)
         return bool(word == b"OK" or repeated)
 
@@ -282,7 +285,7 @@ class RedisStore:
     def _function(
         self, name: str, keys: Sequence[str], *arguments: str | bytes | int, channel: Channel | None = None
     ) -> list[Any]:
-        """Call a library function; loads the library if it is missing. StoreBroken if the function refuses."""
+        """Call a library function, loading the library if it is missing. Raises StoreBroken if the function refuses."""
         chosen = channel or self._queries
         command = ("FCALL", f"chronolet_{name}_1", len(keys), *keys, *arguments)
         try:
@@ -295,14 +298,14 @@ class RedisStore:
         return _checked(name, reply)
 
     def _query(self, keys: Sequence[str], commands: Sequence[Sequence[str | int]]) -> list[Any]:
-        """Send plain commands in one round trip; `keys` are named in a wrong-type error."""
+        """Send plain commands in one round trip. If a key has the wrong type, the error names `keys`."""
         try:
             return self._queries.calls(commands)
         except ResponseError as error:
             self._raise_refusal(error, keys)
 
     def _stream(self, key: str) -> dict[str, Any]:
-        """XINFO STREAM as a map; empty for a missing stream."""
+        """Return the reply to XINFO STREAM as a map; empty if the stream does not exist."""
         try:
             flat = self._queries.call("XINFO", "STREAM", key)
         except ResponseError as error:
@@ -312,7 +315,9 @@ class RedisStore:
         return {text(name): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
     def _raise_refusal(self, error: ResponseError, keys: Sequence[str]) -> NoReturn:
-        """Raise the kernel's exception for an error reply; a wrong type names the keys and their types."""
+        """Raise the kernel's exception for an error reply. If a key has the wrong type, its text names `keys` and their
+        types.
+        """
         if "WRONGTYPE" in str(error):
             types = self._queries.calls([("TYPE", key) for key in keys])
             found = ", ".join(f"{key} is a {text(kind)}" for key, kind in zip(keys, types, strict=True))
@@ -321,7 +326,7 @@ class RedisStore:
 
 
 def _checked(name: str, reply: list[Any]) -> list[Any]:
-    """A function's reply; StoreBroken if the function refused."""
+    """Return a function's reply. Raises StoreBroken if the function refused."""
     if reply[0] == b"BROKEN":
         raise StoreBroken(f"{name} was refused and nothing was written: {text(reply[1])}")
     return reply

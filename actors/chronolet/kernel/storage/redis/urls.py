@@ -1,8 +1,8 @@
-"""Validates and parses URLs of a Redis server, and keeps their passwords out of texts.
+"""Validates and parses URLs of a Redis server, and keeps their passwords out of messages.
 
-Input: text from a setting. Output: a parsed `Target`; the URL without password and options; the URL with a
-password from another setting; a `RedisUrlError`, whose text never holds a part that may be secret. Anything unexpected
-in a URL is refused. Next: `wire`, which connects to a `Target`; the node's settings.
+Input: text from a setting. Output: a parsed `Target`; the URL without password and options; the URL with a password
+from another setting; a `RedisUrlError`, whose text never contains a part that may be secret. Anything unexpected in a
+URL is refused. Next: `wire`, which connects to a `Target`; the node's settings.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ SCHEMES = ("unix", "redis", "rediss")
 EXPECTED = "unix://SOCKET, redis://HOST[:PORT][/DB] or rediss://HOST[:PORT][/DB]"
 _YES = ("true", "yes", "1")
 _NAME = re.compile(r"[a-z_]{1,40}")
-"""An option name that is safe to show: it cannot be a part of a password that contains a question mark."""
+"""Pattern of option names that are safe to show. Other text may be part of a password with a question mark."""
 
 
 _PORT = 6379
 
 
 class Tls(NamedTuple):
-    """TLS settings: how the server is verified and the client authenticates; paths of PEM files, "" for none."""
+    """TLS settings: how the server is verified and how the client authenticates. File and folder fields are paths of
+    PEM files; "" means none.
+    """
 
     ca_file: str
     ca_folder: str
@@ -31,12 +33,12 @@ class Tls(NamedTuple):
     key: str
     key_password: str
     verify: str
-    """none, optional or required."""
+    """One of none, optional, required."""
     check_hostname: bool
 
 
 class Target(NamedTuple):
-    """Where a server is and how to log in. `socket` is a path, or "" if host and port apply."""
+    """Where a server is and how to log in. `socket` is a path, or "" if `host` and `port` apply."""
 
     socket: str
     host: str
@@ -48,7 +50,7 @@ class Target(NamedTuple):
 
 
 class RedisUrlError(ValueError):
-    """An unusable URL. The text contains nothing of it but names of options."""
+    """The URL is unusable. The text contains no part of the URL except names of options."""
 
 
 def _any(value: str) -> bool:
@@ -77,14 +79,16 @@ _TLS_OPTIONS: dict[str, Callable[[str], bool]] = {
 
 
 def check(url: str) -> None:
-    """Validate a URL. RedisUrlError, with the expected form, if it names no server or has an unsupported option."""
+    """Validate a URL. Raises RedisUrlError, with the expected form, if it names no server or has unknown options."""
     parts = _split(url)
     _check_place(parts)
     _check_options(parts)
 
 
 def target(url: str) -> Target:
-    """Parse a checked URL. User and password before the host take precedence over options; options over the path."""
+    """Parse a checked URL. User and password before the host take precedence over those in options; a database in the
+    options takes precedence over one in the path.
+    """
     parts = _split(url)
     options = dict(parse_qsl(parts.query))
     is_socket = parts.scheme == "unix"
@@ -113,7 +117,7 @@ def _tls(options: Mapping[str, str]) -> Tls:
 
 
 def where(url: str) -> str:
-    """The URL without password and options."""
+    """Return the URL without password and options."""
     parts = _split(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -125,7 +129,7 @@ def has_password(url: str) -> bool:
 
 
 def with_password(url: str, password: str) -> str:
-    """The checked URL with this password."""
+    """Return the checked URL with this password."""
     parts = _split(url)
     user, _, place = parts.netloc.rpartition("@")
     return parts._replace(netloc=f"{user.partition(':')[0]}:{quote(password, safe='')}@{place}").geturl()

@@ -1,8 +1,9 @@
-"""One connection to Redis: the first use opens it and logs in; bytes out, raw replies in.
+"""One connection to Redis: the first use opens it and logs in. It sends bytes and returns raw replies.
 
 Input: a server's `Target`, packed commands. Output: replies as hiredis returns them, or a `RedisError`. Next:
-`connection`; `encrypted` has the same methods for TLS. RESP2, so replies are flat lists of bytes. Why not redis-py:
-importing its connection imports all of it, 6 MiB and 0.05 s of CPU in each process and each command (docs/adr/0033).
+`connection`; `encrypted`, which has the same methods for TLS. It uses RESP2, so replies are flat lists of bytes. It
+does not use redis-py, because importing redis-py's connection imports all of redis-py: 6 MiB and 0.05 s of CPU in each
+process and each command (docs/adr/0033).
 
 There are no reference cycles, so a dropped connection is freed immediately, with its buffer.
 """
@@ -20,10 +21,12 @@ from chronolet.kernel.storage.redis.errors import ConnectionLost, ReplyLate, rep
 from chronolet.kernel.storage.redis.urls import Target
 
 _READ_BYTES = 64 * 1024
-"""malloc maps larger buffers separately and unmaps them immediately: that doubles the time of a short reply."""
+"""Maximum number of bytes per read. malloc maps larger buffers separately and unmaps them immediately, which doubles
+the time of a short reply.
+"""
 CONNECT_SECONDS = 5.0
 _UNFINISHED: Final = object()
-# A server whose machine is gone is noticed within 45 s, even by a connection that only reads.
+# If a server's machine is gone, this is noticed within 45 s, even by a connection that only reads.
 KEEPALIVE: Final = ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3))
 _TCP_OPTIONS: Final = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -33,8 +36,8 @@ _TCP_OPTIONS: Final = (
 
 
 class Wire:
-    """A connection, open or closed. Any error except an error reply closes it: a late reply must not be taken for
-    another call's. `timeout`: how many seconds the server may be silent.
+    """A connection, open or closed. Any error except an error reply closes it, because a late reply must not be taken
+    for the reply to another call. `timeout`: for how many seconds the server may be silent.
     """
 
     def __init__(self, target: Target, timeout: float) -> None:
@@ -45,18 +48,18 @@ class Wire:
 
     @property
     def connected(self) -> bool:
-        """Whether it is open; a close by the server shows only at the next use."""
+        """Whether the connection is open. If the server has closed it, that is noticed only at the next use."""
         return self._socket is not None
 
     def send(self, packed: bytes) -> None:
-        """Send bytes; opens the connection if necessary. Raises ConnectionLost."""
+        """Send bytes, opening the connection if necessary. Raises ConnectionLost."""
         if self._socket is None:
             self._open()
         self._send(packed)
 
     def receive(self, timeout: float | None = None) -> Any:
-        """Read one reply; an error reply is returned as a `ResponseError`, not raised. `timeout`: seconds; None for the
-        connection's own.
+        """Read one reply. An error reply is returned as a `ResponseError`, not raised. `timeout`: in seconds; if None,
+        the time-out of the connection applies.
 
         Raises ConnectionLost, also if the server refuses to serve the connection.
         """
@@ -71,7 +74,9 @@ class Wire:
                 del reply
 
     def close(self) -> None:
-        """Close the connection; the next use reopens it. A `receive` on another thread raises ConnectionLost."""
+        """Close the connection; the next use reopens it. A `receive` that is in progress on another thread raises
+        ConnectionLost.
+        """
         closed, self._socket = self._socket, None
         if closed is not None:
             with contextlib.suppress(OSError):  # the server has closed it
@@ -115,7 +120,7 @@ class Wire:
 
     @contextlib.contextmanager
     def _closed_on_error(self, doing: str) -> Iterator[None]:
-        """Close the connection on any exception, even an interrupt; raise socket errors as ConnectionLost."""
+        """Close the connection on any exception, even an interrupt, and raise socket errors as ConnectionLost."""
         try:
             yield
         except TimeoutError as error:
@@ -131,7 +136,7 @@ class Wire:
 
 
 def pack(*command: str | bytes | int) -> bytes:
-    """A command's bytes."""
+    """Return the bytes of a command."""
     # hiredis's stubs expect a tuple with one element.
     packed: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]
     return packed
@@ -146,7 +151,7 @@ def _unreadable(text: str) -> ConnectionLost:
 
 
 def _login_commands(target: Target) -> Iterator[tuple[str | int, ...]]:
-    """The first commands on a new connection."""
+    """Yield the first commands on a new connection."""
     if target.username:
         yield "AUTH", target.username, target.password
     elif target.password:
@@ -156,7 +161,9 @@ def _login_commands(target: Target) -> Iterator[tuple[str | int, ...]]:
 
 
 def _connected(target: Target, timeout: float) -> socket.socket:
-    """Connect to the first address that accepts. Raises OSError, or ValueError for an invalid path or host name."""
+    """Connect to the first address that accepts a connection. Raises OSError, or ValueError if a path or host name is
+    invalid.
+    """
     if target.socket:
         return _dial(socket.AF_UNIX, target.socket, timeout)
     refused: OSError = OSError(f"{target.host} has no address")
