@@ -1,4 +1,4 @@
-"""Constants that no setting exposes: sizes and periods that suit every node; tests choose smaller ones.
+"""Constants that are not settings: sizes and periods that suit every node. Tests use smaller values.
 
 Input: none. Output: `Tuning`. Next: `wiring`, `main`.
 """

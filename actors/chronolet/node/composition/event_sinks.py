@@ -13,13 +13,13 @@ from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import Sink
 
 _LOCAL_BACKLOG = 10_000
-"""Minimum backlog of the local sinks (the node's Redis, the agent's log), which keep up with the events recorded. An
+"""Minimum backlog of the local sinks (the node's Redis, the agent's log), which keep up with the recorded events. An
 event dropped from a backlog of this size would have been trimmed from the stream immediately anyway.
 """
 
 
 def sinks(settings: Settings) -> dict[str, Sink]:
-    """The sinks that the settings select, by name."""
+    """Build the sinks that the settings select, by name."""
     found: dict[str, Sink] = {}
     if "redis" in settings.event_sinks:
         found["redis"] = StreamSink(
@@ -41,7 +41,7 @@ def sinks(settings: Settings) -> dict[str, Sink]:
 
 
 def policy(settings: Settings, named: dict[str, Sink], pause: int) -> Policy:
-    """The delivery policy for the sinks in `named`; `pause` is the delay before a retry, in milliseconds."""
+    """Return the delivery policy for the sinks in `named`; `pause` is the delay before a retry, in milliseconds."""
     return Policy(sinks={name: _rules(settings, sink, pause) for name, sink in named.items()})
 
 

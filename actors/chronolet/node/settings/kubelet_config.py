@@ -51,7 +51,9 @@ def _load_yaml(path: Path) -> dict[str, Any]:
 
 
 def _leaves(document: Mapping[str, Any], fields: Collection[str], above: str = "") -> list[tuple[str, Any]]:
-    """(path, value) of every leaf: a value that is not a map, an empty map, or a map listed in `fields`."""
+    """Return (path, value) for every leaf: a value that is not a map, an empty map, or a map whose path is in
+    `fields`.
+    """
     leaves: list[tuple[str, Any]] = []
     for name, value in document.items():
         path = f"{above}{name}"

@@ -1,7 +1,7 @@
 """The settings of one process.
 
-Input: none. Output: `Settings`. Next: `common` and `resolving`, which create it. Reading a node's log needs this module
-but not the settings table, so it loads no actor.
+Input: none. Output: `Settings`. Next: `common` and `resolving`, which create it. Commands that read a node's log import
+this module but not the settings table, and so do not load any actor.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pleg_relist_period: int = 10_000
     pleg_relist_threshold: int = 180_000
     kubelet_dir: Path = Path("/var/lib/kubelet")
-    """Holds device-plugins, plugins_registry and pod-resources."""
+    """Contains the folders device-plugins, plugins_registry and pod-resources."""
     max_device_plugins: int = 256
     wait_for_resources: bool = True
     topology_manager_policy: Literal["none", "best-effort"] = "none"
@@ -134,8 +134,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def participants(self) -> frozenset[str]:
-        """The kinds that pods ask before they start, and `prober`. All by default, even kinds that this process does
-        not host: another process may host them, and a pod must not start without their admission.
+        """The kinds that pods ask before they start, and `prober`. By default all of them, even those that this process
+        does not host: another process may host them, and a pod must not start without their admission.
         """
         if self.admission is not None:
             return frozenset(self.admission)
@@ -162,7 +162,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def container_policy(self) -> container_gc.Policy:
-        """Which dead containers the collector keeps."""
+        """The policy that decides which dead containers the collector keeps."""
         from chronolet_schemas import container_gc  # noqa: PLC0415 - only the agent needs it
 
         return container_gc.Policy(
@@ -173,7 +173,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def image_policy(self) -> image_gc.Policy:
-        """Which images the collector keeps; always including the sandbox image."""
+        """The policy that decides which images the collector keeps, always including the sandbox image."""
         from chronolet_schemas import image_gc  # noqa: PLC0415 - only the agent needs it
 
         return image_gc.Policy(
@@ -186,7 +186,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def probe_kill_policy(self) -> Policy:
-        """How kills for failed probes are delayed while the machine is overloaded."""
+        """The policy for delaying kills for failed probes while the machine is overloaded."""
         from chronolet.pleg.probe_kills.holding_back import Policy  # noqa: PLC0415 - only the agent needs it
 
         return Policy(

@@ -1,7 +1,7 @@
 """Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `composition.wiring` passes its samples to the pages, `main` runs
-it.
+Input: settings, the runtime. Output: `Stats`. Next: `composition.wiring` passes its samples to the pages, `main` starts
+and stops it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INSPECT_SECONDS = 2.0
 
 
 class Stats:
-    """The usage sampler, and the walker that measures writable layers."""
+    """The usage sampler, and the thread that measures writable layers."""
 
     def __init__(self, settings: Settings, runtime: Runtime, running: Running, proc: Path = Path("/proc")) -> None:
         def pid(container_id: str) -> int:
@@ -48,7 +48,7 @@ class Stats:
         self.latest = self._sampler.latest
 
     def start(self) -> None:
-        """Start sampling, on two threads."""
+        """Start sampling, on one thread, and measuring writable layers, on another."""
         self._sampler.start()
         self._disk.start()
 
@@ -59,5 +59,5 @@ class Stats:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or its nearest parent that exists."""
+    """Return the folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())

@@ -31,12 +31,13 @@ _BREATH_SECONDS = 0.01
 """Pause between batches of pods: a round is spread out so that it delays no probe."""
 _RELIST_SECONDS = 60.0
 _EXPECTED = (Refusal, OSError, ValueError, LookupError)
-"""The engine does not answer, or /proc has an unexpected format."""
+"""Errors raised if the engine does not answer, or if /proc has an unexpected format."""
 
 
 class Waits(NamedTuple):
-    """Limits of waiting, in seconds. `first`: a page waits for the first sample; `new`: a page waits for a sample of
-    containers that started since the last round; `end`: `stop` waits for the thread, which a slow engine may block.
+    """Maximum waiting times in seconds. `first`: for a page that waits for the first sample; `new`: for a page that
+    waits for a sample of containers started since the last round; `end`: for `stop`, which waits for the thread, which
+    a slow engine may block.
     """
 
     first: float = 5.0
@@ -74,20 +75,20 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="stats", daemon=True)
 
     def start(self) -> None:
-        """Sample immediately, then one to two periods after each round, like cAdvisor: the jitter keeps it out of step
-        with other periodic work.
+        """Sample immediately, then again one to two periods after each round, like cAdvisor: the jitter keeps sampling
+        out of step with other periodic work.
         """
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; waits at most `Waits.end` for it."""
+        """Stop the thread; waits at most `Waits.end` for it."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join(self._waits.end)
 
     def latest(self) -> Snapshot:
-        """The last sample, plus containers that started since. Raises `Refusal` while the running containers are
-        unknown, BusyError while the first sample is being taken.
+        """Return the last sample, plus containers that have started since. Raises `Refusal` while the running
+        containers are unknown, and BusyError while the first sample is being taken.
         """
         last = self._last
         if last is None:
@@ -148,7 +149,7 @@ class Sampler:
         )
 
     def _relist(self) -> None:
-        """List the containers if pleg of this process does not: before its first relist, or in a standby process."""
+        """List the containers if this process's pleg does not: before its first relist, or in a standby process."""
         running, now = self._outside.running, time.monotonic()
         if min(running.age_seconds(), now - self._listed_at) <= self._relist_seconds:
             return
@@ -179,7 +180,7 @@ class Sampler:
 
 
 def _uid(container: ContainerState) -> str:
-    """The uid of the container's pod."""
+    """Return the uid of the container's pod."""
     return container.labels.get(labels.POD_UID, "")
 
 
