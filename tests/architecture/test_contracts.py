@@ -1,4 +1,4 @@
-"""The import contracts hold, and each of them is seen to fail when it is broken."""
+"""Checks that the import contracts hold, and that a violation of each contract is detected."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BREAKS = {
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The contracts, checked on a copy of the sources."""
+    """Check the contracts on the copy of the sources in `folder`."""
     return subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
         cwd=folder,
@@ -62,7 +62,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """All packages and the contracts, to be broken."""
+    """A copy of all packages and contracts, in which tests break contracts."""
     for name in ("chronolet", "chronolet_sample_plugin"):
         shutil.copytree(ROOT / "actors" / name, tmp_path / name)
     shutil.copytree(ROOT / "schemas" / "chronolet_schemas", tmp_path / "chronolet_schemas")
@@ -77,7 +77,7 @@ def test_contracts_hold(copy: Path) -> None:
 
 
 def uncovered(folder: Path) -> set[str]:
-    """Actors (folders with an actor.py) that the layers contract or the purity contract does not name."""
+    """Return the actors (folders with an actor.py) that are missing from the layers contract or the purity contract."""
     contracts = configparser.ConfigParser()
     contracts.read(folder / ".importlinter")
     layers = contracts["importlinter:contract:layers"]["layers"].replace("|", " ").split()

@@ -45,7 +45,7 @@ class UnknownReferenceError(ValueError):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a pod runs: its node, its addresses, and the node's capacity, which stands in for an unset limit."""
+    """Where a pod runs: its node, its addresses, and the node's capacity, which is used in place of an unset limit."""
 
     node: str = ""
     host_ip: str = ""
@@ -58,7 +58,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def keyed(path: str) -> tuple[str, str] | None:
-    """Split `metadata.labels['k']` into (`labels`, `k`); None for a path of another form."""
+    """Split `metadata.labels['k']` into (`labels`, `k`); None if the path has another form."""
     found = _KEYED.fullmatch(path)
     return (found[1], found[2]) if found else None
 
@@ -91,8 +91,8 @@ def field(path: str, pod: Pod, place: Place) -> str:
 
 
 def resource(name: str, divisor: str, container: Container, place: Place) -> str:
-    """A limit or request in units of `divisor`, rounded up; an unset limit is the node's capacity. Raises
-    UnknownReferenceError.
+    """Return a limit or request in units of `divisor`, rounded up; if a limit is unset, return the node's capacity.
+    Raises UnknownReferenceError.
     """
     if name not in RESOURCES:
         raise UnknownReferenceError(f"unsupported container resource : {name}")
@@ -120,7 +120,7 @@ def _escaped(text: str) -> str:
     return "".join(_ESCAPES.get(one, one) for one in text)
 
 
-# Evaluated lazily: all annotations as text may take 256 KiB, and a manifest may reference them 50,000 times.
+# Evaluated lazily: a pod's annotations may take 256 KiB as text, and a manifest may reference them 50,000 times.
 _FIELDS: Mapping[str, Callable[[Pod, Place], str]] = {
     "metadata.name": lambda pod, _: pod.metadata.name,
     "metadata.namespace": lambda pod, _: pod.metadata.namespace,

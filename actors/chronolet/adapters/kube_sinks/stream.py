@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
 
-_AT_ONCE = 250
+_BATCH_SIZE = 250
 _LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"
 """Part of the server's error for an id that is not the highest. Since ids arrive in order, the stream has this one."""
@@ -33,7 +33,7 @@ class StreamSink:
     new entries arrive, those older than `keep_milliseconds` and all but the newest `length` are trimmed.
     """
 
-    at_once = _AT_ONCE
+    batch_size = _BATCH_SIZE
 
     def __init__(
         self, url: str, node: str, *, keep_milliseconds: int, length: int, timeout_seconds: float = 10.0

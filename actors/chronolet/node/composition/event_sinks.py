@@ -46,6 +46,6 @@ def policy(settings: Settings, named: dict[str, Sink], pause: int) -> Policy:
 
 
 def _rules(settings: Settings, sink: Sink, pause: int) -> Rules:
-    if sink.at_once > 1:
-        return Rules(backlog=max(_LOCAL_BACKLOG, settings.event_stream_length), batch=sink.at_once, pause=pause)
+    if sink.batch_size > 1:
+        return Rules(backlog=max(_LOCAL_BACKLOG, settings.event_stream_length), batch=sink.batch_size, pause=pause)
     return Rules(backlog=settings.event_backlog, pause=pause)

@@ -228,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self._page(checked), body=body, close=close)
 
     def _address(self) -> str:
-        """The local address that the client connected to."""
+        """Return the local address that the client connected to."""
         found = str(self.connection.getsockname()[0])
         return found.partition("%")[0].removeprefix("::ffff:")
 

@@ -81,8 +81,8 @@ def cgroup(what: str, value: Any) -> str:
 
 
 def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable[[str, Any], dict[str, str]]:
-    """Return a parser for amounts by name, comma-separated (`cpu=200m,memory=1Gi`) or as a map. `names` are the accepted
-    names; a `*` at the end of one matches any suffix.
+    """Return a parser for amounts by name, comma-separated (`cpu=200m,memory=1Gi`) or as a map. `names` are the
+    accepted names; a `*` at the end of one matches any suffix.
 
     An amount is a quantity of 0 or more; if `shares` is set, percentages are also accepted.
     """
@@ -193,7 +193,7 @@ def texts(what: str, value: Any) -> tuple[str, ...]:
 
 
 def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
-    """Return a parser for one or more comma-separated words, which returns each word once, in the order of `choices`."""
+    """Return a parser for one or more comma-separated words; it returns each word once, in the order of `choices`."""
 
     def parse(what: str, value: Any) -> tuple[str, ...]:
         names = {name.strip() for name in text(what, value).split(",") if name.strip()}

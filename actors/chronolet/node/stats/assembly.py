@@ -40,7 +40,7 @@ class Stats:
         outside = Outside(
             running=running,
             sources=Sources(Files(), finder, str(proc)),
-            look=lambda: usage.look(_existing(settings.root_dir), proc),
+            measure=lambda: usage.look(_existing(settings.root_dir), proc),
             list_all=lambda: runtime.list(labels.of_node(settings.node)),
             disk=self._disk,
         )

@@ -52,8 +52,8 @@ class Metric(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A metric with several samples per row. `read` returns, for each sample, a rendered label with a leading comma, and
-    the value.
+    """A metric with several samples per row. `read` returns, for each sample, a rendered label with a leading comma,
+    and the value.
     """
 
     name: str

@@ -86,6 +86,6 @@ def _began_at(pod: PodSample) -> int:
 
 
 def _labels(values: Mapping[str, str], path: str) -> str:
-    """Render the labels of a series: every series has the same ones, sorted by name; those not in `values` are empty."""
+    """Render the labels of a series. Every series has the same labels, sorted by name; the missing ones are empty."""
     found = {"container": "", "id": path, "image": "", "name": "", "namespace": "", "pod": "", **values}
     return ",".join(f'{name}="{escaped(value)}"' for name, value in found.items())

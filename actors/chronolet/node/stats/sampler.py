@@ -49,11 +49,13 @@ WAITS = Waits()
 
 
 class Outside(NamedTuple):
-    """The sampler's data sources. `look` measures the machine; `list_all` calls the runtime and may raise `Refusal`."""
+    """The sampler's data sources. `measure` reads the machine's usage; `list_all` calls the runtime and may raise
+    `Refusal`.
+    """
 
     running: Running
     sources: Sources
-    look: Callable[[], Machine]
+    measure: Callable[[], Machine]
     list_all: Callable[[], Sequence[ContainerState]]
     disk: Disk
 
@@ -138,7 +140,7 @@ class Sampler:
         found = [one for one in self._sampled(by_pod, breath) if one is not None]
         outside.disk.keep(running)
         self._known = frozenset(running)
-        machine = outside.look()
+        machine = outside.measure()
         before = self._last.machine.usage if self._last is not None else None
         return Snapshot(
             machine=machine,

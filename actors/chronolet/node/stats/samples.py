@@ -25,8 +25,8 @@ class Measured(NamedTuple):
 
 
 class ContainerSample(NamedTuple):
-    """A running container. `layer`: the size of its writable layer; `log_bytes`: the size of its log; each is None while
-    it is unknown.
+    """A running container. `layer`: the size of its writable layer; `log_bytes`: the size of its log. Each is None
+    while it is unknown.
     """
 
     container: ContainerState

@@ -53,8 +53,8 @@ class _Cgroup:
         self.pid = 0
 
     def read(self, sources: Sources, depth: Depth) -> None:
-        """Read the cgroup; `measured` becomes None if the cgroup no longer exists. Raises ValueError if its files cannot
-        be parsed.
+        """Read the cgroup; `measured` becomes None if the cgroup no longer exists. Raises ValueError if its files
+        cannot be parsed.
         """
         last = self.measured.usage if self.measured is not None else None
         found = sources.reader.usage(self.folders, last, depth=depth, is_pod=self.is_pod)
@@ -134,7 +134,7 @@ class TrackedPod:
         return self._last
 
     def sample_new(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """Sample, between rounds, the containers that started since the last round; the others keep their last usage."""
+        """Sample, between rounds, the containers started since the last round; the others keep their last usage."""
         for one in containers:
             if one.id not in self._cgroups and self._find(one, sources):
                 _read(self._cgroups[one.id], sources, Depth.ALL)
@@ -174,7 +174,9 @@ class TrackedPod:
         return True
 
     def _is_unchanged(self, sources: Sources) -> bool:
-        """Return whether the pod's cgroup, which includes its containers, is unchanged; if so, restamp the last usages."""
+        """Return whether the pod's cgroup, which includes its containers, is unchanged; if so, update the timestamps of
+        the last usages.
+        """
         whole = self._whole
         if whole is None or not whole.is_unchanged(sources):
             return False
@@ -189,8 +191,7 @@ class TrackedPod:
         return Depth.MORE if self._round % _MORE_ROUNDS == 0 else Depth.LEAST
 
     def _read_all(self, sources: Sources, depth: Depth) -> None:
-        """Read the containers, then the pod's own cgroup, so that a pod never shows less than the sum of its containers.
-        """
+        """Read the containers, then the pod's own cgroup, so that a pod's usage is never below its containers' sum."""
         for one in self._cgroups.values():
             if one.is_sandbox and self._can_skip(one, sources, depth):
                 one.restamp(_now())

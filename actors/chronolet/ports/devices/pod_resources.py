@@ -35,7 +35,7 @@ class ContainerResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodResources(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod with its app containers and sidecars. `active`: a container runs or may still start."""
+    """A pod with its app containers and sidecars. `active`: whether a container is running or may still start."""
 
     name: str
     namespace: str

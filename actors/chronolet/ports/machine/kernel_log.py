@@ -13,10 +13,12 @@ class Kills(Protocol):
     """The OOM kills in the kernel log. Nothing is cached."""
 
     def named(self, container_id: str) -> bool:
-        """Whether the log, as far back as the kernel keeps it, has an OOM kill of a process of this container."""
+        """Return whether the log, as far back as the kernel retains it, reports an OOM kill of a process in this
+        container.
+        """
 
     def why_not(self) -> str:
-        """Why this process cannot read the kernel log; empty if it can."""
+        """Return why this process cannot read the kernel log; empty if it can."""
 
 
 class NoKills:

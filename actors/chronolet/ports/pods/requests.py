@@ -31,6 +31,6 @@ class Requests(Protocol):
     """An HTTP client for pods. It verifies no certificates, because pods have none that could be verified."""
 
     def get(self, request: Request, timeout_seconds: float, cancelled: threading.Event) -> int:
-        """The response's status, after following redirects within the same host. Ends after the time-out (0: none) or
-        when `cancelled` is set; raises `RequestFailed`.
+        """Send the request and return the response's status, after following redirects within the same host. Raises
+        `RequestFailed`, also after the time-out (0: no time-out) or when `cancelled` is set.
         """

@@ -22,7 +22,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Its key: namespace/name."""
+        """The Secret's key: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
     def __repr__(self) -> str:
@@ -48,16 +48,18 @@ class Secrets(Protocol):
         """Store a Secret durably, before it is used; returns its digest. Raises SecretRefusal."""
 
     def read(self, digest: str) -> Secret | None:
-        """The Secret with this digest, None if it is missing or unreadable."""
+        """Return the Secret with this digest; None if it is missing or unreadable."""
 
     def all(self) -> Sequence[FoundSecret]:
-        """All readable Secrets of this node, oldest first."""
+        """Return all readable Secrets of this node, oldest first."""
 
     def unused(self, used: Collection[str]) -> Sequence[str]:
-        """Digests, for `remove`, of stored Secrets that are not in `used` and were not written just now."""
+        """Return the digests of stored Secrets that are not in `used` and were not written just now; `remove` accepts
+        them.
+        """
 
     def remove(self, digest: str) -> None:
         """Remove the Secret with this digest; no-op if it is absent. Raises SecretRefusal."""
 
     def seal(self, content: bytes) -> str:
-        """A keyed digest, from which the content cannot be derived, not even by guessing."""
+        """Return a keyed digest of `content`, from which the content cannot be derived, not even by guessing."""

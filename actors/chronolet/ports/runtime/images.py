@@ -29,18 +29,20 @@ class DiskState(Plain, frozen=True, kw_only=True):
 
 
 class Images(Protocol):
-    """The images of one runtime. Each call may raise `Refusal` and never blocks longer than its own time-out."""
+    """The images of one runtime. Each call may raise `Refusal`, whose kind is named below (such as `conflict`), and
+    never blocks longer than its own time-out.
+    """
 
     def list(self) -> Sequence[HeldImage]:
-        """All images that have a name, or no child."""
+        """Return all images that have a name or no child image."""
 
     def remove(self, image_id: str) -> None:
-        """Remove an image with all its names; no-op if it is absent. `conflict` if a container uses it, even a dead
-        one; the image then keeps its names.
+        """Remove an image with all its names; no-op if it is absent. Raises `conflict` if a container, even a dead one,
+        uses the image, which then keeps its names.
         """
 
     def disk(self) -> DiskState:
-        """The file system that holds the runtime's data; `failed` if its state cannot be read."""
+        """Return the state of the file system that holds the runtime's data. Raises `failed` if it cannot be read."""
 
     def close(self) -> None:
         """Close all connections."""
