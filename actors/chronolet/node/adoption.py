@@ -3,8 +3,8 @@ and Secrets stored in the state folder.
 
 Input: a call from the kernel before any shard of the log is acquired. Output: `pleg.AdoptContainers`, `pod.AdoptPod`
 for each pod, and `manifests.AdoptPods`, in mailboxes that have no reader yet, so that they are decided before any
-message from a source or the runtime. A log that has lost its end is completed in the same way. Containers and the state
-folder are not changed.
+message from a source or the runtime. A log that has lost its last entries is completed in the same way. Containers and
+the state folder are not changed.
 Next: `pleg.decider`, `pod.admission.adoption`, `manifests.decider`. Corresponds to a restart of the kubelet.
 """
 
@@ -109,7 +109,7 @@ class Adoption:
         )
 
     def _fill_in(self, router: Router, run: str, kept: _Kept, found: _Found) -> str:
-        """Send only what is missing from a log that has lost its end."""
+        """Send only what is missing from a log that has lost its last entries."""
         states = self._states()
         pods, sources = states["pod"], states["manifests"].get(NODE, manifests_state.State()).pods
         commands = [self._command(run, one, found, kept.endings, end_lost=True) for one in kept.chosen]

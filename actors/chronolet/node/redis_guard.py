@@ -27,7 +27,7 @@ from chronolet.kernel.storage.store import StoreUnreachable
 CHECK_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 ROOM_BYTES = 4 << 20
-"""Release the reserve below this much free space: otherwise the server's next write might fail, and the server exit."""
+"""Release the reserve below this much free space: otherwise the server's next write might fail and end the server."""
 
 log = structlog.get_logger("chronolet.node")
 

@@ -16,7 +16,7 @@ class Tuning(NamedTuple):
     """Sizes and periods; the defaults are for production."""
 
     policy: Policy = Policy()
-    """When the log is archived and trimmed."""
+    """The policy for archiving and trimming the log."""
     measure_seconds: float = MEASURE_SECONDS
     """Interval at which the log's size is measured."""
     disk_reserve_bytes: int = 64 << 20

@@ -15,7 +15,7 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Post
 
 POSITION = "chronolet/position"
-"""Annotation with the log position of the newest entry in an Event object."""
+"""Annotation of an Event object: the log position of the newest `Recorded` event that it includes."""
 
 
 class Outcome(NamedTuple):

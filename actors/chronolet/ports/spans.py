@@ -25,8 +25,8 @@ PULL_TURN = "turn to pull"
 class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call or wait, named `what` (`docker.create`, `turn`). `at`: its start, in milliseconds since the epoch.
 
-    `entity` (`default/web`): for whom it was made; `cause`: the position of the log entry that requested it. `over` is
-    False while it is in progress. `queue`: for a wait, what was ahead of it in the queue.
+    `entity` (such as `default/web`): the entity for which it was made; `cause`: the position of the log entry that
+    requested it. `over` is False while it is in progress. `queue`: for a wait, the queue in which the effect waited.
     """
 
     entity: str

@@ -68,7 +68,7 @@ SHARDS: Mapping[str, int] = {
 """The shard count of every kind that a node may ever host: a log's first event fixes these counts permanently."""
 
 Run = Callable[[], str]
-"""Returns the log's run id, known once the process has read the log."""
+"""Returns the log's run id, which is known once the process has read the log."""
 
 
 def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # most callers that read pods do not need the devices kind
 Object = dict[str, Any]
 
 _NODE = "node"
-"""Key of the kind `devices`' only entity."""
+"""Key of the only entity of the kind `devices`."""
 
 
 def api_pods(moment: Moment, node: str) -> list[Object]:

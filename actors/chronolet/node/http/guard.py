@@ -48,14 +48,14 @@ class Guard(NamedTuple):
     """The access rules of one server. If `token` is empty and `certificates` is not set, every client has access."""
 
     names: frozenset[str] = frozenset()
-    """Accepted host names in lower case, in addition to loopback and the address of the connection."""
+    """Accepted host names in lower case, in addition to loopback names and the server's address on the connection."""
     token: str = ""
     certificates: bool = False
     """Whether a verified client certificate is accepted instead of a token."""
 
     def request(self, target: str, headers: Headers, address: str, *, certified: bool) -> Request | Rejected:
-        """Check a request. `address`: the server's own address of the connection. `certified`: whether the client
-        presented a TLS certificate that was verified.
+        """Check a request. `address`: the server's address on the connection. `certified`: whether the client presented
+        a TLS certificate that was verified.
         """
         parts = _parsed(target)
         if isinstance(parts, Rejected):
@@ -129,7 +129,7 @@ def _name(host: str) -> str | None:
 
 
 def _is_own(name: str, address: str) -> bool:
-    """Return whether `name` is a loopback address or the server's own address of the connection."""
+    """Return whether `name` is a loopback address or the server's address on the connection."""
     try:
         found = ipaddress.ip_address(name)
         return found.is_loopback or found == ipaddress.ip_address(address)

@@ -4,8 +4,8 @@ evict.
 Input: connections and their activity. Output: slots, or none. Next: `server`.
 
 A connection that is waiting for its client (to send a request, or to read the response) may be evicted for a newer one
-at any time. A connection whose page is being rendered may not. Since fewer pages are rendered concurrently than there
-are slots, a slot is always available: no number of clients can keep /healthz from answering.
+at any time. A connection whose page is being rendered is never evicted. Since fewer pages are rendered concurrently
+than there are slots, a slot is always available: no number of clients can keep /healthz from answering.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ ANY_HOST = "*"
 
 
 def host_names(what: str, value: object) -> tuple[str, ...]:
-    """Parse names or addresses without a port, comma-separated or as a list; possibly none. `*` means any."""
+    """Parse names or addresses without a port, comma-separated or as a list, which may be empty. `*` means any."""
     written = value if isinstance(value, list) else any_text(what, value).split(",")
     found = tuple(text(what, one).lower() for one in written if one)
     for one in found:

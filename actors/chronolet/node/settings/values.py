@@ -36,7 +36,7 @@ def text(what: str, value: Any) -> str:
 
 
 def any_text(what: str, value: Any) -> str:
-    """Parse text, possibly empty."""
+    """Parse text, which may be empty."""
     return "" if value == "" else text(what, value)
 
 
@@ -220,7 +220,7 @@ def folder(what: str, value: Any) -> Path:
 
 
 def folders(what: str, value: Any) -> tuple[Path, ...]:
-    """Parse comma-separated paths, or a list of them, like `folder`; possibly none."""
+    """Parse comma-separated paths, or a list of paths, as `folder` does. The list may be empty."""
     found = value if isinstance(value, list) else [part for part in any_text(what, value).split(",") if part.strip()]
     return tuple(folder(what, one) for one in found)
 

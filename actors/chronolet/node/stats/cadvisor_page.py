@@ -32,7 +32,9 @@ def cadvisor_metrics(snapshot: Snapshot) -> bytes:
 
 
 def _pieces(snapshot: Snapshot) -> Iterator[str]:
-    """Yield one metric at a time: the page may have several megabytes, and must not be in memory as text, too."""
+    """Yield one metric at a time: the page may have several megabytes, and must not be in memory twice, as text and as
+    bytes.
+    """
     rows = list(_rows(snapshot))
     for one in METRICS:
         yield _metric(one.name, one.kind, one.help, _lines(one, rows))

@@ -25,7 +25,7 @@ WALK_SECONDS = 60.0
 _FIRST_SECONDS = 5.0
 _WORK_SECONDS = 0.005
 _REST_RATIO = 20
-"""After some work, pause for this many times as long, so that a walk uses at most a twentieth of a processor."""
+"""Ratio of each pause to the work before it, so that a walk uses at most a twentieth of a processor."""
 _PAUSE_SECONDS = 0.05
 _MOST_INODES = 200_000
 

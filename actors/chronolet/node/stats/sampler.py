@@ -35,9 +35,9 @@ _EXPECTED = (Refusal, OSError, ValueError, LookupError)
 
 
 class Waits(NamedTuple):
-    """Maximum waiting times in seconds. `first`: for a page that waits for the first sample; `new`: for a page that
-    waits for a sample of containers started since the last round; `end`: for `stop`, which waits for the thread, which
-    a slow engine may block.
+    """Maximum waiting times in seconds. `first`: how long a page waits for the first sample; `new`: how long a page
+    waits for a sample of containers started since the last round; `end`: how long `stop` waits for the thread, because
+    a slow engine may block it.
     """
 
     first: float = 5.0

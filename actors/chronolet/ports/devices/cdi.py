@@ -19,7 +19,7 @@ class CdiRefusal(Exception):  # noqa: N818 - an answer that every caller expects
 
 
 class Edits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container's configuration gets in addition."""
+    """Additions to a container's configuration."""
 
     envs: dict[str, str] = msgspec.field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()

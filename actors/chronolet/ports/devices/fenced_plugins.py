@@ -14,7 +14,7 @@ from chronolet_schemas.devices import Answer, PluginOptions
 
 
 class FencedPlugins:
-    """Forwards the calls of one run of one effect to `DevicePlugins`. Raises its errors, and the kernel's
+    """Forwards the calls of one run of one effect to `DevicePlugins`. Raises `PluginRefusal`, and the kernel's
     `LostOwnership` if the effect may no longer act.
     """
 
@@ -46,8 +46,8 @@ class FencedPlugins:
         ended: Callable[[PluginRefusal], None],
         failed: Callable[[BaseException], None],
     ) -> Callable[[], None]:
-        """Follow a plugin's device lists. While the lease is lost, the plugin is not called; this is retried until the
-        lease is valid again.
+        """Follow a plugin's device lists. While the lease is lost, the plugin is not called; the call is retried until
+        the lease is valid again.
         """
 
         def may() -> bool:

@@ -23,8 +23,8 @@ RefusalKind = Literal["away", "late", "failed"]
 class PluginRefusal(Exception):  # noqa: N818 - a plugin's answer, expected by every caller
     """A plugin refused a call or did not answer.
 
-    `away`: nothing listens on the socket, or the connection was lost; a retry may succeed. `late`: no answer in time.
-    `failed`: any other error. The message has the wording of the kubelet's client.
+    `away`: nothing listens on the socket, or the connection was lost; a retry may succeed. `late`: the plugin did not
+    answer in time. `failed`: any other error. The message has the wording of the kubelet's client.
     """
 
     def __init__(self, kind: RefusalKind, message: str) -> None:
@@ -65,9 +65,7 @@ class Following(NamedTuple):
     failed: Callable[[BaseException], None]
     """Called instead of `ended` on any other error, such as an exception in `listed`."""
     may: Callable[[], bool] = lambda: True
-    """Called before the plugin is called; while it returns False, the plugin is not called, and `may` is called again
-    after a pause.
-    """
+    """Returns whether the plugin may be called now; if not, `may` is called again after a pause."""
 
 
 Register = Callable[[Registering], str]

@@ -26,7 +26,9 @@ class Host(Protocol):
         """Return the size in bytes of the file system that contains the state folder."""
 
     def missing_capabilities(self) -> Sequence[str]:
-        """Return the capabilities (names without CAP_) that the kernel supports but that processes here cannot get."""
+        """Return the capabilities (names without CAP_) that the kernel supports but that this process's bounding set
+        excludes, so that no container can have them.
+        """
 
     def enforces_app_armor(self) -> bool:
         """Return whether the kernel confines processes with AppArmor profiles."""

@@ -1,6 +1,6 @@
-"""Plain records of resource usage of the machine, a pod or a container.
+"""Plain records of the resource usage of a machine, pod or container.
 
-The adapters `machine` and `cgroup_stats` fill them, the pages below `node.stats` show them. Source: cAdvisor's
+The adapters `machine` and `cgroup_stats` create them, and the pages in `node.stats` show them. Source: cAdvisor's
 info/v1/container.go.
 """
 
@@ -28,7 +28,7 @@ class Pressure(msgspec.Struct, frozen=True):
 
     @property
     def is_calm(self) -> bool:
-        """Whether the 10 s and 300 s averages are zero, so that no average can still change without a new stall."""
+        """Whether the 10 s and 300 s averages are zero, so that no average changes until the next stall."""
         return not (self.some.avg300 or self.some.avg10 or self.full.avg300 or self.full.avg10)
 
 

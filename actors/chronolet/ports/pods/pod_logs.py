@@ -58,7 +58,9 @@ class PodLogs(Protocol):
         """Return the links to the containers' logs."""
 
     def link(self, log: ContainerLog, attempt: int, target: str) -> None:
-        """Create the link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and a `LogLink` to it."""
+        """Create the link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and a `LogLink` to that
+        link.
+        """
 
     def unlink(self, log: ContainerLog) -> None:
         """Remove the links that `link` created; no-op if they are absent."""

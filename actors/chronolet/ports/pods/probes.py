@@ -100,7 +100,7 @@ class Timer(Protocol):
 
 
 class Prober(Protocol):
-    """Makes all probes of a process on one thread; blocking work runs on other threads."""
+    """Runs all probes of a process on one thread; blocking work is done on other threads."""
 
     def soon(self, action: Callable[[], object]) -> None:
         """Call `action` on the prober's thread. Thread-safe."""
@@ -128,7 +128,7 @@ class Prober(Protocol):
         """
 
     def short_of(self) -> tuple[Shortage, ...]:
-        """Return the machine's shortages in the last seconds. Call this only on the prober's thread."""
+        """Return the machine's shortages in the last few seconds. Call this only on the prober's thread."""
 
     def stop(self) -> None:
         """Stop: make no more calls, release all resources, and end running commands if that can be done quickly."""

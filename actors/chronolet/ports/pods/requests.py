@@ -14,7 +14,7 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A GET request. Header names may repeat; a `Host` header replaces the one derived from the address."""
+    """A GET request. Header names may be repeated; a `Host` header replaces the one derived from the address."""
 
     scheme: Literal["http", "https"] = "http"
     host: str

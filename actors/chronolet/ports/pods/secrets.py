@@ -54,8 +54,8 @@ class Secrets(Protocol):
         """Return all readable Secrets of this node, oldest first."""
 
     def unused(self, used: Collection[str]) -> Sequence[str]:
-        """Return the digests of stored Secrets that are not in `used` and were not written just now; `remove` accepts
-        them.
+        """Return the digests of stored Secrets that can be removed: those that are not in `used` and were not written
+        just now.
         """
 
     def remove(self, digest: str) -> None:

@@ -22,7 +22,7 @@ class SpecRefusal(Exception):  # noqa: N818 - an answer that every caller expect
 
 
 class KeptSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod of a node under one uid. `accepted_at` in milliseconds; `pod` is namespace/name."""
+    """The spec of one pod with one uid. `accepted_at` is in milliseconds; `pod` is namespace/name."""
 
     node: str
     pod: str
@@ -34,7 +34,7 @@ class KeptSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptSpecs(NamedTuple):
-    """All stored specs, and a line for each unreadable file. `endings`: by uid, how each terminating pod ends."""
+    """All stored specs, and a line for each unreadable file. `endings`: the Ending of each terminating pod, by uid."""
 
     specs: Sequence[KeptSpec]
     unreadable: Sequence[str]
@@ -48,7 +48,7 @@ class Specs(Protocol):
         """Store a spec durably on disk. Raises `SpecRefusal`."""
 
     def end(self, uid: str, ending: Ending) -> None:
-        """Store durably that the pod with this uid is ending; no-op if it has no spec. Raises `SpecRefusal`."""
+        """Store durably that the pod with this uid is terminating; no-op if it has no spec. Raises `SpecRefusal`."""
 
     def all(self) -> KeptSpecs:
         """Return all stored specs. Unreadable files are listed in the result and do not raise errors."""

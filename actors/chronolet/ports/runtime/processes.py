@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Processes(Protocol):
-    """The first processes of containers, by the pids that the container runtime reports."""
+    """The first processes of containers, identified by the pids that the container runtime reports."""
 
     def watched(self, pid: int, container_id: str, ended: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `ended` once, on another thread, if the container's first process exits within the `with` block. It is

@@ -6,7 +6,8 @@ tests both.
 
 Labels identify every container: `io.kubernetes.pod.name|namespace|uid`, `io.kubernetes.container.name`,
 `chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position of its request), `chronolet/run` (the run of
-that log), `chronolet/spec-hash`; and, except for sandboxes, `chronolet/digest` (of everything it was created from).
+that log), `chronolet/spec-hash`; and, except for sandboxes, `chronolet/digest` (a hash of everything that the container
+was created from).
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     oom_score_adj: int = 0
     """From -1000 (never OOM-killed) to 1000 (killed first)."""
     pid: str = ""
-    """PID namespace: empty for its own, `host`, or the id of the container to share with."""
+    """PID namespace: empty for a new one, `host`, or the id of the container whose namespace is shared."""
     host_ipc: bool = False
     tty: bool = False
     stdin: bool = False
@@ -114,14 +115,14 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     stop_signal: str = ""
     """Empty for the image's stop signal."""
     held: Values = Values()
-    """Additional cgroup values for the running container. The caller writes them after the start, not the runtime."""
+    """Additional cgroup values for the running container. The caller, not the runtime, writes them after the start."""
 
 
 State = Literal["created", "running", "exited", "removed", "unknown"]
 
 
 class ContainerState(Plain, frozen=True, kw_only=True):
-    """One container as the runtime reports it. Times in milliseconds since the epoch, 0 if unknown.
+    """One container as the runtime reports it. Times are in milliseconds since the epoch, 0 if unknown.
 
     `detailed` is False if only a listing reported it: exit code, times and reason are unknown then.
     """
@@ -264,7 +265,8 @@ class Runtime(Protocol):
         """Wait until the container is no longer running or is absent. Returns False if it is still running after the
         time-out.
 
-        There is no `stop`: during a grace period of an hour, the caller must be able to change the plan.
+        There is no call that stops a container and waits: a grace period may last an hour, and the caller must be able
+        to change it meanwhile.
         """
 
     def remove(self, container_id: str) -> None:

@@ -69,7 +69,9 @@ def parsed(text: str) -> ImageName:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split off the registry. If the first part has no dot and no port, the whole name is a path on Docker Hub."""
+    """Split off the registry. Unless the first part has a dot or a port or is `localhost`, the whole name is a path on
+    Docker Hub.
+    """
     first, slash, rest = text.partition("/")
     if not slash or not ("." in first or ":" in first or first == "localhost"):
         first, rest = DOCKER_HUB, text

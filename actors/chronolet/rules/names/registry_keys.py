@@ -1,6 +1,6 @@
 """Selects the registry credentials for an image. Pure.
 
-Input: Docker configurations as bytes (from Secrets, or of the user that runs the agent), an image's name. Output:
+Input: Docker configurations as bytes (from Secrets, or from the agent's user), an image's name. Output:
 credentials, in the order to try them. Next: `adapters.images.registry_keys`, and the manifest reader, which rejects
 unreadable configurations. Source: pkg/credentialprovider/config.go and keyring.go. No error message or `repr` reveals a
 value.
@@ -18,7 +18,7 @@ import msgspec
 from chronolet.rules.names.image_names import DOCKER_HUB, ImageName
 
 HUB_KEY: Final = f"index.{DOCKER_HUB}"
-"""Docker Hub's key, which a configuration contains as `https://index.docker.io/v1/`."""
+"""Docker Hub's normalized key; in configurations, it is written `https://index.docker.io/v1/`."""
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):

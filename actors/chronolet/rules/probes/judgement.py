@@ -25,10 +25,10 @@ unrelated tasks.
 class Delay(msgspec.Struct, frozen=True, kw_only=True):
     """The delays of one attempt.
 
-    `late`: how long after its scheduled time it started because the agent was not running. `read_late`: time from the
-    deadline until its end was noticed. `agent`: time in which the probes' thread was not running, according to its
-    heartbeat or its run queue. `engine`: time for which the engine did not answer. `cpu`, `memory`, `io`: time in which
-    tasks waited for the resource, from pressure stall information.
+    `late`: how long after its scheduled time it started because the agent was not running. `read_late`: time from its
+    deadline until the agent noticed its end. `agent`: time in which the probes' thread was not running, according to
+    its heartbeat or its run queue. `engine`: time for which the engine did not answer. `cpu`, `memory`, `io`: time in
+    which tasks waited for the resource, from pressure stall information.
     """
 
     late: int = 0
@@ -53,8 +53,8 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)
-"""From these fractions on, the machine counts as short of the resource. On a busy but working machine, half of the
-measured fractions are below them.
+"""If a fraction reaches its value here, the machine counts as short of the resource. On a machine that is busy but not
+overloaded, half of the measured fractions are lower.
 """
 
 
@@ -77,6 +77,6 @@ def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
 
 
 def short_of(shares: Shares, limits: Shares = SHORT) -> tuple[Shortage, ...]:
-    """Return the resources that the machine is short of, according to the `shares` of the last seconds."""
+    """Return the resources that the machine is short of, according to `shares`, measured over the last seconds."""
     names: tuple[Shortage, ...] = ("agent", "cpu", "memory", "io")
     return tuple(name for name in names if getattr(shares, name) >= getattr(limits, name))

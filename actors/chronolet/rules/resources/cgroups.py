@@ -26,7 +26,7 @@ def shares(cpu_milli: int) -> int:
 
 
 def quota(cpu_milli: int, period_us: int = QUOTA_PERIOD_MICROSECONDS) -> int:
-    """Convert a CPU limit to a CPU quota in microseconds per period; 0 means no limit, in both."""
+    """Convert a CPU limit to a CPU quota in microseconds per period. For both, 0 means no limit."""
     return max(cpu_milli * period_us // 1000, _LEAST_QUOTA_MICROSECONDS) if cpu_milli else 0
 
 
@@ -61,8 +61,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Cgroup(msgspec.Struct, frozen=True, kw_only=True):
     """One cgroup: its path and its desired values.
 
-    A container's cgroup, whose path ends with the container's id, belongs to the runtime: only `values` are written to
-    it, and it is never created.
+    A container's cgroup, whose path ends with the container's id, belongs to the runtime: `values` are written to it,
+    but it is never created here.
     """
 
     path: Path

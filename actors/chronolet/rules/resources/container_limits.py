@@ -22,7 +22,7 @@ _PAGE = 4096
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
     """The node's settings for container limits. `throttling`: the fraction of the way from memory request to memory
-    limit at which memory.high is set, None to not set it; `unlimited_bytes`: replaces a missing memory limit.
+    limit at which memory.high is set, None if it is not set; `unlimited_bytes`: replaces a missing memory limit.
     """
 
     cpu: bool = True

@@ -19,7 +19,7 @@ LONGEST_SEARCHES = 2048
 
 
 def network_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Yield network problems of the pod and of its containers. `containers`: each with its path."""
+    """Yield network problems with the pod and its containers. `containers`: all containers, each with its path."""
     if spec.host_pid and spec.share_process_namespace:
         yield Problem(f"{path}.shareProcessNamespace", "ShareProcessNamespace and HostPID cannot both be enabled")
     if spec.hostname_override and (spec.host_network or spec.set_hostname_as_fqdn):

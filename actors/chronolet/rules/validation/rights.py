@@ -18,7 +18,9 @@ _SYSCTL = re.compile(r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0
 
 
 def rights_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Yield problems with the security contexts of the pod and of its containers. `containers`: each with its path."""
+    """Yield problems with the security contexts of the pod and its containers. `containers`: all containers, each with
+    its path.
+    """
     if spec.security_context is not None:
         yield from _pod(f"{path}.securityContext", spec.security_context)
     for here, container in containers:
