@@ -83,7 +83,7 @@ class Adoption:
         (shard,) = router.shards_of("manifests")
         begun = bool(self._store.heads((shard,))[shard].version)
         if begun and lost is None:
-            return ""  # manifests has already decided, so the process that began this log has finished adoption
+            return ""  # `manifests` has decided something, so adoption into this log is complete
         specs, unreadable, endings = self._specs.all()
         # The folder may have been used for a node with another name, whose containers are not ours.
         kept = [spec for spec in specs if spec.node == self._node]

@@ -51,7 +51,7 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAU
     signalled = _signals()
     try:
         node = _built(settings, faults, tuning)
-        # On a thread, because `start` waits while the server is unreachable, and a signal must end that wait, too.
+        # On a thread, because the process waits for an unreachable server, and a signal must end that wait, too.
         threading.Thread(target=_stop_on_signal, args=(signalled, node), name="signals", daemon=True).start()
         with _Services(node, tuning):
             return _run_process(node)

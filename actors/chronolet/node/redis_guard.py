@@ -65,7 +65,7 @@ class RedisGuard:
         how = self._ensure()
         log.info("own redis-server", how=how, pid=self._server.pid(), socket=str(self._server.socket))
         if ran_before and not self._reserve.present():
-            # The former agent may have died before it reported the release; the keeper knows whether it did.
+            # The former agent may have died before it reported the release; the keeper ignores a second report.
             self._disk.publish(ReserveReleased(freed_bytes=0, error="there was no disk reserve when the agent started"))
         self._allocate_reserve()
         self._thread.start()
@@ -99,7 +99,7 @@ class RedisGuard:
             self._release_reserve("the disk is about to be full")
         if exited:
             how = self._ensure()
-            log.warning("own redis-server had ended", how=how, pid=self._server.pid())
+            log.warning("own redis-server had exited", how=how, pid=self._server.pid())
         elif not self._reserve.present() and time.monotonic() >= self._allocate_again_at:
             self._allocate_reserve()
 

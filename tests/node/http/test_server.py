@@ -153,9 +153,7 @@ def test_a_request_head_has_one_deadline_however_often_a_byte_arrives() -> None:
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) as dripping:
             hang = time.monotonic() + HANG_SECONDS
-            with contextlib.suppress(
-                ConnectionResetError, BrokenPipeError
-            ):  # the server closed it before a byte was sent
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # closed while a byte was sent
                 while not select.select([dripping], [], [], 0.05)[0]:
                     assert time.monotonic() < hang
                     dripping.sendall(b"G")

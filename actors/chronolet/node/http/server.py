@@ -112,7 +112,7 @@ class HttpServer:
         self._woken.close()
 
     def _serve(self) -> None:
-        # Not serve_forever(): it wakes twice a second to check whether it should stop.
+        # Not serve_forever(), which wakes twice a second to check whether it should stop.
         with selectors.DefaultSelector() as selector:
             selector.register(self._server, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)

@@ -249,7 +249,7 @@ class Metrics(Observer):
         """Set whether the lease is valid."""
         self.lease.set(int(valid))
 
-    def recovered(self, shards: int, events: int, seconds: float) -> None:  # noqa: ARG002 - the gauge has the shards
+    def recovered(self, shards: int, events: int, seconds: float) -> None:  # noqa: ARG002 - see `shards_owned`
         """Count a recovery and its log entries; set its duration."""
         self.recoveries.inc()
         self.recovered_events.inc(events)

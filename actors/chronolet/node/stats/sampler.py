@@ -27,7 +27,7 @@ from chronolet.ports.runtime.runtime import ContainerState, Refusal
 log = structlog.get_logger("chronolet.stats")
 
 _BATCH_PODS = 16
-_BREATH_SECONDS = 0.01
+_PAUSE_SECONDS = 0.01
 """Pause between batches of pods: a round is spread out so that it delays no probe."""
 _RELIST_SECONDS = 60.0
 _EXPECTED = (Refusal, OSError, ValueError, LookupError)
@@ -108,21 +108,23 @@ class Sampler:
             raise BusyError
         try:
             if self._last is None:
-                self._last = self._round(breath=0)
+                self._last = self._round(pause=0)
             return self._last
         finally:
             self._lock.release()
 
-    def sample(self, *, breath: float = 0) -> None:
-        """Run one round. Raises `Refusal` like `latest`, and the errors in `_EXPECTED` if /proc is malformed."""
+    def sample(self, *, pause: float = 0) -> None:
+        """Run one round, with a pause of `pause` seconds after each batch of pods. Raises `Refusal` like `latest`, and
+        the errors in `_EXPECTED` if /proc is malformed.
+        """
         with self._lock:
-            self._last = self._round(breath)
+            self._last = self._round(pause)
 
     def _run(self) -> None:
         reported = ""
         while True:
             try:
-                self.sample(breath=_BREATH_SECONDS)
+                self.sample(pause=_PAUSE_SECONDS)
                 reported = ""
             except _EXPECTED as error:
                 if str(error) != reported and not self._over.is_set():
@@ -131,13 +133,13 @@ class Sampler:
             if self._over.wait(random.uniform(self._period, 2 * self._period)):  # noqa: S311
                 return
 
-    def _round(self, breath: float) -> Snapshot:
+    def _round(self, pause: float) -> Snapshot:
         outside = self._outside
         self._relist()
         running = outside.running.now()
         by_pod = _by_pod(running)
         self._pods = {uid: self._pods.get(uid) or TrackedPod(uid, offset) for offset, uid in enumerate(by_pod)}
-        found = [one for one in self._sampled(by_pod, breath) if one is not None]
+        found = [one for one in self._sampled(by_pod, pause) if one is not None]
         outside.disk.keep(running)
         self._known = frozenset(running)
         machine = outside.measure()
@@ -162,11 +164,11 @@ class Sampler:
             if self._last is None:
                 raise
 
-    def _sampled(self, by_pod: Mapping[str, list[ContainerState]], breath: float) -> Iterator[PodSample | None]:
+    def _sampled(self, by_pod: Mapping[str, list[ContainerState]], pause: float) -> Iterator[PodSample | None]:
         for number, (uid, containers) in enumerate(by_pod.items(), 1):
             found = self._pods[uid].sample(containers, self._outside.sources)
             yield None if found is None else self._outside.disk.added(found, self._pods[uid].pids())
-            if breath and not number % _BATCH_PODS and self._over.wait(breath):
+            if pause and not number % _BATCH_PODS and self._over.wait(pause):
                 return
 
     def _with_new(self, last: Snapshot, new: set[str]) -> Snapshot:
