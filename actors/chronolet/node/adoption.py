@@ -36,7 +36,7 @@ _Found = Mapping[str, Sequence[tuple[labels.Owner, ContainerState]]]
 """The containers of each pod, by its uid."""
 
 States = Mapping[str, Mapping[str, Any]]
-"""The states folded from the log: by kind, then by key."""
+"""The states folded from the log, by kind and key."""
 
 
 class _Kept(NamedTuple):

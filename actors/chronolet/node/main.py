@@ -30,7 +30,9 @@ from chronolet.node.settings.values import SettingsError
 from chronolet.node.tuning import DEFAULTS, Tuning
 
 END_SECONDS = 1.0
-"""Time limit for a clean shutdown. Other processes recover whatever is left unfinished, such as the handover."""
+"""Time limit for a clean shutdown. Other processes can recover from whatever is unfinished by then, such as the
+handover.
+"""
 
 _M_ARENA_MAX = -8
 _ARENAS = 2

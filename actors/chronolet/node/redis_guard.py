@@ -33,7 +33,7 @@ log = structlog.get_logger("chronolet.node")
 
 
 class RedisGuard:
-    """Watches the server from its own thread, from `start` to `stop`. The server outlives it."""
+    """Watches the server from its own thread, from `start` to `stop`. The server keeps running after `stop`."""
 
     def __init__(
         self,

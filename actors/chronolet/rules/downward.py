@@ -64,7 +64,7 @@ def keyed(path: str) -> tuple[str, str] | None:
 
 
 def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) -> str:
-    """Resolve a reference made in `container`. Raises UnknownReferenceError."""
+    """Resolve a reference that `container` contains. Raises UnknownReferenceError."""
     if source.field_ref is not None:
         return field(source.field_ref.field_path, pod, place)
     if source.resource_field_ref is None:
@@ -79,7 +79,9 @@ def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) ->
 
 
 def field(path: str, pod: Pod, place: Place) -> str:
-    """Resolve a field of the pod or of its place. Raises UnknownReferenceError."""
+    """Return the value of a field of the pod (`metadata.name`) or of its place (`status.hostIP`). Raises
+    UnknownReferenceError.
+    """
     key = keyed(path)
     if key is not None:
         metadata = pod.metadata

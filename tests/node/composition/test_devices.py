@@ -1,4 +1,4 @@
-"""Devices in PodResources and in the metrics."""
+"""Devices as listed by PodResources and counted in the metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems with rights, names, mounts, references and hooks, each with its path, as reported by Kubernetes."""
+"""Problems with rights, names, mounts, references and hooks that Kubernetes would report, too, each with its path."""
 
 from typing import Any
 

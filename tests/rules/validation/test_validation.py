@@ -1,4 +1,4 @@
-"""Problems with a Pod, each with its path, as reported by Kubernetes."""
+"""Problems with a Pod that Kubernetes would report, too, each with its path."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ class LogLines:
     log = debug = info = warn = warning = error = critical = exception = fatal = failure = msg
 
     def _write(self, line: str) -> None:
-        """Write unbuffered: a buffer that cannot be flushed would raise later, in unrelated code."""
+        """Write a line without buffering: a buffer that cannot be flushed would raise later, in unrelated code."""
         rest = memoryview(f"{chr(10) * self._is_cut}{line}\n".encode(self._encoding, "backslashreplace"))
         try:
             descriptor = self._stream.fileno()

@@ -80,7 +80,9 @@ class LogReader:
             self._reading.release()
 
     def _resources(self) -> NodeResources:
-        """Fold the log again only if it has grown: monitoring agents call often and concurrently."""
+        """Return the resources. The log is folded again only if it has grown, because monitoring agents call often and
+        concurrently.
+        """
         if self._read is None or self._read[0] != self._store.last():
             moment = state_at(self._store, self._archive, (pod.kind(), devices.kind()))
             self._read = (moment.position, node_resources(moment))
@@ -113,7 +115,9 @@ def _pod(key: str, one: PodState, state: State) -> PodResources:
 
 
 def _is_active(one: PodState) -> bool:
-    """Return whether the pod is active. Source: pkg/kubelet/kubelet_pods.go (filterOutInactivePods)."""
+    """Return whether the pod has not finished, or still has a live container. Source: pkg/kubelet/kubelet_pods.go
+    (filterOutInactivePods).
+    """
     return pod_status(one).phase not in ("Succeeded", "Failed") or any(each.alive for each in one.containers)
 
 

@@ -95,7 +95,7 @@ def _health(adapters: Parts, process: Process) -> Health:
 
 
 def _pages(adapters: Parts, stats: Stats | None) -> dict[str, Show]:
-    """Build the node-wide pages that belong to the actor kinds which this process hosts."""
+    """Build the node-wide pages for the actor kinds that this process hosts."""
     settings = adapters.settings
     pages = {"/configz": configz(settings)}
     if "pod" in settings.actors:

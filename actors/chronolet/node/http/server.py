@@ -121,7 +121,7 @@ class HttpServer:
 
 
 class _Configuration(NamedTuple):
-    """The configuration of a server."""
+    """The pages, access rules and time limit of a server."""
 
     pages: Mapping[str, Show]
     guard: Guard

@@ -21,7 +21,7 @@ _SKIPPED = {"in_use": "in_use", "young": "min_age", "pinned": "pinned"}
 
 
 class GcMetrics:
-    """Garbage collection metrics."""
+    """Metrics of container and image garbage collection."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.collected = Counter(

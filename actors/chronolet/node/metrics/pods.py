@@ -51,7 +51,7 @@ class PodMetrics:
         self._starting: dict[str, tuple[int, set[str]]] = {}
 
     def count(self, event: Event) -> None:
-        """Track a pod from its acceptance to the first start of its last container."""
+        """Track a pod from its acceptance until each of its containers has started once."""
         match event:
             case pod.SpecAccepted(uid=uid, accepted_at=at, manifest=manifest):
                 with self._lock:

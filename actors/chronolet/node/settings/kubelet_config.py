@@ -13,7 +13,7 @@ from typing import Any
 from chronolet.node.settings.values import SettingsError
 
 Field = tuple[str, Callable[[str, Any], Any]]
-"""The setting's name, and its parser."""
+"""A setting's name and its parser."""
 
 
 def read(path: Path, fields: Mapping[str, Field]) -> tuple[dict[str, Any], tuple[str, ...]]:

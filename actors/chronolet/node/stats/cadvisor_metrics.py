@@ -78,7 +78,7 @@ def _seconds(field: str, unit: float) -> Callable[[Row], float]:
 
 
 def _if_limited(read: Callable[[Row], float]) -> Callable[[Row], float | None]:
-    """Omit the sample if there is no CPU quota, like cAdvisor."""
+    """Omit the sample if there is no CPU quota, as cAdvisor does."""
     return lambda row: read(row) if row.usage.limits.cpu_quota_us else None
 
 
@@ -236,7 +236,7 @@ LABELLED: tuple[Labelled, ...] = (
 
 
 class OfMachine(NamedTuple):
-    """A metric of the machine."""
+    """A metric of the machine. `read` returns its value."""
 
     name: str
     help: str

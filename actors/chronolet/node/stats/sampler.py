@@ -61,7 +61,7 @@ class Outside(NamedTuple):
 
 
 class Sampler:
-    """Samples the usage periodically. Usable from any thread."""
+    """Samples the usage of the node and its pods periodically. Usable from any thread."""
 
     def __init__(self, outside: Outside, period_seconds: float, waits: Waits = WAITS) -> None:
         self._outside = outside
@@ -77,8 +77,8 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="stats", daemon=True)
 
     def start(self) -> None:
-        """Sample immediately, then again one to two periods after each round, like cAdvisor: the jitter keeps sampling
-        out of step with other periodic work.
+        """Sample immediately, then again one to two periods after each round, as cAdvisor does: the jitter keeps
+        sampling out of step with other periodic work.
         """
         self._thread.start()
 

@@ -1,4 +1,4 @@
-"""The PodResources port: which pod uses which devices, for monitoring agents.
+"""The PodResources port, through which monitoring agents learn which pod uses which devices.
 
 Output: plain records. Implementations: `adapters.pod_resources` serves them over gRPC; `node` reads them from the log.
 Source: k8s.io/kubelet/pkg/apis/podresources/v1.

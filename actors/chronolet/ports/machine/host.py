@@ -26,8 +26,8 @@ class Host(Protocol):
         """Return the size in bytes of the file system that contains the state folder."""
 
     def missing_capabilities(self) -> Sequence[str]:
-        """Return the capabilities (names without CAP_) that the kernel supports but that this process's bounding set
-        excludes, so that no container can have them.
+        """Return the capabilities (names without CAP_) that the kernel supports but that are missing from the bounding
+        set of this process.
         """
 
     def enforces_app_armor(self) -> bool:

@@ -1,4 +1,4 @@
-"""The port to the kernel log: which containers had a process OOM-killed, even if the runtime did not notice.
+"""The port to the kernel log, which shows whether a container's process was OOM-killed, even if the runtime missed it.
 
 Input: a container's id. Output: a bool. Implementation: `adapters.kernel_log`. Source: pkg/kubelet/oom, which follows
 the same log.

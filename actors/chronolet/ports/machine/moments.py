@@ -11,5 +11,5 @@ def rfc3339(milliseconds: int) -> str:
 
 
 def rfc3339_micro(milliseconds: int) -> str:
-    """Format a time in UTC with six decimal places, like the API's MicroTime."""
+    """Format a time in UTC with six decimal places, which is the format of the API's MicroTime."""
     return f"{rfc3339(milliseconds).removesuffix('Z')}.{milliseconds % 1000:03}000Z"

@@ -33,7 +33,7 @@ class Pressure(msgspec.Struct, frozen=True):
 
 
 class Pressures(msgspec.Struct, frozen=True):
-    """Pressure by resource; None if the kernel does not report it."""
+    """The pressure on each resource; None if the kernel does not report it."""
 
     cpu: Pressure | None = None
     memory: Pressure | None = None

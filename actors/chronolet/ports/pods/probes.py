@@ -47,8 +47,9 @@ class ExecTarget(msgspec.Struct, frozen=True, kw_only=True):
 Target = HttpTarget | TcpTarget | GrpcTarget | ExecTarget
 
 Result = Literal["success", "warning", "failure", "error"]
-"""`warning` counts as a success and is reported. `error` is a failure of the probe itself: it proves nothing about the
-container and is retried (pkg/probe/probe.go, which returns it together with the result `unknown`).
+"""The result of an attempt. `warning` counts as a success and is reported. `error` is a failure of the probe itself: it
+proves nothing about the container and is retried (pkg/probe/probe.go, which returns it together with the result
+`unknown`).
 """
 
 OUTPUT_LIMIT = 10 * 1024

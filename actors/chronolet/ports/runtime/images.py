@@ -22,7 +22,7 @@ class HeldImage(Plain, frozen=True, kw_only=True):
 
 
 class DiskState(Plain, frozen=True, kw_only=True):
-    """A file system. `available_bytes`: the space available to unprivileged processes."""
+    """The size and free space of a file system. `available_bytes`: the space available to unprivileged processes."""
 
     capacity_bytes: int
     available_bytes: int

@@ -22,7 +22,7 @@ SPEC_HASH = "chronolet/spec-hash"
 DIGEST = "chronolet/digest"
 """Hash of everything that a container was created from, except the request that caused it."""
 DEVICES = "chronolet/devices"
-"""The container's device plugin devices, as JSON: ids by resource."""
+"""The container's devices from device plugins, as JSON: ids by resource."""
 ANNOTATION = "annotation."
 """Prefix of labels that pass annotations to the runtime, as in the kubelet's dockershim."""
 
@@ -55,7 +55,7 @@ def of_uid(node: str, uid: str) -> dict[str, str]:
 
 
 def written(node: str, owner: Owner) -> dict[str, str]:
-    """Return all labels of one container."""
+    """Return the labels that name a container's node and owner."""
     namespace, _, name = owner.pod.partition("/")
     return {
         POD_NAME: name,

@@ -24,7 +24,7 @@ from chronolet.rules.resources.cgroups import QUOTA_PERIOD_MICROSECONDS, Values
 
 
 class Plain(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the port's records."""
+    """Base class of the port's records."""
 
 
 class Mount(Plain, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class PortMapping(Plain, frozen=True, kw_only=True):
 
 
 class SandboxSpec(Plain, frozen=True, kw_only=True):
-    """The container that holds a pod's namespaces. On the host's network it has the host's hostname and no ports."""
+    """The container that holds a pod's namespaces. On the host's network, it has the host's name and no ports."""
 
     name: str
     labels: Mapping[str, str]
@@ -69,7 +69,7 @@ class SandboxSpec(Plain, frozen=True, kw_only=True):
     host_ipc: bool = False
     sysctls: Mapping[str, str] = {}
     cgroup_parent: str = ""
-    """Parent cgroup; empty for the runtime's default."""
+    """Parent cgroup; if empty, the runtime's default is used."""
     oom_score_adj: int = 0
 
 
@@ -104,16 +104,16 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     stdin: bool = False
     stdin_once: bool = False
     user: str = ""
-    """`uid[:gid]`; empty for the image's user."""
+    """`uid[:gid]`; if empty, the image's user is used."""
     groups: Sequence[int] = ()
     privileged: bool = False
     cap_add: Sequence[str] = ()
     cap_drop: Sequence[str] = ()
     read_only_root: bool = False
     security_options: Sequence[str] = ()
-    """In Docker's form: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
+    """In Docker's notation: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
     stop_signal: str = ""
-    """Empty for the image's stop signal."""
+    """If empty, the image's stop signal is used."""
     held: Values = Values()
     """Additional cgroup values for the running container. The caller, not the runtime, writes them after the start."""
 

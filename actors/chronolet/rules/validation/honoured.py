@@ -72,7 +72,7 @@ def verdict_below(pattern: str, key: str) -> Verdict | None:
 
 
 def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tuple[str, Any, Verdict]]:
-    """Yield the path, value and verdict of each part of `value` that has one verdict as a whole."""
+    """Yield the path, value and verdict of each part of `value` that would be reported as one finding."""
     if isinstance(value, dict) and verdict.inside:
         for key, held in value.items():
             below = f"{pattern}.{key}" if pattern else key
