@@ -1,6 +1,6 @@
 """Named checks of this process's liveness and readiness.
 
-Input: checks, which are functions that return a problem or an empty string. Output: `Report`. Next: `http.server`,
+Input: checks, which are functions that return a problem or an empty string. Output: `Report`. Next: `node.http.server`,
 which serves the reports as /healthz and /readyz. Source: the apiserver's healthz package; existing tools parse its
 output format.
 """

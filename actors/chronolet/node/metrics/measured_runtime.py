@@ -1,7 +1,7 @@
 """A runtime wrapper that counts and times calls.
 
-Input: a runtime, the metrics. Output: a runtime. Next: `composition.parts` builds it, `composition.kinds` passes it to
-the actors. Operation names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
+Input: a runtime, the metrics. Output: a runtime. Next: `node.composition.parts` builds it, `node.composition.kinds`
+passes it to the actors. Operation names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 """
 
 from __future__ import annotations

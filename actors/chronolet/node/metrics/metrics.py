@@ -2,7 +2,7 @@
 
 Input: observer calls from the kernel, calls to the runtime, and what each relist finds. Output: the text of /metrics.
 Names and labels are the kubelet's if it has the metric (pkg/kubelet/metrics), else they begin with `chronolet_`.
-Next: `http.server`, which serves it to Prometheus.
+Next: `node.http.server`, which serves it to Prometheus.
 """
 
 from __future__ import annotations

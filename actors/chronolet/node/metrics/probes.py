@@ -2,7 +2,7 @@
 
 Input: calls from the prober's workers; which probes are gone or belong to another process. Output: the text of the
 page, and metrics on /metrics. Names and labels of the page are the kubelet's (pkg/kubelet/prober/prober_manager.go),
-whose histogram likewise covers only successes. Next: `http.server`.
+whose histogram likewise covers only successes. Next: `node.http.server`.
 """
 
 from __future__ import annotations

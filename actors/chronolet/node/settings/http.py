@@ -1,7 +1,7 @@
 """The settings for the HTTP server, and a check that they are consistent.
 
 Input: none. Output: part of the settings table; `SettingsError` if other machines could reach the server without TLS
-and authentication. Next: `table`, `http.guard`. Source: cmd/kubelet/app/options (--address, --tls-cert-file, ...).
+and authentication. Next: `table`, `node.http.guard`. Source: cmd/kubelet/app/options (--address, --tls-cert-file, ...).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `composition.wiring` passes its samples to the pages, `main` starts
-and stops it.
+Input: settings, the runtime. Output: `Stats`. Next: `node.composition.wiring` passes its samples to the pages, `main`
+starts and stops it.
 """
 
 from __future__ import annotations

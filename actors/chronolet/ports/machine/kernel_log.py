@@ -1,7 +1,7 @@
 """The port to the kernel log, which shows whether a container's process was OOM-killed, even if the runtime missed it.
 
-Input: a container's id. Output: a bool. Implementation: `adapters.kernel_log`. Source: pkg/kubelet/oom, which follows
-the same log.
+Input: a container's id. Output: a bool. Implementation: `adapters.machine.kernel_log`. Source: pkg/kubelet/oom, which
+follows the same log.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The port to the spec files: this node's pods as applied, stored outside the log. If the log is lost, a new one is
 rebuilt from them and from the containers' labels.
 
-Input: a pod that is about to run or to end. Output: all stored specs that have not been removed since (`volumes.remove`
-removes a pod's whole folder). Implementation: `adapters.kept_specs`. The kubelet's nearest counterpart is a static pod
-manifest on disk.
+Input: a pod that is about to run or to end. Output: all stored specs that have not been removed since (`Volumes.remove`
+removes a pod's whole folder). Implementation: `adapters.state_folder.specs`. The kubelet's nearest counterpart is a
+static pod manifest on disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The port to containers' processes, for those that run on this machine.
 
 Input: a pid and its container's id. Output: signals to the process, a notification when it exits. Implementation:
-`adapters.processes`.
+`adapters.machine.processes`.
 """
 
 from __future__ import annotations
