@@ -70,8 +70,8 @@ def resolve_common(flags: Mapping[str, Any], environ: Mapping[str, str], names: 
 def found(
     settings: Iterable[Setting], flags: Mapping[str, Any], environ: Mapping[str, str], names: Collection[str] | None
 ) -> dict[str, Any]:
-    """Parse the given flags and environment variables; returns values by setting name. Variables of settings that are
-    not in `names` are ignored; None means all settings. Raises SettingsError.
+    """Parse the given flags and environment variables; returns values by setting name. Unless `names` is None, the
+    variables of settings that are not in `names` are ignored. Raises SettingsError.
     """
     values: dict[str, Any] = {}
     for one in settings:

@@ -1,5 +1,5 @@
-"""The port to the spec files: this node's pods as applied, stored outside the log. If the log is lost, a new one is
-rebuilt from them and from the containers' labels.
+"""The port to the spec files, which store this node's pods, as they were applied, outside the log. If the log is lost,
+a new one is rebuilt from these files and from the containers' labels.
 
 Input: a pod that is about to run or to end. Output: all stored specs that have not been removed since (`Volumes.remove`
 removes a pod's whole folder). Implementation: `adapters.state_folder.specs`. The kubelet's nearest counterpart is a

@@ -57,7 +57,9 @@ class PortMapping(Plain, frozen=True, kw_only=True):
 
 
 class SandboxSpec(Plain, frozen=True, kw_only=True):
-    """The container that holds a pod's namespaces. On the host's network, it has the host's name and no ports."""
+    """The container that holds a pod's namespaces. If it uses the host's network, it has the host's hostname and no
+    port mappings.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -265,8 +267,8 @@ class Runtime(Protocol):
         """Wait until the container is no longer running or is absent. Returns False if it is still running after the
         time-out.
 
-        There is no call that stops a container and waits: a grace period may last an hour, and the caller must be able
-        to change it meanwhile.
+        There is no call that stops a container and waits: a grace period may last an hour, and during that time, the
+        caller must be able to shorten it.
         """
 
     def remove(self, container_id: str) -> None:

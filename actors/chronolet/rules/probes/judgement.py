@@ -77,6 +77,6 @@ def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
 
 
 def short_of(shares: Shares, limits: Shares = SHORT) -> tuple[Shortage, ...]:
-    """Return the resources that the machine is short of, according to `shares`, measured over the last seconds."""
+    """Return the resources that the machine is short of, according to `shares`, measured over the last few seconds."""
     names: tuple[Shortage, ...] = ("agent", "cpu", "memory", "io")
     return tuple(name for name in names if getattr(shares, name) >= getattr(limits, name))
