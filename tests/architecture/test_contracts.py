@@ -1,4 +1,4 @@
-"""The import contracts hold, and each of them is seen to fail when it is broken."""
+"""Checks that the import contracts hold, and that a violation of each contract is detected."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ BREAKS = {
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
-    """The contracts, checked on a copy of the sources."""
+    """Check the contracts on the copy of the sources in `folder`."""
     return subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
         cwd=folder,
@@ -71,7 +71,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """All packages and the contracts, to be broken."""
+    """A copy of all packages and contracts, in which tests break contracts."""
     for name in ("chronolet", "chronolet_sample_plugin"):
         shutil.copytree(ROOT / "actors" / name, tmp_path / name)
     shutil.copytree(ROOT / "schemas" / "chronolet_schemas", tmp_path / "chronolet_schemas")
@@ -86,35 +86,35 @@ def test_contracts_hold(copy: Path) -> None:
 
 
 def contract(folder: Path, name: str) -> configparser.SectionProxy:
-    """A section of .importlinter."""
+    """Return a section of .importlinter."""
     contracts = configparser.ConfigParser()
     contracts.read(folder / ".importlinter")
     return contracts[f"importlinter:contract:{name}"]
 
 
 def actors(folder: Path) -> set[str]:
-    """The actors: folders with an actor.py."""
+    """Return the actors, which are the folders with an actor.py."""
     found = {f"chronolet.{path.parent.name}" for path in (folder / "chronolet").glob("*/actor.py")}
     assert len(found) >= 10
     return found
 
 
 def uncovered(folder: Path) -> set[str]:
-    """Actors that the layers contract or the purity contract does not name."""
+    """Return the actors that the layers contract or the purity contract does not name."""
     layers = contract(folder, "layers")["layers"].replace("|", " ").split()
     pure = contract(folder, "pure")["source_modules"].split()
     return {actor for actor in actors(folder) if actor not in layers or actor not in pure}
 
 
 def modules(folder: Path) -> Iterator[tuple[str, Path]]:
-    """All modules of the package, with their files."""
+    """Yield all modules of the package, with their files."""
     for file in (folder / "chronolet").rglob("*.py"):
         if file.name != "__init__.py":
             yield ".".join(file.relative_to(folder).with_suffix("").parts), file
 
 
 def unclassified(folder: Path) -> set[str]:
-    """Modules of an actor that the contract `shell` names neither as pure nor as part of the shell, or as both."""
+    """Return the modules of actors that the contract `shell` names neither as pure nor as part of the shell, or both."""
     named = contract(folder, "shell")
     patterns = [named[field].split() for field in ("source_modules", "forbidden_modules")]
 
@@ -140,7 +140,7 @@ ALLOWED = {
 
 
 def impure(folder: Path) -> set[tuple[str, str]]:
-    """Modules that say "Pure." in their docstring and import something that the purity contract forbids."""
+    """Return the modules that say "Pure." in their docstring and import something that the purity contract forbids."""
     forbidden = set(contract(folder, "pure")["forbidden_modules"].split())
     found: set[tuple[str, str]] = set()
     count = 0
@@ -156,7 +156,7 @@ def impure(folder: Path) -> set[tuple[str, str]]:
 
 
 def imports(node: ast.AST) -> Iterator[str]:
-    """The top-level packages that a statement imports."""
+    """Yield the top-level packages that a statement imports."""
     if isinstance(node, ast.Import):
         yield from (alias.name.partition(".")[0] for alias in node.names)
     elif isinstance(node, ast.ImportFrom):

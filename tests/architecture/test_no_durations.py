@@ -1,8 +1,8 @@
-"""No test is decided by a duration: no assertion compares an elapsed time with an upper limit.
+"""Checks that no test depends on how long something takes: no assertion compares an elapsed time with an upper limit.
 
-How long something takes depends on the machine and on what else runs there. Tests count operations (tests/support/
-counting), read in the log what happened, or wait with `hang_limit`; scripts/bench measures durations. The benches are
-left out here, and so are lower limits ("not before its time"), which a slow machine does not fail.
+How long something takes depends on the machine and on what else is running on it. Tests count operations
+(tests/support/counting), read from the log what happened, or wait with `hang_limit`; scripts/bench measures durations.
+Benches are not checked, and neither are lower limits ("not before its time"), which do not fail on a slow machine.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def reads_clock(node: ast.AST) -> bool:
 
 
 def from_clock(function: ast.AST) -> set[str]:
-    """The names to which a difference of clock readings is assigned: `took = time.monotonic() - began`."""
+    """Return the names to which an elapsed time is assigned: `took = time.monotonic() - began`."""
     return {
         target.id
         for one in ast.walk(function)
@@ -50,7 +50,9 @@ def from_clock(function: ast.AST) -> set[str]:
 
 
 def is_elapsed(node: ast.AST, names: set[str]) -> bool:
-    """Whether it is a difference of which one side is the clock, or a name for one."""
+    """Return whether the expression contains a subtraction that reads the clock, or one of `names`, which were assigned
+    the results of such subtractions.
+    """
     return any(
         (isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub) and reads_clock(one))
         or (isinstance(one, ast.Name) and one.id in names)
@@ -59,7 +61,7 @@ def is_elapsed(node: ast.AST, names: set[str]) -> bool:
 
 
 def refused(source: str) -> Iterator[int]:
-    """The lines of assertions that an elapsed time is below something."""
+    """Yield the line numbers of assertions that an elapsed time is below a limit."""
     tree = ast.parse(source)
     functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
     for function in functions:

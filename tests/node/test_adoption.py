@@ -1,4 +1,4 @@
-"""Adoption: the commands about running pods that a new log gets."""
+"""Tests of adoption: the commands about running pods that are sent to a new log."""
 
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,7 @@ class World:
 
     @property
     def commands(self) -> list[Command]:
-        """All commands that were sent, those to pods first."""
+        """All commands that were sent to `pod`, then all that were sent to `manifests`."""
         shards = [shard for kind in ("pod", "manifests") for shard in shards_of(kind, SHARDS[kind])]
         mails = [mail for shard in shards for mail in self.store.read_mail(shard, START, 100)]
         return [codec.decode(mail.type, mail.data, Command) for mail in mails]
@@ -102,7 +102,7 @@ class World:
 
     @property
     def adopted_containers(self) -> list[pleg.RunningContainer]:
-        """The running containers in the command to pleg."""
+        """The running containers in the command that was sent to pleg."""
         (mail,) = self.store.read_mail(Shard("pleg"), START, 100)
         command = codec.decode(mail.type, mail.data, Command)
         assert isinstance(command, pleg.AdoptContainers)
@@ -110,7 +110,7 @@ class World:
 
     @property
     def found(self) -> dict[str, list[pod.FoundContainer]]:
-        """The containers in each pod's command, by pod."""
+        """The containers in each pod's AdoptPod command, by pod."""
         return {one.pod: list(one.found) for one in self.commands if isinstance(one, pod.AdoptPod)}
 
 
@@ -295,7 +295,7 @@ LOST = kernel.LogLost(node="n", former_run="r", had="9-9", found="4-4", entries=
 
 @pytest.fixture
 def begun(world: World) -> World:
-    """A log that is not new: `manifests` has decided something."""
+    """A world whose log is not new: `manifests` has already decided something."""
     shard = Shard("manifests")
     taken = world.store.acquire(shard, "", "p", 1, proven_dead=False)
     assert isinstance(taken, Acquired)
@@ -304,7 +304,7 @@ def begun(world: World) -> World:
 
 
 def known(world: World, spec: KeptSpec) -> None:
-    """A pod that the log knows, running in its first sandbox."""
+    """Add the pod to the states in the log, with its first sandbox running."""
     sandbox = Sandbox(phase="running", id="s")
     world.pods[spec.pod] = State(pod=spec.pod, uid=spec.uid, digest=spec.digest, sandbox=sandbox)
     world.wanted[spec.pod] = manifests_state.Wanted(uid=spec.uid, source="apply", digest=spec.digest)

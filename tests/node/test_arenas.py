@@ -25,12 +25,12 @@ ctypes.CDLL(None).malloc_stats()
 
 
 def arenas(how: str) -> int:
-    """The number of malloc arenas of a process with a dozen threads that hold memory concurrently."""
+    """Return the number of malloc arenas in a process with a dozen threads that hold memory at the same time."""
     done = subprocess.run([sys.executable, "-c", THREADS, how], check=True, capture_output=True, text=True)
     return done.stderr.count("Arena ")
 
 
 def test_a_dozen_threads_share_two() -> None:
-    if not arenas("as the C library likes") > 2:
+    if not arenas("unlimited") > 2:
         pytest.skip("this C library has no arenas for threads")
     assert arenas("few") == 2

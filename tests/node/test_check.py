@@ -1,4 +1,4 @@
-"""The findings of `check`, and their remedies."""
+"""The findings of `chronolet check`, and their remedies."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Start options for a container, merged from the answers of all plugins."""
+"""The options that a container starts with, merged from the answers of all plugins."""
 
 from chronolet.rules.device_options import cdi_names, merged
 from chronolet_schemas.devices import Answer, DeviceNode, Mount

@@ -1,4 +1,4 @@
-"""The downward API: a pod's fields and resources for its containers."""
+"""The downward API, through which containers get fields and resources of their pod."""
 
 from typing import Any
 

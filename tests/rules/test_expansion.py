@@ -1,4 +1,4 @@
-"""Expansion of $(NAME), with the kubelet's rules."""
+"""Expansion of `$(NAME)` by the kubelet's rules."""
 
 import pytest
 from hypothesis import given

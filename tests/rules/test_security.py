@@ -1,4 +1,4 @@
-"""Security contexts of pod and container, the user that runs, and refusals with the kubelet's messages."""
+"""Security contexts of pods and containers, the user that a container runs as, and the kubelet's refusal messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Conditions of a pod by its annotation."""
+"""Conditions of a pod that its annotation sets."""
 
 from __future__ import annotations
 

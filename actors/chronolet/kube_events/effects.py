@@ -44,7 +44,7 @@ class Delivery(Struct, frozen=True):
 def _delivered(sink: Sink, effect: wanted.Deliver, context: EffectContext) -> Outcome:
     until, outcome = time.monotonic() + ENOUGH_SECONDS, Outcome()
     posts = iter(effect.posts)
-    while some := list(itertools.islice(posts, sink.at_once)):
+    while some := list(itertools.islice(posts, sink.batch_size)):
         context.fence("sink.deliver")
         outcome = outcome.and_then(sink.deliver(some))
         context.done("sink.deliver")

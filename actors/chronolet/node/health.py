@@ -1,7 +1,8 @@
 """Named checks of this process's liveness and readiness.
 
-Input: checks: functions that return the problem, or empty text. Output: `Report`. Next: `http.server`, which serves
-them as /healthz and /readyz. Source: apiserver's healthz package; existing tools parse its output format.
+Input: checks, which are functions that return a problem or an empty string. Output: `Report`. Next: `node.http.server`,
+which serves the reports as /healthz and /readyz. Source: the apiserver's healthz package; existing tools parse its
+output format.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Check = Callable[[], str]
-"""Returns the problem in one line, or empty text. Must neither block nor raise."""
+"""Returns the problem in one line, or an empty string if the check passes. Must neither block nor raise."""
 
 Page = Literal["healthz", "readyz"]
 
 
 class Report(NamedTuple):
-    """The results of a page's checks. `findings`: name -> problem, empty if the check passed."""
+    """The results of a page's checks. `findings` maps each check's name to its problem, empty if the check passed."""
 
     findings: dict[str, str]
     remarks: Mapping[str, str] = MappingProxyType({})
@@ -29,7 +30,7 @@ class Report(NamedTuple):
         return not any(self.findings.values())
 
     def text(self, page: str) -> str:
-        """All checks in the format of the apiserver, one line each."""
+        """Return the results in the apiserver's format, one line per check."""
         lines = [
             f"[-]{name} failed: {wrong}" if wrong else f"[+]{name} ok{self._remark(name)}"
             for name, wrong in self.findings.items()
@@ -52,8 +53,8 @@ class Health:
     def add(
         self, name: str, check: Check, *, ready_only: bool = False, remark: Callable[[], str] | None = None
     ) -> None:
-        """Add `check` to /readyz, and to /healthz unless `ready_only`: a check of something that may not be there yet.
-        `remark` returns a note that is shown if the check passes.
+        """Add `check` to /readyz and, unless `ready_only`, to /healthz. Set `ready_only` if a healthy process may fail
+        the check, for example while it starts. `remark` returns a note that is shown if the check passes.
         """
         with self._lock:
             if remark is not None:

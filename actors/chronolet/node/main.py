@@ -1,6 +1,7 @@
 """The main function of `chronolet run`: runs one agent process from its first log line to its clean shutdown.
 
-Input: settings. Output: an exit status. Next: the service manager (or `scripts/run`) restarts it after a failure.
+Input: settings. Output: an exit status. Next: the service manager (or `scripts/run`), which restarts the process after
+a failure.
 """
 
 from __future__ import annotations
@@ -28,14 +29,12 @@ from chronolet.node.settings.table import Settings
 from chronolet.node.settings.values import SettingsError
 from chronolet.node.tuning import DEFAULTS, Tuning
 
-"""Time limit for a clean shutdown. Other processes recover whatever is left unfinished, such as the handover."""
-
 _M_ARENA_MAX = -8
 _ARENAS = 2
 
 SWITCH_SECONDS = 0.001
-"""Python's thread switch interval: a fifth of the default. A pod's start consists of many short steps between answers
-of Redis and Docker, and each step may wait this long for a busy thread, for example one that reads manifests.
+"""Python's thread switch interval: a fifth of the default. A pod's start consists of many short steps between replies
+from Redis and Docker, and each step may wait this long for a busy thread, for example one that reads manifests.
 """
 
 log = structlog.get_logger("chronolet.node")
@@ -49,33 +48,33 @@ def run(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAU
     signalled = _signals()
     try:
         node = _built(settings, faults, tuning)
-        # A thread, because a start waits for a server that may recover, and a signal must end that wait, too.
+        # On a thread, because the process waits for an unreachable server, and a signal must end that wait, too.
         threading.Thread(
             target=_stop_on_signal, args=(signalled, node, tuning.end_seconds), name="signals", daemon=True
         ).start()
         with _Services(node, tuning):
-            return _until_over(node)
+            return _run_process(node)
     except (SettingsError, StoreUnreachable, StoreBroken) as error:
         log.error("cannot run", error=str(error))
         return 1
 
 
 def limit_arenas() -> None:
-    """Limit the number of malloc arenas that threads started from now on share.
+    """Limit the number of malloc arenas, which all threads started from now on share.
 
-    glibc creates an arena for nearly every thread, up to eight per processor, and each keeps the memory that its
-    threads freed: 3 MiB with 30 probed pods on two processors. Python's global lock lets one thread allocate at a time,
-    so sharing costs next to nothing.
+    glibc creates an arena for nearly every thread, up to eight per processor, and each arena retains the memory that
+    its threads have freed: 3 MiB with 30 probed pods on two processors. The GIL lets only one thread allocate at a
+    time, so sharing costs next to nothing.
     """
     with contextlib.suppress(AttributeError):  # a C library without arenas
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
 
 
 def _signals() -> int:
-    """Return a pipe that becomes readable with the first SIGTERM or SIGINT.
+    """Return the read end of a pipe that becomes readable on the first SIGTERM or SIGINT.
 
-    Python runs handlers on the main thread only, which may sleep indefinitely while another thread receives the signal;
-    the write to the pipe happens immediately, on any thread.
+    Python runs signal handlers only on the main thread, which may sleep indefinitely while another thread receives the
+    signal. The write to the pipe happens immediately, on any thread.
     """
     read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     os.set_blocking(read, True)
@@ -109,7 +108,9 @@ def _stop_on_signal(signalled: int, node: Node, end_seconds: float) -> None:
 
 
 class _Services:
-    """The services that run next to the process itself: the guard of the agent's own Redis, HTTP server, sampler."""
+    """The services that run alongside the kernel process: the guard of the agent's own Redis, the HTTP server, and the
+    usage sampler.
+    """
 
     def __init__(self, node: Node, tuning: Tuning) -> None:
         self._node = node
@@ -123,7 +124,7 @@ class _Services:
             log.warning(warning)
         _add_checks(self._node)
         try:
-            # The pages first: they report on a slow start, too.
+            # Serve the pages first, so that they can report a slow start.
             if settings.port:
                 self._http = _served(self._node)
                 if self._node.stats is not None:
@@ -177,14 +178,14 @@ def _guard(node: Node, tuning: Tuning) -> RedisGuard:
     )
 
 
-def _until_over(node: Node) -> int:
+def _run_process(node: Node) -> int:
     process = node.process
     process.start()
     process.wait()
     error = process.error
     if error is None:
         return 0
-    # An expected error explains itself in one line; any other is a defect and needs its traceback.
+    # An expected error explains itself in one line; any other error is a defect and needs its traceback.
     expected = isinstance(error, StoreUnreachable | StoreBroken)
     log.error("process failed", error=str(error), exc_info=None if expected else error)
     return 1
@@ -204,6 +205,8 @@ def _add_checks(node: Node) -> None:
 
 
 def _quarantined(process: Process) -> str:
-    """The quarantined shards, each with its error. They make a process unready: nothing decides for their pods."""
+    """Return the quarantined shards, each with its error. They make a process unready: nothing is decided for their
+    pods.
+    """
     found = sorted((str(shard), error) for shard, error in process.quarantined().items())
     return "; ".join(f"{shard} is quarantined: {error}" for shard, error in found)

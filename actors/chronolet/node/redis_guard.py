@@ -2,7 +2,8 @@
 disk is full.
 
 Input: settings. Output: a running server, and disk signals for the keeper, which records them in the log. The guard
-works without the log, because the log may be what is down. Next: `adapters.redis_server`, `keeper.disk`.
+does not use the log, because the log is unavailable while the server is down. Next: `adapters.redis_server`,
+`keeper.disk`.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from chronolet.keeper.disk import DiskReports
 from chronolet.keeper.signals import ReserveReleased, ReserveRestored
 from chronolet.kernel.storage.store import StoreUnreachable
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 ROOM_BYTES = 4 << 20
-"""Release the reserve below this much free space: the server's next write might fail and end it."""
+"""Release the reserve below this much free space: otherwise the server's next write might fail and end the server."""
 
 log = structlog.get_logger("chronolet.node")
 
 
 class RedisGuard:
-    """Watches the server from its own thread, from `start` to `stop`. The server outlives it."""
+    """Watches the server from its own thread, from `start` to `stop`. The server keeps running after `stop`."""
 
     def __init__(
         self,
@@ -57,12 +58,14 @@ class RedisGuard:
         self._thread = threading.Thread(target=self._watch, name="redis guard", daemon=True)
 
     def start(self) -> None:
-        """Start or adopt a server and wait until it answers. StoreUnreachable states the cause and the remedy."""
+        """Start or adopt a server and wait until it answers. Raises StoreUnreachable, which states the cause and the
+        remedy.
+        """
         ran_before = self._server.folder.exists()
         how = self._ensure()
         log.info("own redis-server", how=how, pid=self._server.pid(), socket=str(self._server.socket))
         if ran_before and not self._reserve.present():
-            # An agent that released it may have died before it reported that; the keeper knows whether it did.
+            # The former agent may have died before it reported the release; the keeper ignores a second report.
             self._disk.publish(ReserveReleased(freed_bytes=0, error="there was no disk reserve when the agent started"))
         self._allocate_reserve()
         self._thread.start()
@@ -77,41 +80,43 @@ class RedisGuard:
 
     # -- on the guard's thread -----------------------------------------------------------------------------------
     def _watch(self) -> None:
-        pause = LOOK_SECONDS
+        pause = CHECK_SECONDS
         while not self._stopping.is_set():
             try:
-                self._look()
-                pause = LOOK_SECONDS
+                self._check()
+                pause = CHECK_SECONDS
             except (StoreUnreachable, OSError) as error:
                 log.error("own redis-server", error=str(error), again_in_seconds=pause)
                 self._stopping.wait(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         pid = self._server.pid()
-        ended = pid is None or self._ended(pid)
+        exited = pid is None or self._has_exited(pid)
         if self._stopping.is_set():
             return
         if self._reserve.present() and self._free() < ROOM_BYTES:
             self._release_reserve("the disk is about to be full")
-        if ended:
+        if exited:
             how = self._ensure()
-            log.warning("own redis-server had ended", how=how, pid=self._server.pid())
+            log.warning("own redis-server had exited", how=how, pid=self._server.pid())
         elif not self._reserve.present() and time.monotonic() >= self._allocate_again_at:
             self._allocate_reserve()
 
-    def _ended(self, pid: int) -> bool:
-        """Whether the server has ended. Sleeps until it ends, the guard is stopped, or LOOK_SECONDS have passed."""
+    def _has_exited(self, pid: int) -> bool:
+        """Wait until the server exits, the guard is stopped, or CHECK_SECONDS have passed. Returns whether the server
+        has exited.
+        """
         try:
             process = os.pidfd_open(pid)
         except ProcessLookupError:
             return True
         try:
-            # Not `select`: it refuses descriptors above 1023.
+            # Not `select`, which rejects descriptors above 1023.
             watch = select.poll()
             for one in (process, self._wake):
                 watch.register(one, select.POLLIN)
-            return process in (found for found, _ in watch.poll(LOOK_SECONDS * 1000))
+            return process in (found for found, _ in watch.poll(CHECK_SECONDS * 1000))
         finally:
             os.close(process)
 

@@ -1,4 +1,4 @@
-"""Constants that no setting exposes: sizes and periods that suit every node; tests choose smaller ones.
+"""Constants that are not settings: sizes and periods that suit every node. Tests use smaller values.
 
 Input: none. Output: `Tuning`. Next: `wiring`, `main`.
 """
@@ -19,7 +19,7 @@ class Tuning(NamedTuple):
     """Sizes and periods; the defaults are for production."""
 
     policy: Policy = Policy()
-    """When the log is archived and trimmed."""
+    """The policy for archiving and trimming the log."""
     measure_seconds: float = MEASURE_SECONDS
     """Interval at which the log's size is measured."""
     disk_reserve_bytes: int = 64 << 20
@@ -35,7 +35,9 @@ class Tuning(NamedTuple):
     timing: Timing = Timing()
     """The waits, pauses and back-offs of the kernel."""
     end_seconds: float = 1.0
-    """Time-out of a clean shutdown."""
+    """Time limit for a clean shutdown. Other processes can recover from whatever is unfinished by then, such as the
+    handover.
+    """
 
 
 DEFAULTS = Tuning()

@@ -15,14 +15,15 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.kube_events import Post
 
 POSITION = "chronolet/position"
-"""Annotation with the log position of the newest entry in an Event object."""
+"""Annotation of an Event object: the log position of the newest `Recorded` event that it includes."""
 
 
 class Outcome(NamedTuple):
-    """Result of a delivery: how many of the first posts, in order, are settled, and why it stopped.
+    """The result of a delivery: how many posts, counted from the first one, are settled, and why the delivery stopped.
 
-    `delivered`: number accepted. `known`: number that the sink already had under their names. `refused`: permanently
-    rejected ones as (name, reason). `failure`: the error of the next post, whose delivery failed; empty if none did.
+    `delivered`: number of accepted posts. `known`: number of posts that the sink already had under their names.
+    `refused`: permanently rejected posts as (name, reason). `failure`: the error of the next post, if its delivery
+    failed; else empty.
     """
 
     delivered: int = 0
@@ -31,7 +32,7 @@ class Outcome(NamedTuple):
     known: int = 0
 
     def and_then(self, other: Outcome) -> Outcome:
-        """The combined outcome of this delivery and the one after it."""
+        """Return the combined outcome of this delivery and the next one, `other`."""
         refused = (*self.refused, *other.refused)
         return Outcome(self.delivered + other.delivered, refused, other.failure, self.known + other.known)
 
@@ -40,21 +41,21 @@ class Sink(Protocol):
     """Receives posts in order. Errors are part of the outcome and never raised."""
 
     @property
-    def at_once(self) -> int:
+    def batch_size(self) -> int:
         """Maximum number of posts per call."""
 
     def deliver(self, posts: Sequence[Post]) -> Outcome:
-        """Deliver at most `at_once` posts. Returns in bounded time."""
+        """Deliver at most `batch_size` posts. Returns in bounded time."""
 
 
 class Kept(Protocol):
-    """The Event objects that the sink in the node's Redis keeps for readers; every change of one is a new entry."""
+    """The Event objects that the Redis sink stores for readers; every change to an object is a new entry."""
 
     def read(
         self, after: Position, count: int, block_milliseconds: int = 0
     ) -> Sequence[tuple[Position, dict[str, Any]]]:
-        """At most `count` entries after a position, oldest first; waits up to `block_milliseconds` for the first one.
-        Raises the store's errors.
+        """Return at most `count` entries after the position `after`, oldest first; wait up to `block_milliseconds` for
+        the first one. Raises the store's errors.
         """
 
     def close(self) -> None:
@@ -62,12 +63,12 @@ class Kept(Protocol):
 
 
 def last_at(post: Post) -> int:
-    """When the event last happened, in milliseconds."""
+    """Return when the event last happened, in milliseconds since the epoch."""
     return Position.parse(post.at).milliseconds
 
 
 def api_event(post: Post, node: str) -> dict[str, Any]:
-    """The Event object of core/v1. Like the kubelet's, its `eventTime` is null."""
+    """Return the post as a core/v1 Event object. As in the kubelet's events, `eventTime` is null."""
     first, last = rfc3339(post.first), rfc3339(last_at(post))
     involved = {
         "kind": post.object_kind,

@@ -1,7 +1,7 @@
 """Spans: how long single calls and waits of effects took, to show why something was slow.
 
-Output: `Span`, and the Protocol of their recorders. Next: `fenced`, `pod.workers.pulling` and the kernel's observer
-record spans, `node.recent_spans` keeps the newest, `history.start_trace` combines them with the log.
+Output: `Span`, and the Protocol of span recorders. Next: `fenced`, `pod.workers.images.pulling` and the kernel's
+observer record spans, `node.http.recent_spans` stores the newest, `history.start_trace` combines them with the log.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ PULL_TURN = "turn to pull"
 class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One call or wait, named `what` (`docker.create`, `turn`). `at`: its start, in milliseconds since the epoch.
 
-    `entity` (`default/web`) requested it by the log entry at the position `cause`. `over` is False while it is in
-    progress. `queue`: what a wait was queued behind.
+    `entity` (such as `default/web`): the entity for which it was made; `cause`: the position of the log entry that
+    requested it. `over` is False while it is in progress. `queue`: for a wait, the queue in which the effect waited.
     """
 
     entity: str
@@ -38,7 +38,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: Queue | None = None
 
     def took(self, now: int) -> float:
-        """Its duration in milliseconds; the time until `now` while it is in progress."""
+        """Return the span's duration in milliseconds; if it is still in progress, the time until `now`."""
         return self.milliseconds if self.over else max(now - self.at, 0)
 
 
@@ -46,7 +46,7 @@ class Spans(Protocol):
     """A recorder of spans. Thread-safe; does not block or raise."""
 
     def begin(self, span: Span) -> None:
-        """Record a span in progress, until `note` gets one of the same entity, cause and name."""
+        """Record a span in progress, until `note` is called with the same entity, cause and name."""
 
     def note(self, span: Span) -> None:
         """Record a finished span."""
@@ -56,15 +56,15 @@ class NoSpans:
     """Discards all spans."""
 
     def begin(self, span: Span) -> None:
-        """Discard it."""
+        """Discard the span."""
 
     def note(self, span: Span) -> None:
-        """Discard it."""
+        """Discard the span."""
 
 
 @contextmanager
 def measured(spans: Spans, context: EffectContext, what: str, queue: Queue | None = None) -> Iterator[None]:
-    """Record the block as a span of the effect, even if it raises."""
+    """Record the `with` block as a span of the effect, even if it raises."""
     at, began = time.time_ns() // 1_000_000, time.monotonic()
     span = Span(entity=context.entity, cause=context.cause, what=what, at=at, over=False, queue=queue)
     spans.begin(span)

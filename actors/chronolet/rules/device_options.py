@@ -1,7 +1,7 @@
 """Merges the responses of device plugins into the options that a container starts with. Pure.
 
 Input: the plugins' responses. Output: one response. Source: deviceRunContainerOptions in
-pkg/kubelet/cm/devicemanager/pod_devices.go: the first entry of a name wins.
+pkg/kubelet/cm/devicemanager/pod_devices.go: of several entries with one name, the first wins.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from typing import TypeVar
 from chronolet_schemas.devices import Answer, DeviceNode, Mount
 
 CDI_ANNOTATION = "cdi.k8s.io/"
-"""Prefix of annotations that hold comma-separated names of CDI devices."""
+"""Prefix of annotations whose values are comma-separated names of CDI devices."""
 
 _At = TypeVar("_At", Mount, DeviceNode)
 
 
 def merged(answers: Iterable[Answer]) -> Answer:
-    """Merge responses; the first one wins for each variable, annotation, container path and CDI device."""
+    """Merge responses: for each variable, annotation and container path, the first response that sets it wins. CDI
+    devices are listed once.
+    """
     each = list(answers)
     backwards = each[::-1]
     return Answer(
@@ -31,8 +33,8 @@ def merged(answers: Iterable[Answer]) -> Answer:
 
 
 def cdi_names(answer: Answer) -> tuple[str, ...]:
-    """The CDI devices of a response: from its field, and from annotations, which plugins used before the kubelet had
-    that field; runtimes accept both. Source: WithCDI of containerd, ParseAnnotations of CDI.
+    """Return the CDI devices in a response: from its field `cdi_devices`, and from annotations, which plugins used
+    before the kubelet had that field; runtimes accept both. Source: WithCDI of containerd, ParseAnnotations of CDI.
     """
     noted = [value for name, value in sorted(answer.annotations.items()) if name.startswith(CDI_ANNOTATION)]
     return tuple(dict.fromkeys((*answer.cdi_devices, *(name for value in noted for name in value.split(",")))))

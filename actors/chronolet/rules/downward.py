@@ -45,7 +45,7 @@ class UnknownReferenceError(ValueError):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a pod runs: its node, its addresses, and the node's capacity, which stands in for an unset limit."""
+    """Where a pod runs: its node, its addresses, and the node's capacity, which is used in place of an unset limit."""
 
     node: str = ""
     host_ip: str = ""
@@ -58,13 +58,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def keyed(path: str) -> tuple[str, str] | None:
-    """Split `metadata.labels['k']` into (`labels`, `k`); None for a path of another form."""
+    """Split `metadata.labels['k']` into (`labels`, `k`); None if the path has another form."""
     found = _KEYED.fullmatch(path)
     return (found[1], found[2]) if found else None
 
 
 def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) -> str:
-    """Resolve a reference made in `container`. Raises UnknownReferenceError."""
+    """Resolve a reference that `container` contains. Raises UnknownReferenceError."""
     if source.field_ref is not None:
         return field(source.field_ref.field_path, pod, place)
     if source.resource_field_ref is None:
@@ -79,7 +79,9 @@ def value(source: EnvVarSource, pod: Pod, container: Container, place: Place) ->
 
 
 def field(path: str, pod: Pod, place: Place) -> str:
-    """Resolve a field of the pod or of its place. Raises UnknownReferenceError."""
+    """Return the value of a field of the pod (`metadata.name`) or of its place (`status.hostIP`). Raises
+    UnknownReferenceError.
+    """
     key = keyed(path)
     if key is not None:
         metadata = pod.metadata
@@ -91,8 +93,8 @@ def field(path: str, pod: Pod, place: Place) -> str:
 
 
 def resource(name: str, divisor: str, container: Container, place: Place) -> str:
-    """A limit or request in units of `divisor`, rounded up; an unset limit is the node's capacity. Raises
-    UnknownReferenceError.
+    """Return a limit or request in units of `divisor`, rounded up; if a limit is unset, return the node's capacity.
+    Raises UnknownReferenceError.
     """
     if name not in RESOURCES:
         raise UnknownReferenceError(f"unsupported container resource : {name}")
@@ -120,7 +122,7 @@ def _escaped(text: str) -> str:
     return "".join(_ESCAPES.get(one, one) for one in text)
 
 
-# Evaluated lazily: all annotations as text may take 256 KiB, and a manifest may reference them 50,000 times.
+# Evaluated lazily: a pod's annotations may take 256 KiB as text, and a manifest may reference them 50,000 times.
 _FIELDS: Mapping[str, Callable[[Pod, Place], str]] = {
     "metadata.name": lambda pod, _: pod.metadata.name,
     "metadata.namespace": lambda pod, _: pod.metadata.namespace,

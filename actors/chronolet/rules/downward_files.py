@@ -12,13 +12,13 @@ from chronolet_schemas.podspec import DownwardFile, EnvVarSource, Pod
 
 
 def content(item: DownwardFile, pod: Pod, place: downward.Place) -> str:
-    """The text of one file. Raises downward.UnknownReferenceError."""
+    """Return the text of one file. Raises downward.UnknownReferenceError."""
     source = EnvVarSource(field_ref=item.field_ref, resource_field_ref=item.resource_field_ref)
     return downward.value(source, pod, pod.spec.containers[0], place)
 
 
 def check_files(pod: Pod, place: downward.Place) -> None:
-    """Check the total size of the pod's files, since each may repeat all annotations. Builds one file at a time.
+    """Check the total size of the pod's files, since each file may contain all annotations. Builds one file at a time.
 
     Raises TooLargeError at the file that exceeds the limit.
     """

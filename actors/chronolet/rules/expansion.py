@@ -1,7 +1,8 @@
 """Expands `$(NAME)` in commands, arguments and environment values. Pure.
 
-Input: text and the variables known so far. Output: text. `$$` stands for one `$`, so `$$(NAME)` becomes `$(NAME)`;
-unknown names stay as written. Nothing here limits the size of the result: `expanded_sizes` checks it first.
+Input: text and the variables known so far. Output: text. `$$` becomes one `$`, so `$$(NAME)` becomes `$(NAME)`;
+references to unknown names are not changed. The size of the result is not limited here: `expanded_sizes` checks it
+first.
 Source: third_party/forked/golang/expansion/expand.go, pkg/kubelet/kubelet_pods.go (makeEnvironmentVariables).
 """
 
@@ -12,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from chronolet_schemas.podspec import EnvVar, EnvVarSource
 
-# Left to right, without overlap: an escape, else a closed reference. A lone `$` and an unclosed `$(` match nothing.
+# Matches an escape (`$$`) or a closed reference, from left to right. A lone `$` and an unclosed `$(` do not match.
 REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """Replace each known `$(NAME)`; replacements are not expanded again."""
+    """Replace each `$(NAME)` whose name is known; the values are not expanded again."""
 
     def replacement(found: re.Match[str]) -> str:
         return "$" if found[0] == "$$" else variables.get(found[1], found[0])
@@ -38,7 +39,8 @@ def expand_known(text: str, variables: Mapping[str, str]) -> str:
 
 
 def environment(variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], str] = lambda _: "") -> dict[str, str]:
-    """Build a container's environment: each value may refer to earlier variables; the last of equal names wins.
+    """Build a container's environment. Each value may refer to earlier variables; of variables with the same name, the
+    last one wins.
 
     `resolved` resolves `valueFrom` references; their values are not expanded.
     """

@@ -32,13 +32,13 @@ def mismatch(spec: PodSpec, labels: Mapping[str, str], name: str) -> str:
 
 
 def _required(spec: PodSpec) -> Any:
-    """The required node affinity as written; None if there is none."""
+    """Return the required node affinity as written in the manifest; None if there is none."""
     affinity = (spec.affinity or {}).get("nodeAffinity") or {}
     return affinity.get(_REQUIRED) if isinstance(affinity, dict) else affinity
 
 
 def _matches(term: Object, labels: Mapping[str, str], name: str) -> bool:
-    """Whether all requirements of a term hold; a term without any matches no node."""
+    """Return whether all requirements of a term hold; a term without requirements matches no node."""
     expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
     if not expressions and not fields:
         return False
@@ -50,7 +50,7 @@ def _all_hold(requirements: Iterable[Object], values: Mapping[str, str]) -> bool
 
 
 def _holds(requirement: Object, found: str | None) -> bool:
-    """Whether a requirement holds. `found`: the node's value of the key, None if it has none."""
+    """Return whether a requirement holds. `found`: the node's value for the key, None if it has none."""
     wanted: Sequence[str] = requirement.get("values") or ()
     match requirement["operator"]:
         case "In":
@@ -66,7 +66,7 @@ def _holds(requirement: Object, found: str | None) -> bool:
 
 
 def _compares(operator: str, found: str, wanted: int) -> bool:
-    """Whether Gt or Lt holds; False if the node's value is not a number."""
+    """Return whether Gt or Lt holds; False if the node's value is not a number."""
     try:
         have = int(found)
     except ValueError:
@@ -75,7 +75,7 @@ def _compares(operator: str, found: str, wanted: int) -> bool:
 
 
 def problems(spec: PodSpec) -> Iterator[tuple[str, str]]:
-    """Problems of the required node affinity: path below `spec`, and what was found and expected."""
+    """Yield the problems with the required node affinity: the path below `spec`, and what was found and expected."""
     required = _required(spec)
     if required is None:
         return
@@ -99,7 +99,7 @@ def _term_problems(path: str, term: Any) -> Iterator[tuple[str, str]]:
 
 
 def _wrong(one: Any, *, of_field: bool) -> str:
-    """The problem with one requirement; empty if there is none."""
+    """Return the problem with one requirement; empty if there is none."""
     if not isinstance(one, dict) or not isinstance(one.get("key"), str) or not one["key"]:
         return f"found {one!r}, expected a key, an operator and values"
     operator, values = one.get("operator"), one.get("values") or []

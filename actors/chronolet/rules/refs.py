@@ -1,7 +1,8 @@
-"""References: the fields by which an event, a signal or an effect names its subject. Pure.
+"""References: the fields with which an event, a signal or an effect names its subject. Pure.
 
-`**ref` passes such a reference to a message class, and mypy checks the names and types of its fields (PEP 589).
-These are dictionaries, not nested structs: in the log their fields are mixed with the others, in each class's order.
+`**ref` passes a reference to a message class, and mypy checks the names and types of its fields (PEP 589).
+References are dictionaries, not nested structs: in the log, their fields are mixed with the message's other fields, in
+the order that each message class defines.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ class SandboxRef(PodRef):
 
 
 class ContainerOfPod(PodRef):
-    """A container of a pod, whatever its attempt."""
+    """A container of a pod, without a particular attempt."""
 
     container: str
 
 
 class AttemptRef(ContainerOfPod):
-    """One attempt of a container, which may not exist at the runtime yet."""
+    """One attempt of a container, which the runtime may not have created yet."""
 
     attempt: int
 
 
 class ContainerRef(AttemptRef):
-    """One container at the runtime."""
+    """One container that the runtime has created; `id` is its id there."""
 
     id: str
 
@@ -50,7 +51,9 @@ class ProbeRef(ContainerOfPod):
 
 
 class RunRef(TypedDict):
-    """One run of a container: a container that the runtime starts again keeps its id. `started_at` in milliseconds."""
+    """One run of a container: if the runtime starts a container again, the id stays the same. `started_at` in
+    milliseconds.
+    """
 
     attempt: int
     id: str
@@ -58,7 +61,7 @@ class RunRef(TypedDict):
 
 
 class EffectRef(TypedDict):
-    """The effect that a result answers."""
+    """The effect that a result belongs to."""
 
     subject: str
     intent: str

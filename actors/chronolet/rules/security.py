@@ -33,7 +33,7 @@ _SAFE_OF_NETWORK = frozenset(
 
 
 class Rights(msgspec.Struct, frozen=True, kw_only=True):
-    """The effective security settings of one container. `user` and `group`: None means the image's."""
+    """The effective security settings of one container. If `user` or `group` is None, the image's is used."""
 
     user: int | None = None
     group: int | None = None
@@ -50,7 +50,7 @@ class Rights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImageUser(msgspec.Struct, frozen=True):
-    """The user that an image runs as: a uid, or a name whose uid only the image knows (`uid` None)."""
+    """The user that an image runs as: a uid, or a name whose uid only the image defines (then `uid` is None)."""
 
     uid: int | None
     name: str = ""
@@ -65,7 +65,7 @@ def image_user(text: str) -> ImageUser:
 
 
 def rights(pod: Pod, container: Container) -> Rights:
-    """The container's effective settings: its own values win over the pod's."""
+    """Return the container's effective settings: its own values take precedence over the pod's."""
     whole = pod.spec.security_context or PodSecurityContext()
     own = container.security_context or SecurityContext()
     capabilities = own.capabilities
@@ -86,7 +86,7 @@ def rights(pod: Pod, container: Container) -> Rights:
 
 
 def breaks_non_root(own: Rights, image: ImageUser, pod: Pod, container: str) -> str:
-    """The kubelet's message if runAsNonRoot forbids starting the container; empty if it may start."""
+    """Return the kubelet's message if runAsNonRoot forbids starting the container; empty if it may start."""
     if not own.non_root:
         return ""
     where = f'(pod: "{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})", container: {container})'
@@ -101,8 +101,8 @@ def breaks_non_root(own: Rights, image: ImageUser, pod: Pod, container: str) -> 
 
 
 def user_of(own: Rights, image: ImageUser) -> str:
-    """The user in the runtime's format, `uid[:gid]`; empty for the image's. A group alone is combined with the image's
-    user.
+    """Return the user in the runtime's format, `uid[:gid]`; empty for the image's user. If only a group is set, it is
+    combined with the image's user.
     """
     if own.user is None and own.group is None:
         return ""
@@ -111,7 +111,7 @@ def user_of(own: Rights, image: ImageUser) -> str:
 
 
 def forbidden_sysctl(pod: Pod, allowed_unsafe: Sequence[str] = ()) -> str:
-    """The kubelet's message for the first sysctl of the pod that is not allowed; empty if all are.
+    """Return the kubelet's message for the pod's first sysctl that is not allowed; empty if all are allowed.
 
     `allowed_unsafe`: names, or name prefixes that end in `*`, that the node's administrator allows.
     """
@@ -129,12 +129,12 @@ def forbidden_sysctl(pod: Pod, allowed_unsafe: Sequence[str] = ()) -> str:
 
 
 def dotted(name: str) -> str:
-    """A kernel parameter's name with dots instead of slashes, as the runtime expects it."""
+    """Return a kernel parameter's name with dots instead of slashes, as the runtime expects it."""
     return name.replace("/", ".")
 
 
 def sysctl_namespace(name: str) -> Literal["net", "ipc", ""]:
-    """The namespace of a kernel parameter, given its name or a prefix of it; empty if it has none that is known.
+    """Return the namespace of a kernel parameter, given its name or a prefix of it; empty if no known namespace has it.
 
     Source: k8s.io/component-helpers/node/util/sysctl/namespace.go.
     """

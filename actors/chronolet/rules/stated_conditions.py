@@ -1,8 +1,8 @@
 """The conditions that a pod's readiness gates refer to, read from the pod's annotation. Pure.
 
-Input: a pod. Output: conditions by type; problems of the annotation. Next: `pod.status`, `validation.pods`. The kubelet
-reads such conditions from the pod's status, where a controller sets them. Here there is no controller: applying the
-manifest again with another annotation changes them without restarting a container.
+Input: a pod. Output: conditions by type; problems with the annotation. Next: `pod.status`, `validation.pods`. The
+kubelet reads these conditions from the pod's status, where a controller sets them. There is no controller here: to
+change conditions without restarting a container, apply the manifest again with another annotation.
 
     chronolet/conditions: "example.com/in-pool=False, example.com/warm=True"
 """
@@ -21,12 +21,12 @@ _SHOWN = 80
 
 
 def stated(pod: Pod) -> Mapping[str, str]:
-    """The conditions by type. Incomplete parts are ignored."""
+    """Return the conditions by type. Incomplete parts of the annotation are ignored."""
     return {name: status for _, name, status in _parts(pod) if name and status}
 
 
 def problems(pod: Pod) -> Iterator[Problem]:
-    """Problems of the annotation."""
+    """Yield the problems with the annotation."""
     for part, name, status in _parts(pod):
         if not name or status not in _STATUSES:
             message = f"{part[:_SHOWN]!r} is not a condition, expected TYPE=True, TYPE=False or TYPE=Unknown"

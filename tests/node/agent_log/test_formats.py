@@ -22,7 +22,7 @@ def as_before() -> Iterator[None]:
 
 
 def logged(form: str, messages: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The lines that the agent logs for KubeEvents with these messages."""
+    """Return the lines that the agent logs for KubeEvents with these messages."""
     formats.configure(form)
     assert LogSink().deliver(warnings(messages)).delivered == len(messages)
     return capsys.readouterr().err.rstrip("\n").split("\n")

@@ -1,4 +1,4 @@
-"""Log lines that cannot be written: nothing fails, and the log states how many were lost."""
+"""Log lines that cannot be written: logging never fails, and the log later states how many lines were lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def notice(lost: int) -> str:
 
 @contextmanager
 def pointed_at(stream: TextIO, descriptor: int) -> Iterator[None]:
-    """Redirect what is written to the stream to the other descriptor."""
+    """Redirect the stream's output to `descriptor`."""
     before = os.dup(stream.fileno())
     os.dup2(descriptor, stream.fileno())
     try:
@@ -79,7 +79,7 @@ def test_lost_lines_are_counted_and_reported_by_the_next_line(
 
 
 def test_a_truncated_line_is_ended_before_the_next_one(tmp_path: Path) -> None:
-    """A full pipe may take the beginning of a line; so may a disk that fills up."""
+    """If a pipe or disk fills up, it may accept only the beginning of a line."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with os.fdopen(writer, "w") as stream, os.fdopen(reader, "rb", buffering=0) as read:
@@ -105,7 +105,7 @@ def test_text_that_cannot_be_encoded_is_escaped(tmp_path: Path) -> None:
 
 
 def test_kubeevents_whose_line_was_lost_are_not_delivered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are retried later, like those of any other sink; earlier ones are not sent twice."""
+    """Their delivery is retried later, as for any other sink; KubeEvents delivered before are not delivered again."""
     with (tmp_path / "log").open("w") as stream, without_room() as full:
         monkeypatch.setattr(sys, "stderr", stream)
         formats.configure("json")

@@ -1,4 +1,4 @@
-"""Devices in PodResources and in the metrics."""
+"""Devices as listed by PodResources and counted in the metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GPU = "a.test/gpu"
 
 
 def a_pod(*, uid: str = "u", phase: ContainerPhase = "running", **more: Any) -> PodState:
-    """A pod with a container of each kind, all in this phase."""
+    """Return a pod with one container of each kind, all of them in the phase `phase`."""
     spec = PodSpec(
         init_containers=(Definition(name="init"), Definition(name="sidecar", restart_policy="Always")),
         containers=(Definition(name="app"),),

@@ -1,4 +1,4 @@
-"""The kinds and shard counts that a new log fixes permanently, hosted by this release or not."""
+"""The kinds and shard counts that a new log fixes permanently, whether or not this release hosts them."""
 
 from chronolet.node.composition.collectors import uncollected
 from chronolet.node.composition.kinds import SHARDS

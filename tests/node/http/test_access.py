@@ -1,4 +1,4 @@
-"""Access to the pages: host names, origins, tokens, certificates, and addresses that are refused without them."""
+"""Access to the pages: host names, origins, tokens, certificates, and addresses that need TLS and authentication."""
 
 import http.client
 import ssl
@@ -119,7 +119,7 @@ def test_contradictory_settings_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An authority `ca`, certificates `server` and `client` signed by it, and a self-signed `other`."""
+    """A folder with the authority `ca`, certificates `server` and `client` signed by it, and a self-signed `other`."""
     folder = tmp_path_factory.mktemp("certificates")
 
     def made(name: str, *more: str) -> None:
@@ -173,7 +173,7 @@ def test_over_tls_a_token_or_a_valid_certificate_is_needed(server: HttpServer, c
     assert get(server, certificates, "/pods", Authorization="Bearer wrong")[0] == 401
     assert get(server, certificates, "/pods", Authorization="Bearer s3cret") == (200, b"pods")
     assert get(server, certificates, "/pods", "client") == (200, b"pods")
-    with pytest.raises(OSError):  # noqa: PT011 - a TLS alert or a connection that is closed, as it comes
+    with pytest.raises(OSError):  # noqa: PT011 - either a TLS alert or a closed connection
         get(server, certificates, "/pods", "other")
 
 

@@ -1,4 +1,4 @@
-"""The node's pages: their sources, how often these are read, and the answers when a source is unavailable."""
+"""The node's pages: their sources, how often the sources are read, and the responses when a source is unavailable."""
 
 import json
 import threading
@@ -32,7 +32,7 @@ def owner(container: str, pod: str = "default/web") -> dict[str, str]:
 
 @pytest.fixture
 def runtime() -> FakeRuntime:
-    """A pod with one running and one exited container."""
+    """A runtime with a pod that has one running container and one that was created but not started."""
     fake = FakeRuntime(images=[IMAGE], now=lambda: 1_000)
     box = fake.create_sandbox(SandboxSpec(name="box", labels=owner("POD"), image=IMAGE, hostname="web"))
     fake.start(box)

@@ -1,4 +1,4 @@
-"""The HTTP server: pages, health checks whatever clients do, and no work without requests."""
+"""The HTTP server: pages, health checks that respond whatever clients do, and no work without requests."""
 
 import contextlib
 import http.client
@@ -104,7 +104,7 @@ def test_the_server_survives_failing_pages_and_misbehaving_clients(server: HttpS
 
 
 def raw(server: HttpServer, request: bytes) -> bytes:
-    """The server's whole answer until it closes the connection."""
+    """Send a request and return everything that the server sends until it closes the connection."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -114,7 +114,7 @@ def test_idle_connections_do_not_block_health_checks(server: HttpServer) -> None
     idle = [socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) for _ in range(CONNECTIONS + 72)]
     for _ in range(5):
         assert get(server, "/healthz") == (200, "ok")
-    assert idle[0].recv(1) == b""  # the oldest was closed
+    assert idle[0].recv(1) == b""  # the server has closed the oldest connection
     for one in idle:
         one.close()
 
@@ -139,7 +139,7 @@ def test_slow_pages_do_not_block_health_checks() -> None:
         idle = [socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) for _ in range(CONNECTIONS)]
         assert get(server, "/healthz") == (200, "ok")
         go_on.set()
-        assert all(one.recv(65536).startswith(b"HTTP/1.1 200 ") for one in waiting)  # no slow page was cut off
+        assert all(one.recv(65536).startswith(b"HTTP/1.1 200 ") for one in waiting)  # no slow page was interrupted
         for one in (*waiting, *idle):
             one.close()
     finally:
@@ -153,7 +153,7 @@ def test_a_request_head_has_one_deadline_however_often_a_byte_arrives() -> None:
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=HANG_SECONDS) as dripping:
             hang = time.monotonic() + HANG_SECONDS
-            with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # ended before a byte was sent
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # closed while a byte was sent
                 while not select.select([dripping], [], [], 0.05)[0]:
                     assert time.monotonic() < hang
                     dripping.sendall(b"G")
@@ -210,7 +210,7 @@ def test_the_waiting_thread_sleeps_and_stops_immediately() -> None:
     server.start()
     thread = next(one for one in threading.enumerate() if one.name == "http" and one.is_alive())
     call = Path(f"/proc/self/task/{thread.native_id}/syscall")
-    # epoll_wait's fourth argument is its time-out: -1 for none.
+    # epoll_wait's fourth argument is its time-out; -1 means none.
     scratch.wait_until(lambda: (call.read_text().split()[4:5] or [""])[0].endswith("ffffffff"), "an endless sleep")
     server.stop()
     assert not thread.is_alive()

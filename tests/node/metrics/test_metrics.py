@@ -1,4 +1,4 @@
-"""Metrics with the kubelet's names, changed by steps and runtime calls."""
+"""Metrics under the kubelet's names, updated by steps and runtime calls."""
 
 import itertools
 

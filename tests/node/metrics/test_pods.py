@@ -1,4 +1,4 @@
-"""Start durations of pods, measured by their events."""
+"""Start durations of pods, measured from their events."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""/metrics/probes: the kubelet's names and labels, and no series of removed probes."""
+"""The page /metrics/probes: it has the kubelet's names and labels, and no series of removed probes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_outcomes_are_counted_and_durations_of_successes_recorded() -> None:
 
 
 def test_the_page_equals_the_output_of_prometheus_client() -> None:
-    """Our own writer is faster; its samples equal those of the library, bucket by bucket."""
+    """Our own renderer is faster than the library; its samples are the same, bucket by bucket."""
     metrics, registry = Metrics("n"), CollectorRegistry()
     total = Counter("prober_probe_total", "x", ["result", "pod_uid", *NAMES], registry=registry)
     duration = Histogram("prober_probe_duration_seconds", "x", list(NAMES), registry=registry)
@@ -80,7 +80,7 @@ def test_the_page_equals_the_output_of_prometheus_client() -> None:
 
 
 def shown(metrics: Metrics) -> list[float]:
-    """The outcome counters and duration histograms on the page."""
+    """Return the values of the outcome counters and duration histograms on the page."""
     return [value for _, _, value in samples(metrics.probes.page({}).body, "prober_")]
 
 
@@ -100,7 +100,7 @@ def test_removed_probes_are_not_shown() -> None:
 
 
 def test_probes_of_another_process_are_not_shown() -> None:
-    """After a takeover only the new owner learns that probes are removed; this process never does."""
+    """After a takeover, only the new owner learns when probes are removed; the former owner never does."""
     metrics, other = Metrics("n"), replace(PROBE, pod="default/other", uid="v")
     for probe in (PROBE, other):
         metrics.probes.begins(probe)

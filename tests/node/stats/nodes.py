@@ -1,6 +1,6 @@
-"""A node whose cgroups are plain files, for the sampler's tests and the bench.
+"""A simulated node whose cgroups are plain files, for the tests and the bench of the sampler.
 
-Output: a `Sampled`, whose pods can be added and changed.
+Output: a `Sampled`, to which tests add pods, and whose pods they change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chronolet.adapters.cgroup_stats.hierarchies import Hierarchies
 from chronolet.adapters.machine.usage import Machine
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
-from chronolet.node.stats.sampler import WAITS, Outside, Sampler, Waits
+from chronolet.node.stats.sampler import WAITS, Sampler, StatsSources, Waits
 from chronolet.node.stats.tracked import Sources
 from chronolet.ports.machine.usage import Limits, Usage
 from chronolet.ports.runtime import labels
@@ -25,7 +25,9 @@ UNLISTED = Refusal("unavailable", "no answer")
 
 
 class Sampled:
-    """`inspected` are the containers whose process id was requested, `lists` counts the runtime's listings."""
+    """A simulated node with a sampler. `inspected`: the containers whose process id was requested; `lists`: how often
+    the runtime was asked to list containers.
+    """
 
     def __init__(self, folder: Path, kind: Kind = "v1", period: float = 3600, waits: Waits = WAITS) -> None:
         self.trees = CgroupTrees(folder, kind)
@@ -43,12 +45,12 @@ class Sampled:
         self.sampler = self.new_sampler()
 
     def new_sampler(self) -> Sampler:
-        """Another sampler of the same node."""
-        outside = Outside(self.running, self._sources, lambda: self.machine(), self._list, self.disk)  # noqa: PLW0108
-        return Sampler(outside, self._period, self._waits)
+        """Build another sampler for the same node."""
+        sources = StatsSources(self.running, self._sources, lambda: self.machine(), self._list, self.disk)  # noqa: PLW0108
+        return Sampler(sources, self._period, self._waits)
 
     def machine(self) -> Machine:
-        """The machine, one second later with each call, with one processor busy."""
+        """Return the machine's usage: with each call, one second has passed in which one processor was busy."""
         self.clock += 1_000
         return machine(self.clock, self.clock * 1_000_000)
 
@@ -60,7 +62,7 @@ class Sampled:
         return self.trees.pod(f"uid-{number}", [one.id for one in states])
 
     def listed(self) -> None:
-        """Record a listing as pleg does."""
+        """Record a listing, as pleg does."""
         assert isinstance(self.listing, list)
         self.running.listed(self.listing, float("inf"))
 
@@ -76,7 +78,7 @@ class Sampled:
 
 
 def state(number: int, name: str, *, attempt: int = 0, host_network: bool = False) -> ContainerState:
-    """A running container of pod default/web-<number>."""
+    """Return a running container of the pod default/web-<number>."""
     owner = labels.Owner(pod=f"default/web-{number}", uid=f"uid-{number}", container=name, attempt=attempt)
     return ContainerState(
         id=f"{name.lower()}{attempt}-{number}".ljust(64, "x"),
@@ -91,7 +93,7 @@ def state(number: int, name: str, *, attempt: int = 0, host_network: bool = Fals
 
 
 def machine(at: int, cpu: int) -> Machine:
-    """A small machine."""
+    """Return a small machine whose usage at the time `at` includes `cpu` nanoseconds of processor time."""
     return Machine(
         usage=Usage(
             at=at,

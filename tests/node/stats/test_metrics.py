@@ -1,4 +1,4 @@
-"""/metrics/resource and /metrics/cadvisor from a snapshot."""
+"""The pages /metrics/resource and /metrics/cadvisor, rendered from a snapshot."""
 
 from collections.abc import Mapping
 
@@ -53,7 +53,7 @@ def snapshot(*, errors: int = 0) -> Snapshot:
 
 
 def samples(text: str) -> Mapping[tuple[str, ...], float]:
-    """Samples by name and labels; empty labels are omitted."""
+    """Parse a page; returns values by name and labels, without empty labels."""
     return {
         (one.name, *sorted(f"{key}={value}" for key, value in one.labels.items() if value)): one.value
         for family in text_string_to_metric_families(text)

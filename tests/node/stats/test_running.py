@@ -1,4 +1,4 @@
-"""The running containers, from listings and from this process's own starts and removals."""
+"""The running containers, derived from listings and from this process's own starts and removals."""
 
 import time
 

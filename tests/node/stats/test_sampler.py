@@ -1,4 +1,4 @@
-"""The sampler on a node of plain files: what it reads, how often, and how it shows changes."""
+"""The sampler on a node simulated by plain files: what it reads, how often, and when changes become visible."""
 
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> Sampled:
 
 
 def round_of(node: Sampled) -> tuple[tuple[PodSample, ...], int]:
-    """Run a round; returns its pods and the number of files it read."""
+    """Run a sampling round; returns its pods and the number of files that it read."""
     before = node.files.reads
     node.sampler.sample()
     return node.sampler.latest().pods, node.files.reads - before
@@ -34,7 +34,7 @@ def pods_of(node: Sampled) -> tuple[PodSample, ...]:
 
 
 def another_millisecond() -> None:
-    """Wait for the next millisecond: two samples of the same one give no rate."""
+    """Wait for the next millisecond: two samples in the same millisecond give no rate."""
     before = int(time.time() * 1000)
     wait_until(lambda: time.time() * 1000 > before + 1, "another millisecond")
 
@@ -96,7 +96,7 @@ def test_an_idle_pod_costs_three_reads_and_is_read_fully_now_and_then(node: Samp
     for _ in range(2 * _ALL_ROUNDS):
         another_millisecond()
         costs.append(round_of(node)[1])
-    # Skipped in every other round, except for the first ones, before a rate is known.
+    # Pods are skipped in every other round, except in the first rounds, before a rate is known.
     expected = (_ALL_ROUNDS + 2) * 3 * count + 2 * count * (first // count)
     assert sum(costs) <= expected
     assert max(costs) < first, "full reads are spread over the rounds"
@@ -225,7 +225,7 @@ def test_a_container_that_has_just_started_is_sampled_for_the_next_page(node: Sa
 
 
 def test_a_missing_cgroup_is_searched_for_less_and_less_often(node: Sampled) -> None:
-    """As for containers of an engine on another machine."""
+    """Containers of an engine on another machine, for example, have no cgroup here."""
     assert isinstance(node.listing, list)
     node.listing.append(state(0, "app"))
     assert node.sampler.latest().pods == ()

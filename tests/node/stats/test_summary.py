@@ -1,4 +1,4 @@
-"""/stats/summary from a snapshot."""
+"""The page /stats/summary, rendered from a snapshot."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ def test_the_usage_of_a_pod_without_a_cgroup_is_the_sum_of_its_containers() -> N
     assert web["startTime"] == "1970-01-01T00:00:05Z"
     assert [one["name"] for one in web["containers"]] == ["app", "side"]
     assert "network" not in web
-    # A restarted container: its rate is unknown, and so is that of its pod.
+    # The rate of a container that has just restarted is unknown, and so is the rate of its pod.
     (web,) = shown(pod(container("app", nano_cores=None)))["pods"]
     assert "usageNanoCores" not in web["cpu"]
     assert "usageNanoCores" not in web["containers"][0]["cpu"]

@@ -1,4 +1,4 @@
-"""The usage pages: their sources, how often these are read, and the answers without a sample."""
+"""The usage pages: their sources, how often the sources are read, and the responses while there is no sample."""
 
 import json
 from pathlib import Path

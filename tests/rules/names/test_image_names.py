@@ -1,4 +1,4 @@
-"""Image names in manifests, and their normal form for Docker."""
+"""Image names in manifests, and the form to which they are normalized for Docker."""
 
 import pytest
 

@@ -27,7 +27,7 @@ def config(**entries: Any) -> bytes:
 
 
 def names(image: str, *configs: dict[str, str]) -> list[str]:
-    """User names of the credentials for an image; configurations map keys to user names."""
+    """Return the user names of the credentials for an image; each configuration maps keys to user names."""
     keys = [{key: Credential(username=user, password="p") for key, user in one.items()} for one in configs]
     return [one.username for one in matching(keys, parsed(image))]
 

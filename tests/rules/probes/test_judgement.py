@@ -1,4 +1,4 @@
-"""Time-outs that a delay explains, and shortages of the machine."""
+"""Time-outs that are explained by a delay, and shortages of the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Periods of probes below a second, and ports by name."""
+"""Probe periods below one second, and ports given by name."""
 
 from __future__ import annotations
 

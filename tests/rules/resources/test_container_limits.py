@@ -1,4 +1,4 @@
-"""Limits that a container has in addition to what Docker writes: memory protection and throttling, huge pages."""
+"""Limits of a container that Docker does not set: memory protection, memory throttling, huge pages."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_requested_memory_is_protected_by_qos_class() -> None:
 @pytest.mark.parametrize(
     ("one", "high"),
     [
-        # 64 + 0.9 * 64 MiB is not a whole number of pages.
+        # 64 MiB + 0.9 * 64 MiB is not a whole number of pages.
         (BURSTABLE, 31129 * 4096),
         (GUARANTEED, None),
         (container(memory="100Mi"), 910 * MIB),
         (container(), 900 * MIB),
         (container(limits={"memory": "10Mi"}), 9 * MIB),
-        # Throttling at the request or below it would throttle all the time.
+        # With a threshold at or below the request, the container would always be throttled.
         (container(memory="2000Mi"), None),
         (container(limits={"memory": "64Mi"}, memory="67108863"), None),
     ],

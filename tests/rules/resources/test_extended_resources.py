@@ -1,4 +1,4 @@
-"""Names of extended resources, and a container's requests for them."""
+"""Names of extended resources, and how many of each a container requests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""QoS classes, requests, needs, OOM scores and names of cgroups, where the conformance vectors have no cases."""
+"""QoS classes, requests, needs, OOM scores and cgroup names: cases that the conformance vectors do not cover."""
 
 from __future__ import annotations
 

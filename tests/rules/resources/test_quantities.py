@@ -1,4 +1,4 @@
-"""resource.Quantity, exactly: forms, suffixes, rounding, refusals."""
+"""Exact parsing of Kubernetes' resource.Quantity: forms, suffixes, rounding, refusals."""
 
 import contextlib
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Limits for the number of items in a pod."""
+"""Limits on the number of list entries in a pod."""
 
 from typing import Any
 

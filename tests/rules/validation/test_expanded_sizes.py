@@ -1,4 +1,4 @@
-"""Sizes of expanded texts, computed before anything is built, and refusals based on them."""
+"""Sizes of expanded texts, computed without building the texts, and the refusal of texts that would be too large."""
 
 import sys
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ def reference(path: str) -> EnvVarSource:
 
 
 def bomb(count: int, start: str = "aaaaaaaaaa") -> tuple[EnvVar, ...]:
-    """Variables, each twice as long as the one before."""
+    """Return variables whose values expand to twice the length of the one before."""
     doubling = (EnvVar(name=f"A{number}", value=f"$(A{number - 1})" * 2) for number in range(1, count))
     return (EnvVar(name="A0", value=start), *doubling)
 

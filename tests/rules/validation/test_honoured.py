@@ -1,4 +1,4 @@
-"""Findings about fields that are not honoured: path and severity, and none where Kubernetes behaves the same."""
+"""Findings about fields that are not honoured: path and severity, and no finding where Kubernetes behaves the same."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ from tests.schemas.podspec_strategy import pods
 
 
 def of(spec: dict[str, Any], **metadata: Any) -> list[tuple[str, str]]:
-    """Severity and path of each finding for a pod with this spec, after defaulting as manifest readers do it."""
+    """Return the severity and path of each finding for a pod with this spec, after manifest defaults are applied."""
     content = {
         "metadata": {"name": "web", **metadata},
         "spec": {"containers": [{"name": "app", "image": "i:1"}], **spec},
@@ -40,7 +40,7 @@ def of(spec: dict[str, Any], **metadata: Any) -> list[tuple[str, str]]:
 
 
 def of_container(**fields: Any) -> list[tuple[str, str]]:
-    """The same for a pod whose second container has these fields; paths start at the container."""
+    """Return the same for a pod whose second container has these fields; paths start at that container."""
     containers = [{"name": "first", "image": "i:1"}, {"name": "app", "image": "i:1", **fields}]
     found = of({"containers": containers})
     assert all(path.startswith("spec.containers[1].") for _, path in found)
@@ -285,7 +285,7 @@ def test_init_and_ephemeral_containers_are_checked_too(spec: Any, blocked: list[
     ],
 )
 def test_no_field_is_without_a_verdict(prefix: str, part: type[Part]) -> None:
-    """A field that Kubernetes adds fails here until it has a verdict in the table."""
+    """A field that is new in Kubernetes makes this test fail until the field has a verdict in the table."""
     honoured = {
         "spec.volumes": {"volumes"},
         "spec.containers.volumeMounts": {"name", "readOnly", "mountPath"},

@@ -1,4 +1,4 @@
-"""Problems that Kubernetes reports about rights, names, mounts, references and hooks, each with its path."""
+"""Problems with rights, names, mounts, references and hooks that Kubernetes would report, too, each with its path."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.rules.validation.test_validation import of
 
 
 def of_one(spec: dict[str, Any] | None = None, **fields: Any) -> list[str]:
-    """The problems of a pod with one container that has these fields."""
+    """Return the problems with a pod that has one container with these fields."""
     container = {"name": "app", "image": "i:1", **fields}
     volumes = [{"name": "v", "emptyDir": {}}]
     found = of({"volumes": volumes, "containers": [container], **(spec or {})})

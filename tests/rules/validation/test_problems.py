@@ -1,4 +1,4 @@
-"""The basic checks of validation, at their bounds."""
+"""The basic checks used by validation, with values at their bounds."""
 
 from chronolet.rules.validation.problems import Problem, at_least, repeated, required, within
 

@@ -1,4 +1,4 @@
-"""Problems that Kubernetes reports about a Pod, each with its path."""
+"""Problems with a Pod that Kubernetes would report, too, each with its path."""
 
 from typing import Any
 
@@ -11,14 +11,16 @@ from tests.schemas.podspec_strategy import pods
 
 
 def of(spec: dict[str, Any] | None = None, **metadata: Any) -> list[str]:
-    """The problems of an otherwise valid pod with these fields, as `path: message`."""
+    """Return the problems with an otherwise valid pod that has these fields, as `path: message`."""
     containers = [{"name": "app", "image": "nginx:1"}]
     content = {"metadata": {"name": "web", **metadata}, "spec": {"containers": containers, **(spec or {})}}
     return [f"{path}: {message}" for path, message in problems(defaulted(from_plain(content)))]
 
 
 def of_container(**fields: Any) -> list[str]:
-    """The same for its one container; paths start at the container. The pod has the volumes v and w."""
+    """Return the problems with the only container of an otherwise valid pod, if the container has these fields. Paths
+    start at the container. The pod has the volumes v and w.
+    """
     spec = {
         "volumes": [{"name": "v"}, {"name": "w"}],
         "containers": [{"name": "app", "image": "nginx:1", **fields}],

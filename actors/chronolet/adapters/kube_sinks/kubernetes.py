@@ -49,7 +49,7 @@ class KubernetesSink:
     call, because such tokens are renewed.
     """
 
-    at_once = 1
+    batch_size = 1
 
     def __init__(self, call: Caller, node: str, token_file: str = "", pace: Pace | None = None) -> None:
         self._call = call

@@ -15,13 +15,13 @@ from chronolet_schemas.kube_events import Post
 
 log = structlog.get_logger("chronolet.kube_events")
 
-_AT_ONCE = 100
+_BATCH_SIZE = 100
 
 
 class LogSink:
     """Implements `ports.kube_sinks.Sink` with the agent's log."""
 
-    at_once = _AT_ONCE
+    batch_size = _BATCH_SIZE
 
     def deliver(self, posts: Sequence[Post]) -> Outcome:
         for n, post in enumerate(posts):

@@ -20,7 +20,7 @@ from chronolet_schemas.envelope import Position
 from chronolet_schemas.keys import Keys
 from chronolet_schemas.kube_events import Post
 
-_AT_ONCE = 250
+_BATCH_SIZE = 250
 _LONGEST_BLOCK = 5_000
 _KNOWN = "equal or smaller"
 """Part of the server's error for an id that is not the highest. Since ids arrive in order, the stream already has that
@@ -36,7 +36,7 @@ class StreamSink:
     newest `length` of them.
     """
 
-    at_once = _AT_ONCE
+    batch_size = _BATCH_SIZE
 
     def __init__(
         self, url: str, node: str, *, keep_milliseconds: int, length: int, timeout_seconds: float = 10.0

@@ -28,7 +28,7 @@ class WebhookSink:
     ignored. It is read for each post, so it may change while the agent is running.
     """
 
-    at_once = 1
+    batch_size = 1
 
     def __init__(self, call: Caller, node: str, secret_file: str = "") -> None:
         self._call = call

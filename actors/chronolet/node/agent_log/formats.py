@@ -21,7 +21,7 @@ _LEVEL = "CHRONOLET_LOG_LEVEL"
 
 
 class _Quoted:
-    """Text whose `repr` is quoted with control characters escaped."""
+    """A text whose `repr` is quoted, with control characters escaped."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -62,8 +62,8 @@ def _on_a_terminal() -> structlog.dev.ConsoleRenderer:
 
 
 def _escape_controls(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Escape control characters: output of probes or the engine must not control the reader's terminal. The renderer
-    itself quotes only text with blanks.
+    """Escape control characters: output from probes or the engine must not control the reader's terminal. The renderer
+    itself quotes only texts that contain white space.
     """
     for name, value in line.items():
         if isinstance(value, str) and not value.isprintable():

@@ -15,7 +15,7 @@ from typing import TextIO
 class LogLines:
     """The logger that structlog calls for each line. No method raises.
 
-    A log that cannot be written (its disk is full, its pipe has no reader) must not end the thread that logs: that may
+    A log that cannot be written (its disk is full, its pipe has no reader) must not end the logging thread, which may
     be the one that renews the lease.
     """
 
@@ -29,7 +29,9 @@ class LogLines:
         self._is_cut = False
 
     def msg(self, line: str) -> str:
-        """Write a line. Returns the error, empty if it was written. After lost lines, the notice is written first."""
+        """Write a line; if earlier lines were lost, write the notice first. Returns the error, or an empty string if
+        the line was written.
+        """
         with self._lock:
             try:
                 if self._lost:
@@ -44,7 +46,7 @@ class LogLines:
     log = debug = info = warn = warning = error = critical = exception = fatal = failure = msg
 
     def _write(self, line: str) -> None:
-        """Write unbuffered: a buffer that cannot be flushed would raise later, in unrelated code."""
+        """Write a line without buffering: a buffer that cannot be flushed would raise later, in unrelated code."""
         rest = memoryview(f"{chr(10) * self._is_cut}{line}\n".encode(self._encoding, "backslashreplace"))
         try:
             descriptor = self._stream.fileno()

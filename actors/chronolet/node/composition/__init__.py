@@ -1,1 +1,1 @@
-"""Composition of an agent process: its actor kinds with their adapters, built from settings."""
+"""Builds an agent process from its settings: its actor kinds and their adapters."""

@@ -1,6 +1,7 @@
 """Builds the collectors of containers and images.
 
-Input: settings, the runtime. Output: their Kinds, and a warning if they are not hosted. Next: `kinds`, `main`.
+Input: settings, the runtime. Output: the collectors' Kinds, and a warning if this process does not host them. Next:
+`kinds`, `main`.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _CONSEQUENCES = {"container_gc": "dead containers stay until their pods end", "i
 
 
 def uncollected(actors: Collection[str]) -> str:
-    """A warning if this process hosts pods but not both collectors; empty if there is nothing to warn of."""
+    """Return a warning if this process hosts `pod` but not both collectors; empty otherwise."""
     missing = [kind for kind in _CONSEQUENCES if "pod" in actors and kind not in actors]
     consequences = ", ".join(_CONSEQUENCES[kind] for kind in missing)
     return f"{consequences}, unless another process hosts {' and '.join(missing)}" if missing else ""
 
 
 def container_gc(settings: Settings, runtime: Runtime, run: Callable[[], str]) -> Kind[Any]:
-    """The container collector with its workers. `run` returns the log's run id."""
+    """Build the container collector with its workers. `run` returns the log's run id."""
     logs, parallel = PodLogFolders(settings.pod_logs), settings.container_gc_parallel
     inventory = ContainerInventory(runtime, logs, settings.node, settings.container_policy, run, parallel)
     collecting = container_effects.Collecting(
@@ -41,7 +42,7 @@ def container_gc(settings: Settings, runtime: Runtime, run: Callable[[], str]) -
 
 
 def image_gc(settings: Settings, runtime: Runtime, images: Images) -> Kind[Any]:
-    """The image collector with its workers."""
+    """Build the image collector with its workers."""
     inventory = ImageInventory(runtime, images, settings.node, settings.image_policy)
     usage, period = settings.image_usage_period / 1000, settings.image_gc_period / 1000
     collecting = image_effects.Collecting(inventory, usage, period)

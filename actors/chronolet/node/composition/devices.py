@@ -37,7 +37,7 @@ _PATIENCE_SECONDS = 5.0
 
 
 def kind(settings: Settings, store: Store, archive: ArchiveReader, metrics: DeviceMetrics) -> Kind[State]:
-    """The devices kind with its workers."""
+    """Build the devices kind with its workers."""
     log, folder = LogReader(store, archive), settings.kubelet_dir
     deps = effects.DevicesDependencies(
         plugins=GrpcDevicePlugins(folder / "device-plugins", folder / "plugins_registry"),
@@ -64,12 +64,12 @@ class LogReader:
         self._read: tuple[Position, NodeResources] | None = None
 
     def live_pods(self) -> tuple[str, ...]:
-        """The uids of all pods."""
+        """Return the uids of all pods."""
         moment = state_at(self._store, self._archive, (pod.kind(),))
         return tuple(sorted(state.uid for state in moment.states["pod"].values() if state.uid))
 
     def resources(self) -> NodeResources:
-        """Which pods hold which devices. Raises UnreadableError."""
+        """Return which pods hold which devices. Raises UnreadableError."""
         if not self._reading.acquire(timeout=_PATIENCE_SECONDS):
             raise UnreadableError("the log is still being read for another request: retry")
         try:
@@ -80,7 +80,9 @@ class LogReader:
             self._reading.release()
 
     def _resources(self) -> NodeResources:
-        """Fold again only if the log has grown: monitoring agents call often and concurrently."""
+        """Return the resources. The log is folded again only if it has grown, because monitoring agents call often and
+        concurrently.
+        """
         if self._read is None or self._read[0] != self._store.last():
             moment = state_at(self._store, self._archive, (pod.kind(), devices.kind()))
             self._read = (moment.position, node_resources(moment))
@@ -88,7 +90,7 @@ class LogReader:
 
 
 def node_resources(moment: Moment) -> NodeResources:
-    """All pods with their devices, and all allocatable devices. Source: pkg/kubelet/cm/devicemanager/manager.go
+    """Return all pods with their devices, and all allocatable devices. Source: pkg/kubelet/cm/devicemanager/manager.go
     (GetDevices, GetAllocatableDevices), pkg/kubelet/apis/podresources/server_v1.go.
     """
     state: State = moment.states["devices"].get(devices.NODE, State())
@@ -113,12 +115,14 @@ def _pod(key: str, one: PodState, state: State) -> PodResources:
 
 
 def _is_active(one: PodState) -> bool:
-    """Whether the pod is active. Source: pkg/kubelet/kubelet_pods.go (filterOutInactivePods)."""
+    """Return whether the pod has not finished, or still has a live container. Source: pkg/kubelet/kubelet_pods.go
+    (filterOutInactivePods).
+    """
     return pod_status(one).phase not in ("Succeeded", "Failed") or any(each.alive for each in one.containers)
 
 
 def _held(uid: str, container: str, state: State) -> Iterator[ResourceDevice]:
-    """The container's devices: those allocated by plugins, and those it had when it was adopted."""
+    """Yield the container's devices: those that plugins allocated, and those that it had when it was adopted."""
     claim = state.claims.get(f"{uid}/{container}")
     if claim is None:
         return

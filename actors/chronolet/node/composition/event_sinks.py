@@ -13,13 +13,13 @@ from chronolet.node.settings.table import Settings
 from chronolet.ports.kube_sinks import Sink
 
 _LOCAL_BACKLOG = 10_000
-"""Minimum backlog of the local sinks (the node's Redis, the agent's log), which keep up with the events recorded. An
+"""Minimum backlog of the local sinks (the node's Redis, the agent's log), which keep up with the recorded events. An
 event dropped from a backlog of this size would have been trimmed from the stream immediately anyway.
 """
 
 
 def sinks(settings: Settings, call_seconds: float = CALL_SECONDS) -> dict[str, Sink]:
-    """The sinks that the settings select, by name; `call_seconds` is the time-out of a call."""
+    """Build the sinks that the settings select, by name. `call_seconds` is the time-out of a call."""
     found: dict[str, Sink] = {}
     if "redis" in settings.event_sinks:
         found["redis"] = StreamSink(
@@ -42,11 +42,11 @@ def sinks(settings: Settings, call_seconds: float = CALL_SECONDS) -> dict[str, S
 
 
 def policy(settings: Settings, named: dict[str, Sink], pause: int) -> Policy:
-    """The delivery policy for the sinks in `named`; `pause` is the delay before a retry, in milliseconds."""
+    """Return the delivery policy for the sinks in `named`; `pause` is the delay before a retry, in milliseconds."""
     return Policy(sinks={name: _rules(settings, sink, pause) for name, sink in named.items()})
 
 
 def _rules(settings: Settings, sink: Sink, pause: int) -> Rules:
-    if sink.at_once > 1:
-        return Rules(backlog=max(_LOCAL_BACKLOG, settings.event_stream_length), batch=sink.at_once, pause=pause)
+    if sink.batch_size > 1:
+        return Rules(backlog=max(_LOCAL_BACKLOG, settings.event_stream_length), batch=sink.batch_size, pause=pause)
     return Rules(backlog=settings.event_backlog, pause=pause)

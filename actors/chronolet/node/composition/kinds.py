@@ -65,14 +65,14 @@ SHARDS: Mapping[str, int] = {
     "kube_events": 1,
     "keeper": 1,
 }
-"""Shard counts of every kind that a node may ever host: a log's first event fixes them permanently."""
+"""The shard count of every kind that a node may ever host: a log's first event fixes these counts permanently."""
 
 Run = Callable[[], str]
-"""Returns the log's run id, known once the process has read the log."""
+"""Returns the log's run id, which is known once the process has read the log."""
 
 
 def kinds(parts: Parts, tuning: Tuning, run: Run) -> dict[str, Kind[Any]]:
-    """The kinds that the settings select, by name."""
+    """Build the kinds that the settings select, by name."""
     settings, runtime = parts.settings, parts.runtime
     makers: dict[str, Callable[[], Kind[Any]]] = {
         "manifests": lambda: _manifests(parts),
@@ -181,7 +181,7 @@ def _keeping(parts: Parts, tuning: Tuning) -> Keeping:
 
 
 def _announcement(settings: Settings) -> str:
-    """The node's entry in the list of nodes, as JSON."""
+    """Return the node's entry in the list of nodes, as JSON."""
     line = {"seen": _now(), "version": agent_version(), "address": settings.http_address}
     return msgspec.json.encode(line).decode()
 

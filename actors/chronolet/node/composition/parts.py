@@ -55,8 +55,8 @@ class Parts(Struct, frozen=True):
 
 
 def parts(settings: Settings) -> Parts:
-    """Build all adapters. OSError if the state folder cannot be written, SettingsError if the machine's resources
-    cannot be divided as configured.
+    """Build all adapters. Raises OSError if the state folder cannot be written, and SettingsError if the machine's
+    resources cannot be divided as configured.
     """
     running = Running()
     metrics, store = Metrics(settings.node), RedisStore(settings.redis_url, settings.node)
@@ -106,7 +106,7 @@ def _shares(
 
 
 def agent_version() -> str:
-    """The installed release's version; empty if the agent runs from a checkout."""
+    """Return the version of the installed release; empty if the agent runs from a checkout."""
     try:
         return importlib.metadata.version("chronolet")
     except importlib.metadata.PackageNotFoundError:

@@ -25,7 +25,7 @@ _DRIVERS: tuple[Driver, ...] = ("cgroupfs", "systemd")
 
 
 def sharing(settings: Settings) -> Sharing:
-    """How the node's resources are divided, from the settings."""
+    """Derive from the settings how the node's resources are divided."""
     reserved, factor = settings.qos_reserved.get("memory"), settings.memory_throttling_factor
     return Sharing(
         name=settings.node,
@@ -52,7 +52,7 @@ def sharing(settings: Settings) -> Sharing:
 
 
 def labels(settings: Settings) -> Mapping[str, str]:
-    """The node's labels: the well-known ones, and those of the settings, which take precedence."""
+    """Return the node's labels: the well-known ones, and those from the settings, which take precedence."""
     return {
         "kubernetes.io/arch": architecture(platform.machine()),
         "kubernetes.io/hostname": settings.node,
@@ -62,7 +62,7 @@ def labels(settings: Settings) -> Mapping[str, str]:
 
 
 def policy(settings: Settings) -> Policy:
-    """The node's own admission rules, applied to a pod before any other kind decides."""
+    """Return the node's own admission rules, which are applied to a pod before any other kind decides."""
     return Policy(
         name=settings.node,
         labels=labels(settings),
@@ -72,14 +72,14 @@ def policy(settings: Settings) -> Policy:
 
 
 def holding(settings: Settings, host: Host) -> Holding:
-    """The limits that containers start with, computed from the same node description as qos uses."""
+    """Return the limits that containers start with, computed from the same node description that qos uses."""
     return tree.holding(described(sharing(settings), machine(host), Means()))
 
 
 def check(shared: Sharing, host: Host, cgroups: Cgroups) -> None:
     """Raise SettingsError if more is reserved than the machine has, or if the cgroups belong to another owner.
 
-    Without a configured driver, both trees are checked: Docker, which knows the driver, may not run yet.
+    Without a configured driver, both trees are checked: Docker, which knows the driver, may not be running yet.
     """
     if wrong := problem(shared, machine(host)):
         raise SettingsError(wrong)

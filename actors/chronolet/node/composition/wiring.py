@@ -37,14 +37,14 @@ class Node(Struct, frozen=True):
     health: Health
     process: Process
     pages: Mapping[str, Show]
-    """HTTP pages by path, without those of health and metrics."""
+    """HTTP pages by path, except those for health and metrics."""
     stats: Stats | None
     """Samples the resource usage of the node and its pods; None if this process does not host `pleg`."""
 
 
 def build(settings: Settings, faults: Faults | None = None, tuning: Tuning = DEFAULTS) -> Node:
-    """Assemble the process; nothing runs yet, and no outside system is contacted. OSError if the state folder cannot be
-    written, SettingsError if the machine's resources cannot be divided as configured.
+    """Assemble the process, without starting anything or contacting any outside system. Raises OSError if the state
+    folder cannot be written, and SettingsError if the machine's resources cannot be divided as configured.
     """
     adapters = parts(settings)
 
@@ -89,7 +89,7 @@ def _process(adapters: Parts, hosted: Mapping[str, Kind[Any]], faults: Faults, t
 def _health(adapters: Parts, process: Process) -> Health:
     health, relisted = Health(), adapters.relisted
     if "pleg" in adapters.settings.actors:
-        # A standby runs no pleg, so there is none to wait for.
+        # A standby does not run pleg, so its relists are not checked.
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.stalled())
         health.add("pleg", lambda: "" if process.phase == "standing by" else relisted.unhealthy(), ready_only=True)
     health.add("redis", lambda: "" if process.lease.answered() else "did not answer in time", ready_only=True)
@@ -97,7 +97,7 @@ def _health(adapters: Parts, process: Process) -> Health:
 
 
 def _pages(adapters: Parts, stats: Stats | None) -> dict[str, Show]:
-    """Node-wide pages, depending on which actor kinds this process hosts."""
+    """Build the node-wide pages for the actor kinds that this process hosts."""
     settings = adapters.settings
     pages = {"/configz": configz(settings)}
     if "pod" in settings.actors:

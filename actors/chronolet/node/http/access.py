@@ -14,15 +14,15 @@ from chronolet.node.settings.values import SettingsError, read_secret
 
 
 def guard(settings: Settings) -> Guard:
-    """The guard that decides which requests are answered. Reads the token file once. Raises SettingsError."""
+    """Build the guard that decides which requests are answered. Reads the token file once. Raises SettingsError."""
     names = {settings.node, socket.gethostname(), settings.address, *settings.http_allowed_hosts}
     token = read_secret("--http-token-file", settings.http_token_file) if settings.http_token_file else ""
     return Guard(names=frozenset(one.lower() for one in names), token=token, certificates=bool(settings.client_ca_file))
 
 
 def tls(settings: Settings) -> ssl.SSLContext | None:
-    """The TLS context with the server's certificate and the accepted client CAs; None for plain HTTP. Reads the files
-    once. Raises SettingsError.
+    """Build the TLS context with the server's certificate and the accepted client CAs; None if the server uses plain
+    HTTP. Reads the files once. Raises SettingsError.
     """
     if not settings.tls_cert_file:
         return None
@@ -34,7 +34,7 @@ def tls(settings: Settings) -> ssl.SSLContext | None:
         if settings.client_ca_file:
             where = f"--client-ca-file {settings.client_ca_file}"
             context.load_verify_locations(settings.client_ca_file)
-            # Optional: /healthz and clients with a token need none. A certificate that a client presents must be valid.
+            # Optional: /healthz and clients with a token need none. If a client presents a certificate, it is verified.
             context.verify_mode = ssl.CERT_OPTIONAL
     except (OSError, ValueError) as error:
         raise SettingsError(f"{where}: cannot be used: {error}; expected PEM files that belong together") from error
@@ -42,5 +42,5 @@ def tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def _no_password() -> str:
-    """Fail for an encrypted key: without this callback, OpenSSL would prompt on the terminal."""
+    """Raise ValueError for an encrypted key: without this callback, OpenSSL would prompt on the terminal."""
     raise ValueError("the key is encrypted, expected one that is not")

@@ -13,7 +13,7 @@ from chronolet.pod.state import State
 from chronolet.pod.status.status import plain_status, rfc3339
 from chronolet_schemas import podspec
 
-if TYPE_CHECKING:  # most readers of pods do not read devices
+if TYPE_CHECKING:  # most callers that read pods do not need the devices kind
     from chronolet.devices.state import State as Devices
 
 Object = dict[str, Any]
@@ -23,20 +23,20 @@ _NODE = "node"
 
 
 def api_pods(moment: Moment, node: str) -> list[Object]:
-    """All pods of the moment as API objects, ordered by namespace and name."""
+    """Return all pods of the moment as API objects, ordered by namespace and name."""
     states = moment.states["pod"]
     return [_api_pod(states[key], node, moment) for key in sorted(states) if states[key].uid]
 
 
 class PodObjects:
-    """Converts successive moments, reusing the objects of unchanged pods. For one caller at a time."""
+    """Converts the pods of successive moments, reusing the objects of unchanged pods. Not thread-safe."""
 
     def __init__(self, node: str) -> None:
         self._node = node
         self._written: dict[str, tuple[State, Devices | None, Object]] = {}
 
     def of(self, moment: Moment) -> list[Object]:
-        """All pods of the moment, like `api_pods`."""
+        """Return all pods of the moment as API objects, like `api_pods`."""
         devices = moment.states.get("devices", {}).get(_NODE)
         known, self._written = self._written, {}
         for key, state in sorted(moment.states["pod"].items()):
@@ -53,7 +53,7 @@ class PodObjects:
 
 
 def api_pod(moment: Moment, node: str, key: str) -> Object | None:
-    """The pod with the key namespace/name; None if there is none."""
+    """Return the pod whose key (namespace/name) is `key`, as an API object; None if there is none."""
     state = moment.states["pod"].get(key)
     return _api_pod(state, node, moment) if state is not None and state.uid else None
 

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class BusyError(Exception):
-    """Another thread is still computing the value, and the wait for it timed out."""
+    """Another thread is still computing the value, and waiting for it timed out."""
 
 
 class Cached(Generic[T]):
@@ -30,7 +30,9 @@ class Cached(Generic[T]):
         self._made: tuple[float, T] | None = None
 
     def get(self) -> T:
-        """The value, recomputed if too old. Raises BusyError, and what `make` raises; the next call then retries."""
+        """Return the value, recomputed if it is too old. Raises BusyError, and whatever `make` raises; the next call
+        then retries.
+        """
         if not self._lock.acquire(timeout=self._patience):
             raise BusyError
         try:
@@ -43,7 +45,7 @@ class Cached(Generic[T]):
 
 
 class Rendered(Generic[S, T]):
-    """Caches the serialized form of a value that others replace: serialized once per value."""
+    """Caches the serialized form of a value that is replaced from time to time: each new value is serialized once."""
 
     def __init__(self, latest: Callable[[], S], write: Callable[[S], T]) -> None:
         self._latest = latest
@@ -52,7 +54,7 @@ class Rendered(Generic[S, T]):
         self._made: tuple[S, T] | None = None
 
     def get(self) -> T:
-        """The serialized form of the latest value. Raises whatever `latest` raises."""
+        """Return the serialized form of the latest value. Raises whatever `latest` raises."""
         value = self._latest()
         with self._lock:
             if self._made is None or self._made[0] is not value:

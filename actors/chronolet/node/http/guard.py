@@ -1,10 +1,11 @@
-"""Decides which HTTP requests are answered, by the host they address, their origin, and their token. Pure.
+"""Decides which HTTP requests are answered, based on the host they address, their origin, and their token or client
+certificate. Pure.
 
 Input: a request's target and headers. Output: its path and query, or a rejection with a status. Next: `server`.
 
 A browser sends the name that the page was loaded from as `Host`. A foreign site whose name resolves to this machine
 (DNS rebinding) can read responses as if they came from its own pages, so only requests to known names of this node are
-answered. Addresses of this node are safe: no foreign site is loaded from them. See docs/adr/0022.
+answered. Requests to this node's addresses are safe: no foreign site is loaded from them. See docs/adr/0022.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ class Rejected(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """The access rules of one server. An empty token means that none is needed."""
+    """The access rules of one server. If `token` is empty and `certificates` is not set, every client has access."""
 
     names: frozenset[str] = frozenset()
-    """Accepted host names in lower case, in addition to loopback and the address of the connection."""
+    """Accepted host names in lower case, in addition to loopback names and the server's address on the connection."""
     token: str = ""
     certificates: bool = False
     """Whether a verified client certificate is accepted instead of a token."""
 
     def request(self, target: str, headers: Headers, address: str, *, certified: bool) -> Request | Rejected:
-        """Check a request. `address`: the server's address of the connection. `certified`: the client presented a
-        certificate over TLS, and it was verified.
+        """Check a request. `address`: the server's address on the connection. `certified`: whether the client presented
+        a TLS certificate that was verified.
         """
         parts = _parsed(target)
         if isinstance(parts, Rejected):
@@ -98,7 +99,7 @@ class Guard(NamedTuple):
         scheme, _, given = found[0].partition(" ") if len(found) == 1 else ("", "", "")
         if not self.token or scheme.lower() != "bearer":
             return False
-        # Constant time: the duration must not reveal how much of the token is right.
+        # In constant time: the duration must not reveal how much of the token is correct.
         return hmac.compare_digest(given.strip().encode("latin-1", "replace"), self.token.encode())
 
     def _expected(self) -> str:
@@ -120,13 +121,15 @@ def _parsed(target: str) -> SplitResult | Rejected:
 
 
 def _name(host: str) -> str | None:
-    """The name or address of `NAME`, `NAME:PORT` or `[ADDRESS]:PORT`, in lower case; None if it is neither."""
+    """Return the name or address in `NAME`, `NAME:PORT` or `[ADDRESS]:PORT`, in lower case; None if `host` has none of
+    these forms.
+    """
     found = _HOST.fullmatch(host.strip().lower())
     return (found[1] or found[2]).rstrip(".") if found else None
 
 
 def _is_own(name: str, address: str) -> bool:
-    """Whether `name` is a loopback address or the connection's own address."""
+    """Return whether `name` is a loopback address or the server's address on the connection."""
     try:
         found = ipaddress.ip_address(name)
         return found.is_loopback or found == ipaddress.ip_address(address)

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 HEAD_SECONDS = 10.0
-"""Time limit from the connection (TLS handshake included) or a later request's first byte to the end of the head."""
+"""Time limit for receiving a request's head: from when the connection is accepted (the TLS handshake counts), or from
+the first byte of a later request.
+"""
 IDLE_SECONDS = 75.0
-"""Time limit between two requests of a connection."""
+"""Time limit between two requests on a connection."""
 WRITE_SECONDS = 30.0
 """Time limit for writing a whole response."""
 HEAD_BYTES = 64 * 1024
@@ -38,7 +40,7 @@ class HeadReader(io.RawIOBase):
         self._received = 0
 
     def again(self) -> None:
-        """Start over after a response: the next head may begin up to IDLE_SECONDS later."""
+        """Reset the limits after a response: the next head may begin up to IDLE_SECONDS later."""
         self._idle, self._received = True, 0
         self._until = time.monotonic() + IDLE_SECONDS
 
@@ -46,7 +48,7 @@ class HeadReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Receive some bytes. Raises TimeoutError, HeadTooLargeError, OSError."""
+        """Receive bytes into `buffer` and return their number. Raises TimeoutError, HeadTooLargeError, OSError."""
         left = self._until - time.monotonic()
         if left <= 0:
             raise TimeoutError("the request's head did not arrive in time")
@@ -61,7 +63,9 @@ class HeadReader(io.RawIOBase):
 
 
 def handshake(connection: socket.socket, seconds: float) -> bool:
-    """Do the TLS handshake, if any. Returns whether the client presented a certificate (which is then verified)."""
+    """Do the TLS handshake, if the connection uses TLS. Returns whether the client presented a certificate; if so, the
+    handshake has verified it.
+    """
     if not isinstance(connection, ssl.SSLSocket):
         return False
     connection.settimeout(seconds)  # limits the whole handshake

@@ -1,8 +1,8 @@
-"""The node's pages in the kubelet's formats: /pods, /runningpods, /stats/summary, /configz; usage for Prometheus.
+"""The node's pages in the kubelet's formats: /pods, /runningpods, /stats/summary, /configz, and usage for Prometheus.
 
 Input: the log, the runtime, usage samples, the settings. Output: JSON and Prometheus text. These pages never wait for
-an actor, nor an actor for them: pods are folded from the log, usage is the last sample, the rest comes from the runtime
-with a short time-out. Next: `server`. Source: pkg/kubelet/server/server.go.
+actors, and actors never wait for them: pods are folded from the log, usage is the last sample, and running containers
+are listed from the runtime. Next: `server`. Source: pkg/kubelet/server/server.go.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PATIENCE_SECONDS = 5.0
 
 
 def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: Kind[Any]) -> dict[str, Show]:
-    """The page /pods: a v1 PodList with status."""
+    """Return the page /pods: a v1 PodList with statuses."""
     latest, objects = Latest(store, archive, kinds), PodObjects(settings.node)
 
     def pods() -> Object:
@@ -58,7 +58,7 @@ def pod_pages(settings: Settings, store: Store, archive: ArchiveReader, *kinds: 
 
 
 def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
-    """The page /runningpods: the pods that the runtime runs."""
+    """Return the page /runningpods: the pods that have running containers, as listed by the runtime."""
     ours = labels.of_node(settings.node)
 
     def running() -> Object:
@@ -68,7 +68,9 @@ def runtime_pages(settings: Settings, runtime: Runtime) -> dict[str, Show]:
 
 
 def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str, Show]:
-    """/stats/summary, /metrics/resource, /metrics/cadvisor: each shows the last sample, rendered once."""
+    """Return the pages /stats/summary, /metrics/resource and /metrics/cadvisor: each shows the last sample, rendered
+    once.
+    """
     pages: dict[str, tuple[Callable[[Snapshot], bytes], str]] = {
         "/stats/summary": (lambda one: msgspec.json.encode(summary(settings.node, one)), JSON),
         "/metrics/resource": (lambda one: resource_metrics(one).encode(), METRICS),
@@ -78,11 +80,11 @@ def usage_pages(settings: Settings, latest: Callable[[], Snapshot]) -> dict[str,
 
 
 _SERVERS = ("event_webhook_url", "event_api_server")
-"""URL settings shown without path and query, which may hold a secret."""
+"""URL settings that are shown without path and query, which may contain a secret."""
 
 
 def configz(settings: Settings) -> Show:
-    """The page /configz: settings by KubeletConfiguration field; those without one by flag name."""
+    """Return the page /configz: the settings by KubeletConfiguration field, or by flag name if they have no field."""
     shown: Object = {"kubeletconfig": {}, "chronolet": {"node": settings.node}}
     for one in known.SETTINGS:
         value = getattr(settings, one.name)
@@ -144,7 +146,7 @@ def _list(items: Sequence[Object], version: str = "") -> Object:
 
 
 def _running(found: Sequence[ContainerState]) -> list[Object]:
-    """The running containers as pods with names, uids and images only. Source: kubecontainer.Pod.ToAPIPod."""
+    """Return the running containers as pods with only names, uids and images. Source: kubecontainer.Pod.ToAPIPod."""
     running = sorted((one for one in found if one.state == "running"), key=lambda one: (*_pod_of(one.labels), one.name))
     return [
         {

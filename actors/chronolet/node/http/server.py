@@ -1,8 +1,8 @@
-"""The node's HTTP server: /healthz, /readyz, /metrics, and any pages added.
+"""The node's HTTP server: serves /healthz, /readyz, /metrics, and other pages passed to it.
 
 Input: requests. Output: pages. The server sleeps in one `select` until a client connects; each connection has a
 thread, which ends unless the whole request head arrives within a deadline. Next: `guard` checks requests, `slots`
-keeps capacity for health checks; `health`, `metrics` make pages. Source: pkg/kubelet/server (the read-only part).
+keeps capacity for health checks; `health` and `metrics` render pages. Source: pkg/kubelet/server (the read-only part).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Show = Callable[[Query], Response]
 
 
 def health_pages(health: Health) -> dict[str, Show]:
-    """The pages /healthz and /readyz; each check also has its own page below them, such as /healthz/ping."""
+    """Return the pages /healthz and /readyz; each check also has a page below them, such as /healthz/ping."""
     return {"/healthz": _page(health, "healthz"), "/readyz": _page(health, "readyz")}
 
 
@@ -112,7 +112,7 @@ class HttpServer:
         self._woken.close()
 
     def _serve(self) -> None:
-        # Not serve_forever(): it wakes twice a second to check whether it should stop.
+        # Not serve_forever(), which wakes twice a second to check whether it should stop.
         with selectors.DefaultSelector() as selector:
             selector.register(self._server, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -121,7 +121,7 @@ class HttpServer:
 
 
 class _Configuration(NamedTuple):
-    """The configuration of a server."""
+    """The pages, access rules and time limit of a server."""
 
     pages: Mapping[str, Show]
     guard: Guard
@@ -161,8 +161,8 @@ class _Server(ThreadingHTTPServer):
         return self.served.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), client
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for the connection. If all slots are taken, it replaces the longest-waiting connection, or is
-        closed if none of them waits.
+        """Start a thread for the connection. If all slots are taken, the connection replaces the one that has waited
+        longest for its client; if none is waiting, the new connection is closed.
         """
         if not self.slots.enter(request):
             self.shutdown_request(request)
@@ -179,7 +179,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class's signature
-        """Log errors, except a client that hangs up."""
+        """Log the error, unless the client has hung up."""
         error = sys.exception()
         if not isinstance(error, OSError):
             log.error("a request failed", client=str(client_address), exc_info=error)
@@ -190,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "chronolet"
     sys_version = ""
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.0"  # not 0.9, whose answers have no status
+    default_request_version = "HTTP/1.0"  # not 0.9, whose responses have no status
 
     def setup(self) -> None:
         """Use our own deadlines: a socket's time-out would start over with each byte."""
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = BufferedReader(self._head)
 
     def handle_one_request(self) -> None:
-        """Handle one of possibly several requests of the connection."""
+        """Handle one of possibly several requests on the connection."""
         try:
             super().handle_one_request()
         except HeadTooLargeError as error:
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         self.connection.settimeout(WRITE_SECONDS)
-        # A request's body is never read, so a next request behind it could not be found.
+        # Request bodies are never read, so a request that follows a body could not be found.
         close = "Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0").strip() != "0"
         checked = self.server.served.guard.request(self.path, self.headers, self._address(), certified=self._certified)
         if isinstance(checked, Rejected):
@@ -228,7 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self._page(checked), body=body, close=close)
 
     def _address(self) -> str:
-        """The local address that the client connected to."""
+        """Return the local address that the client connected to."""
         found = str(self.connection.getsockname()[0])
         return found.partition("%")[0].removeprefix("::ffff:")
 
@@ -240,7 +240,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in answer.headers.items():
             self.send_header(name, value)
         if close:
-            self.send_header("Connection", "close")  # the base class ends the connection, too
+            self.send_header("Connection", "close")  # also makes the base class close the connection
         self.end_headers()
         if body:
             self.wfile.write(answer.body)
@@ -256,7 +256,7 @@ class _Handler(BaseHTTPRequestHandler):
         except TooManyError:
             message = b"too many concurrent requests for pages of this kind: retry\n"
             return Response(503, message, headers={"Retry-After": "1"})
-        except Exception as error:  # also an OSError: here it is the page's, not the client's
+        except Exception as error:  # also OSError: here it comes from the page, not from the client
             log.error("a page failed", path=request.path, client=str(self.client_address), exc_info=error)
             return Response(500, f"{request.path} failed: see the error in the agent's log\n".encode())
 

@@ -1,10 +1,11 @@
-"""Connection slots: limit the connections and the concurrently rendered pages, and choose which connection to evict.
+"""Connection slots: limit the number of connections and of concurrently rendered pages, and choose which connection to
+evict.
 
 Input: connections and their activity. Output: slots, or none. Next: `server`.
 
-A connection that waits for its client, for a request or for room to write, may be evicted for a newer one at any time.
-One whose page is being rendered may not. Since fewer pages are rendered concurrently than there are slots, a slot is
-always available: no number of clients can keep /healthz from answering.
+A connection that is waiting for its client (to send a request, or to read the response) may be evicted for a newer one
+at any time. A connection whose page is being rendered is never evicted. Since fewer pages are rendered concurrently
+than there are slots, a slot is always available: no number of clients can keep /healthz from answering.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ MAX_CONCURRENT: dict[Lane, int] = {"metrics": 12, "pages": 24}
 
 
 class TooManyError(Exception):
-    """The limit of concurrently rendered pages of this lane is reached."""
+    """The lane's limit on concurrently rendered pages has been reached."""
 
 
 class _Connection:
-    """One connection. `waits`: the server is waiting for its client."""
+    """One connection. `waits`: whether the server is waiting for the client."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -45,7 +46,9 @@ class Slots:
         self._rendering: dict[Lane, int] = dict.fromkeys(MAX_CONCURRENT, 0)
 
     def enter(self, connection: socket.socket) -> bool:
-        """Take a slot, if necessary that of the longest-waiting connection. False if all are busy."""
+        """Give `connection` a slot, if necessary by evicting the longest-waiting connection. Returns False if none can
+        be evicted.
+        """
         with self._lock:
             if len(self._slots) >= self._connections and not self._evict():
                 return False
@@ -53,12 +56,12 @@ class Slots:
             return True
 
     def evict_oldest(self) -> None:
-        """Evict the longest-waiting connection, for a resource other than slots, such as file descriptors."""
+        """Evict the longest-waiting connection, to free a resource other than slots, such as file descriptors."""
         with self._lock:
             self._evict()
 
     def leave(self, connection: socket.socket) -> None:
-        """Free the connection's slot, before it is closed; a no-op if it has none."""
+        """Free the connection's slot, before the connection is closed; a no-op if it has none."""
         with self._lock:
             self._slots.pop(connection, None)
 
@@ -89,8 +92,8 @@ class Slots:
             return False
         del self._slots[oldest.connection]
         try:
-            # Wakes its thread, which sleeps in the socket and then closes it. Not SSLSocket's own shutdown, which would
-            # release the TLS session while the other thread uses it.
+            # Wakes the connection's thread, which is blocked on the socket and then closes it. Not SSLSocket's own
+            # shutdown, which would release the TLS session while that thread uses it.
             socket.socket.shutdown(oldest.connection, socket.SHUT_RDWR)
         except OSError:
             return True  # the client closed it first

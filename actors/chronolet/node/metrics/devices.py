@@ -17,7 +17,7 @@ _METHODS: tuple[Method, ...] = ("list", "get", "get_allocatable")
 
 
 class DeviceMetrics:
-    """Device metrics. Hosts and gRPC servers call it on their threads."""
+    """Metrics of devices. Its methods are called on the threads of hosts and gRPC servers."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registrations = Counter(
@@ -61,7 +61,7 @@ class DeviceMetrics:
                 pass
 
     def allocate_took(self, resource: str, seconds: float) -> None:
-        """Record one call to Allocate, successful or not."""
+        """Record the duration of one call to Allocate, successful or not."""
         self._allocation.labels(resource).observe(seconds)
 
     def count_request(self, version: Version, method: Method, failed: bool) -> None:

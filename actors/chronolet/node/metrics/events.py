@@ -1,7 +1,7 @@
 """Metrics of KubeEvents and their delivery.
 
-Input: kube_events events. Output: counters in a registry. For every sink, the number of posts equals those delivered,
-dropped, and waiting. Next: `metrics`.
+Input: kube_events events. Output: counters in a registry. For every sink, the number of posts is the sum of those
+delivered, dropped, and waiting. Next: `metrics`.
 """
 
 from __future__ import annotations

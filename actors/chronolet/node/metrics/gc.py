@@ -1,8 +1,8 @@
 """Metrics of container and image garbage collection.
 
 Input: committed events, passed on by `metrics`. Output: counters in the process's registry. Names and labels are the
-kubelet's if it has the metric, else those proposed for the kubelet's image collection, else `chronolet_`.
-Next: `metrics`. Source: pkg/kubelet/metrics/metrics.go.
+kubelet's if it has the metric, else those proposed for the kubelet's image collection; all other names begin with
+`chronolet_`. Next: `metrics`. Source: pkg/kubelet/metrics/metrics.go.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SKIPPED = {"in_use": "in_use", "young": "min_age", "pinned": "pinned"}
 
 
 class GcMetrics:
-    """Garbage collection metrics."""
+    """Metrics of container and image garbage collection."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.collected = Counter(
@@ -122,7 +122,7 @@ class GcMetrics:
 
 
 def _reason(event: image_gc.RunFinished) -> str:
-    """The `reason` label: the run's result."""
+    """Return the `reason` label, which explains the run's result."""
     if event.error:
         return "deletion_failed" if event.failed else "insufficient" if event.wanted_bytes else "no_figures"
     return "freed" if event.removed else "below_threshold" if event.operation == "collect" else "nothing_unused"

@@ -1,6 +1,6 @@
 """A wrapper around the runtime's image calls that counts and times them under the kubelet's operation names.
 
-Input: calls of the image collector. Output: the same calls to the runtime's adapter. Next: `metrics`. Source:
+Input: calls from the image collector. Output: the same calls to the runtime's adapter. Next: `metrics`. Source:
 pkg/kubelet/kuberuntime/instrumented_services.go.
 """
 
@@ -13,7 +13,7 @@ from chronolet.ports.runtime.images import DiskState, HeldImage, Images
 
 
 class MeasuredImages:
-    """`ports.runtime.images.Images` with metrics."""
+    """Implements `ports.runtime.images.Images`: forwards all calls to `images` and records metrics."""
 
     def __init__(self, images: Images, metrics: Metrics) -> None:
         self._images = images

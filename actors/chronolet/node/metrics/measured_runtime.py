@@ -1,7 +1,7 @@
 """A runtime wrapper that counts and times calls.
 
-Input: a runtime, the metrics. Output: a runtime. Next: `composition.parts` builds it, `composition.kinds` passes it to
-the actors. Operation names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
+Input: a runtime, the metrics. Output: a runtime. Next: `node.composition.parts` builds it, `node.composition.kinds`
+passes it to the actors. Operation names are the kubelet's (pkg/kubelet/kuberuntime/instrumented_services.go).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ S = TypeVar("S", SandboxSpec, ContainerSpec)
 
 
 class MeasuredRuntime:
-    """Forwards calls to the wrapped runtime, and records in `running` which containers run."""
+    """Forwards calls to the wrapped runtime, and records in `running` which containers are running."""
 
     def __init__(self, runtime: Runtime, metrics: Metrics, running: Running | None = None) -> None:
         self._runtime = runtime
@@ -190,7 +190,8 @@ def _monotonic() -> int:
 
 
 class RelistedRuntime(MeasuredRuntime):
-    """Runtime wrapper for pleg: each listing counts as a relist, records which containers run, and shows PLEG healthy.
+    """Runtime wrapper for pleg: each listing counts as a relist, records which containers are running, and shows that
+    PLEG is healthy.
 
     `threshold`: maximum age of the last successful relist, in milliseconds; `monotonic`: a clock in milliseconds.
     Source: pkg/kubelet/pleg/generic.go (Healthy, updateRunningPodAndContainerMetrics).
@@ -219,14 +220,14 @@ class RelistedRuntime(MeasuredRuntime):
         self._last_seen = began_at
         self._running.listed(found, began)
         sandboxes = [one for one in found if one.labels.get(CONTAINER_NAME) == SANDBOX]
-        # A pod whose old sandbox still runs counts once.
+        # A pod whose old sandbox is still running counts only once.
         pods = {one.labels.get(POD_UID) for one in sandboxes if one.state == "running"}
         containers = Counter(str(one.state) for one in found if one.labels.get(CONTAINER_NAME) != SANDBOX)
         self._metrics.running(len(pods), containers)
         return found
 
     def unhealthy(self) -> str:
-        """Health check: why PLEG is unhealthy, empty if it is healthy. Does not wait for a running relist."""
+        """Return why PLEG is unhealthy, or an empty string if it is healthy. Does not wait for a relist in progress."""
         return illness(self._last_seen, self._monotonic(), self._threshold)
 
     def stalled(self) -> str:

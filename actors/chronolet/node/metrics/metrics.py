@@ -1,8 +1,8 @@
 """The agent's Prometheus metrics: all names, and how they are updated.
 
-Input: observer calls of the kernel, runtime calls, the containers that run at a scrape. Output: the text of /metrics.
+Input: observer calls from the kernel, calls to the runtime, and what each relist finds. Output: the text of /metrics.
 Names and labels are the kubelet's if it has the metric (pkg/kubelet/metrics), else they begin with `chronolet_`.
-Next: `http.server`, which serves it to Prometheus.
+Next: `node.http.server`, which serves it to Prometheus.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Metrics(Observer):
         self.refused_steps.labels(str(shard), reason).inc()
 
     def effect_waited(self, kind: str, entity: str, cause: str, seconds: float) -> None:
-        """Record the time that an effect waited in its queue, also as a span."""
+        """Record, also as a span, how long an effect waited in its queue."""
         self.effect_waits.labels(kind).observe(seconds)
         self._turn_over(entity, cause, seconds)
 
@@ -207,7 +207,7 @@ class Metrics(Observer):
             self.spans.begin(Span(entity=entity, cause=cause, what=TURN, at=_now(), over=False, queue=queue))
 
     def effect_withdrawn(self, kind: str, entity: str, cause: str, seconds: float) -> None:  # noqa: ARG002
-        """End the span of an effect withdrawn while it waited."""
+        """End the span of an effect that was withdrawn while it waited."""
         self._turn_over(entity, cause, seconds)
 
     def _turn_over(self, entity: str, cause: str, seconds: float) -> None:
@@ -241,7 +241,7 @@ class Metrics(Observer):
         self.shards.set(count)
 
     def shard_lost(self, shard: Shard, keys: Collection[str]) -> None:
-        """Drop the shard's probe series: its next owner counts them."""
+        """Drop the series of the shard's probes: its next owner counts them from now on."""
         if shard.kind == "prober":
             self.probes.leave(keys)
 
@@ -249,7 +249,7 @@ class Metrics(Observer):
         """Set whether the lease is valid."""
         self.lease.set(int(valid))
 
-    def recovered(self, shards: int, events: int, seconds: float) -> None:  # noqa: ARG002 - the gauge has the shards
+    def recovered(self, shards: int, events: int, seconds: float) -> None:  # noqa: ARG002 - see `shards_owned`
         """Count a recovery and its log entries; set its duration."""
         self.recoveries.inc()
         self.recovered_events.inc(events)
@@ -271,7 +271,7 @@ class Metrics(Observer):
 
     @contextmanager
     def relist(self) -> Iterator[None]:
-        """Time one relist and the interval since the previous one. One that raises does not update `pleg_seen`."""
+        """Time one relist and the interval since the previous one. A relist that raises does not update `pleg_seen`."""
         began = time.monotonic()
         if self._last_relist:
             self.relist_interval.observe(began - self._last_relist)
@@ -284,18 +284,18 @@ class Metrics(Observer):
 
     # -- cgroups -----------------------------------------------------------------------------------------------------
     def cgroup(self, operation: str, seconds: float) -> None:
-        """Record the time to create, change or remove one cgroup."""
+        """Record how long it took to create, change or remove one cgroup."""
         self.cgroup_seconds.labels(operation).observe(seconds)
 
     def running(self, pods: int, containers: Mapping[str, int]) -> None:
-        """Set the number of running pods, and of containers by state."""
+        """Set the number of running pods, and the number of containers in each state."""
         self.running_pods.set(pods)
         for state in CONTAINER_STATES:
             self.running_containers.labels(state).set(containers.get(state, 0))
 
     # -- the page --------------------------------------------------------------------------------------------------
     def page(self, query: Query) -> Response:
-        """The page /metrics."""
+        """Render the page /metrics."""
         del query
         from prometheus_client.exposition import generate_latest  # noqa: PLC0415 - loads servers that are not needed
 
@@ -303,5 +303,5 @@ class Metrics(Observer):
 
 
 def _now() -> int:
-    """Milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000

@@ -1,7 +1,7 @@
 """Metrics of pod start times and of the duration of work on pods.
 
 Input: pod events, finished effects. Output: metrics under the kubelet's names (pkg/kubelet/metrics). Next: `metrics`.
-A start counts only if this process observed all of it.
+A pod's start is counted only if this process observed it from acceptance on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MILLISECONDS = 1000
 
 
 class PodMetrics:
-    """Pod metrics. Hosts call it on their threads."""
+    """Metrics of pods. Its methods are called on the hosts' threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._start = Histogram(
@@ -51,7 +51,7 @@ class PodMetrics:
         self._starting: dict[str, tuple[int, set[str]]] = {}
 
     def count(self, event: Event) -> None:
-        """Track a pod from its acceptance to the first start of its last container."""
+        """Track a pod from its acceptance until each of its containers has started once."""
         match event:
             case pod.SpecAccepted(uid=uid, accepted_at=at, manifest=manifest):
                 with self._lock:

@@ -25,7 +25,7 @@ _BOUNDS = (*(str(bound) for bound in _BUCKETS), "+Inf")
 
 
 class ProbeSeries:
-    """The counts of one probe of the pod `uid`. Written by one thread, read by any."""
+    """The series of one probe of the pod `uid`. One thread writes them, any thread may read them."""
 
     def __init__(self, uid: str, key: str) -> None:
         """`key`: the prober's key, namespace/pod/container/probe."""
@@ -46,12 +46,12 @@ class ProbeSeries:
         self._seconds += seconds
 
     def totals(self) -> str:
-        """One line per result that occurred."""
+        """Render one line per result that occurred."""
         head = f'{_TOTAL}{{{self._labels},pod_uid="{escaped(self.uid)}",result="'
         return "".join(f'{head}{result}"}} {count}.0\n' for result, count in tuple(self._results.items()))
 
     def durations(self) -> str:
-        """One line per bucket, then the count and the sum; empty before the first success."""
+        """Render one line per bucket, then the count and the sum; empty before the first success."""
         found = list(accumulate(self._durations))
         if not found[-1]:
             return ""
@@ -63,7 +63,7 @@ class ProbeSeries:
 
 
 def written(series: Iterable[ProbeSeries]) -> bytes:
-    """The whole page."""
+    """Render the whole page."""
     found = list(series)
     parts = [_TOTAL_HEAD, *(one.totals() for one in found), _DURATION_HEAD, *(one.durations() for one in found)]
     return "".join(parts).encode()

@@ -1,8 +1,8 @@
 """Probe metrics: the page /metrics/probes, and lateness, losses and held kills on /metrics.
 
-Input: calls of the prober's workers; which probes are gone or belong to another process. Output: the text of the page,
-and metrics on /metrics. Names and labels of the page are the kubelet's (pkg/kubelet/prober/prober_manager.go), whose
-histogram also covers successes only. Next: `http.server`.
+Input: calls from the prober's workers; which probes are gone or belong to another process. Output: the text of the
+page, and metrics on /metrics. Names and labels of the page are the kubelet's (pkg/kubelet/prober/prober_manager.go),
+whose histogram likewise covers only successes. Next: `node.http.server`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _RESULT_LABELS: dict[Outcome, str] = {
 
 
 class ProbeMetrics:
-    """Implements `prober.workers.outside.Figures`. Workers call it on one thread, hosts and scrapes on theirs."""
+    """Implements `prober.workers.outside.Figures`. Workers call it on one thread, hosts and scrapes on others."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """`registry`: the one of /metrics; the page has its own series."""
+        """`registry`: the registry of /metrics; the series of /metrics/probes are not in it."""
         self._lateness = Histogram(
             "chronolet_probe_lateness_seconds",
             "Delay of a probe after its scheduled time",
@@ -110,7 +110,7 @@ class ProbeMetrics:
                 self._series.pop(key, None)
 
     def page(self, query: Query) -> Response:
-        """The page /metrics/probes. Rendered outside the lock, so that probes do not wait for it."""
+        """Render the page /metrics/probes, outside the lock, so that probes do not wait for it."""
         del query
         with self._lock:
             found = list(self._series.values())

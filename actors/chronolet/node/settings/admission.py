@@ -1,4 +1,4 @@
-"""The settings of pod admission and of starting pods.
+"""The settings for pod admission and for starting pods.
 
 Input: none. Output: part of the settings table. Next: `table`. Source: cmd/kubelet/app/options,
 pkg/kubelet/sysctl/allowlist.go (NewAllowlist), cmd/kubelet/app/options/options.go (ValidateKubeletFlags).

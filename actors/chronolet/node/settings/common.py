@@ -48,29 +48,31 @@ _NAMES = frozenset(one.name for one in COMMON)
 
 
 def is_common(name: str) -> bool:
-    """Whether `resolve_common` resolves the setting."""
+    """Return whether `resolve_common` resolves the setting named `name`."""
     return name in _NAMES
 
 
 def default_root(*, root: bool) -> Path:
-    """The default state folder."""
+    """Return the default state folder, for root or for another user."""
     return Path("/var/lib/chronolet") if root else Path("~/.local/state/chronolet").expanduser()
 
 
 def hostname() -> str:
-    """The node's default name: the hostname in lower case, as in the kubelet."""
+    """Return the node's default name: the hostname in lower case, as in the kubelet."""
     return socket.gethostname().strip().lower()
 
 
 def resolve_common(flags: Mapping[str, Any], environ: Mapping[str, str], names: Collection[str]) -> Settings:
-    """Resolve these settings; the others have their defaults. Raises SettingsError."""
+    """Resolve the settings in COMMON; all others have their defaults. Raises SettingsError."""
     return completed(found(COMMON, flags, environ, names), flags, environ)
 
 
 def found(
     settings: Iterable[Setting], flags: Mapping[str, Any], environ: Mapping[str, str], names: Collection[str] | None
 ) -> dict[str, Any]:
-    """The parsed values of the given flags and variables. Reads only variables in `names`. Raises SettingsError."""
+    """Parse the given flags and environment variables; returns values by setting name. Unless `names` is None, the
+    variables of settings that are not in `names` are ignored. Raises SettingsError.
+    """
     values: dict[str, Any] = {}
     for one in settings:
         if flags.get(one.name) is not None:
@@ -81,7 +83,7 @@ def found(
 
 
 def completed(values: Mapping[str, Any], flags: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
-    """The settings with defaults that depend on the machine or on other settings. Raises SettingsError."""
+    """Complete the settings with the defaults that depend on the machine or on other settings. Raises SettingsError."""
     defaults = {"node": hostname(), "root_dir": default_root(root=os.geteuid() == 0)}
     known: dict[str, Any] = {**defaults, **values}
     if known["root_dir"] != default_root(root=True):
@@ -93,7 +95,7 @@ def completed(values: Mapping[str, Any], flags: Mapping[str, Any], environ: Mapp
 
 
 def _redis_password(flags: Mapping[str, Any], environ: Mapping[str, str], values: Mapping[str, Any]) -> Secret:
-    """The Redis password from the file or the environment; empty if there is none. Raises SettingsError."""
+    """Return the Redis password from the file or the environment; empty if there is none. Raises SettingsError."""
     in_url = has_password(values["redis"])
     if in_url and flags.get("redis") is not None:
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""The settings of KubeEvent delivery.
+"""The settings for KubeEvent delivery.
 
 Input: none. Output: part of the settings table. Next: `table`.
 """

@@ -1,4 +1,4 @@
-"""The settings of container and image garbage collection, and the check that they fit together.
+"""The settings for container and image garbage collection, and a check that they are consistent.
 
 Input: none. Output: part of the settings table. Next: `table`. Source: cmd/kubelet/app/options, and the
 KubeletConfiguration fields that the kubelet documents.
@@ -134,7 +134,7 @@ _FLAGS = {
 
 
 def problem_of_collection(container_policy: container_gc.Policy, image_policy: image_gc.Policy) -> str:
-    """The problem with this combination of policies, after the name of its flag; empty if there is none."""
+    """Return the problem with these policies, preceded by the flag that causes it; empty if there is none."""
     if wrong := containers.problem(container_policy):
         return f"--minimum-container-ttl-duration: {wrong}"
     wrong = images.problem(image_policy)

@@ -1,7 +1,7 @@
-"""The settings of the HTTP server, and the check that they fit together.
+"""The settings for the HTTP server, and a check that they are consistent.
 
-Input: none. Output: part of the settings table; `SettingsError` for an address that other machines can reach without
-protection. Next: `table`, `http.guard`. Source: cmd/kubelet/app/options (--address, --tls-cert-file, ...).
+Input: none. Output: part of the settings table; `SettingsError` if other machines could reach the server without TLS
+and authentication. Next: `table`, `node.http.guard`. Source: cmd/kubelet/app/options (--address, --tls-cert-file, ...).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ANY_HOST = "*"
 
 
 def host_names(what: str, value: object) -> tuple[str, ...]:
-    """Parse names or addresses without a port, comma-separated or as a list; possibly none. `*` means any."""
+    """Parse names or addresses without a port, comma-separated or as a list, which may be empty. `*` means any."""
     written = value if isinstance(value, list) else any_text(what, value).split(",")
     found = tuple(text(what, one).lower() for one in written if one)
     for one in found:
@@ -93,14 +93,16 @@ HTTP_SETTINGS: tuple[Setting, ...] = (
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach a server at `address`."""
+    """Return whether only this machine can reach a server at `address`."""
     if address.lower() == "localhost":
         return True
     return _is_address(address) and ipaddress.ip_address(address).is_loopback
 
 
 def check_http(address: str, cert: str, key: str, client_ca: str, token: Path | None) -> None:
-    """Raise SettingsError for settings that would expose the node's pods to other machines."""
+    """Raise SettingsError if the TLS settings are incomplete, or if other machines could reach the server without TLS
+    and authentication.
+    """
     if bool(cert) != bool(key):
         raise SettingsError("--tls-cert-file and --tls-private-key-file: found one of them, expected both or neither")
     if client_ca and not cert:

@@ -13,7 +13,7 @@ from typing import Any
 from chronolet.node.settings.values import SettingsError
 
 Field = tuple[str, Callable[[str, Any], Any]]
-"""The setting's name, and its parser."""
+"""A setting's name and its parser."""
 
 
 def read(path: Path, fields: Mapping[str, Field]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -51,7 +51,9 @@ def _load_yaml(path: Path) -> dict[str, Any]:
 
 
 def _leaves(document: Mapping[str, Any], fields: Collection[str], above: str = "") -> list[tuple[str, Any]]:
-    """(path, value) of every leaf: a value that is not a map, an empty map, or a map listed in `fields`."""
+    """Return (path, value) for every leaf: a value that is not a map, an empty map, or a map whose path is in
+    `fields`.
+    """
     leaves: list[tuple[str, Any]] = []
     for name, value in document.items():
         path = f"{above}{name}"

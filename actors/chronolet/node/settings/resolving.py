@@ -26,10 +26,10 @@ def resolve(
     config: Path | None = None,
     names: Collection[str] | None = None,
 ) -> tuple[Settings, tuple[str, ...]]:
-    """Resolve the settings; also returns remarks about the file. Raises SettingsError.
+    """Resolve the settings; returns them and remarks about the file. Raises SettingsError.
 
     `flags` maps setting names to values; None or absent means not given. `names` restricts which settings are read from
-    the environment, so that an invalid variable of another setting does not fail the caller.
+    the environment, so that an invalid variable of another setting does not make the call fail.
     """
     fields = {one.field: (one.name, one.parse) for one in SETTINGS if one.field}
     in_file, remarks = ({}, ()) if config is None else kubelet_config.read(config, fields)

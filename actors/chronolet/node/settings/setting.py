@@ -1,6 +1,6 @@
 """The record that describes one setting.
 
-Input: none. Output: `Setting`. Next: `table` and the partial tables of each subject, which list the settings.
+Input: none. Output: `Setting`. Next: `table` and the partial tables for each subject, which list the settings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The settings of one process.
 
-Input: none. Output: `Settings`. Next: `common` and `resolving`, which create it. Reading a node's log needs this module
-but not the settings table, so it loads no actor.
+Input: none. Output: `Settings`. Next: `common` and `resolving`, which create it. Commands that read a node's log import
+this module but not the settings table, and so do not load any actor.
 """
 
 from __future__ import annotations
@@ -39,26 +39,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     root_dir: Path
     redis: str = ""
-    """URL; empty: the agent's own server in `root_dir`."""
+    """URL of the Redis server; if empty, the agent runs its own server in `root_dir`."""
     redis_password_file: Path | None = None
     redis_password: Secret = Secret()
-    """From `redis_password_file` or the environment. It has no flag because any user can read a process's flags."""
+    """Read from `redis_password_file` or the environment. It has no flag, because any user can read a process's flags.
+    """
     redis_appendfsync: Literal["always", "everysec"] = "always"
     redis_maxmemory: int = 0
-    """MiB; 0: a quarter of the machine's memory."""
+    """In MiB; 0 means a quarter of the machine's memory."""
     actors: tuple[str, ...] = ALL_ACTORS
     docker: str = "unix:///var/run/docker.sock"
     pod_manifest_path: str = ""
-    """The manifest folder or file to watch; empty: none."""
+    """The manifest folder or file to watch; empty if there is none."""
     file_check_frequency: int = 20_000
     pod_infra_container_image: str = "chronolet/pause:1"
     serialize_image_pulls: bool = True
     max_parallel_image_pulls: int = 0
-    """0: no limit. Applies unless `serialize_image_pulls` is set."""
+    """0 means no limit. Ignored if `serialize_image_pulls` is set."""
     image_pull_progress_deadline: int = 60_000
     address: str = "127.0.0.1"
     port: int = 10255
-    """0: no HTTP server."""
+    """0 means no HTTP server."""
     http_allowed_hosts: tuple[str, ...] = ()
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
@@ -68,18 +69,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pleg_relist_period: int = 10_000
     pleg_relist_threshold: int = 180_000
     kubelet_dir: Path = Path("/var/lib/kubelet")
-    """Holds device-plugins, plugins_registry and pod-resources."""
+    """Contains the folders device-plugins, plugins_registry and pod-resources."""
     max_device_plugins: int = 256
     wait_for_resources: bool = True
     topology_manager_policy: Literal["none", "best-effort"] = "none"
     cdi_spec_dirs: tuple[Path, ...] = (Path("/etc/cdi"), Path("/var/run/cdi"))
     max_pods: int = 110
     pod_max_pids: int = 0
-    """0: no limit."""
+    """0 means no limit."""
     cgroups_per_qos: bool = True
     cgroup_root: str = ""
     cgroup_driver: Literal["", "cgroupfs", "systemd"] = ""
-    """Empty: the driver that Docker uses."""
+    """If empty, the driver that Docker uses."""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     system_reserved: dict[str, str] = {}
     kube_reserved: dict[str, str] = {}
@@ -91,15 +92,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     memory_throttling_factor: float | None = None
     node_capacity: dict[str, str] = {}
     node_labels: dict[str, str] = {}
-    """In addition to the labels that every node has."""
+    """Labels in addition to those that every node has."""
     node_affinity: Literal["warn", "enforce"] = "warn"
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     max_parallel_starts: int = 32
     admission: tuple[str, ...] | None = None
-    """None: all of `ADMISSION`."""
+    """The kinds that pods wait for; None means all of `ADMISSION`."""
     log_format: Literal["text", "json"] = "text"
     event_sinks: tuple[str, ...] = ("redis",)
-    """In addition to the sinks that have a URL setting."""
+    """Sinks in addition to those that have a URL setting."""
     event_ttl: int = 86_400_000
     event_stream_length: int = 10_000
     event_backlog: int = 1_000
@@ -109,21 +110,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     event_api_token_file: str = ""
     event_api_ca_file: str = ""
     event_qps: int = 50
-    """0: no limit."""
+    """0 means no limit."""
     event_burst: int = 100
     minimum_container_ttl_duration: int = 0
     maximum_dead_containers_per_container: int = 1
-    """Negative: no limit; likewise for `maximum_dead_containers`."""
+    """A negative number means no limit; the same applies to `maximum_dead_containers`."""
     maximum_dead_containers: int = -1
     container_gc_period: int = 60_000
     container_gc_parallel: int = 8
     pod_logs_dir: Path | None = None
-    """None: logs/pods in `root_dir`."""
+    """None means logs/pods in `root_dir`."""
     image_gc_high_threshold: int = 85
     image_gc_low_threshold: int = 80
     minimum_image_ttl_duration: int = 120_000
     image_maximum_gc_age: int = 0
-    """0: no maximum."""
+    """0 means no maximum."""
     image_gc_period: int = 300_000
     image_usage_period: int = 30_000
     pinned_images: tuple[str, ...] = ()
@@ -134,8 +135,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def participants(self) -> frozenset[str]:
-        """The kinds that pods ask before they start, and `prober`. All by default, even kinds that this process does
-        not host: another process may host them, and a pod must not start without their admission.
+        """The kinds that pods ask before they start, and `prober`. By default all of them, even those that this process
+        does not host: another process may host them, and a pod must not start without their admission.
         """
         if self.admission is not None:
             return frozenset(self.admission)
@@ -157,12 +158,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def max_concurrent_pulls(self) -> int | None:
-        """The concurrency limit for image pulls; None: no limit."""
+        """The concurrency limit for image pulls; None means no limit."""
         return 1 if self.serialize_image_pulls else self.max_parallel_image_pulls or None
 
     @property
     def container_policy(self) -> container_gc.Policy:
-        """Which dead containers the collector keeps."""
+        """The policy that decides which dead containers the collector keeps."""
         from chronolet_schemas import container_gc  # noqa: PLC0415 - only the agent needs it
 
         return container_gc.Policy(
@@ -173,7 +174,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def image_policy(self) -> image_gc.Policy:
-        """Which images the collector keeps; always including the sandbox image."""
+        """The policy that decides which images the collector keeps, always including the sandbox image."""
         from chronolet_schemas import image_gc  # noqa: PLC0415 - only the agent needs it
 
         return image_gc.Policy(
@@ -186,7 +187,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def probe_kill_policy(self) -> Policy:
-        """How kills for failed probes are delayed while the machine is overloaded."""
+        """The policy for delaying kills for failed probes while the machine is overloaded."""
         from chronolet.pleg.probe_kills.holding_back import Policy  # noqa: PLC0415 - only the agent needs it
 
         return Policy(

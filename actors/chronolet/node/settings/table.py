@@ -1,4 +1,4 @@
-"""All settings of a node agent: the only place that defines their names, together with `common`.
+"""The table of all settings of a node agent: those defined here, in `common`, and in the partial tables.
 
 Input: none. Output: each setting with its names, parser and help text. Next: `resolving`.
 Source: cmd/kubelet/app/options and the KubeletConfiguration fields that the kubelet documents.
@@ -207,5 +207,5 @@ _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 
 def setting(name: str) -> Setting:
-    """The setting named `name`; KeyError if there is none."""
+    """Return the setting named `name`. Raises KeyError if there is none."""
     return _BY_NAME[name]

@@ -1,6 +1,7 @@
-"""Parsers for setting values: the same for flags, environment and file.
+"""Parsers for setting values from flags, the environment and files.
 
-Input: `what`, the place of the value (for the error), and the raw value. Output: the parsed value, or `SettingsError`.
+Input: `what`, where the value was found (for the error), and the raw value. Output: the parsed value, or
+`SettingsError`.
 Next: `table`, which names a parser for each setting.
 """
 
@@ -15,7 +16,7 @@ from chronolet.kernel.storage.redis import urls
 
 
 class SettingsError(ValueError):
-    """A setting cannot be used. The text names it, what was found and what was expected."""
+    """A setting cannot be used. The message names the setting, what was found and what was expected."""
 
 
 class Secret(str):
@@ -28,14 +29,14 @@ class Secret(str):
 
 
 def text(what: str, value: Any) -> str:
-    """Parse non-empty text; surrounding blanks are stripped."""
+    """Parse non-empty text; surrounding white space is stripped."""
     if not isinstance(value, str) or not value.strip():
         raise SettingsError(f"{what}: found {value!r}, expected text")
     return value.strip()
 
 
 def any_text(what: str, value: Any) -> str:
-    """Parse text, possibly empty."""
+    """Parse text, which may be empty."""
     return "" if value == "" else text(what, value)
 
 
@@ -48,7 +49,7 @@ def boolean(what: str, value: Any) -> bool:
 
 
 def number(low: int, high: int) -> Callable[[str, Any], int]:
-    """A parser for whole numbers from `low` to `high`."""
+    """Return a parser for whole numbers from `low` to `high`."""
 
     def parse(what: str, value: Any) -> int:
         digits = str(value).strip()
@@ -60,7 +61,7 @@ def number(low: int, high: int) -> Callable[[str, Any], int]:
 
 
 def unlimited(high: int) -> Callable[[str, Any], int]:
-    """A parser for whole numbers up to `high`; 0 and -1 both mean no limit and parse as 0."""
+    """Return a parser for whole numbers up to `high`; 0 and -1 both mean no limit and are parsed as 0."""
 
     def parse(what: str, value: Any) -> int:
         return 0 if str(value).strip() == "-1" else number(0, high)(what, value)
@@ -80,10 +81,10 @@ def cgroup(what: str, value: Any) -> str:
 
 
 def quantities_of(separator: str, *names: str, shares: bool = False) -> Callable[[str, Any], dict[str, str]]:
-    """A parser for amounts by name, comma-separated (`cpu=200m,memory=1Gi`) or as a map. A `*` at the end of one of
-    `names` matches any suffix.
+    """Return a parser for amounts by name, comma-separated (`cpu=200m,memory=1Gi`) or as a map. `names` are the
+    accepted names; a `*` at the end of one matches any suffix.
 
-    An amount is a quantity of 0 or more; with `shares`, a percentage is accepted, too.
+    An amount is a quantity of 0 or more; if `shares` is set, percentages are also accepted.
     """
 
     def parse(what: str, value: Any) -> dict[str, str]:
@@ -133,7 +134,7 @@ def part(what: str, value: Any) -> float | None:
 
 
 def one_of(*choices: str) -> Callable[[str, Any], str]:
-    """A parser that accepts exactly one of `choices`."""
+    """Return a parser that accepts exactly one of `choices`."""
 
     def parse(what: str, value: Any) -> str:
         if value not in choices:
@@ -155,7 +156,7 @@ def duration(what: str, value: Any) -> int:
 
 
 def duration_or_none(what: str, value: Any) -> int:
-    """Parse a Go duration of zero or more into milliseconds; `0` works without a unit."""
+    """Parse a Go duration of zero or more into milliseconds; `0` needs no unit."""
     total = 0 if str(value).strip() == "0" else _milliseconds(value)
     if total is None:
         raise SettingsError(f"{what}: found {value!r}, expected a duration such as 0s, 10s or 1m30s")
@@ -163,7 +164,7 @@ def duration_or_none(what: str, value: Any) -> int:
 
 
 def _milliseconds(value: Any) -> int | None:
-    """A Go duration in milliseconds; None if `value` is not one."""
+    """Parse a Go duration into milliseconds; None if `value` is not a Go duration."""
     rest, total = str(value).strip(), 0.0
     if not rest:
         return None
@@ -178,7 +179,7 @@ def _milliseconds(value: Any) -> int | None:
 
 
 def count_or_any(what: str, value: Any) -> int:
-    """Parse a whole number; any negative number becomes -1, no limit."""
+    """Parse a whole number; any negative number becomes -1, which means no limit."""
     digits = str(value).strip()
     if isinstance(value, bool) or not digits.isascii() or not digits.removeprefix("-").isdigit():
         raise SettingsError(f"{what}: found {value!r}, expected a whole number, negative for no limit")
@@ -192,7 +193,7 @@ def texts(what: str, value: Any) -> tuple[str, ...]:
 
 
 def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
-    """A parser for one or more comma-separated words; returns each once, in the order of `choices`."""
+    """Return a parser for one or more comma-separated words; it returns each word once, in the order of `choices`."""
 
     def parse(what: str, value: Any) -> tuple[str, ...]:
         names = {name.strip() for name in text(what, value).split(",") if name.strip()}
@@ -204,7 +205,7 @@ def some_of(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
 
 
 def listed(*choices: str) -> Callable[[str, Any], tuple[str, ...]]:
-    """Like `some_of`, but also accepts a list, and an empty value."""
+    """Like `some_of`, but the parser also accepts a list or an empty value."""
 
     def parse(what: str, value: Any) -> tuple[str, ...]:
         written = value if isinstance(value, str) else ",".join(map(str, value or ()))
@@ -219,7 +220,7 @@ def folder(what: str, value: Any) -> Path:
 
 
 def folders(what: str, value: Any) -> tuple[Path, ...]:
-    """Parse comma-separated paths, or a list of them, like `folder`; possibly none."""
+    """Parse comma-separated paths, or a list of paths, as `folder` does. The list may be empty."""
     found = value if isinstance(value, list) else [part for part in any_text(what, value).split(",") if part.strip()]
     return tuple(folder(what, one) for one in found)
 
@@ -233,7 +234,7 @@ SECRET_BYTES = 4096
 
 
 def read_secret(what: str, path: Path) -> Secret:
-    """Read a file's only line, without its line break. Raises SettingsError."""
+    """Read the only line of a file, without its line break. Raises SettingsError."""
     try:
         with path.open("rb") as file:
             found = file.read(SECRET_BYTES + 1)
@@ -249,7 +250,9 @@ _WEB = ("http", "https")
 
 
 def _is_complete(found: str) -> bool:
-    """Whether an http(s) URL has a host and a valid port, or another URL a valid port and a numeric Redis database."""
+    """Return whether an http(s) URL has a host and a valid port, or a URL with another scheme has a valid port and a
+    numeric Redis database.
+    """
     try:
         parts = urlsplit(found)
         if parts.scheme in _WEB:
@@ -260,7 +263,7 @@ def _is_complete(found: str) -> bool:
 
 
 def _is_escaped(found: str) -> bool:
-    """Whether path and query hold only characters that a request line may contain."""
+    """Return whether path and query have only characters that a request line may contain."""
     parts = urlsplit(found)
     return all("!" <= one <= "~" for one in f"{parts.path}{parts.query}")
 
@@ -276,12 +279,12 @@ def redis_server(what: str, value: Any) -> str:
 
 
 def _shown(found: str) -> str:
-    """An unparseable URL as errors show it: masked if it may contain a password."""
+    """Format an unparseable URL for an error: masked if it may contain a password."""
     return "a URL that cannot be parsed" if any(mark in found for mark in "@?#") else repr(found)
 
 
 def url(*schemes: str) -> Callable[[str, Any], str]:
-    """A parser for URLs with one of these schemes."""
+    """Return a parser for URLs with one of these schemes."""
 
     def parse(what: str, value: Any) -> str:
         found = text(what, value)

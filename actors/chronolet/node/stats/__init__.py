@@ -1,3 +1,3 @@
-"""Resource usage of the node, its pods and containers: `sampler` reads it in the background, the pages show the last
-sample.
+"""Resource usage of the node, its pods and containers: `sampler` measures it in the background, and the pages show the
+last sample.
 """

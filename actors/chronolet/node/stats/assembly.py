@@ -1,7 +1,7 @@
 """Assembles the sampler and its data sources.
 
-Input: settings, the runtime. Output: `Stats`. Next: `composition.wiring` passes its samples to the pages, `main` runs
-it.
+Input: settings, the runtime. Output: `Stats`. Next: `node.composition.wiring` passes its samples to the pages, `main`
+starts and stops it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet.node.composition.shares import sharing
 from chronolet.node.settings.table import Settings
 from chronolet.node.stats.disk import Disk
 from chronolet.node.stats.running import Running
-from chronolet.node.stats.sampler import Outside, Sampler
+from chronolet.node.stats.sampler import Sampler, StatsSources
 from chronolet.node.stats.tracked import Sources
 from chronolet.ports.runtime import labels
 from chronolet.ports.runtime.runtime import Refusal, Runtime
@@ -25,7 +25,7 @@ _INSPECT_SECONDS = 2.0
 
 
 class Stats:
-    """The usage sampler, and the walker that measures writable layers."""
+    """The usage sampler, and the thread that measures writable layers."""
 
     def __init__(self, settings: Settings, runtime: Runtime, running: Running, proc: Path = Path("/proc")) -> None:
         def pid(container_id: str) -> int:
@@ -37,18 +37,18 @@ class Stats:
 
         self._disk = Disk(settings.pod_logs, proc)
         finder = Finder(Hierarchies(proc), sharing(settings).root, pid, proc)
-        outside = Outside(
+        sources = StatsSources(
             running=running,
             sources=Sources(Files(), finder, str(proc)),
-            look=lambda: usage.look(_existing(settings.root_dir), proc),
+            measure=lambda: usage.look(_existing(settings.root_dir), proc),
             list_all=lambda: runtime.list(labels.of_node(settings.node)),
             disk=self._disk,
         )
-        self._sampler = Sampler(outside, settings.housekeeping_interval / 1000)
+        self._sampler = Sampler(sources, settings.housekeeping_interval / 1000)
         self.latest = self._sampler.latest
 
     def start(self) -> None:
-        """Start sampling, on two threads."""
+        """Start sampling, on one thread, and measuring writable layers, on another."""
         self._sampler.start()
         self._disk.start()
 
@@ -59,5 +59,5 @@ class Stats:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or its nearest parent that exists."""
+    """Return the folder, or its nearest parent that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())

@@ -23,8 +23,8 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Row(NamedTuple):
-    """One cgroup, or the machine. `labels`: rendered, without braces. `used`: the container's writable layer on the
-    file system `disk`.
+    """A cgroup or the machine, as `what` says. `labels`: rendered, without braces. `used`: disk usage of the
+    container's writable layer, which is on the file system `disk`.
     """
 
     what: str
@@ -37,8 +37,9 @@ class Row(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """A metric with one sample per row. `read` returns the value, None for no sample; `extra`: a rendered label added
-    to every sample, with a leading comma; `timed`: whether samples carry a timestamp.
+    """A metric with one sample per row. `read` returns the value, or None if there is no sample; `rows`: the kinds of
+    rows that have samples; `extra`: a rendered label added to every sample, with a leading comma; `timed`: whether
+    samples have a timestamp.
     """
 
     name: str
@@ -51,7 +52,9 @@ class Metric(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A metric with several samples per row: each is a rendered label with a leading comma, and a value."""
+    """A metric with several samples per row. `read` returns, for each sample, a rendered label with a leading comma,
+    and the value.
+    """
 
     name: str
     kind: str
@@ -75,7 +78,7 @@ def _seconds(field: str, unit: float) -> Callable[[Row], float]:
 
 
 def _if_limited(read: Callable[[Row], float]) -> Callable[[Row], float | None]:
-    """Omit the sample if there is no CPU quota, like cAdvisor."""
+    """Omit the sample if there is no CPU quota, as cAdvisor does."""
     return lambda row: read(row) if row.usage.limits.cpu_quota_us else None
 
 
@@ -233,7 +236,7 @@ LABELLED: tuple[Labelled, ...] = (
 
 
 class OfMachine(NamedTuple):
-    """A metric of the machine."""
+    """A metric of the machine. `read` returns its value."""
 
     name: str
     help: str

@@ -27,12 +27,14 @@ from chronolet.ports.machine.usage import FileSystem
 
 
 def cadvisor_metrics(snapshot: Snapshot) -> bytes:
-    """Render the page: all samples of one metric together, as the format requires."""
+    """Render the page, with all samples of a metric together, as the format requires."""
     return b"".join(piece.encode() for piece in _pieces(snapshot))
 
 
 def _pieces(snapshot: Snapshot) -> Iterator[str]:
-    """Yield one metric at a time: the page may have megabytes, and must not be in memory twice as text."""
+    """Yield one metric at a time: the page may have several megabytes, and must not be in memory twice, as text and as
+    bytes.
+    """
     rows = list(_rows(snapshot))
     for one in METRICS:
         yield _metric(one.name, one.kind, one.help, _lines(one, rows))
@@ -86,6 +88,6 @@ def _began_at(pod: PodSample) -> int:
 
 
 def _labels(values: Mapping[str, str], path: str) -> str:
-    """Every series has the same labels, in the order of their names."""
+    """Render the labels of a series. Every series has the same labels, sorted by name; the missing ones are empty."""
     found = {"container": "", "id": path, "image": "", "name": "", "namespace": "", "pod": "", **values}
     return ",".join(f'{name}="{escaped(value)}"' for name, value in found.items())

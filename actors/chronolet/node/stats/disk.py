@@ -1,4 +1,5 @@
-"""Disk usage of containers: the size of each log at every sample, the size of each writable layer by a slow walk.
+"""Measures the disk usage of containers: the size of each log at every sample, and the size of each writable layer by a
+slow walk through its files.
 
 Input: sampled pods, a process of each container. Output: the same pods with sizes; the file system of the layers.
 Next: `sampler`. Docker is not involved: a layer is found through the root mount of the container's process. Corresponds
@@ -24,7 +25,7 @@ WALK_SECONDS = 60.0
 _FIRST_SECONDS = 5.0
 _WORK_SECONDS = 0.005
 _REST_RATIO = 20
-"""Pause this many times as long as the work took, so that a walk uses at most a twentieth of a processor."""
+"""Ratio of each pause to the work before it, so that a walk uses at most a twentieth of a processor."""
 _PAUSE_SECONDS = 0.05
 _MOST_INODES = 200_000
 
@@ -50,15 +51,15 @@ class Disk:
         self._thread = threading.Thread(target=self._run, name="disk use", daemon=True)
 
     def start(self) -> None:
-        """Start walking, every WALK_SECONDS."""
+        """Start a thread that measures all layers every WALK_SECONDS."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell the thread to end, without waiting for it."""
+        """Signal the thread to end, without waiting for it."""
         self._over.set()
 
     def added(self, pod: PodSample, pids: Mapping[str, int]) -> PodSample:
-        """The pod with the sizes that are known. `pids`: a process of each container."""
+        """Return the pod with the sizes that are known so far. `pids`: a process of each container, by container id."""
         with self._lock:
             self._pids |= pids
         sandbox = pod.sandbox and self._sized(pod, pod.sandbox)
@@ -71,7 +72,7 @@ class Disk:
             self._layers = {one: layer for one, layer in self._layers.items() if one in running}
 
     def images(self) -> FileSystem | None:
-        """The file system that containers write to; None before the first walk."""
+        """Return the file system that containers write to; None before the first walk."""
         return self._images
 
     def walk(self) -> None:
@@ -90,7 +91,7 @@ class Disk:
             self._images = file_system(found, self._proc)
 
     def _walk_one(self, container_id: str, pid: int) -> str:
-        """The layer's folder; empty if it could not be measured."""
+        """Measure a container's writable layer and return its folder; empty if it could not be measured."""
         known = self._layers.get(container_id)
         folder = known.folder if known else upper_layer(pid, self._proc)
         use = measured(folder, lambda: self._over.wait(_PAUSE_SECONDS), _MOST_INODES) if folder else None
@@ -110,7 +111,9 @@ class Disk:
         return one._replace(layer=layer.use if layer else None, log_bytes=self._log_bytes(pod, one))
 
     def _log_bytes(self, pod: PodSample, one: ContainerSample) -> int | None:
-        """The size of Docker's log file, through the link in the pod's log folder."""
+        """Return the size of Docker's log file, found through the link in the pod's log folder; None if it cannot be
+        read.
+        """
         attempt = one.container.labels.get(labels.ATTEMPT, "0")
         folder = folder_of(f"{pod.namespace}/{pod.name}", pod.uid)
         try:

@@ -1,4 +1,4 @@
-"""Tracks which containers of this node run, without extra calls to the runtime.
+"""Tracks which containers of this node are running, without extra calls to the runtime.
 
 Input: pleg's relists, and the containers that this process creates, starts and removes, both reported by
 `measured_runtime`. Output: `ContainerState`s. Next: `sampler`.
@@ -56,7 +56,9 @@ class Running:
             self._created[container_id] = (time.monotonic(), state)
 
     def started(self, container_id: str) -> None:
-        """Record that a container runs. One that another process created is unknown until the next listing."""
+        """Record that a container is running. A container that another process created is unknown until the next
+        listing.
+        """
         with self._lock:
             _, state = self._created.pop(container_id, (0.0, None))
             if state is not None:
@@ -70,11 +72,11 @@ class Running:
                 known.pop(container_id, None)
 
     def now(self) -> Mapping[str, ContainerState]:
-        """The running containers by id. Some may have ended in the meantime."""
+        """Return the running containers by id. Some of them may have exited since."""
         with self._lock:
             return dict(self._running)
 
     def age_seconds(self) -> float:
-        """Age of the last listing; infinite before the first one."""
+        """Return the age of the last listing in seconds; infinite before the first one."""
         with self._lock:
             return float("inf") if self._listed_at is None else time.monotonic() - self._listed_at

@@ -27,16 +27,17 @@ from chronolet.ports.runtime.runtime import ContainerState, Refusal
 log = structlog.get_logger("chronolet.stats")
 
 _BATCH_PODS = 16
-_BREATH_SECONDS = 0.01
+_PAUSE_SECONDS = 0.01
 """Pause between batches of pods: a round is spread out so that it delays no probe."""
 _RELIST_SECONDS = 60.0
 _EXPECTED = (Refusal, OSError, ValueError, LookupError)
-"""The engine does not answer, or /proc has an unexpected format."""
+"""Errors raised if the engine does not answer, or if /proc has an unexpected format."""
 
 
 class Waits(NamedTuple):
-    """Limits of waiting, in seconds. `first`: a page waits for the first sample; `new`: a page waits for a sample of
-    containers that started since the last round; `end`: `stop` waits for the thread, which a slow engine may block.
+    """Maximum waiting times in seconds. `first`: how long a page waits for the first sample; `new`: how long a page
+    waits for a sample of containers started since the last round; `end`: how long `stop` waits for the thread, because
+    a slow engine may block it.
     """
 
     first: float = 5.0
@@ -47,21 +48,23 @@ class Waits(NamedTuple):
 WAITS = Waits()
 
 
-class Outside(NamedTuple):
-    """The sampler's data sources. `look` measures the machine; `list_all` calls the runtime and may raise `Refusal`."""
+class StatsSources(NamedTuple):
+    """The sampler's data sources. `measure` reads the machine's usage; `list_all` calls the runtime and may raise
+    `Refusal`.
+    """
 
     running: Running
     sources: Sources
-    look: Callable[[], Machine]
+    measure: Callable[[], Machine]
     list_all: Callable[[], Sequence[ContainerState]]
     disk: Disk
 
 
 class Sampler:
-    """Samples the usage periodically. Usable from any thread."""
+    """Samples the usage of the node and its pods periodically. Usable from any thread."""
 
-    def __init__(self, outside: Outside, period_seconds: float, waits: Waits = WAITS) -> None:
-        self._outside = outside
+    def __init__(self, sources: StatsSources, period_seconds: float, waits: Waits = WAITS) -> None:
+        self._sources = sources
         self._waits = waits
         self._period = period_seconds
         self._relist_seconds = max(_RELIST_SECONDS, 2 * period_seconds)
@@ -74,25 +77,25 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="stats", daemon=True)
 
     def start(self) -> None:
-        """Sample immediately, then one to two periods after each round, like cAdvisor: the jitter keeps it out of step
-        with other periodic work.
+        """Sample immediately, then again one to two periods after each round, as cAdvisor does: the jitter keeps
+        sampling out of step with other periodic work.
         """
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; waits at most `Waits.end` for it."""
+        """Stop the thread; waits at most `Waits.end` for it."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join(self._waits.end)
 
     def latest(self) -> Snapshot:
-        """The last sample, plus containers that started since. Raises `Refusal` while the running containers are
-        unknown, BusyError while the first sample is being taken.
+        """Return the last sample, plus containers that have started since. Raises `Refusal` while the running
+        containers are unknown, and BusyError while the first sample is being taken.
         """
         last = self._last
         if last is None:
             return self._first()
-        new = self._outside.running.now().keys() - self._known
+        new = self._sources.running.now().keys() - self._known
         if new and self._lock.acquire(timeout=self._waits.new):
             try:
                 last = self._last = self._with_new(self._last or last, new - self._known)
@@ -105,21 +108,23 @@ class Sampler:
             raise BusyError
         try:
             if self._last is None:
-                self._last = self._round(breath=0)
+                self._last = self._round(pause=0)
             return self._last
         finally:
             self._lock.release()
 
-    def sample(self, *, breath: float = 0) -> None:
-        """Run one round. Raises `Refusal` like `latest`, and the errors in `_EXPECTED` if /proc is malformed."""
+    def sample(self, *, pause: float = 0) -> None:
+        """Run one round, with a pause of `pause` seconds after each batch of pods. Raises `Refusal` like `latest`, and
+        the errors in `_EXPECTED` if /proc is malformed.
+        """
         with self._lock:
-            self._last = self._round(breath)
+            self._last = self._round(pause)
 
     def _run(self) -> None:
         reported = ""
         while True:
             try:
-                self.sample(breath=_BREATH_SECONDS)
+                self.sample(pause=_PAUSE_SECONDS)
                 reported = ""
             except _EXPECTED as error:
                 if str(error) != reported and not self._over.is_set():
@@ -128,58 +133,58 @@ class Sampler:
             if self._over.wait(random.uniform(self._period, 2 * self._period)):  # noqa: S311
                 return
 
-    def _round(self, breath: float) -> Snapshot:
-        outside = self._outside
+    def _round(self, pause: float) -> Snapshot:
+        sources = self._sources
         self._relist()
-        running = outside.running.now()
+        running = sources.running.now()
         by_pod = _by_pod(running)
         self._pods = {uid: self._pods.get(uid) or TrackedPod(uid, offset) for offset, uid in enumerate(by_pod)}
-        found = [one for one in self._sampled(by_pod, breath) if one is not None]
-        outside.disk.keep(running)
+        found = [one for one in self._sampled(by_pod, pause) if one is not None]
+        sources.disk.keep(running)
         self._known = frozenset(running)
-        machine = outside.look()
+        machine = sources.measure()
         before = self._last.machine.usage if self._last is not None else None
         return Snapshot(
             machine=machine,
             node=Measured(machine.usage, rate(before, machine.usage), "/"),
             pods=tuple(sorted(found)),
-            images=outside.disk.images(),
+            images=sources.disk.images(),
             errors=sum(one.errors for one in self._pods.values()),
         )
 
     def _relist(self) -> None:
-        """List the containers if pleg of this process does not: before its first relist, or in a standby process."""
-        running, now = self._outside.running, time.monotonic()
+        """List the containers if this process's pleg does not: before its first relist, or in a standby process."""
+        running, now = self._sources.running, time.monotonic()
         if min(running.age_seconds(), now - self._listed_at) <= self._relist_seconds:
             return
         self._listed_at = now if self._last is not None else self._listed_at
         try:
-            running.listed(self._outside.list_all(), now)
+            running.listed(self._sources.list_all(), now)
         except Refusal:
             if self._last is None:
                 raise
 
-    def _sampled(self, by_pod: Mapping[str, list[ContainerState]], breath: float) -> Iterator[PodSample | None]:
+    def _sampled(self, by_pod: Mapping[str, list[ContainerState]], pause: float) -> Iterator[PodSample | None]:
         for number, (uid, containers) in enumerate(by_pod.items(), 1):
-            found = self._pods[uid].sample(containers, self._outside.sources)
-            yield None if found is None else self._outside.disk.added(found, self._pods[uid].pids())
-            if breath and not number % _BATCH_PODS and self._over.wait(breath):
+            found = self._pods[uid].sample(containers, self._sources.sources)
+            yield None if found is None else self._sources.disk.added(found, self._pods[uid].pids())
+            if pause and not number % _BATCH_PODS and self._over.wait(pause):
                 return
 
     def _with_new(self, last: Snapshot, new: set[str]) -> Snapshot:
-        running = self._outside.running.now()
+        running = self._sources.running.now()
         by_pod, pods = _by_pod(running), {one.uid: one for one in last.pods}
         for uid in {_uid(running[one]) for one in new if one in running}:
             tracked = self._pods.setdefault(uid, TrackedPod(uid, len(self._pods)))
-            found = tracked.sample_new(by_pod[uid], self._outside.sources)
+            found = tracked.sample_new(by_pod[uid], self._sources.sources)
             if found is not None:
-                pods[uid] = self._outside.disk.added(found, tracked.pids())
+                pods[uid] = self._sources.disk.added(found, tracked.pids())
         self._known |= new
         return last._replace(pods=tuple(sorted(pods.values())))
 
 
 def _uid(container: ContainerState) -> str:
-    """The uid of the container's pod."""
+    """Return the uid of the container's pod."""
     return container.labels.get(labels.POD_UID, "")
 
 

@@ -15,8 +15,8 @@ from chronolet.rules.names.names import SANDBOX
 
 
 class Measured(NamedTuple):
-    """The usage of one cgroup. `nano_cores`: CPU rate since the previous sample, in billionths of a processor, None
-    without one; `path`: the cgroup's path.
+    """The usage of one cgroup. `nano_cores`: CPU usage since the previous sample in nanocores, None if there is no
+    previous sample; `path`: the cgroup's path.
     """
 
     usage: Usage
@@ -25,8 +25,8 @@ class Measured(NamedTuple):
 
 
 class ContainerSample(NamedTuple):
-    """A running container. `layer`: the size of its writable layer, `log_bytes`: the size of its log; None if not known
-    (yet).
+    """A running container. `layer`: the size of its writable layer; `log_bytes`: the size of its log. Each is None
+    while it is unknown.
     """
 
     container: ContainerState
@@ -44,8 +44,8 @@ class ContainerSample(NamedTuple):
 
 
 class PodSample(NamedTuple):
-    """A pod with at least one container. `whole`: its own cgroup, None if it has none. The sandbox's usage holds the
-    network interfaces. Containers are sorted by name, several runs of one container by creation time.
+    """A pod with at least one container. `whole`: the pod's own cgroup, None if it has none. The sandbox's usage
+    includes the network interfaces. Containers are sorted by name, those with the same name by creation time.
     """
 
     namespace: str
@@ -62,7 +62,7 @@ class PodSample(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """One sampling round. `images`: the file system that containers write to, None if not known."""
+    """The result of one sampling round. `images`: the file system that containers write to, None if unknown."""
 
     machine: Machine
     node: Measured
@@ -73,7 +73,7 @@ class Snapshot(NamedTuple):
 
 
 def rate(before: Usage | None, now: Usage) -> int | None:
-    """CPU rate between two samples in billionths of a processor; None for the first one, and after a counter reset."""
+    """Return the CPU usage between two samples in nanocores; None for the first sample and after a counter reset."""
     if before is None or now.at <= before.at or now.cpu_nanoseconds < before.cpu_nanoseconds:
         return None
     return (now.cpu_nanoseconds - before.cpu_nanoseconds) * 1000 // (now.at - before.at)

@@ -19,7 +19,7 @@ Object = dict[str, Any]
 
 
 def summary(node: str, snapshot: Snapshot) -> Object:
-    """The page as plain data."""
+    """Return the page as plain data."""
     return {
         "node": _node(node, snapshot),
         "pods": [_pod(one, snapshot.images) for one in snapshot.pods],
@@ -73,12 +73,14 @@ def _pod(pod: PodSample, images: FileSystem | None) -> Object:
 
 
 def latest(containers: Sequence[ContainerSample]) -> list[ContainerSample]:
-    """The most recently created run of each container: an earlier one may still be terminating."""
+    """Return the most recently created instance of each container: an earlier one may still be terminating."""
     return list({one.name: one for one in containers}.values())
 
 
 def sum_of_containers(pod: PodSample) -> Measured:
-    """The sum over the pod's containers, including the sandbox; with a rate only if all rates are known."""
+    """Return the sum over the pod's containers, including the sandbox. Its `nano_cores` is None unless those of all
+    containers are known.
+    """
     parts = [one.measured for one in pod.all_containers]
     usages, rates = [one.usage for one in parts], [one.nano_cores for one in parts if one.nano_cores is not None]
     total = Usage(
@@ -105,7 +107,7 @@ def _container(one: ContainerSample, images: FileSystem | None) -> Object:
 
 
 def _used(measured: Measured, at: str) -> Object:
-    """The cpu, memory and io sections."""
+    """Return the cpu, memory and io sections."""
     usage, waits = measured.usage, measured.usage.pressures
     busy = {} if measured.nano_cores is None else {"usageNanoCores": measured.nano_cores}
     found: Object = {
@@ -118,7 +120,7 @@ def _used(measured: Measured, at: str) -> Object:
 
 
 def _memory(usage: Usage, at: str) -> Object:
-    """The memory section; `availableBytes` only if there is a limit."""
+    """Return the memory section; it has `availableBytes` only if there is a limit."""
     limit = usage.limits.memory_bytes
     available = {"availableBytes": max(0, limit - usage.working_set_bytes)} if limit else {}
     return {
@@ -133,7 +135,7 @@ def _memory(usage: Usage, at: str) -> Object:
 
 
 def _psi(pressure: Pressure | None) -> Object:
-    """The psi section; `total` in microseconds, as the kernel reports it and the kubelet passes it on."""
+    """Return the psi section; `total` is in microseconds, as the kernel reports it and the kubelet passes it on."""
     return {} if pressure is None else {"psi": {"full": _stall(pressure.full), "some": _stall(pressure.some)}}
 
 
@@ -165,7 +167,7 @@ def _capacity(found: FileSystem) -> Object:
 
 
 def _network(usage: Usage, default: str, at: str) -> Object:
-    """The network section; the counters of the default interface are repeated at its top level."""
+    """Return the network section; the counters of the default interface are repeated at its top level."""
     interfaces = [_interface(one) for one in usage.interfaces]
     own = next((one for one in interfaces if one["name"] == default), {})
     return {"time": at, **own, "interfaces": interfaces}

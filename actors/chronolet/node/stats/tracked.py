@@ -26,7 +26,7 @@ from chronolet.ports.runtime.runtime import ContainerState
 from chronolet.rules.names.names import SANDBOX
 
 _MORE_ROUNDS, _ALL_ROUNDS = 4, 8
-"""Even numbers, because odd rounds may skip a pod."""
+"""Both are even, because pods may be skipped in odd rounds."""
 _LITTLE_NANO_CORES = 10_000_000
 _LONGEST_REST_ROUNDS = 64
 
@@ -53,7 +53,9 @@ class _Cgroup:
         self.pid = 0
 
     def read(self, sources: Sources, depth: Depth) -> None:
-        """Read the cgroup; `measured` becomes None if it has ended. Raises ValueError if its files cannot be parsed."""
+        """Read the cgroup; `measured` becomes None if the cgroup no longer exists. Raises ValueError if its files
+        cannot be parsed.
+        """
         last = self.measured.usage if self.measured is not None else None
         found = sources.reader.usage(self.folders, last, depth=depth, is_pod=self.is_pod)
         if found is None:
@@ -62,7 +64,7 @@ class _Cgroup:
             self._take(found)
 
     def is_unchanged(self, sources: Sources) -> bool:
-        """Whether the usage is the same as at the last reading, and all pressure averages have decayed."""
+        """Return whether the usage is the same as at the last reading, and all pressure averages have decayed."""
         if self.measured is None or not self.measured.usage.pressures.is_calm:
             return False
         last = self.measured.usage
@@ -82,7 +84,7 @@ class _Cgroup:
 
 
 class _Missing:
-    """A container whose cgroup was not found: retried with an exponential back-off, counted in rounds."""
+    """A container whose cgroup was not found. The search is retried with an exponential back-off, counted in rounds."""
 
     def __init__(self) -> None:
         self.attempts = 0
@@ -115,7 +117,9 @@ class TrackedPod:
         return sum(one.is_broken for one in (*self._cgroups.values(), self._whole) if one is not None)
 
     def sample(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """Sample the pod, or return its previous sample if it is nearly idle. None if no container has a cgroup."""
+        """Sample the pod, or return its previous sample if it is nearly idle. Returns None if no container has a
+        cgroup.
+        """
         self._round += 1
         ids = frozenset(one.id for one in containers)
         if self._round % 2 and ids == self._ids and self._is_nearly_idle():
@@ -130,7 +134,7 @@ class TrackedPod:
         return self._last
 
     def sample_new(self, containers: Sequence[ContainerState], sources: Sources) -> PodSample | None:
-        """Between rounds: sample the containers that started since the last round; the others keep their usage."""
+        """Sample, between rounds, the containers started since the last round; the others keep their last usage."""
         for one in containers:
             if one.id not in self._cgroups and self._find(one, sources):
                 _read(self._cgroups[one.id], sources, Depth.ALL)
@@ -139,11 +143,11 @@ class TrackedPod:
         return self._sampled(containers, sources)
 
     def pids(self) -> dict[str, int]:
-        """A process of each sampled container, by container id."""
+        """Return a process of each sampled container, by container id."""
         return {container_id: one.pid for container_id, one in self._cgroups.items() if one.pid}
 
     def _is_nearly_idle(self) -> bool:
-        """Whether the pod's CPU rate between its last two samples is small; False before the second sample."""
+        """Return whether the pod used little CPU between its last two samples; False before the second sample."""
         measured = self._whole.measured if self._whole is not None else None
         return measured is not None and measured.nano_cores is not None and measured.nano_cores < _LITTLE_NANO_CORES
 
@@ -170,7 +174,9 @@ class TrackedPod:
         return True
 
     def _is_unchanged(self, sources: Sources) -> bool:
-        """Whether the pod's cgroup, which includes its containers, is unchanged; if so, restamps the last usages."""
+        """Return whether the pod's cgroup, which includes its containers, is unchanged; if so, update the timestamps of
+        the last usages.
+        """
         whole = self._whole
         if whole is None or not whole.is_unchanged(sources):
             return False
@@ -185,7 +191,7 @@ class TrackedPod:
         return Depth.MORE if self._round % _MORE_ROUNDS == 0 else Depth.LEAST
 
     def _read_all(self, sources: Sources, depth: Depth) -> None:
-        """Read the containers, then the pod's own cgroup, so that a pod never shows less than its containers' sum."""
+        """Read the containers, then the pod's own cgroup, so that a pod's usage is never below its containers' sum."""
         for one in self._cgroups.values():
             if one.is_sandbox and self._can_skip(one, sources, depth):
                 one.restamp(_now())
@@ -198,7 +204,9 @@ class TrackedPod:
                     one.measured = None
 
     def _can_skip(self, sandbox: _Cgroup, sources: Sources, depth: Depth) -> bool:
-        """Whether to skip reading a sandbox: it is always idle, so it is rarely read if the pod has its own cgroup."""
+        """Return whether to skip reading a sandbox: it is always idle, so it is rarely read if the pod has its own
+        cgroup.
+        """
         if sandbox.measured is None or self._whole is None:
             return False
         return depth is not Depth.ALL or sandbox.is_unchanged(sources)

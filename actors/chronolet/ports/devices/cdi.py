@@ -1,7 +1,7 @@
 """The port to Container Device Interface (CDI) specifications, for engines that do not support CDI themselves.
 
-Input: device names, vendor/class=name. Output: the edits of a container that uses these devices, or `CdiRefusal`.
-Implementation: `adapters.cdi`. Source: the specification of tags.cncf.io/container-device-interface.
+Input: device names, vendor/class=name. Output: the edits to a container that uses these devices, or `CdiRefusal`.
+Implementation: `adapters.device_plugins.cdi`. Source: the specification of tags.cncf.io/container-device-interface.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class CdiRefusal(Exception):  # noqa: N818 - an answer that every caller expects
 
 
 class Edits(msgspec.Struct, frozen=True, kw_only=True):
-    """Additions to a container."""
+    """Additions to a container's configuration."""
 
     envs: dict[str, str] = msgspec.field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
@@ -31,7 +31,7 @@ class Cdi(Protocol):
     """The CDI specifications on the host."""
 
     def edits(self, names: Sequence[str]) -> Edits:
-        """The edits that these devices need. Raises CdiRefusal."""
+        """Return the edits that these devices need. Raises CdiRefusal."""
 
 
 class NoCdi:

@@ -1,6 +1,6 @@
 """Wraps `DevicePlugins` for one effect: checks the lease before each call, and passes crash points around it.
 
-Input: the calls of an effect's worker. Output: the same calls to `DevicePlugins`. Next: their adapter.
+Input: calls from an effect's worker. Output: the same calls to `DevicePlugins`. Next: `adapters.device_plugins`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from chronolet_schemas.devices import Answer, PluginOptions
 
 
 class FencedPlugins:
-    """The `DevicePlugins` for one run of one effect. Raises their errors and the kernel's `LostOwnership`."""
+    """Forwards the calls of one run of one effect to `DevicePlugins`. Raises `PluginRefusal`, and the kernel's
+    `LostOwnership` if the effect may no longer act.
+    """
 
     def __init__(self, plugins: DevicePlugins, context: EffectContext) -> None:
         self._plugins = plugins
@@ -44,7 +46,9 @@ class FencedPlugins:
         ended: Callable[[PluginRefusal], None],
         failed: Callable[[BaseException], None],
     ) -> Callable[[], None]:
-        """Follow a plugin's lists. Without the lease the plugin is not called; retried once the lease is back."""
+        """Follow a plugin's device lists. While the lease is lost, the plugin is not called; the call is retried until
+        the lease is valid again.
+        """
 
         def may() -> bool:
             try:
@@ -71,7 +75,7 @@ class FencedPlugins:
         self._context.done("plugins.prestart")
 
     def _with_crash_point(self, register: Register) -> Register:
-        """Add a crash point after `register`. It needs no fence: after a kill the plugin registers at a new socket."""
+        """Add a crash point after `register`. No fence is needed: after a kill, plugins register at a new socket."""
 
         def wrapped(request: Registering) -> str:
             problem = register(request)

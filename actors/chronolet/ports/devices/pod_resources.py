@@ -1,4 +1,4 @@
-"""The PodResources port: which pod uses which devices, for monitoring agents.
+"""The PodResources port, through which monitoring agents learn which pod uses which devices.
 
 Output: plain records. Implementations: `adapters.pod_resources` serves them over gRPC; `node` reads them from the log.
 Source: k8s.io/kubelet/pkg/apis/podresources/v1.
@@ -35,7 +35,7 @@ class ContainerResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodResources(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod with its app containers and sidecars. `active`: a container runs or may still start."""
+    """A pod with its app containers and sidecars. `active`: whether a container is running or may still start."""
 
     name: str
     namespace: str

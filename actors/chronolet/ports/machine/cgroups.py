@@ -1,7 +1,7 @@
 """The port to the kernel's cgroups, for qos: finds differences from the desired state and fixes them step by step.
 
 Input: `Cgroup`s with the kubelet's paths. Output: `Step`s, facts, `CgroupRefusal`. Implementations: `adapters.cgroups`,
-over the kernel's files or over a tree of files that behaves like them; one contract suite.
+on the kernel's files or on ordinary files that behave like them; both are tested by one contract suite.
 Source: pkg/kubelet/cm/cgroup_manager_linux.go.
 """
 
@@ -22,9 +22,9 @@ class CgroupRefusal(Exception):  # noqa: N818 - an expected answer, not an error
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One change: write `wanted` into `file` below `folder`; without a `file`, create the folder.
+    """One change: write `wanted` to `file` in `folder`, or, if `file` is empty, create the folder.
 
-    `found`: the file's present content, empty if it does not exist yet.
+    `found`: the file's current content, empty if the file does not exist yet.
     """
 
     path: Path
@@ -46,35 +46,37 @@ class CgroupTree(Protocol):
         """Limits that this machine's kernel cannot enforce, each with its consequence."""
 
     def page_sizes(self) -> Mapping[str, int]:
-        """Total bytes of the machine's huge pages, by resource name."""
+        """Return the total size of the machine's huge pages in bytes, by resource name."""
 
     def claim(self, root: Path, owner: str) -> None:
-        """Claim the tree below `root` for `owner`; idempotent. CgroupRefusal if another owner created it."""
+        """Claim the tree below `root` for `owner`; idempotent. Raises CgroupRefusal if another owner created it."""
 
     def missing(self, cgroup: Cgroup) -> Sequence[Step]:
-        """The ordered steps that bring the cgroup to its desired state; empty if it already has it. Changes nothing."""
+        """Return, in order, the steps that bring the cgroup to its desired state; empty if it is already in that state.
+        Changes nothing.
+        """
 
     def take(self, step: Step) -> None:
         """Execute one step."""
 
     def pods(self, root: Path) -> Sequence[Path]:
-        """The pod cgroups that exist in any hierarchy."""
+        """Return the paths of the pod cgroups that exist in any hierarchy."""
 
     def processes(self, path: Path) -> Sequence[int]:
-        """Pids in the cgroup and its descendants."""
+        """Return the pids in the cgroup and its descendants."""
 
     def kill(self, path: Path) -> None:
-        """Kill all of these processes atomically, through the kernel."""
+        """Kill all processes in the cgroup and its descendants atomically, through the kernel."""
 
     def remove(self, path: Path) -> None:
-        """Remove the cgroup and its descendants in every hierarchy. CgroupRefusal while it contains processes."""
+        """Remove the cgroup and its descendants in every hierarchy. Raises CgroupRefusal while processes are in it."""
 
     def memory_used(self, path: Path) -> int:
-        """Memory usage in bytes."""
+        """Return the memory usage in bytes."""
 
     def actual(self, cgroup: Cgroup) -> Mapping[str, tuple[str, str]]:
-        """Present and desired content of its files, by file name. The present content is empty if the file does not
-        exist.
+        """Return the current and the desired content of the cgroup's files, by file name. The current content is empty
+        if the file does not exist.
         """
 
 
@@ -82,8 +84,9 @@ class ContainerCgroups(Protocol):
     """The cgroups that the container runtime creates."""
 
     def hold(self, pid: int, container_id: str, values: Values) -> None:
-        """Write the given values into the cgroup of the container with this process, in addition to the runtime's own.
-        No-op if the process has ended. CgroupRefusal if the kernel has no such file or denies the write.
+        """Write `values` to the cgroup of the container whose process has this `pid`, in addition to the runtime's own
+        values. No-op if the process has exited. Raises CgroupRefusal if the kernel has no file for a value or denies
+        the write.
         """
 
 
@@ -91,7 +94,7 @@ class Cgroups(Protocol):
     """The machine's cgroups."""
 
     def tree(self, driver: Driver) -> CgroupTree | None:
-        """The tree of this driver. None if this process may not use any; `why_not` gives the reason."""
+        """Return the tree of this driver; None if this process may not use any tree (`why_not` returns the reason)."""
 
     def why_not(self) -> str:
-        """Why this process cannot create cgroups; empty if it can."""
+        """Return why this process cannot create cgroups; empty if it can."""

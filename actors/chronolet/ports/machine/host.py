@@ -1,7 +1,7 @@
 """The port to the machine: the facts about it that pods see or depend on.
 
-Output: plain facts. Implementation: `adapters.host`. Source: pkg/kubelet/cm (capacity), k8s.io/utils/nsenter and
-apimachinery's ChooseHostInterface.
+Output: plain facts. Implementation: `adapters.machine.host`. Source: pkg/kubelet/cm (capacity), k8s.io/utils/nsenter
+and apimachinery's ChooseHostInterface.
 """
 
 from __future__ import annotations
@@ -11,30 +11,32 @@ from typing import Protocol
 
 
 class Host(Protocol):
-    """The machine. Nothing is cached, because addresses change."""
+    """The machine. Nothing is cached, because addresses can change."""
 
     def address(self) -> str:
-        """The address at which others reach the machine; empty if it has none."""
+        """Return the address at which other machines reach this one; empty if it has none."""
 
     def cpu_milli(self) -> int:
-        """CPU capacity in thousandths of a processor."""
+        """Return the CPU capacity in thousandths of a processor."""
 
     def memory_bytes(self) -> int:
-        """Memory capacity."""
+        """Return the memory capacity in bytes."""
 
     def storage_bytes(self) -> int:
-        """The size of the file system that holds the state folder."""
+        """Return the size in bytes of the file system that contains the state folder."""
 
     def missing_capabilities(self) -> Sequence[str]:
-        """Capabilities (names without CAP_) that the kernel has but that processes here cannot be granted."""
+        """Return the capabilities (names without CAP_) that the kernel supports but that are missing from the bounding
+        set of this process.
+        """
 
     def enforces_app_armor(self) -> bool:
-        """Whether the kernel confines processes by AppArmor profiles."""
+        """Return whether the kernel confines processes with AppArmor profiles."""
 
     def seccomp_profile(self, name: str) -> str:
-        """The profile at the path `name` below the state folder's `seccomp`, as one line of JSON. OSError if it cannot
-        be read, ValueError if it is not a profile.
+        """Return the profile at the path `name` below the folder `seccomp` in the state folder, as one line of JSON.
+        Raises OSError if it cannot be read, and ValueError if it is not a profile.
         """
 
     def file(self, path: str) -> str:
-        """Content of one of the machine's files; empty if it does not exist."""
+        """Return the content of the machine's file at `path`; empty if the file does not exist."""

@@ -1,7 +1,7 @@
-"""The port to the kernel log: which containers had a process OOM-killed, even if the runtime did not notice.
+"""The port to the kernel log, which shows whether a container's process was OOM-killed, even if the runtime missed it.
 
-Input: a container's id. Output: a bool. Implementation: `adapters.kernel_log`. Source: pkg/kubelet/oom, which follows
-the same log.
+Input: a container's id. Output: a bool. Implementation: `adapters.machine.kernel_log`. Source: pkg/kubelet/oom, which
+follows the same log.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ class Kills(Protocol):
     """The OOM kills in the kernel log. Nothing is cached."""
 
     def named(self, container_id: str) -> bool:
-        """Whether the log, as far back as the kernel keeps it, has an OOM kill of a process of this container."""
+        """Return whether the log, as far back as the kernel retains it, reports an OOM kill of a process in this
+        container.
+        """
 
     def why_not(self) -> str:
-        """Why this process cannot read the kernel log; empty if it can."""
+        """Return why this process cannot read the kernel log; empty if it can."""
 
 
 class NoKills:

@@ -1,6 +1,6 @@
-"""Plain records of resource usage of the machine, a pod or a container.
+"""Plain records of the resource usage of a machine, pod or container.
 
-The adapters `machine` and `cgroup_stats` fill them, the pages below `node.stats` show them. Source: cAdvisor's
+The adapters `machine` and `cgroup_stats` create them, and the pages in `node.stats` show them. Source: cAdvisor's
 info/v1/container.go.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Stall(msgspec.Struct, frozen=True, gc=False):
-    """One line of a PSI file. Averages in per cent over the last 10, 60 and 300 seconds."""
+    """One line of a PSI file. `avg10`, `avg60` and `avg300`: percentages, averaged over that many seconds."""
 
     avg10: float = 0.0
     avg60: float = 0.0
@@ -21,19 +21,19 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pressure(msgspec.Struct, frozen=True):
-    """Stalls on one resource: of at least some tasks (`some`), of all tasks at the same time (`full`)."""
+    """Stalls on one resource. `some`: at least one task was stalled; `full`: all tasks were, at the same time."""
 
     some: Stall = Stall()
     full: Stall = Stall()
 
     @property
     def is_calm(self) -> bool:
-        """Whether the 10 s and 300 s averages are zero, so that nothing is left to decay."""
+        """Whether the 10 s and 300 s averages are zero, so that no average changes until the next stall."""
         return not (self.some.avg300 or self.some.avg10 or self.full.avg300 or self.full.avg10)
 
 
 class Pressures(msgspec.Struct, frozen=True):
-    """Pressure by resource; None if the kernel does not report it."""
+    """The pressure on each resource; None if the kernel does not report it."""
 
     cpu: Pressure | None = None
     memory: Pressure | None = None
@@ -69,7 +69,7 @@ class Transfers(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Limits of a cgroup; 0 means no limit. `cpu_shares` in the unit of cgroup v1."""
+    """The limits of a cgroup; 0 means no limit. `cpu_shares` has the unit of cgroup v1."""
 
     cpu_shares: int = 0
     cpu_quota_us: int = 0
@@ -82,9 +82,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """Usage at the time `at` (milliseconds). Counters start at 0 when the cgroup is created or the machine boots.
 
-    Working set: memory without file pages that the kernel can drop immediately. `throttled_nanoseconds`: time throttled
-    by the CPU quota. `memory_failures`: how often the memory limit was reached. `interfaces`: those of the network
-    namespace.
+    `working_set_bytes`: memory without the file pages that the kernel can drop immediately. `throttled_nanoseconds`:
+    time throttled by the CPU quota. `memory_failures`: how often the memory limit was reached. `interfaces`: the
+    interfaces of the network namespace.
     """
 
     at: int

@@ -1,1 +1,1 @@
-"""The ports of pods other than the runtime: manifests, secrets, specs, volumes, logs, probes, HTTP."""
+"""The ports that pods need in addition to the runtime: manifests, secrets, specs, volumes, logs, probes, HTTP."""

@@ -1,6 +1,6 @@
 """The ports to the manifest folder and to the parser of its files, for the manifests actor.
 
-Output: `FolderNews`, `Parsed`. Implementations: `adapters.manifest_folder`, `adapters.manifest_files`.
+Output: `FolderNews`, `Parsed`. Implementations: `adapters.manifest_files.watched_folder`, `adapters.manifest_files`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chronolet_schemas.podspec import Finding, ManifestError, Pod
 
 
 class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A manifest file as read. `error`: why its content could not be read; empty if it was read."""
+    """A manifest file with its content. `error`: why the content could not be read; empty if it was read."""
 
     path: str
     name: str
@@ -25,10 +25,10 @@ class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes since the previous `FolderNews`. With an `error`, the folder could not be listed, and all else is
-    empty.
+    """The changes since the previous `FolderNews`. If there is an `error`, the folder could not be listed, and all
+    other fields are empty.
 
-    `files`: the paths of all manifest files in the folder. `complete`: `changed` contains all of them.
+    `files`: the paths of all manifest files in the folder. `complete`: whether `changed` contains all of these files.
     """
 
     changed: Sequence[ManifestFile] = ()
@@ -56,11 +56,11 @@ class Parsed(Protocol):
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """Its pods, with defaults applied; empty if there are errors."""
+        """The file's pods, with defaults applied; empty if there are errors."""
 
     @property
     def secrets(self) -> Sequence[Secret]:
-        """Its Secrets; empty if there are errors."""
+        """The file's Secrets; empty if there are errors."""
 
     @property
     def errors(self) -> Sequence[ManifestError]:
@@ -72,6 +72,6 @@ class Parsed(Protocol):
 
 
 class Reader(Protocol):
-    """Parses a manifest file: `content` of the file `name`."""
+    """Parses `content`, the content of the manifest file `name`."""
 
     def __call__(self, content: bytes, name: str) -> Parsed: ...

@@ -1,7 +1,7 @@
-"""The port to the pods' log folders and to the folder with a link to each container's log.
+"""The port to the pods' log folders, and to the folder that contains a link to each container's log.
 
 Input: links to create, links and folders to remove. Output: the links and folders that exist. The logs belong to the
-runtime; a pod's folder holds only links to them. Implementation: `adapters.pod_logs`. Source:
+runtime; a pod's folder contains only links to them. Implementation: `adapters.state_folder.pod_logs`. Source:
 pkg/kubelet/kuberuntime/helpers.go (BuildPodLogsDirectory), legacy.go, pkg/kubelet/dockershim/docker_container.go
 (createContainerLogSymlink).
 """
@@ -49,25 +49,27 @@ class PodLogs(Protocol):
 
     @property
     def path(self) -> str:
-        """The folder of the pods' folders."""
+        """The folder that contains the pods' folders."""
 
     def folders(self) -> Sequence[LogFolder]:
-        """The pods' folders."""
+        """Return the pods' folders."""
 
     def links(self) -> Sequence[LogLink]:
-        """The links to containers' logs."""
+        """Return the links to the containers' logs."""
 
     def link(self, log: ContainerLog, attempt: int, target: str) -> None:
-        """Link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and one of `links` to that link."""
+        """Create the link `<namespace>_<name>_<uid>/<container>/<attempt>.log` to `target`, and a `LogLink` to that
+        link.
+        """
 
     def unlink(self, log: ContainerLog) -> None:
-        """Remove both links; no-op if they are absent."""
+        """Remove the links that `link` created; no-op if they are absent."""
 
     def remove_folder(self, name: str) -> None:
         """Remove a pod's folder with its content; no-op if it is absent."""
 
     def remove_link(self, name: str) -> None:
-        """Remove a dangling link; a link with an existing target stays, and so does a file that is not a link."""
+        """Remove a dangling link. A link with an existing target is kept, and so is a file that is not a link."""
 
 
 class NoPodLogs:
@@ -95,5 +97,5 @@ class NoPodLogs:
 
 
 def folder_of(pod: str, uid: str) -> str:
-    """The name of a pod's folder; `pod` is namespace/name."""
+    """Return the name of a pod's folder; `pod` is namespace/name."""
     return f"{pod.replace('/', '_')}_{uid}"

@@ -1,6 +1,6 @@
 """The port for probing containers: targets, readings, and the thread that all probes of a process share.
 
-Input: a target and a time-out. Output: one `Reading` per attempt, in the texts of Go and the kubelet. Next: the
+Input: a target and a time-out. Output: one `Reading` per attempt, with the messages of Go and the kubelet. Next: the
 prober's workers. Source: pkg/probe. Implementation: `adapters.probes`.
 """
 
@@ -47,17 +47,18 @@ class ExecTarget(msgspec.Struct, frozen=True, kw_only=True):
 Target = HttpTarget | TcpTarget | GrpcTarget | ExecTarget
 
 Result = Literal["success", "warning", "failure", "error"]
-"""`warning` counts as a success and is reported. `error` is a failure of the probe itself: it proves nothing about the
-container and is retried (pkg/probe/probe.go, which returns it together with the result `unknown`).
+"""The result of an attempt. `warning` counts as a success and is reported. `error` is a failure of the probe itself: it
+proves nothing about the container and is retried (pkg/probe/probe.go, which returns it together with the result
+`unknown`).
 """
 
 OUTPUT_LIMIT = 10 * 1024
-"""How many bytes of a body or of a command's output are kept."""
+"""Maximum number of bytes that are kept from a response's body or a command's output."""
 
 
 May = Callable[[], bool]
-"""Whether the process may still act on the outside world; checked before every call, on the calling thread. An attempt
-that is denied ends with `error`.
+"""Returns whether the process may still act on the outside world. Checked before every call, on the calling thread. If
+it returns False, the attempt ends with `error`.
 """
 
 MAY_NOT = "probe cancelled: this process may have lost its lease"
@@ -66,9 +67,9 @@ MAY_NOT = "probe cancelled: this process may have lost its lease"
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one attempt. `code`: exit code or HTTP status, None if there was none.
 
-    `started`: when it began after waiting in the queue, by `time.monotonic`. `timed_out`: there was no answer in time.
-    `engine_seconds`: how long the engine did not answer. `delay`: stalls of this process and machine measured during
-    the attempt.
+    `started`: when the attempt began after waiting in the queue (`time.monotonic`). `timed_out`: whether there was no
+    answer in time. `engine_seconds`: for how long the engine did not answer. `delay`: the stalls of this process and
+    machine that were measured during the attempt.
     """
 
     result: Result
@@ -86,27 +87,27 @@ class Attempt(Protocol):
 
     @property
     def began(self) -> bool:
-        """False while it waits in the queue behind other attempts."""
+        """Whether the attempt has begun; False while it waits in the queue behind other attempts."""
 
     def cancel(self) -> None:
-        """Drop its result and release its resources. On the prober's thread only."""
+        """Drop the attempt's result and release its resources. Call it only on the prober's thread."""
 
 
 class Cancellable(Protocol):
     """A scheduled call."""
 
     def cancel(self) -> None:
-        """Cancel the call. On the prober's thread only."""
+        """Cancel the call. Call this only on the prober's thread."""
 
 
 class Prober(Protocol):
-    """All probing of a process, on one thread; blocking work runs on other threads."""
+    """Runs all probes of a process on one thread; blocking work is done on other threads."""
 
     def soon(self, action: Callable[[], object]) -> None:
         """Call `action` on the prober's thread. Thread-safe."""
 
     def at(self, when: float, action: Callable[[], None]) -> Cancellable:
-        """Call `action` on the prober's thread at a time of `time.monotonic`. From the prober's thread only."""
+        """Call `action` on the prober's thread at the time `when` (`time.monotonic`). Call this only on that thread."""
 
     def begin(
         self,
@@ -118,17 +119,17 @@ class Prober(Protocol):
         probe: str = "",
         first: bool = False,
     ) -> Attempt:
-        """Start one attempt, which runs only while `may` permits. On the prober's thread only.
+        """Start one attempt, which acts only while `may` returns True. Call this only on the prober's thread.
 
         `done` is called once, on that thread, at most `timeout_seconds` after `started`; never after `cancel`.
 
-        `probe` names the probe, which has one attempt at a time and gets a fair share of limited slots. A command
-        carries that name; with `first`, commands that still run in the container under that name, left by an agent
-        process that was killed, are killed first.
+        `probe` names the probe, which has one attempt at a time and gets a fair share of limited slots. A command is
+        marked with that name. If `first` is set, commands with the same mark that are still running in the container,
+        because an agent process was killed, are killed first.
         """
 
     def short_of(self) -> tuple[Shortage, ...]:
-        """The machine's shortages in the last seconds. On the prober's thread only."""
+        """Return the machine's shortages in the last few seconds. Call this only on the prober's thread."""
 
     def stop(self) -> None:
-        """Stop: make no more calls, release all resources, and end running commands if that is quickly possible."""
+        """Stop: make no more calls, release all resources, and end running commands if that can be done quickly."""

@@ -1,7 +1,7 @@
 """The port for HTTP requests to pods.
 
 Input: a request. Output: the response's status, or `RequestFailed` with the text of Go's HTTP client. Implementation:
-`adapters.http_requests`. Source: pkg/probe/http/request.go.
+`adapters.http.requests`. Source: pkg/probe/http/request.go.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A GET request. Header names may repeat; a `Host` header replaces the one derived from the address."""
+    """A GET request. Header names may be repeated; a `Host` header replaces the one derived from the address."""
 
     scheme: Literal["http", "https"] = "http"
     host: str
@@ -31,6 +31,6 @@ class Requests(Protocol):
     """An HTTP client for pods. It verifies no certificates, because pods have none that could be verified."""
 
     def get(self, request: Request, timeout_seconds: float, cancelled: threading.Event) -> int:
-        """The response's status, after following redirects within the same host. Ends after the time-out (0: none) or
-        when `cancelled` is set; raises `RequestFailed`.
+        """Send the request and return the response's status, after following redirects within the same host. Raises
+        `RequestFailed`, also after the time-out (0: no time-out) or when `cancelled` is set.
         """

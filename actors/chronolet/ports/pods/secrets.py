@@ -1,7 +1,7 @@
 """The port to a node's Secrets, stored outside its log: their data never enters Redis, a label, a log line or an error.
 
 Input: Secrets from manifests. Output: digests, by which all other code refers to them. Next: the `manifests` actor and
-`apply` store them, `adapters.registry_keys` reads them. Implementation: `adapters.kept_secrets`.
+`apply` store them, `adapters.images.registry_keys` reads them. Implementation: `adapters.state_folder.secrets`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Its key: namespace/name."""
+        """The Secret's key: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
     def __repr__(self) -> str:
@@ -48,16 +48,18 @@ class Secrets(Protocol):
         """Store a Secret durably, before it is used; returns its digest. Raises SecretRefusal."""
 
     def read(self, digest: str) -> Secret | None:
-        """The Secret with this digest, None if it is missing or unreadable."""
+        """Return the Secret with this digest; None if it is missing or unreadable."""
 
     def all(self) -> Sequence[FoundSecret]:
-        """All readable Secrets of this node, oldest first."""
+        """Return all readable Secrets of this node, oldest first."""
 
     def unused(self, used: Collection[str]) -> Sequence[str]:
-        """Digests, for `remove`, of stored Secrets that are not in `used` and were not written just now."""
+        """Return the digests of stored Secrets that can be removed: those that are not in `used` and were not written
+        just now.
+        """
 
     def remove(self, digest: str) -> None:
         """Remove the Secret with this digest; no-op if it is absent. Raises SecretRefusal."""
 
     def seal(self, content: bytes) -> str:
-        """A keyed digest, from which the content cannot be derived, not even by guessing."""
+        """Return a keyed digest of `content`, from which the content cannot be derived, not even by guessing."""

@@ -1,9 +1,9 @@
-"""The port to the spec files: this node's pods as applied, stored outside the log. If the log is lost, a new one is
-rebuilt from them and from the containers' labels.
+"""The port to the spec files, which store this node's pods, as they were applied, outside the log. If the log is lost,
+a new one is rebuilt from these files and from the containers' labels.
 
-Input: a pod that is about to run or to end. Output: all stored specs that were not removed since (`volumes.remove`
-removes a pod's whole folder). Implementation: `adapters.kept_specs`. The kubelet's nearest counterpart: static pod
-manifests on disk.
+Input: a pod that is about to run or to end. Output: all stored specs that have not been removed since (`Volumes.remove`
+removes a pod's whole folder). Implementation: `adapters.state_folder.specs`. The kubelet's nearest counterpart is a
+static pod manifest on disk.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class SpecRefusal(Exception):  # noqa: N818 - an answer that every caller expect
 
 
 class KeptSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod of a node under one uid. `accepted_at` in milliseconds; `pod` is namespace/name."""
+    """The spec of one pod with one uid. `accepted_at` is in milliseconds; `pod` is namespace/name."""
 
     node: str
     pod: str
@@ -34,7 +34,7 @@ class KeptSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptSpecs(NamedTuple):
-    """All stored specs, and a line for each unreadable file. `endings`: by uid, for pods that were terminating."""
+    """All stored specs, and a line for each unreadable file. `endings`: the Ending of each terminating pod, by uid."""
 
     specs: Sequence[KeptSpec]
     unreadable: Sequence[str]
@@ -48,7 +48,7 @@ class Specs(Protocol):
         """Store a spec durably on disk. Raises `SpecRefusal`."""
 
     def end(self, uid: str, ending: Ending) -> None:
-        """Store durably that the pod with this uid is ending; no-op if it has no spec. Raises `SpecRefusal`."""
+        """Store durably that the pod with this uid is terminating; no-op if it has no spec. Raises `SpecRefusal`."""
 
     def all(self) -> KeptSpecs:
-        """All stored specs. Unreadable files are part of the result and raise nothing."""
+        """Return all stored specs. Unreadable files are listed in the result and do not raise errors."""

@@ -1,4 +1,4 @@
-"""The port to volumes: the folders and files of the host that pods mount.
+"""The port to volumes: the folders and files on the host that pods mount.
 
 Input: a pod's volumes. Output: a path on the host for each. Implementation: `adapters.volumes`. Source:
 pkg/volume/emptydir, pkg/volume/hostpath, pkg/volume/downwardapi, pkg/volume/util/subpath.
@@ -29,8 +29,8 @@ class VolumeFile(msgspec.Struct, frozen=True, kw_only=True):
 class PodVolumes(msgspec.Struct, frozen=True, kw_only=True):
     """All volumes of the pod with this uid.
 
-    `fs_group`: the group that owns created folders and files. `memory_bytes`: size limits of volumes in memory;
-    `files`: contents of downward API volumes; both by the volume's name.
+    `fs_group`: the group that owns created folders and files. `memory_bytes`: the size limits of in-memory volumes, by
+    volume name; `files`: the files of downward API volumes, by volume name.
     """
 
     uid: str
@@ -60,20 +60,20 @@ class Volumes(Protocol):
         """Create the volumes that are missing; returns their paths by volume name."""
 
     def sub_path(self, part: SubPath) -> str:
-        """A host path through which the subpath can be mounted; a missing subpath is created as a folder. The path
-        never leads outside the volume.
+        """Return a host path through which the subpath can be mounted; a missing subpath is created as a folder. The
+        path never leads outside the volume.
         """
 
     def remove(self, uid: str) -> None:
-        """Remove everything created for this uid, mounts first. Touches nothing outside, whatever the folders hold."""
+        """Remove everything created for this uid, mounts first. Changes nothing else, whatever the folders contain."""
 
     def last_words_file(self, uid: str, container: str, attempt: int) -> str:
-        """Path of this attempt's termination message file, which is created and writable by everyone."""
+        """Create this attempt's termination message file, writable by everyone, and return its path."""
 
     def last_words(self, uid: str, container: str, attempt: int, limit: int) -> bytes:
-        """The last `limit` bytes of the termination message; empty if there is no file."""
+        """Return the last `limit` bytes of the termination message; empty if there is no file."""
 
     def pod_file(self, uid: str, name: str, content: str | None) -> str:
-        """Path of a file that belongs to the pod, with this content; a running container that mounts it sees the
-        change. None: return the path without writing.
+        """Write `content` to a file that belongs to the pod, unless `content` is None, and return the file's path. A
+        running container that mounts the file sees the change.
         """

@@ -1,6 +1,6 @@
 """Wraps a `Runtime` for one effect: checks the lease before each call, and passes crash points before and after it.
 
-Input: the calls of an effect's worker. Output: the same calls to a `Runtime`, and the duration of each. Next: the
+Input: calls from an effect's worker. Output: the same calls to a `Runtime`, and the duration of each. Next: the
 runtime's adapter.
 """
 
@@ -28,7 +28,9 @@ from chronolet.rules.names.registry_keys import Credential
 
 
 class FencedRuntime:
-    """The `Runtime` for one run of one effect. Raises the runtime's errors and the kernel's `LostOwnership`."""
+    """Forwards the calls of one run of one effect to a `Runtime`. Raises the runtime's errors, and the kernel's
+    `LostOwnership` if the effect may no longer act.
+    """
 
     def __init__(self, runtime: Runtime, context: EffectContext, spans: Spans | None = None) -> None:
         self._runtime = runtime
@@ -62,7 +64,7 @@ class FencedRuntime:
             self._runtime.start(container_id)
 
     def kill(self, container_id: str, signal: str, sent: Callable[[], bool] = lambda: False) -> None:
-        """Send a signal: by `sent`, or through the runtime if `sent` returns False."""
+        """Call `sent` to send a signal; if it returns False, send the signal through the runtime."""
         with self._change("docker.kill"):
             if not sent():
                 self._runtime.kill(container_id, signal)

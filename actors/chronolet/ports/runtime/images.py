@@ -1,7 +1,7 @@
 """The port to the runtime's images and to the disk that stores them.
 
-Output: plain states, or `runtime.Refusal`. Source: the kubelet's CRI (ListImages, RemoveImage, ImageFsInfo).
-Implementations: `adapters.docker_runtime.images`, `adapters.fake_images`; one contract suite.
+Output: plain states, or `ports.runtime.runtime.Refusal`. Source: the kubelet's CRI (ListImages, RemoveImage,
+ImageFsInfo). Implementations: `adapters.docker_runtime.images`, `adapters.fakes.images`; one contract suite tests both.
 """
 
 from __future__ import annotations
@@ -22,25 +22,27 @@ class HeldImage(Plain, frozen=True, kw_only=True):
 
 
 class DiskState(Plain, frozen=True, kw_only=True):
-    """A file system. `available_bytes`: the space available to unprivileged processes."""
+    """The size and free space of a file system. `available_bytes`: the space available to unprivileged processes."""
 
     capacity_bytes: int
     available_bytes: int
 
 
 class Images(Protocol):
-    """The images of one runtime. Each call may raise `Refusal` and never blocks longer than its own time-out."""
+    """The images of one runtime. Each call may raise `Refusal`, whose kind is named below (such as `conflict`), and
+    never blocks longer than its own time-out.
+    """
 
     def list(self) -> Sequence[HeldImage]:
-        """All images that have a name, or no child."""
+        """Return all images that have a name or no child image."""
 
     def remove(self, image_id: str) -> None:
-        """Remove an image with all its names; no-op if it is absent. `conflict` if a container uses it, even a dead
-        one; the image then keeps its names.
+        """Remove an image with all its names; no-op if it is absent. Raises `conflict` if a container, even a dead one,
+        uses the image, which then keeps its names.
         """
 
     def disk(self) -> DiskState:
-        """The file system that holds the runtime's data; `failed` if its state cannot be read."""
+        """Return the state of the file system that holds the runtime's data. Raises `failed` if it cannot be read."""
 
     def close(self) -> None:
         """Close all connections."""

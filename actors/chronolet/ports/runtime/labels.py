@@ -22,9 +22,9 @@ SPEC_HASH = "chronolet/spec-hash"
 DIGEST = "chronolet/digest"
 """Hash of everything that a container was created from, except the request that caused it."""
 DEVICES = "chronolet/devices"
-"""The container's device plugin devices, as JSON: ids by resource."""
+"""The container's devices from device plugins, as JSON: ids by resource."""
 ANNOTATION = "annotation."
-"""Prefix of annotations for the runtime, as in the kubelet's dockershim."""
+"""Prefix of labels that pass annotations to the runtime, as in the kubelet's dockershim."""
 
 _IDENTITY = (NODE, POD_NAMESPACE, POD_NAME, POD_UID, CONTAINER_NAME, ATTEMPT)
 
@@ -32,7 +32,7 @@ _IDENTITY = (NODE, POD_NAMESPACE, POD_NAME, POD_UID, CONTAINER_NAME, ATTEMPT)
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
     """The owner of a container: `pod` is namespace/name, `container` is POD for the sandbox.
 
-    `cause` is a position in the log of that `run`.
+    `cause` is a position in the log whose run id is `run`.
     """
 
     pod: str
@@ -45,17 +45,17 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def of_node(node: str) -> dict[str, str]:
-    """Label selector for all containers of this node."""
+    """Return a label selector for all containers of this node."""
     return {NODE: node}
 
 
 def of_uid(node: str, uid: str) -> dict[str, str]:
-    """Label selector for all containers of the pod with this uid."""
+    """Return a label selector for all containers of the pod with this uid."""
     return {NODE: node, POD_UID: uid}
 
 
 def written(node: str, owner: Owner) -> dict[str, str]:
-    """All labels of one container."""
+    """Return the labels that name a container's node and owner."""
     namespace, _, name = owner.pod.partition("/")
     return {
         POD_NAME: name,
@@ -71,7 +71,9 @@ def written(node: str, owner: Owner) -> dict[str, str]:
 
 
 def read(labels: Mapping[str, str]) -> Owner | None:
-    """The owner that these labels name; None if some are missing, because another program set our node's label."""
+    """Return the owner that these labels name; None if labels are missing, which happens if another program has set the
+    label of our node.
+    """
     attempt = labels.get(ATTEMPT, "")
     if not (attempt.isdecimal() and all(labels.get(name) for name in _IDENTITY)):
         return None
@@ -87,7 +89,7 @@ def read(labels: Mapping[str, str]) -> Owner | None:
 
 
 def devices(labels: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The container's devices, ids by resource; empty if the label is missing or malformed."""
+    """Return the container's devices, as ids by resource; empty if the label is missing or malformed."""
     try:
         return msgspec.json.decode(labels.get(DEVICES, "{}"), type=dict[str, tuple[str, ...]])
     except msgspec.DecodeError:

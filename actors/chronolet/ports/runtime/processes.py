@@ -1,7 +1,7 @@
-"""The port to containers' processes, if they run on this machine.
+"""The port to containers' processes, for those that run on this machine.
 
-Input: a pid and its container's id. Output: signals to the process, notification of its end. Implementation:
-`adapters.processes`.
+Input: a pid and its container's id. Output: signals to the process, a notification when it exits. Implementation:
+`adapters.machine.processes`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from typing import Protocol
 
 
 class Processes(Protocol):
-    """The first processes of containers, by the pids that the container runtime reports."""
+    """The first processes of containers, identified by the pids that the container runtime reports."""
 
     def watched(self, pid: int, container_id: str, ended: Callable[[], None]) -> AbstractContextManager[None]:
-        """Call `ended` once, on another thread, if the container's first process ends within the block. Never called if
-        the process is not on this machine.
+        """Call `ended` once, on another thread, if the container's first process exits within the `with` block. It is
+        never called if the process is not on this machine.
         """
 
     def signal(self, pid: int, container_id: str, command: Sequence[str], name: str) -> bool:
-        """Send the signal `name` (`SIGTERM` or `TERM`) to the container's first process. False if it was not sent: the
-        process is not on this machine, does not run `command` (yet) or has no handler for the signal, or the name is
-        unknown here. The kernel drops a signal to the first process of a namespace if it has no handler; until the
+        """Send the signal `name` (`SIGTERM` or `TERM`) to the container's first process. Returns False if the signal
+        was not sent, because the process is not on this machine, is not running `command` (yet) or has no handler for
+        the signal, or because this machine does not know the signal's name.
+
+        The kernel drops a signal to the first process of a namespace if the process has no handler for it. Until the
         process runs its command, it is still the runtime's own program, whose handlers do nothing.
         """
 

@@ -1,7 +1,7 @@
 """The port to registry credentials, for the pod's image worker.
 
 Input: an image, and the Secrets that a pod may use. Output: credentials in the order to try them.
-Implementation: `adapters.registry_keys`. Source: pkg/credentialprovider (DockerKeyring).
+Implementation: `adapters.images.registry_keys`. Source: pkg/credentialprovider (DockerKeyring).
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from chronolet.rules.names.registry_keys import Credential
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """The credentials for one image. Empty `credentials`: pull anonymously. `lost`: Secrets that could not be read.
+    """The credentials for one image. If `credentials` is empty, the image is pulled anonymously.
 
-    `remarks`: lines about other sources that failed, to explain why a registry denies access.
+    `lost`: digests of Secrets that could not be read. `remarks`: lines about other sources that failed, to explain why
+    a registry denies access.
     """
 
     credentials: Sequence[Credential] = ()
@@ -30,7 +31,9 @@ class Keyring(Protocol):
     """The credentials available on the node."""
 
     def find(self, image: ImageName, digests: Sequence[str]) -> Found:
-        """Credentials for `image`: first from the Secrets with these digests, then from the node's configuration."""
+        """Return the credentials for `image`: first those from the Secrets with these digests, then those from the
+        node's configuration.
+        """
 
 
 class NoKeys:

@@ -1,11 +1,13 @@
 """The port to the container runtime, for pod and pleg: sandboxes, containers, images, notices.
 
 Input: plain specs. Output: plain states, or `Refusal`. Source: the kubelet's CRI (runtime.v1), reduced to what Docker
-Engine 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fake_runtime`; one contract suite.
+Engine 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fakes.runtime`; one contract suite
+tests both.
 
 Labels identify every container: `io.kubernetes.pod.name|namespace|uid`, `io.kubernetes.container.name`,
 `chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position of its request), `chronolet/run` (the run of
-that log), `chronolet/spec-hash`; and, except for sandboxes, `chronolet/digest` (of everything it was created from).
+that log), `chronolet/spec-hash`; and, except for sandboxes, `chronolet/digest` (a hash of everything that the container
+was created from).
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ from chronolet.rules.resources.cgroups import QUOTA_PERIOD_MICROSECONDS, Values
 
 
 class Plain(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of the port's records."""
+    """Base class of the port's records."""
 
 
 class Mount(Plain, frozen=True, kw_only=True):
-    """A folder or file of the host, mounted in a container."""
+    """A folder or file on the host, mounted in a container."""
 
     source: str
     target: str
@@ -34,11 +36,11 @@ class Mount(Plain, frozen=True, kw_only=True):
     propagation: Literal["", "rslave", "rshared"] = ""
     """Propagation of later mounts: none (empty), from the host to the container, or both ways."""
     has_to_be: bool = False
-    """Whether the source must exist; if it is missing otherwise, a folder is created."""
+    """Whether the source must already exist. If False, a missing source is created as a folder."""
 
 
 class Device(Plain, frozen=True, kw_only=True):
-    """A device file of the host in a container. `permissions`: any of r, w and m (mknod)."""
+    """A device file of the host, made available in a container. `permissions`: any of r, w and m (mknod)."""
 
     source: str
     target: str
@@ -55,7 +57,9 @@ class PortMapping(Plain, frozen=True, kw_only=True):
 
 
 class SandboxSpec(Plain, frozen=True, kw_only=True):
-    """The container that holds a pod's namespaces. On the host's network it has the host's hostname and no ports."""
+    """The container that holds a pod's namespaces. If it uses the host's network, it has the host's hostname and no
+    port mappings.
+    """
 
     name: str
     labels: Mapping[str, str]
@@ -67,12 +71,12 @@ class SandboxSpec(Plain, frozen=True, kw_only=True):
     host_ipc: bool = False
     sysctls: Mapping[str, str] = {}
     cgroup_parent: str = ""
-    """Parent cgroup; empty for the runtime's default."""
+    """Parent cgroup; if empty, the runtime's default is used."""
     oom_score_adj: int = 0
 
 
 class ContainerSpec(Plain, frozen=True, kw_only=True):
-    """One container that joins a sandbox. Empty `command` or `args` mean the image's own."""
+    """One container that joins a sandbox. An empty `command` or `args` means the image's own."""
 
     name: str
     labels: Mapping[str, str]
@@ -96,31 +100,31 @@ class ContainerSpec(Plain, frozen=True, kw_only=True):
     oom_score_adj: int = 0
     """From -1000 (never OOM-killed) to 1000 (killed first)."""
     pid: str = ""
-    """PID namespace: empty for its own, `host`, or the id of the container to share with."""
+    """PID namespace: empty for a new one, `host`, or the id of the container whose namespace is shared."""
     host_ipc: bool = False
     tty: bool = False
     stdin: bool = False
     stdin_once: bool = False
     user: str = ""
-    """`uid[:gid]`; empty for the image's user."""
+    """`uid[:gid]`; if empty, the image's user is used."""
     groups: Sequence[int] = ()
     privileged: bool = False
     cap_add: Sequence[str] = ()
     cap_drop: Sequence[str] = ()
     read_only_root: bool = False
     security_options: Sequence[str] = ()
-    """In Docker's form: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
+    """In Docker's notation: `no-new-privileges`, `seccomp=<profile or unconfined>`, `apparmor=<name>`, `label=...`."""
     stop_signal: str = ""
-    """Empty for the image's stop signal."""
+    """If empty, the image's stop signal is used."""
     held: Values = Values()
-    """Additional cgroup values for the running container. The caller writes them after the start, not the runtime."""
+    """Additional cgroup values for the running container. The caller, not the runtime, writes them after the start."""
 
 
 State = Literal["created", "running", "exited", "removed", "unknown"]
 
 
 class ContainerState(Plain, frozen=True, kw_only=True):
-    """One container as the runtime reports it. Times in milliseconds since the epoch, 0 if unknown.
+    """One container as the runtime reports it. Times are in milliseconds since the epoch, 0 if unknown.
 
     `detailed` is False if only a listing reported it: exit code, times and reason are unknown then.
     """
@@ -140,15 +144,15 @@ class ContainerState(Plain, frozen=True, kw_only=True):
     ip: str = ""
     pid: int = 0
     command: Sequence[str] = ()
-    """The program that it was created to run, with its arguments. Its first process has these once it executes the
-    program.
+    """The program that the container was created to run, with its arguments. The container's first process has this
+    command line once it has executed the program.
     """
     stop_signal: str = "TERM"
-    """The signal to stop it with."""
+    """The signal that asks the container to stop."""
     sandbox_id: str = ""
-    """The id of the container whose network it joined."""
+    """The id of the container whose network this container has joined."""
     host_network: bool = False
-    """Whether it uses the machine's network itself; False if it joins another container's network."""
+    """Whether the container itself uses the machine's network; False if it has joined another container's network."""
     detailed: bool = True
 
 
@@ -164,14 +168,14 @@ class Notice(Plain, frozen=True, kw_only=True):
 
 
 class ExecState(Plain, frozen=True, kw_only=True):
-    """A command prepared in a container. `exit_code` is None until it has ended."""
+    """A command prepared in a container. `exit_code` is None until the command has ended."""
 
     running: bool
     exit_code: int | None = None
 
 
 class ExecResult(Plain, frozen=True, kw_only=True):
-    """How a command in a container ended. `output`: both streams in order of arrival, truncated to 16 KiB."""
+    """The result of a command in a container. `output`: both streams in order of arrival, truncated to 16 KiB."""
 
     output: bytes
     exit_code: int
@@ -185,8 +189,8 @@ class BuiltImage(Plain, frozen=True, kw_only=True):
 
 
 class ImageState(Plain, frozen=True, kw_only=True):
-    """An image that is present. `digests`: its names in registries, `host/path@sha256:...`. `user`: the user it runs
-    as, empty for root.
+    """An image that is present. `digests`: its names in registries, `host/path@sha256:...`. `user`: the user that its
+    containers run as, empty for root.
     """
 
     id: str
@@ -214,12 +218,12 @@ class Engine(Plain, frozen=True, kw_only=True):
     version: str
     api_version: str
     id: str = ""
-    """The engine's id from its data folder; distinguishes engines behind one address. Empty if it has none."""
+    """The engine's id, stored in its data folder; distinguishes engines behind one address. Empty if it has none."""
     root: str = ""
     cgroup_driver: str = ""
     cgroup_version: str = ""
     knows_cdi: bool = False
-    """Whether it accepts device names of the Container Device Interface."""
+    """Whether the engine accepts device names of the Container Device Interface."""
     warnings: Sequence[str] = ()
 
 
@@ -235,63 +239,67 @@ class Refusal(Exception):  # noqa: N818 - the runtime's answer, expected by ever
 
 
 class Runtime(Protocol):
-    """A container runtime. Each method is one call, may raise `Refusal` and never blocks longer than its time-out."""
+    """A container runtime. Each method is one call, may raise `Refusal`, whose kind is named below (such as
+    `conflict`), and never blocks longer than its time-out.
+    """
 
     def engine(self) -> Engine:
-        """Identify the engine; `Refusal(unavailable)` if none answers."""
+        """Identify the engine. Raises `unavailable` if none answers."""
 
     def create_sandbox(self, spec: SandboxSpec) -> str:
-        """Create the sandbox without starting it; returns its id. `conflict` if the name is taken."""
+        """Create the sandbox without starting it; returns its id. Raises `conflict` if the name is taken."""
 
     def create_container(self, spec: ContainerSpec) -> str:
-        """Create the container without starting it; returns its id. `conflict` if the name is taken, `not_found` if the
-        image is missing.
+        """Create the container without starting it; returns its id. Raises `conflict` if the name is taken, and
+        `not_found` if the image is missing.
         """
 
     def start(self, container_id: str) -> None:
-        """Start a created container. `failed` with the runtime's message if its command cannot be run."""
+        """Start a created container. Raises `failed`, with the runtime's message, if its command cannot be run."""
 
     def inspect(self, container_id_or_name: str, *, timeout_seconds: float = 10.0) -> ContainerState | None:
-        """The full state of one container, None if it does not exist."""
+        """Return the full state of one container; None if it does not exist."""
 
     def kill(self, container_id: str, signal: str = "KILL") -> None:
         """Send a signal; no-op for a dead or absent container."""
 
     def wait(self, container_id: str, timeout_seconds: float) -> bool:
-        """Wait until the container does not run or is absent; False if it still runs after the time-out.
+        """Wait until the container is no longer running or is absent. Returns False if it is still running after the
+        time-out.
 
-        There is no `stop`: during a grace period of an hour the caller must be able to change its mind.
+        There is no call that stops a container and waits: a grace period may last an hour, and during that time, the
+        caller must be able to shorten it.
         """
 
     def remove(self, container_id: str) -> None:
         """Remove a container, running or not, with its anonymous volumes; no-op if it is absent."""
 
     def remove_dead(self, container_id: str) -> None:
-        """Remove a container that does not run, as `remove` does; `conflict` if it runs."""
+        """Remove a container that is not running, as `remove` does. Raises `conflict` if it is running."""
 
     def forget_endpoint(self, name: str) -> None:
-        """Release the network endpoint left behind by an absent container of this name; no-op if there is none.
+        """Release the network endpoint left behind by an absent container with this name; no-op if there is none.
 
-        A killed or overloaded engine may keep it; then no container of that name can start.
+        A killed or overloaded engine may fail to release it; then no container with that name can start.
         """
 
     def list(self, labels: Mapping[str, str]) -> Sequence[ContainerState]:
-        """All containers with these labels, including dead ones; `detailed` is False in all of them."""
+        """Return all containers with these labels, including dead ones. `detailed` is False in each of them."""
 
     def follow(
         self, labels: Mapping[str, str], since: int | None, opened: Callable[[Stream], None]
     ) -> Iterator[Notice]:
-        """Stream notices about containers with these labels; from `since` (milliseconds) on if given.
+        """Stream notices about containers with these labels, starting at `since` (milliseconds) if it is given.
 
-        `opened` receives the stream once it is open, so that another thread can close it. Ends, or raises
-        `Refusal(unavailable)`, when the stream breaks.
+        `opened` receives the stream once it is open, so that another thread can close it. When the stream breaks, the
+        iteration ends or raises `unavailable`.
         """
 
     def written_bytes(self, container_id: str) -> int:
-        """Size of a container's writable layer, in bytes; 0 if the container does not exist."""
+        """Return the size of a container's writable layer in bytes; 0 if the container does not exist."""
 
     def image(self, reference: str) -> ImageState | None:
-        """The image, or None if it is not present."""
+        """Return the image, or None if it is not present."""
 
     def pull(
         self,
@@ -304,8 +312,8 @@ class Runtime(Protocol):
     ) -> ImageState:
         """Pull an image. `opened` receives the stream, which another thread may close to abort the pull.
 
-        The pull is aborted after `silence_seconds` without a progress message. `denied` if the registry requires other
-        credentials, `unavailable` if it cannot be reached.
+        The pull is aborted after `silence_seconds` without a progress message. Raises `denied` if the registry requires
+        other credentials, and `unavailable` if it cannot be reached.
         """
 
     def import_image(self, reference: str, archive: bytes, changes: Sequence[str]) -> str:
@@ -314,10 +322,10 @@ class Runtime(Protocol):
     def logs(
         self, container_id: str, *, follow: bool, tail: int | None, since: int | None, timestamps: bool
     ) -> Iterator[tuple[str, bytes]]:
-        """Chunks of output as (`stdout` or `stderr`, bytes), oldest first."""
+        """Yield chunks of output as (`stdout` or `stderr`, bytes), oldest first."""
 
     def log_path(self, container_id: str) -> str:
-        """Path on the runtime's machine of the log file with all of the container's output."""
+        """Return the path, on the runtime's machine, of the log file with all of the container's output."""
 
     def create_exec(
         self,
@@ -328,18 +336,24 @@ class Runtime(Protocol):
         stdin: bool = False,
         env: Mapping[str, str] = {},
     ) -> str:
-        """Prepare a command in a running container; returns the exec's id. `conflict` if the container does not run."""
+        """Prepare a command in a running container; returns the exec's id. Raises `conflict` if the container is not
+        running.
+        """
 
     def inspect_exec(self, exec_id: str) -> ExecState | None:
-        """State of an exec; None if it is unknown: the runtime forgets execs when it or the container ends."""
+        """Return the state of an exec; None if it is unknown: the runtime forgets an exec when the container or the
+        runtime itself stops.
+        """
 
     def find_execs(self, container_id: str, mark: tuple[str, str]) -> Sequence[str]:
-        """Ids of the running commands in a container that have this variable in their environment, whichever process
-        started them; empty if the container does not run.
+        """Return the ids of the running commands in a container that have the variable `mark` (name, value) in their
+        environment, whichever process started them; empty if the container is not running.
         """
 
     def exec_seconds(self, exec_id: str) -> float | None:
-        """Seconds that a command and its children have used a CPU or waited for one; None if it does not run."""
+        """Return for how many seconds a command and its children have used a CPU or waited for one; None if the command
+        is not running.
+        """
 
     def run_exec(
         self,
@@ -349,22 +363,24 @@ class Runtime(Protocol):
         cancelled: threading.Event | None = None,
         meanwhile: Callable[[], object] | None = None,
     ) -> ExecResult:
-        """Start a prepared command and wait for its end; 0 seconds means no time-out. `meanwhile` is called repeatedly.
+        """Start a prepared command and wait until it ends; 0 seconds means no time-out. `meanwhile` is called
+        repeatedly during the wait.
 
-        A command starts only once: `conflict` after that, `not_found` if the runtime has forgotten it. `timeout` when
-        the time is up or `cancelled` is set; the command continues. If its container ends, the result is exit code 137
-        or `not_found`. A missing executable ends with 126 or 127 and the runtime's message as output. If the command
-        cannot be started for another reason (out of file descriptors, the container is about to end): `failed`.
+        A command can be started only once: raises `conflict` if it was started before, `not_found` if the runtime has
+        forgotten it. Raises `timeout` when the time-out has passed or `cancelled` is set; the command continues. If the
+        container exits, the result is exit code 137, or `not_found` is raised. For a missing executable, the exit code
+        is 126 or 127, and the output is the runtime's message. Raises `failed` if the command cannot be started for
+        another reason (no more file descriptors, the container is about to exit).
         """
 
     def kill_exec(self, exec_id: str) -> None:
-        """Kill a command, its process group and its children; no-op if it does not run."""
+        """Kill a command, its process group and its children; no-op if the command is not running."""
 
     def attach_exec(self, exec_id: str, *, tty: bool = False) -> Attachment:
-        """Start a prepared command and connect to its streams. `conflict` if it was started before."""
+        """Start a prepared command and connect to its streams. Raises `conflict` if it was started before."""
 
     def resize_exec(self, exec_id: str, rows: int, columns: int) -> None:
-        """Set the size of a command's terminal; `failed` or `not_found` if it does not run yet."""
+        """Set the size of a command's terminal. Raises `failed` or `not_found` if the command is not running yet."""
 
     def close(self) -> None:
         """Close all connections."""

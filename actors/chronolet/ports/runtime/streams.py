@@ -10,20 +10,20 @@ class Attachment(Protocol):
     """The streams of a running command. One thread reads `output`, another may write the input."""
 
     def output(self) -> Iterator[tuple[str, bytes]]:
-        """Chunks as (`stdout` or `stderr`, bytes) until the command ends; with a terminal all are `stdout`."""
+        """Yield chunks as (`stdout` or `stderr`, bytes) until the command ends; with a terminal, all are `stdout`."""
 
     def send(self, data: bytes) -> None:
-        """Write input to the command; input after its end is lost."""
+        """Write input to the command; input sent after the command has ended is lost."""
 
     def end_input(self) -> None:
         """Close the command's input, so that it reads end of file."""
 
     def close(self) -> None:
-        """Detach: wake the reader; the command continues."""
+        """Detach from the command, which continues, and wake the reader."""
 
 
 class Stream(Protocol):
     """An open stream (of notices, of a pull) that another thread may close."""
 
     def close(self) -> None:
-        """Close it and wake its reader."""
+        """Close the stream and wake its reader."""

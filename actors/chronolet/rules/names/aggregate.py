@@ -1,4 +1,4 @@
-"""Joins errors into one text like Kubernetes. Pure. Source: apimachinery's pkg/util/errors."""
+"""Joins errors into one message, as Kubernetes does. Pure. Source: apimachinery's pkg/util/errors."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 
 def aggregate(errors: Iterable[str]) -> str:
-    """Join errors: empty for none, a single one unchanged, several distinct ones in brackets."""
+    """Join errors: without errors, the message is empty; a single error is not changed; several are put in brackets.
+    Duplicates are removed.
+    """
     distinct = list(dict.fromkeys(error for error in errors if error))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""

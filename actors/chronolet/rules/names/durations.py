@@ -8,7 +8,7 @@ _HOUR = 60 * _MINUTE
 
 
 def go_duration(milliseconds: int) -> str:
-    """Format a duration like Go: 0s, 353ms, 1.2s, 1m2.5s, 1h0m3s."""
+    """Format a duration as Go does: 0s, 353ms, 1.2s, 1m2.5s, 1h0m3s."""
     if 0 < milliseconds < _SECOND:
         return f"{milliseconds}ms"
     hours, rest = divmod(milliseconds, _HOUR)

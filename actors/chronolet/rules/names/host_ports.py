@@ -25,7 +25,9 @@ class Taken(NamedTuple):
 
 
 def host_ports(spec: PodSpec) -> Iterator[HostPort]:
-    """The host ports of app containers and sidecars; other init containers end before the next one starts."""
+    """Yield the host ports of app containers and sidecars. Other init containers do not count: each ends before the
+    next container starts.
+    """
     sidecars = (one for one in spec.init_containers if one.restart_policy == "Always")
     for one in (*sidecars, *spec.containers):
         for port in one.ports:
@@ -34,7 +36,7 @@ def host_ports(spec: PodSpec) -> Iterator[HostPort]:
 
 
 def taken(wanted: Sequence[HostPort], others: Iterable[tuple[str, Sequence[HostPort]]]) -> Taken | None:
-    """The first requested port that one of the others (name, ports) holds; None if all are free."""
+    """Return the first requested port that one of `others` (name, ports) holds; None if all are free."""
     return next(
         (
             Taken(one, held, holder)
@@ -48,7 +50,9 @@ def taken(wanted: Sequence[HostPort], others: Iterable[tuple[str, Sequence[HostP
 
 
 def conflict(one: HostPort, other: HostPort) -> bool:
-    """Whether two host ports conflict: same port and protocol, and the same address or one that covers all."""
+    """Return whether two host ports conflict: they have the same port and protocol, and the same address, or one of
+    them is for all addresses.
+    """
     if (one.protocol, one.port) != (other.protocol, other.port):
         return False
     return one.ip == other.ip or _EVERY_ADDRESS in (one.ip, other.ip)

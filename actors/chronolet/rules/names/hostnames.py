@@ -40,18 +40,18 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def host_name(pod: Pod) -> str:
-    """The short name: spec.hostname, else the pod's name, cut to the maximum length."""
+    """Return the pod's short host name: spec.hostname, or else the pod's name, truncated to the maximum length."""
     return (pod.spec.hostname or pod.metadata.name)[:LONGEST_HOSTNAME].rstrip("-.")
 
 
 def domain(pod: Pod) -> str:
-    """The pod's domain, without a cluster domain because there is none; empty if the pod sets no subdomain."""
+    """Return the pod's domain, without a cluster domain because there is none; empty if the pod sets no subdomain."""
     return f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc" if pod.spec.subdomain else ""
 
 
 def kernel_name(pod: Pod) -> str:
-    """The kernel's host name, as `hostname` prints it. Raises HostnameError if the pod requests an FQDN that is too
-    long.
+    """Return the host name that is set in the kernel and that `hostname` prints. Raises HostnameError if the pod
+    requests an FQDN that is too long.
     """
     if pod.spec.hostname_override:
         return pod.spec.hostname_override
@@ -67,7 +67,9 @@ def kernel_name(pod: Pod) -> str:
 
 
 def hosts_file(pod: Pod, address: str, of_node: str) -> str:
-    """The content of /etc/hosts. With host networking, it is the node's file `of_node` plus the pod's aliases."""
+    """Return the content of /etc/hosts. With host networking, it is that of the node's file, `of_node`, plus the pod's
+    aliases.
+    """
     if pod.spec.host_network:
         begin = f"# Kubernetes-managed hosts file (host network).\n{of_node}"
     else:
@@ -79,12 +81,12 @@ def hosts_file(pod: Pod, address: str, of_node: str) -> str:
 
 
 def own_resolver(pod: Pod) -> bool:
-    """Whether the pod needs a resolv.conf that differs from the node's."""
+    """Return whether the pod needs a resolv.conf that differs from the node's."""
     return pod.spec.dns_policy == "None" or pod.spec.dns_config is not None
 
 
 def resolv_conf(pod: Pod, of_node: str) -> str:
-    """The content of /etc/resolv.conf for a pod that extends the node's, or replaces it (dnsPolicy None)."""
+    """Return the content of /etc/resolv.conf for a pod that extends the node's file or replaces it (dnsPolicy None)."""
     base = Resolver() if pod.spec.dns_policy == "None" else parsed(of_node)
     added = pod.spec.dns_config
     if added is not None:
@@ -101,7 +103,7 @@ def resolv_conf(pod: Pod, of_node: str) -> str:
 
 
 def parsed(text: str) -> Resolver:
-    """Parse a resolv.conf like resolvers do: the last search line wins."""
+    """Parse a resolv.conf as resolvers do: the last search line wins."""
     nameservers: list[str] = []
     searches: Sequence[str] = ()
     options: list[str] = []
@@ -123,5 +125,5 @@ def _once(values: Iterable[str]) -> Sequence[str]:
 
 
 def _latest(options: Iterable[str]) -> Sequence[str]:
-    """The last option of each name."""
+    """Return the options, keeping only the last one with each name."""
     return tuple({option.partition(":")[0]: option for option in options}.values())

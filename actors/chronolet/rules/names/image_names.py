@@ -1,4 +1,4 @@
-"""Parses image names like Docker. Pure.
+"""Parses image names as Docker does. Pure.
 
 Input: an image name from a manifest. Output: registry, repository, tag and digest, or `BadImageName` with Docker's
 message. Next: the `pod` actor's image worker, `registry_keys`, the Docker adapter. Source: distribution's reference
@@ -69,7 +69,9 @@ def parsed(text: str) -> ImageName:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split off the registry. A first part without dot or port belongs to a path on Docker Hub."""
+    """Split off the registry. Unless the first part has a dot or a port or is `localhost`, the whole name is a path on
+    Docker Hub.
+    """
     first, slash, rest = text.partition("/")
     if not slash or not ("." in first or ":" in first or first == "localhost"):
         first, rest = DOCKER_HUB, text

@@ -15,17 +15,19 @@ COMPONENT = "chronolet"
 
 
 def event_name(object_name: str, nanoseconds: int) -> str:
-    """The event's name: the object's name and the time, or a UUID if that is not a valid name. Deterministic."""
+    """Return the event's name: the object's name and the time, or a UUID if these do not form a valid name. The result
+    is deterministic.
+    """
     name = f"{object_name}.{nanoseconds:x}"
     return name if subdomain_problem(name) is None else uuid_of(name)
 
 
 def event_namespace(namespace: str) -> str:
-    """The namespace of an object's events: the object's, or `default` for a node, which has none."""
+    """Return the namespace of an object's events: the object's own, or `default` for a node, which has none."""
     return namespace or "default"
 
 
 def uuid_of(text: str) -> str:
-    """A UUID derived from a text by hashing it."""
+    """Return a UUID that is derived from a hash of `text`."""
     found = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
     return f"{found[:8]}-{found[8:12]}-5{found[13:16]}-8{found[17:20]}-{found[20:]}"

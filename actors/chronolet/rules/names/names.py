@@ -1,4 +1,4 @@
-"""Validates names by Kubernetes' rules, and builds the names of containers. Pure.
+"""Validates names by the rules of Kubernetes, and builds the names of containers. Pure.
 
 Input: text. Output: None if a name is valid, else the problem and what was expected.
 Source: staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go, pkg/kubelet/dockershim/naming.go.
@@ -14,7 +14,7 @@ PORT_NAME_LENGTH = 15
 KEY_NAME_LENGTH = 63
 
 SANDBOX = "POD"
-"""The container part in the name of a pod's sandbox."""
+"""The container name of a pod's sandbox."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -24,22 +24,23 @@ _PORT = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 def container_name(*, container: str, pod: str, namespace: str, uid: str, attempt: int) -> str:
-    """The Docker name of one attempt of a container; for the pod's sandbox, `container` is `SANDBOX`.
+    """Return the Docker name of one attempt of a container; for the pod's sandbox, `container` is `SANDBOX`.
 
-    No part contains `_`, so attempts never share a name. A container's owner is read from its labels, not its name.
+    No part contains `_`, so no two attempts have the same name. A container's owner is read from its labels, not from
+    its name.
     """
     return f"chrono_{container}_{pod}_{namespace}_{uid}_{attempt}"
 
 
 def label_problem(name: str) -> str | None:
-    """Check a DNS label (RFC 1123), as for names of containers, volumes and namespaces."""
+    """Check a DNS label (RFC 1123), such as the name of a container, volume or namespace."""
     return _problem(
         name, _LABEL, LABEL_LENGTH, "lower-case letters, digits and '-', beginning and ending with a letter or digit"
     )
 
 
 def subdomain_problem(name: str) -> str | None:
-    """Check a DNS subdomain (RFC 1123), as for names of pods and most objects."""
+    """Check a DNS subdomain (RFC 1123), such as the name of a pod or of most other objects."""
     return _problem(
         name,
         _SUBDOMAIN,

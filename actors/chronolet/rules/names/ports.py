@@ -14,7 +14,9 @@ LARGEST_PORT = 65_535
 
 
 def port_number(port: int | str | None, ports: Iterable[ContainerPort]) -> int:
-    """The port's number; 0 if it is neither a valid number nor the name of a port. Numeric text counts as a number."""
+    """Return the port's number; 0 if `port` is neither a valid number nor the name of one of `ports`. Numeric text
+    counts as a number.
+    """
     if isinstance(port, str):
         named = next((one.container_port for one in ports if one.name == port), None)
         port = named if named is not None else int(port) if port.isdecimal() else 0

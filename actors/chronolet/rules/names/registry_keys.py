@@ -1,8 +1,9 @@
 """Selects the registry credentials for an image. Pure.
 
-Input: Docker configurations as bytes (from Secrets or the node's user), an image's name. Output: credentials, in the
-order to try them. Next: `adapters.images.registry_keys`, and the manifest reader, which rejects unreadable ones.
-Source: pkg/credentialprovider/config.go and keyring.go. No error message or `repr` reveals a value.
+Input: Docker configurations as bytes (from Secrets, or from the agent's user), an image's name. Output:
+credentials, in the order to try them. Next: `adapters.images.registry_keys`, and the manifest reader, which rejects
+unreadable configurations. Source: pkg/credentialprovider/config.go and keyring.go. No error message or `repr` reveals a
+value.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import msgspec
 from chronolet.rules.names.image_names import DOCKER_HUB, ImageName
 
 HUB_KEY: Final = f"index.{DOCKER_HUB}"
-"""Docker Hub's key in a configuration, written there as `https://index.docker.io/v1/`."""
+"""Docker Hub's normalized key; in configurations, it is written `https://index.docker.io/v1/`."""
 
 
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
-    """The credentials for a registry: username and password, or a token instead."""
+    """The credentials for a registry: a username and password, or a token."""
 
     username: str = ""
     password: str = ""
@@ -33,7 +34,9 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DockerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A parsed `config.json`: credentials by key, and the credential helpers, per host and for all hosts."""
+    """A parsed `config.json`. `keys`: credentials by key; `helpers`: the credential helper for each host; `store`: the
+    credential helper for all other hosts.
+    """
 
     keys: Mapping[str, Credential] = {}
     helpers: Mapping[str, str] = {}
@@ -74,7 +77,7 @@ def docker_config(content: bytes) -> DockerConfig:
 
 
 def dockercfg(content: bytes) -> DockerConfig:
-    """Parse the older format, which holds only the credentials by key. Raises BadDockerConfig."""
+    """Parse the older format, which contains only the credentials by key. Raises BadDockerConfig."""
     try:
         found = _entries.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -86,7 +89,7 @@ SECRETS: Final[Mapping[str, tuple[str, Callable[[bytes], DockerConfig]]]] = {
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson", docker_config),
     "kubernetes.io/dockercfg": (".dockercfg", dockercfg),
 }
-"""By Secret type: the field that holds the configuration, and its parser."""
+"""For each Secret type, the field that contains the configuration, and its parser."""
 
 
 def of_secret(type_: str, data: Mapping[str, bytes]) -> DockerConfig:
@@ -96,7 +99,9 @@ def of_secret(type_: str, data: Mapping[str, bytes]) -> DockerConfig:
 
 
 def _where(error: Exception) -> str:
-    """A safe error text: decoder errors contain types, not values, but a Unicode error would contain the bytes."""
+    """Return a message that reveals no value: a decoder's errors contain only types, but a Unicode error would contain
+    the bytes.
+    """
     return "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
 
 
@@ -133,7 +138,9 @@ def _decoded(auth: str, path: str) -> tuple[str, str]:
 
 
 def matching(configs: Iterable[Mapping[str, Credential]], image: ImageName) -> Sequence[Credential]:
-    """The credentials that match an image, without duplicates: by configuration, then most specific key first."""
+    """Return the credentials that match an image, without duplicates, in the order of `configs`; within a
+    configuration, those with the most specific key come first.
+    """
     found: dict[Credential, None] = {}
     for config in configs:
         keys = sorted(((_key(key), one) for key, one in config.items()), key=lambda pair: pair[0], reverse=True)
@@ -145,12 +152,12 @@ def matching(configs: Iterable[Mapping[str, Credential]], image: ImageName) -> S
 
 
 def server_of(image: ImageName) -> str:
-    """The server name to pass to a credential helper."""
+    """Return the server name to pass to a credential helper."""
     return f"https://{HUB_KEY}/v1/" if image.domain == DOCKER_HUB else image.domain
 
 
 def _key(key: str) -> str:
-    """Normalize a key to host and path; `https://index.docker.io/v1/` becomes the host alone."""
+    """Normalize a key to a host and path; `https://index.docker.io/v1/` becomes only the host."""
     rest = key.removeprefix("https://").removeprefix("http://")
     host, _, path = rest.partition("/")
     path = f"/{path}"
@@ -160,8 +167,8 @@ def _key(key: str) -> str:
 
 
 def _fits(key: str, repository: str) -> bool:
-    """Whether a key matches a repository: the host label by label, with wildcards `*` and `?`; the same port; and the
-    path as a prefix.
+    """Return whether a key matches a repository: each label of the host matches, with wildcards `*` and `?`; the ports
+    are the same; and the key's path is a prefix of the repository's.
     """
     host, _, path = key.partition("/")
     registry, _, image = repository.partition("/")

@@ -1,8 +1,8 @@
 """Decides whether a probe's time-out may be caused by a stalled machine or agent instead of the container. Pure.
 
-Input: an attempt's time-out, the delays measured while it ran. Output: the resources whose shortage explains the
-time-out. Next: `prober.workers` (attempts), `adapters.probes.delays` (the whole machine). The kubelet has nothing
-similar. Times are in milliseconds.
+Input: an attempt's time-out, and the delays measured during the attempt. Output: the resources whose shortage explains
+the time-out. Next: `prober.workers` (for attempts), `adapters.probes.delays` (for the whole machine). The kubelet has
+nothing similar. Times are in milliseconds.
 
 Only a time-out can be explained by a stall. A refused connection, an HTTP status or an exit code comes from the program
 and always counts.
@@ -17,15 +17,18 @@ from chronolet_schemas.prober import Shortage
 OWN_SHARE = 0.25
 """A stall of the agent or the engine explains a time-out if it lasts at least this share of the time-out."""
 MACHINE_SHARE = 0.5
-"""Likewise for time in which tasks waited for CPU, memory or I/O; higher, because other tasks may have waited."""
+"""The same for the time in which tasks waited for CPU, memory or I/O; a larger share, because these may have been
+unrelated tasks.
+"""
 
 
 class Delay(msgspec.Struct, frozen=True, kw_only=True):
     """The delays of one attempt.
 
-    `late`: start after the scheduled time because the agent did not run. `read_late`: time from the deadline until the
-    end was noticed. `agent`: time in which the probes' thread did not run meanwhile, by its heartbeat or run queue.
-    `engine`: time for which the engine did not answer. `cpu`, `memory`, `io`: pressure stall information.
+    `late`: how long after its scheduled time it started because the agent was not running. `read_late`: time from its
+    deadline until the agent noticed its end. `agent`: time in which the probes' thread was not running, according to
+    its heartbeat or its run queue. `engine`: time for which the engine did not answer. `cpu`, `memory`, `io`: time in
+    which tasks waited for the resource, from pressure stall information.
     """
 
     late: int = 0
@@ -41,7 +44,7 @@ NO_DELAY = Delay()
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
-    """Fractions of an interval, 0 to 1, in which the agent did not run or tasks waited."""
+    """Fractions of an interval, from 0 to 1, in which the agent was not running or tasks waited for a resource."""
 
     agent: float = 0.0
     cpu: float = 0.0
@@ -50,21 +53,23 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)
-"""From these fractions on, the machine counts as short. On a busy but working machine, half of the values are below."""
+"""If a fraction reaches its value here, the machine counts as short of the resource. On a machine that is busy but not
+overloaded, half of the measured fractions are lower.
+"""
 
 
 def own(delay: Delay) -> int:
-    """How long the agent or the engine delayed the attempt."""
+    """Return how long the agent or the engine delayed the attempt."""
     return delay.late + max(delay.agent, delay.read_late, delay.engine)
 
 
 def stalled(delay: Delay) -> int:
-    """The longest of the attempt's delays, whatever its cause."""
+    """Return the longest of the attempt's delays, whatever its cause."""
     return max(own(delay), delay.cpu, delay.memory, delay.io)
 
 
 def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
-    """The shortages that explain a time-out; empty if none does."""
+    """Return the shortages that explain a time-out; empty if none does."""
     found: list[Shortage] = ["agent"] if own(delay) >= OWN_SHARE * timeout else []
     machine: tuple[tuple[Shortage, int], ...] = (("cpu", delay.cpu), ("memory", delay.memory), ("io", delay.io))
     found += [name for name, lost in machine if lost >= MACHINE_SHARE * timeout]
@@ -72,6 +77,6 @@ def explained_by(delay: Delay, timeout: int) -> tuple[Shortage, ...]:
 
 
 def short_of(shares: Shares, limits: Shares = SHORT) -> tuple[Shortage, ...]:
-    """The resources that the machine is short of, according to the `shares` of the last seconds."""
+    """Return the resources that the machine is short of, according to `shares`, measured over the last few seconds."""
     names: tuple[Shortage, ...] = ("agent", "cpu", "memory", "io")
     return tuple(name for name in names if getattr(shares, name) >= getattr(limits, name))

@@ -1,10 +1,10 @@
 """Probe periods below one second, set by an annotation because Kubernetes has no field for them. Pure.
 
-Input: a pod. Output: periods in milliseconds; problems of the annotation. Next: `pod`, which requests probes;
+Input: a pod. Output: periods in milliseconds; problems with the annotation. Next: `pod`, which requests probes;
 `validation.pods`.
 
-    chronolet/period-milliseconds: "250"                                     every probe of the pod
-    chronolet/period-milliseconds: "app/readiness=250, app/liveness=500"     these, the rest by periodSeconds
+    chronolet/period-milliseconds: "250"                                     all probes of the pod
+    chronolet/period-milliseconds: "app/readiness=250, app/liveness=500"     two probes; others use periodSeconds
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ _MOST_DIGITS = len(str(LONGEST_MS))
 
 
 def period_milliseconds(pod: Pod, container: str, probe: str, period_seconds: int) -> int:
-    """The period of one probe; an invalid annotation is ignored. `probe`, such as `Liveness`: case-insensitive."""
+    """Return the period of one probe; an invalid annotation is ignored. `probe` (such as `Liveness`) is
+    case-insensitive.
+    """
     given = dict(_given(pod))
     return _milliseconds(given.get(f"{container}/{probe.lower()}", given.get("", ""))) or period_seconds * 1000
 
 
 def problems(pod: Pod) -> Iterator[Problem]:
-    """Problems of the annotation."""
+    """Yield the problems with the annotation."""
     known = {name for one in _probed(pod) for name in _names(one)}
     for name, text in _given(pod):
         if name and name not in known:
@@ -47,7 +49,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _given(pod: Pod) -> Iterator[tuple[str, str]]:
-    """Yield each part of the annotation: a probe's name, empty for all probes, and its period."""
+    """Yield each part of the annotation as a probe's name, or an empty name for all probes, and the period's text."""
     whole = pod.metadata.annotations.get(ANNOTATION)
     for part in whole.split(",") if whole is not None else ():
         name, equals, text = part.strip().rpartition("=")

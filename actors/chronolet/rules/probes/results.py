@@ -1,7 +1,7 @@
 """The initial results of probes, before their first outcome. Pure.
 
-Input: none. Output: a result for each probe. Next: `prober`, which starts with it; `pod`, which assumes it for results
-that it has not received. Source: pkg/kubelet/prober/worker.go (newWorker).
+Input: none. Output: a result for each probe. Next: `prober`, whose probes start with these results; `pod`, which
+assumes them until it receives others. Source: pkg/kubelet/prober/worker.go (newWorker).
 """
 
 from __future__ import annotations

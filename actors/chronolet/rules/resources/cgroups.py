@@ -21,12 +21,12 @@ Path = tuple[str, ...]
 
 
 def shares(cpu_milli: int) -> int:
-    """v1's CPU shares for a request."""
+    """Convert a CPU request to v1's CPU shares."""
     return max(LEAST_SHARES, min(cpu_milli * _SHARES_OF_A_CPU // 1000, MOST_SHARES))
 
 
 def quota(cpu_milli: int, period_us: int = QUOTA_PERIOD_MICROSECONDS) -> int:
-    """CPU quota in microseconds per period; 0 for no limit."""
+    """Convert a CPU limit to a CPU quota in microseconds per period. For both, 0 means no limit."""
     return max(cpu_milli * period_us // 1000, _LEAST_QUOTA_MICROSECONDS) if cpu_milli else 0
 
 
@@ -41,7 +41,7 @@ def shares_of_weight(cpu_weight: int) -> int:
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The desired values of one cgroup. None: the kernel's default, no limit and no guarantee.
+    """The desired values of one cgroup. None means the kernel's default: no limit and no guarantee.
 
     `memory_min_bytes`, `memory_low_bytes` and `memory_high_bytes` exist on v2 only. `huge_pages`: (page size, limit) in
     bytes.
@@ -61,8 +61,8 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Cgroup(msgspec.Struct, frozen=True, kw_only=True):
     """One cgroup: its path and its desired values.
 
-    A container's cgroup, whose path ends with the container's id, belongs to the runtime: only `values` are written to
-    it, and it is never created.
+    A container's cgroup, whose path ends with the container's id, belongs to the runtime: `values` are written to it,
+    but it is never created here.
     """
 
     path: Path
@@ -71,12 +71,12 @@ class Cgroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pod_name(uid: str) -> str:
-    """The last component of a pod's cgroup path."""
+    """Return the last component of a pod's cgroup path."""
     return f"pod{uid}"
 
 
 def uid_of(name: str) -> str | None:
-    """The pod uid in a cgroup name of either driver; None if it is not a pod's cgroup."""
+    """Return the pod uid in a cgroup name of either driver; None if the cgroup is not a pod's."""
     is_slice = name.endswith(".slice")
     last = name.removesuffix(".slice").rpartition("-")[2] if is_slice else name
     uid = last.removeprefix("pod")
@@ -86,7 +86,7 @@ def uid_of(name: str) -> str | None:
 
 
 def folder(path: Path, driver: str) -> str:
-    """The cgroup's folder relative to a hierarchy's root."""
+    """Return the cgroup's folder relative to a hierarchy's root."""
     if driver != "systemd":
         return "/".join(path)
     return "/".join(unit(path[: depth + 1]) for depth in range(len(path)))
@@ -99,10 +99,10 @@ def container_folder(path: Path, driver: str) -> str:
 
 
 def unit(path: Path) -> str:
-    """The systemd slice name. It joins all levels with dashes, so dashes within a component are replaced."""
+    """Return the systemd slice name. It joins all levels with dashes, so dashes within a level are replaced."""
     return "-".join(part.replace("-", "_") for part in path) + ".slice"
 
 
 def parent_argument(path: Path, driver: str) -> str:
-    """The runtime's cgroup parent argument that places a container in this cgroup."""
+    """Return the value of the runtime's cgroup parent option that places a container in this cgroup."""
     return unit(path) if driver == "systemd" else "/" + folder(path, driver)

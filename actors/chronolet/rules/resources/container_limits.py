@@ -1,7 +1,7 @@
 """The kernel limits of one container, given the node's settings. Pure.
 
-Input: a container or its pod's needs, the settings. Output: its CPU limit; values for its cgroup that container
-runtimes have no options for. Next: `pod` writes them once the container runs, `qos` enforces them. Source:
+Input: a container or its pod's needs, the settings. Output: the container's CPU limit; values for its cgroup for which
+container runtimes have no options. Next: `pod` writes them once the container is running, `qos` enforces them. Source:
 pkg/kubelet/kuberuntime (kuberuntime_container_linux.go), keps/sig-node/2570-memory-qos.
 """
 
@@ -21,8 +21,8 @@ _PAGE = 4096
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """The node's settings for container limits. `throttling`: fraction of the way from memory request to limit at which
-    memory.high is set, None disables it; `unlimited_bytes`: replaces a missing memory limit.
+    """The node's settings for container limits. `throttling`: the fraction of the way from memory request to memory
+    limit at which memory.high is set, None if it is not set; `unlimited_bytes`: replaces a missing memory limit.
     """
 
     cpu: bool = True
@@ -33,14 +33,14 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cpu_milli(container: Container, holding: Holding) -> int:
-    """The container's CPU limit in milli CPUs; 0 for none."""
+    """Return the container's CPU limit in milli CPUs; 0 means no limit."""
     return resources.limits(container).get("cpu", 0) if holding.cpu else 0
 
 
 def additional(needs: PodNeeds, name: str, holding: Holding) -> Values:
-    """The values to write to the container's cgroup in addition to the runtime's. Huge pages of a size are
-    limited to the container's own request if any container of the pod requests that size; else the pod's cgroup limits
-    them.
+    """Return the values to write to the container's cgroup in addition to the runtime's. Huge pages of a size are
+    limited to the container's own request if any container of the pod requests that size; otherwise, the pod's cgroup
+    limits them.
     """
     own = needs.containers.get(name, ContainerNeeds())
     request = own.memory_request_bytes
@@ -56,8 +56,8 @@ def additional(needs: PodNeeds, name: str, holding: Holding) -> Values:
 
 
 def _memory_high(request: int, limit: int, holding: Holding) -> int | None:
-    """memory.high in bytes; None if throttling is off, request and limit are equal, or the result is not above the
-    request.
+    """Return memory.high in bytes; None if throttling is off, if request and limit are equal, or if the result is not
+    above the request.
     """
     most = limit or holding.unlimited_bytes
     if holding.throttling is None or request == limit != 0:

@@ -15,14 +15,14 @@ _QUOTA = "requests."
 
 
 def is_extended(name: str) -> bool:
-    """Whether a name is one of an extended resource, `vendor-domain/type`."""
+    """Return whether `name` is the name of an extended resource, `vendor-domain/type`."""
     if "/" not in name or _NATIVE in name or name.startswith(_QUOTA):
         return False
     return names.qualified_problem(f"{_QUOTA}{name}") is None
 
 
 def wanted(container: Container) -> dict[str, int]:
-    """The number of devices that a container requests, by extended resource; zero counts are omitted."""
+    """Return how many devices a container requests of each extended resource; zero counts are omitted."""
     limits = container.resources.limits
     counts = {name: quantities.whole(limits[name]) for name in sorted(limits) if is_extended(name)}
     return {name: count for name, count in counts.items() if count}

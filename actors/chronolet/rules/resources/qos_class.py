@@ -1,4 +1,4 @@
-"""A pod's QoS class, and the oom_score_adj of its containers that follows from it. Pure.
+"""A pod's QoS class, and the oom_score_adj that follows from it for each container. Pure.
 
 Input: a PodSpec. Output: the class; a container's `oom_score_adj`. Next: `pod` (status, containers), `qos`.
 Source: pkg/apis/core/v1/helper/qos/qos.go, pkg/kubelet/qos/policy.go.
@@ -18,14 +18,14 @@ _COUNT = ("cpu", "memory")
 
 NODE_CRITICAL: Final = "system-node-critical"
 SANDBOX_OOM_SCORE_ADJ: Final = -998
-"""For the sandbox: it uses hardly any memory, and its death would end the whole pod."""
+"""The sandbox's oom_score_adj: it uses hardly any memory, and its death would end the whole pod."""
 _NEVER_ADJ = -1000
 _GUARANTEED_ADJ, _BEST_EFFORT_ADJ = -997, 1000
 _LEAST_BURSTABLE_ADJ, _MOST_BURSTABLE_ADJ = 1000 + _GUARANTEED_ADJ, _BEST_EFFORT_ADJ - 1
 
 
 def qos_class(spec: PodSpec) -> QosClass:
-    """The pod's class: from pod-level resources if set, else from all app and init containers."""
+    """Return the pod's class: from pod-level resources if they are set, else from all app and init containers."""
     whole = spec.resources
     if whole is not None and (whole.requests or whole.limits):
         return _class([whole])
@@ -56,7 +56,7 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def oom_score_adj(spec: PodSpec, container: Container, node_memory_bytes: int) -> int:
-    """The container's oom_score_adj, from -1000 (never killed when memory is short) to 1000 (killed first)."""
+    """Return the container's oom_score_adj, from -1000 (never killed when memory is short) to 1000 (killed first)."""
     if spec.priority_class_name == NODE_CRITICAL:
         return _GUARANTEED_ADJ
     found = qos_class(spec)
@@ -68,12 +68,14 @@ def oom_score_adj(spec: PodSpec, container: Container, node_memory_bytes: int) -
 
 
 def least_oom_score_adj(missing_capabilities: Collection[str]) -> int:
-    """The lowest oom_score_adj that can be set: without CAP_SYS_RESOURCE, the kernel allows none below 0."""
+    """Return the lowest oom_score_adj that can be set: without CAP_SYS_RESOURCE, the kernel allows none below 0."""
     return 0 if "SYS_RESOURCE" in missing_capabilities else _NEVER_ADJ
 
 
 def _highest_of_apps(spec: PodSpec, node_memory_bytes: int) -> int:
-    """The highest value among the app containers: a sidecar must not be killed before the containers it serves."""
+    """Return the highest value among the app containers: a sidecar must not be killed before the containers that it
+    serves.
+    """
     least = min((resources.requests(one).get("memory", 0) for one in spec.containers), default=0)
     return _burstable(least, node_memory_bytes)
 

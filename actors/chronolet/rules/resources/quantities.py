@@ -41,11 +41,11 @@ _SHAPE = re.compile(
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity, or out of range; the message states what was expected."""
+    """The text is not a quantity, or is out of range; the message states what was expected."""
 
 
 def parse(text: str) -> Fraction:
-    """The exact value of a quantity. Raises QuantityError if Kubernetes would reject the text."""
+    """Return the exact value of a quantity. Raises QuantityError if Kubernetes would reject the text."""
     shape = _SHAPE.fullmatch(text) if len(text) <= _LONGEST_TEXT else None
     if shape is None or not (shape["whole"] or shape["part"]):
         raise QuantityError(f"{_shown(text)} is not a quantity, expected a number such as 1.5, 100m, 64Mi or 1e3")
@@ -55,12 +55,12 @@ def parse(text: str) -> Fraction:
 
 
 def cpu_milli(text: str) -> int:
-    """Milli CPUs, rounded up like the kubelet does: `0.0001` is 1."""
+    """Parse a quantity into milli CPUs, rounded up as the kubelet does: `0.0001` is 1."""
     return _bounded(text, math.ceil(parse(text) * 1000))
 
 
 def whole(text: str) -> int:
-    """The value in units, rounded up: bytes of memory, a count of devices."""
+    """Parse a quantity into whole units (bytes of memory, a count of devices), rounded up."""
     return _bounded(text, math.ceil(parse(text)))
 
 

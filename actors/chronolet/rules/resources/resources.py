@@ -27,35 +27,35 @@ def amounts(written: Mapping[str, str]) -> Amounts:
 
 
 def requests(container: Container) -> Amounts:
-    """A container's requests."""
+    """Return a container's requests."""
     return amounts(container.resources.requests)
 
 
 def limits(container: Container) -> Amounts:
-    """A container's limits."""
+    """Return a container's limits."""
     return amounts(container.resources.limits)
 
 
 def pod_requests(spec: PodSpec) -> Amounts:
-    """The pod's requests at its peak, including overhead."""
+    """Return the pod's requests at their peak, including overhead."""
     total = _of_the_pod(_greatest(spec, requests), spec.resources, lambda of_pod: of_pod.requests)
     return _plus(total, amounts(spec.overhead))
 
 
 def pod_limits(spec: PodSpec) -> Amounts:
-    """The pod's limits at its peak; overhead is added to resources that have a limit."""
+    """Return the pod's limits at their peak; overhead is added to resources that have a limit."""
     total = _of_the_pod(_greatest(spec, limits), spec.resources, lambda of_pod: of_pod.limits)
     return _plus(total, {name: much for name, much in amounts(spec.overhead).items() if total.get(name)})
 
 
 def page_size(resource: str) -> int:
-    """The page size in bytes of a huge page resource such as `hugepages-2Mi`."""
+    """Return the page size in bytes of a huge page resource such as `hugepages-2Mi`."""
     return quantities.whole(resource.removeprefix(HUGE_PAGES))
 
 
 def _greatest(spec: PodSpec, side: Callable[[Container], Amounts]) -> Amounts:
-    """The peak over the pod's life: each init container runs next to the sidecars before it, then all app containers
-    and sidecars run together.
+    """Return the peak over the pod's life: each init container runs together with the sidecars before it; then all app
+    containers and sidecars run together.
     """
     sidecars: Amounts = {}
     most: Amounts = {}
@@ -70,7 +70,7 @@ def _greatest(spec: PodSpec, side: Callable[[Container], Amounts]) -> Amounts:
 def _of_the_pod(
     found: Amounts, of_pod: ResourceRequirements | None, side: Callable[[ResourceRequirements], Mapping[str, str]]
 ) -> Amounts:
-    """Replace the containers' sum by the amounts set at pod level."""
+    """Replace the sum over the containers with the amounts set at pod level."""
     if of_pod is None:
         return found
     own = amounts(side(of_pod))

@@ -1,1 +1,1 @@
-"""Validates a Pod like the API server, and reports fields that chronolet does not honour."""
+"""Validates a Pod as the API server does, and reports fields that chronolet does not honour."""

@@ -1,8 +1,8 @@
-"""Validates a container's probes and hooks like the API server. Pure.
+"""Validates a container's probes and hooks as the API server does. Pure.
 
 Input: a defaulted container, its path. Output: problems. Next: `containers`. Source: validateProbe,
 validateLivenessProbe, validateReadinessProbe, validateLifecycle in pkg/apis/core/validation/validation.go. In addition,
-a port name that the container does not define is rejected here; the kubelet would only notice it at each probe.
+a port name that the container does not define is rejected here; the kubelet would notice it only at each probe.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ATTRIBUTES = {"httpGet": "http_get", "tcpSocket": "tcp_socket"}
 
 
 def action_problems(path: str, container: Container) -> Iterator[Problem]:
-    """All problems of a container's probes and hooks."""
+    """Yield all problems with a container's probes and hooks."""
     for field, probe in (
         ("livenessProbe", container.liveness_probe),
         ("readinessProbe", container.readiness_probe),

@@ -1,4 +1,4 @@
-"""Validates one container like the API server. Pure.
+"""Validates one container as the API server does. Pure.
 
 Input: a defaulted container, its path, the names of the pod's volumes. Output: problems. Next: `pods`.
 Source: validateContainers and its callees in pkg/apis/core/validation/validation.go.
@@ -33,7 +33,7 @@ _OVERCOMMITTED = _FRACTIONAL
 
 
 def container_problems(path: str, container: Container, volumes: frozenset[str]) -> Iterator[Problem]:
-    """All problems of a container that do not depend on the rest of its pod."""
+    """Yield the problems with a container; of its pod, only the names of the volumes are considered."""
     if container.name:
         yield from name_problems(f"{path}.name", container.name, names.label_problem)
     else:
@@ -90,7 +90,7 @@ def _variable(path: str, variable: EnvVar) -> Iterator[Problem]:
 
 
 def resource_problems(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
-    """Validate limits and requests: names, amounts, and that they fit together."""
+    """Validate limits and requests: their names and amounts, and that they are consistent."""
     # A request equal to its limit may come from defaulting: its problems are reported where the user wrote the limit.
     own = {name: text for name, text in resources.requests.items() if resources.limits.get(name) != text}
     for field, amounts in (("limits", resources.limits), ("requests", own)):
@@ -104,8 +104,8 @@ def resource_problems(path: str, resources: ResourceRequirements) -> Iterator[Pr
 
 
 def amount_problems(path: str, name: str, text: str) -> Iterator[Problem]:
-    """Validate an amount of the resource `name`: a non-negative quantity, integral unless fractions make sense, and a
-    multiple of the page size for huge pages.
+    """Validate an amount of the resource `name`: it must be a quantity of 0 or more; a whole number, unless the
+    resource is divisible; and for huge pages, a multiple of the page size.
     """
     try:
         value = quantities.parse(text)
@@ -134,7 +134,7 @@ def _page_problems(path: str, size: str, text: str, value: int) -> Iterator[Prob
 
 
 def _requests_fit(path: str, resources: ResourceRequirements) -> Iterator[Problem]:
-    """Report requests above their limit; for resources that cannot be overcommitted, both must be equal."""
+    """Report requests above their limit, and requests that differ from it if the resource cannot be overcommitted."""
     for name, text in resources.requests.items():
         limit = resources.limits.get(name)
         if limit is None:

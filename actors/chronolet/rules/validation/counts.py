@@ -1,7 +1,7 @@
-"""Limits on the number of containers, volumes and other list entries per pod. Pure.
+"""Limits the number of containers, volumes and other list entries per pod. Pure.
 
-The limits are this node's: Kubernetes limits only the size of the request. Input: a pod's plain content, before types
-are checked, because checking 40,000 containers one by one takes seconds. Output: problems. Next: the reader of
+The limits are chronolet's own: Kubernetes limits only the size of the request. Input: a pod's plain content, before
+types are checked, because checking 40,000 containers one by one takes seconds. Output: problems. Next: the reader of
 manifests.
 """
 
@@ -13,7 +13,9 @@ from typing import Any, Final
 from chronolet.rules.validation.problems import Problem
 
 MAX_CONTAINERS: Final = 256
-"""For all kinds together: each container is a cgroup, a log, and threads while it starts."""
+"""Maximum number of containers per pod, including init and ephemeral ones: each needs a cgroup, a log, and threads
+while it starts.
+"""
 
 PER_POD: Final[Mapping[str, int]] = {"volumes": 1024}
 PER_CONTAINER: Final[Mapping[str, int]] = {"env": 10_000, "volumeMounts": 1024, "ports": 1024}

@@ -1,12 +1,13 @@
 """Computes the expanded size of a container's environment, command and arguments without expanding them. Pure.
 
 Input: a container's definition, the values of its references. Output: sizes in bytes, or `TooLargeError`.
-Next: `expansion` expands what passed; `size_findings` reports the rest to `apply` and to the `pod` decider.
+Next: `expansion` expands texts that are not too large; `size_findings` reports the others to `apply` and to the `pod`
+decider.
 
 Each `$(NAME)` may expand to text built from many other references, so sizes can grow exponentially with the number of
-variables while the manifest stays small. The check counts bytes and stops at the first string above its limit, which
-bounds its own work. The limits are Linux's MAX_ARG_STRLEN (fs/exec.c: maximum length of one execve string) and a total
-below its ARG_MAX.
+variables while the manifest stays small. The check counts bytes and stops at the first string above its limit, so that
+its own work is bounded. The limits are Linux's MAX_ARG_STRLEN (fs/exec.c: maximum length of one execve string) and a
+total below Linux's ARG_MAX.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from chronolet.rules.expansion import REFERENCE
 from chronolet_schemas.podspec import Container, EnvVar, EnvVarSource
 
 MAX_STRING_BYTES = 128 * 1024
-"""Maximum for one variable as `NAME=value`, one command word or one argument, including the terminating NUL."""
+"""Maximum size of one variable (`NAME=value`), one command word or one argument, including the terminating NUL."""
 MAX_TOTAL_BYTES = 1024 * 1024
-"""Maximum for all these strings of a container together."""
+"""Maximum size of all these strings of a container together."""
 MAX_PATH_BYTES = 4096
-"""Maximum for an expanded subPathExpr: Linux's PATH_MAX."""
+"""Maximum size of an expanded subPathExpr: Linux's PATH_MAX."""
 
 Sizes = Mapping[str, int]
 """Size in bytes of each variable's value, by name."""
@@ -31,7 +32,7 @@ _EQUALS = 1
 
 
 class TooLargeError(ValueError):
-    """An expanded text is above its limit. `path`: its path below the container, empty for the total."""
+    """An expanded text is above its limit. `path`: the text's path below the container, empty for the total size."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -40,12 +41,12 @@ class TooLargeError(ValueError):
 
 
 def text_bytes(text: str) -> int:
-    """Bytes of a text in UTF-8; a lone surrogate, which no manifest can contain, counts as three."""
+    """Return the size of a text in UTF-8; a lone surrogate, which no manifest can contain, counts as three bytes."""
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def expanded_bytes(text: str, sizes: Sizes) -> int:
-    """Bytes of `expansion.expand(text, variables)`. `sizes`: the sizes of the variables' values."""
+    """Return the size of `expansion.expand(text, variables)`. `sizes`: the sizes of the variables' values."""
     total = text_bytes(text)
     for found in REFERENCE.finditer(text):
         if found[1] is None:
@@ -58,7 +59,8 @@ def expanded_bytes(text: str, sizes: Sizes) -> int:
 def environment_sizes(
     variables: Iterable[EnvVar], resolved: Callable[[EnvVarSource], str], given: Mapping[str, str] = {}
 ) -> Sizes:
-    """Sizes of the values of `expansion.environment`, plus those of the variables `given` by device plugins.
+    """Return the sizes of the values that `expansion.environment` returns, and of the variables `given` by device
+    plugins.
 
     Raises TooLargeError at the first variable that is too large.
     """
@@ -75,7 +77,7 @@ def environment_sizes(
 
 
 def check(definition: Container, sizes: Sizes) -> None:
-    """Check a container's command and arguments, and all its strings together. Raises TooLargeError."""
+    """Check each word of a container's command and arguments, and the total of all strings. Raises TooLargeError."""
     total = sum(_variable_bytes(name, size) for name, size in sizes.items())
     total += words_bytes("command", definition.command, sizes) + words_bytes("args", definition.args, sizes)
     if total > MAX_TOTAL_BYTES:
@@ -84,7 +86,9 @@ def check(definition: Container, sizes: Sizes) -> None:
 
 
 def words_bytes(field: str, words: Iterable[str], sizes: Sizes) -> int:
-    """Bytes of `expansion.expand_all`. Raises TooLargeError at the first word that is too large."""
+    """Return the total size of what `expansion.expand_all` returns. Raises TooLargeError at the first word that is too
+    large.
+    """
     total = 0
     for index, word in enumerate(words):
         size = expanded_bytes(word, sizes) + _END
@@ -94,7 +98,7 @@ def words_bytes(field: str, words: Iterable[str], sizes: Sizes) -> int:
 
 
 def check_words(field: str, words: Iterable[str], sizes: Sizes) -> None:
-    """Check the words of a command, each and together. Raises TooLargeError."""
+    """Check the size of each word of a command, and their total size. Raises TooLargeError."""
     total = words_bytes(field, words, sizes)
     if total > MAX_TOTAL_BYTES:
         raise TooLargeError(field, f"{total} bytes once expanded, {_above_total()}")

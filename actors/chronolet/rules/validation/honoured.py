@@ -1,7 +1,7 @@
 """Finds the fields of a Pod that chronolet does not honour. Pure.
 
-Input: a parsed Pod. Output: findings, in field order. Next: the CLI prints them, the `pod` decider does not start a
-container with a blocking one (CreateContainerConfigError). The verdicts are in `honoured_table`.
+Input: a parsed Pod. Output: findings, in field order. Next: the CLI prints them; the `pod` decider does not start a
+container that has a blocking finding (CreateContainerConfigError). The verdicts are in `honoured_table`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ CONTAINERS: Final = {
     "containers": "spec.containers[",
     "ephemeral_containers": "spec.ephemeralContainers[",
 }
-"""Path prefix of each kind of container."""
+"""The path prefix of each kind of container."""
 
 _WHOLE_POD: Final = ""
 _CONTAINER_KEYS: Final = frozenset(("initContainers", "containers", "ephemeralContainers"))
 
 
 def findings(pod: Pod) -> tuple[Finding, ...]:
-    """A finding for every field that is set but not honoured, unless its value changes nothing."""
+    """Return a finding for every field that is set but not honoured, unless its value makes no difference."""
     content = _without_enforced(plain(pod))
     return tuple(
         Finding(path=path, severity=verdict.severity, message=_message(value, verdict), pod=pod.key)
@@ -38,7 +38,7 @@ def findings(pod: Pod) -> tuple[Finding, ...]:
 
 
 def blockers(pod: Pod, found: Sequence[Finding]) -> Iterator[tuple[str, Finding]]:
-    """The containers that must not start, each with the first blocking finding of its own or of the whole pod."""
+    """Yield the containers that must not start, each with the first blocking finding for it or for the whole pod."""
     first: dict[str, int] = {}
     blocking = [one for one in found if one.severity == BLOCKING]
     for number, one in enumerate(blocking):
@@ -52,12 +52,13 @@ def blockers(pod: Pod, found: Sequence[Finding]) -> Iterator[tuple[str, Finding]
 
 
 def _container_path(path: str) -> str:
-    """The path of the container that a finding belongs to; `_WHOLE_POD` if it is not in a container."""
+    """Return the path of the container that a finding is about; `_WHOLE_POD` if it is not about a container."""
     return path[: path.index("]") + 1] if path.startswith(tuple(CONTAINERS.values())) else _WHOLE_POD
 
 
 def verdict_below(pattern: str, key: str) -> Verdict | None:
-    """The table's verdict for a key of the object at `pattern` (a path without indices); None if it is not listed.
+    """Return the table's verdict for a key of the object at `pattern` (a path without indices); None if the key is not
+    listed.
 
     Precedence: the key itself, then `prefix/*` for keys such as annotations, then `*/*` for an extended resource or
     `hugepages-*`, then `*`.
@@ -71,7 +72,7 @@ def verdict_below(pattern: str, key: str) -> Verdict | None:
 
 
 def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tuple[str, Any, Verdict]]:
-    """Yield path, value and verdict of everything that is reported as one finding."""
+    """Yield the path, value and verdict of each part of `value` that would be reported as one finding."""
     if isinstance(value, dict) and verdict.inside:
         for key, held in value.items():
             below = f"{pattern}.{key}" if pattern else key
@@ -84,8 +85,8 @@ def _walk(value: Any, path: str, pattern: str, verdict: Verdict) -> Iterator[tup
 
 
 def _without_enforced(content: Object) -> Object:
-    """The pod without requests equal to their limit, which defaulting writes, and without size limits of in-memory
-    volumes, which are enforced.
+    """Return the pod without the requests that equal their limit, because defaulting adds them, and without the size
+    limits of in-memory volumes, because these are enforced.
     """
     spec = dict(content.get("spec", {}))
     if "volumes" in spec:

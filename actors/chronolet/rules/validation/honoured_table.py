@@ -2,7 +2,7 @@
 
 Input: none. Output: `TABLE`. Next: `honoured`. A path is written as in findings, without list indices; `*` matches any
 key of a map, `*/*` the name of an extended resource. A field that is not listed inherits the verdict of its nearest
-listed parent. Values in `unless` match the default behaviour, so they are not reported.
+listed parent. Values in `unless` correspond to what chronolet does anyway, so they are not reported.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from chronolet_schemas.podspec import BLOCKING, WARNING, Severity
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """How a field is treated. No severity means honoured.
+    """How a field is treated. If `severity` is None, the field is honoured.
 
-    `message`: the consequence for the user. `inside`: report each nested field separately, not the field as a whole.
+    `message`: the consequence for the user. `inside`: whether each nested field is reported separately, instead of the
+    field as a whole.
     """
 
     severity: Severity | None
@@ -81,7 +82,7 @@ _POD: Final = {
     "serviceAccount": _warns(_ACCOUNT, "default"),
     "automountServiceAccountToken": _warns(_ACCOUNT, False),
     "imagePullSecrets": HONOURED,
-    "enableServiceLinks": HONOURED,  # there are no services here, so there are no variables for them either way
+    "enableServiceLinks": HONOURED,  # there are no services, so there are never variables for them
     "restartPolicy": HONOURED,
     "terminationGracePeriodSeconds": HONOURED,
     "containers": HONOURED,
@@ -89,7 +90,7 @@ _POD: Final = {
     "ephemeralContainers": HONOURED,
     "ephemeralContainers.targetContainerName": HONOURED,
     "activeDeadlineSeconds": HONOURED,
-    # Without a cluster DNS these, and ClusterFirst, which is the default, mean the node's own resolver.
+    # Without a cluster DNS, all values but None, including the default ClusterFirst, mean the node's own resolver.
     "dnsPolicy": HONOURED,
     "dnsConfig": HONOURED,
     "hostAliases": HONOURED,
@@ -131,7 +132,7 @@ _POD: Final = {
     "securityContext.seccompProfile": HONOURED,
     "securityContext.appArmorProfile": HONOURED,
     "securityContext.supplementalGroupsPolicy": _blocks(_SECURITY, "Merge"),
-    # Docker relabels a volume as a whole or not at all; here its files keep their labels.
+    # Docker can only relabel whole volumes; chronolet does not use this, so files keep their labels.
     "securityContext.seLinuxChangePolicy": _warns("volumes are not relabelled"),
     "securityContext.windowsOptions": _warns("only Windows nodes read this"),
 }

@@ -1,4 +1,4 @@
-"""Validates a pod's namespaces, host names and resolver like the API server. Pure.
+"""Validates a pod's namespaces, host names and resolver as the API server does. Pure.
 
 Input: a defaulted pod's spec, its path. Output: problems. Next: `pods`. Source: validateHostNetwork,
 validatePodDNSConfig, ValidateHostAliases in pkg/apis/core/validation/validation.go.
@@ -19,7 +19,7 @@ LONGEST_SEARCHES = 2048
 
 
 def network_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Network problems of the pod and of each container, given with its path."""
+    """Yield network problems with the pod and its containers. `containers`: all containers, each with its path."""
     if spec.host_pid and spec.share_process_namespace:
         yield Problem(f"{path}.shareProcessNamespace", "ShareProcessNamespace and HostPID cannot both be enabled")
     if spec.hostname_override and (spec.host_network or spec.set_hostname_as_fqdn):
@@ -70,7 +70,7 @@ def _searches(path: str, searches: Sequence[str]) -> Iterator[Problem]:
         yield Problem(path, f"has more than {LONGEST_SEARCHES} characters")
     for index, search in enumerate(searches):
         if search != ".":
-            # Underscores, as in service names, are allowed wherever letters are.
+            # Underscores, which occur in service names, are allowed wherever letters are.
             name = search.removesuffix(".").replace("_", "a")
             yield from name_problems(f"{path}[{index}]", name, names.subdomain_problem)
 

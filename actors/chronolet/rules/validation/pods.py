@@ -1,4 +1,4 @@
-"""Validates a Pod like the API server: names, numbers, references, duplicates. Types are already checked. Pure.
+"""Validates a Pod as the API server does: names, numbers, references, duplicates; types are already checked. Pure.
 
 Input: a defaulted Pod. Output: all problems, each with its path. Next: the reader of manifests.
 Source: pkg/apis/core/validation/validation.go (ValidatePodCreate).
@@ -42,7 +42,7 @@ class _Group(NamedTuple):
 
 
 def problems(pod: Pod) -> tuple[Problem, ...]:
-    """All problems for which Kubernetes would reject the pod, in field order."""
+    """Return all problems for which Kubernetes would reject the pod, and problems with our annotations."""
     annotated = (*periods.problems(pod), *stated_conditions.problems(pod))
     return (*_metadata("metadata", pod.metadata), *annotated, *_spec("spec", pod.spec))
 
@@ -78,7 +78,7 @@ def _spec(path: str, spec: PodSpec) -> Iterator[Problem]:
 
 
 def _spec_names(path: str, spec: PodSpec) -> Iterator[Problem]:
-    """Validate the fields that are names, the node selector and the node affinity."""
+    """Validate the fields that contain names, the node selector, and the node affinity."""
     for field, value, check in (
         ("hostname", spec.hostname, names.label_problem),
         ("subdomain", spec.subdomain, names.label_problem),
@@ -141,12 +141,12 @@ def _containers(path: str, spec: PodSpec) -> Iterator[Problem]:
     yield from rights_problems(path, spec, with_paths)
     yield from network_problems(path, spec, with_paths)
     yield from _unique_names(path, groups)
-    # Init containers run one by one: only app containers can conflict.
+    # Init containers run one after the other, so only app containers can conflict.
     yield from _unique_host_ports(f"{path}.containers", spec.containers)
 
 
 def _misplaced(path: str, field: str, container: Container) -> Iterator[Problem]:
-    """Report fields that this kind of container must not set."""
+    """Report the fields that must not be set for this kind of container."""
     if field == "initContainers" and container.restart_policy == "Always":
         return
     for name in sorted(_MISPLACED.get(field, frozenset()) & plain(container).keys()):

@@ -1,6 +1,7 @@
 """The basic checks used by validation. Pure.
 
-Input: a path and a value. Output: problems with that path, in Kubernetes' notation. Next: the other modules here.
+Input: a path, in the notation of Kubernetes, and a value. Output: problems with that path. Next: the other modules in
+this package.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ class Problem(NamedTuple):
 
 
 def name_problems(path: str, name: str, check: Callable[[str], str | None], what: str = "") -> Iterator[Problem]:
-    """The problem that `check` finds in a name, if any; `what` is a prefix for the message."""
+    """Report the problem that `check` finds with a name, if any; `what` is a prefix for the message."""
     problem = check(name)
     if problem is not None:
         yield Problem(path, f"{what}{problem}")
@@ -30,13 +31,13 @@ def required(path: str, value: str, what: str) -> Iterator[Problem]:
 
 
 def at_least(path: str, value: int, lowest: int) -> Iterator[Problem]:
-    """Check a number against a lower bound."""
+    """Check that a number is not below a lower bound."""
     if value < lowest:
         yield Problem(path, f"{value} is below {lowest}")
 
 
 def within(path: str, value: int, lowest: int, highest: int) -> Iterator[Problem]:
-    """Check a number against both bounds, inclusive."""
+    """Check that a number is between two bounds, inclusive."""
     yield from at_least(path, value, lowest)
     if value > highest:
         yield Problem(path, f"{value} is above {highest}")

@@ -1,4 +1,4 @@
-"""Validates security contexts like the API server. Pure.
+"""Validates security contexts as the API server does. Pure.
 
 Input: a defaulted pod's spec, its path. Output: problems. Next: `pods`. Source:
 ValidateSecurityContext, validatePodSpecSecurityContext, validateSysctls in pkg/apis/core/validation/validation.go.
@@ -18,7 +18,9 @@ _SYSCTL = re.compile(r"[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0
 
 
 def rights_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Problems of the security contexts of the pod and of each container, given with its path."""
+    """Yield problems with the security contexts of the pod and its containers. `containers`: all containers, each with
+    its path.
+    """
     if spec.security_context is not None:
         yield from _pod(f"{path}.securityContext", spec.security_context)
     for here, container in containers:
@@ -64,7 +66,9 @@ def _profiles(path: str, context: PodSecurityContext | SecurityContext) -> Itera
 
 
 def _profile(path: str, profile: Profile, *, in_folder: bool) -> Iterator[Problem]:
-    """Validate a profile: only type Localhost has a name; for seccomp, the name is a path relative to a node folder."""
+    """Validate a profile: only type Localhost has a name; for seccomp, the name is a path relative to a folder on the
+    node.
+    """
     name = profile.localhost_profile
     if profile.type is None:
         yield Problem(f"{path}.type", "missing, expected Localhost, RuntimeDefault or Unconfined")

@@ -1,8 +1,8 @@
 """Finds texts of a pod that become too large once references are expanded, from the manifest alone. Pure.
 
 Input: a parsed Pod. Output: blocking findings: `apply` prints them, the `pod` decider does not start the container
-(CreateContainerConfigError). Values from the node (addresses, capacity) count as empty here; starting a container
-checks again with the real ones. Next: `acceptance`, the reader of manifests.
+(CreateContainerConfigError). Values from the node (addresses, capacity) count as empty here; when a container is
+started, its texts are checked again with the real values. Next: `acceptance`, the reader of manifests.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOWHERE = downward.Place()
 
 
 def findings(pod: Pod) -> Iterator[Finding]:
-    """The first text that is too large in each container, in each of its probes, and in the downwardAPI volumes."""
+    """Yield the first text that is too large in each container, in each of its probes, and in downwardAPI volumes."""
     for path, checked in _checks(pod):
         try:
             checked()

@@ -32,7 +32,9 @@ _REAL_TIME = re.compile(r"RTMIN\+(?:[1-9]|1[0-5])|RTMAX-(?:[1-9]|1[0-4])")
 
 
 def use_problems(path: str, spec: PodSpec, containers: Sequence[tuple[str, Container]]) -> Iterator[Problem]:
-    """Problems of every container, and of downwardAPI volumes. `path`: the path of the spec."""
+    """Yield problems with each container's mounts, references, hooks and stop signal, and with downwardAPI volumes.
+    `path`: the path of the spec; `containers`: all containers, each with its path.
+    """
     for here, container in containers:
         for index, mount in enumerate(container.volume_mounts):
             yield from _mount(f"{here}.volumeMounts[{index}]", mount, container)
