@@ -114,7 +114,7 @@ def modules(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def unclassified(folder: Path) -> set[str]:
-    """Return the modules of actors that the contract `shell` names neither as pure nor as part of the shell, or both."""
+    """Return the modules of actors that the contract `shell` names neither as pure nor as shell, or as both."""
     named = contract(folder, "shell")
     patterns = [named[field].split() for field in ("source_modules", "forbidden_modules")]
 

@@ -13,9 +13,6 @@ import msgspec
 
 S = TypeVar("S")
 
-FORMAT = 1
-"""Version of the structure that surrounds the states. `Kind.format` is the version of the states themselves."""
-
 
 class EntityImage(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
     """One entity in a snapshot: its state, and the position of its last event about each subject. The positions become
