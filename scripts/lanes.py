@@ -29,43 +29,37 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).resolve().parents[1]
 EXCLUDED = ("tests/deciders", "tests/rules")
 """Folders that are not units, because the check `branches` of scripts/test runs their tests."""
-BY_FILE = ("tests/attacks", "tests/contracts", "tests/e2e", "tests/integration/effects")
+WHOLE = ("tests/adapters", "tests/cli", "tests/contracts", "tests/node")
+"""Each of these folders is one unit with all folders below it: a unit takes two seconds before its first test."""
+BY_FILE = ("tests/attacks", "tests/e2e")
 """In and below these folders, each file is a unit; elsewhere, each folder is a unit."""
 BY_FOLDER = ("tests/e2e/chaos", "tests/e2e/crash_matrix")
 """Exceptions below the folders in BY_FILE: each of these folders is one unit."""
 LONGEST_FIRST = (
     "tests/corpus/extra",
-    "tests/corpus",
     "tests/e2e/chaos",
     "tests/e2e/probes/test_probe_soak.py",
     "tests/e2e/crash_matrix",
+    "tests/integration/effects/pod",
     "tests/kernel/kill",
-    "tests/cli",
     "tests/setup",
     "tests/e2e/pods/test_churn.py",
-    "tests/e2e/recovery/test_thirty_pods.py",
+    "tests/adapters",
+    "tests/cli",
+    "tests/integration/effects",
     "tests/e2e/recovery/test_lost_log.py",
-    "tests/e2e/collecting/test_images.py",
-    "tests/e2e/collecting/test_containers.py",
+    "tests/integration/effects/cgroups",
+    "tests/contracts",
     "tests/integration/process",
     "tests/e2e/images/test_slow_images.py",
-    "tests/integration/effects/pod/test_starts.py",
-    "tests/e2e/commands/test_commands.py",
-    "tests/integration/keeper",
-    "tests/adapters/device_plugins",
-    "tests/adapters/manifest_files",
-    "tests/e2e/images/test_images.py",
-    "tests/e2e/resources/test_qos.py",
-    "tests/e2e/probes/test_agent_killed.py",
-    "tests/e2e/pods/test_init_containers_and_hooks.py",
-    "tests/e2e/pods/test_pod_life.py",
-    "tests/e2e/pods/test_bad_containers.py",
-    "tests/e2e/devices/test_plugins.py",
-    "tests/e2e/devices/test_device_pods.py",
     "tests/integration/redis_guard",
-    "tests/integration/kube_events",
-    "tests/integration/effects/pod/test_volumes.py",
-    "tests/kernel/storage",
+    "tests/e2e/pods/test_bad_containers.py",
+    "tests/e2e/recovery/test_thirty_pods.py",
+    "tests/e2e/probes/test_overload.py",
+    "tests/e2e/images/test_images.py",
+    "tests/integration/probes",
+    "tests/e2e/pods/test_pod_life.py",
+    "tests/e2e/collecting/test_containers.py",
 )
 """The first units, in the order in which they start. Units that take less than 40 seconds follow alphabetically."""
 MINUTE = 60.0
@@ -99,7 +93,8 @@ def units(root: Path) -> list[str]:
         folder = str(path.parent.relative_to(root))
         if not folder.startswith(EXCLUDED):
             by_file = _is_in(folder, BY_FILE) and not _is_in(folder, BY_FOLDER)
-            found.add(str(path.relative_to(root)) if by_file else folder)
+            whole = next((parent for parent in WHOLE if _is_in(folder, (parent,))), folder)
+            found.add(str(path.relative_to(root)) if by_file else whole)
     known = [name for name in LONGEST_FIRST if name in found]
     return [*known, *sorted(found - set(known))]
 
@@ -109,9 +104,14 @@ def _is_in(folder: str, parents: Sequence[str]) -> bool:
 
 
 def arguments(root: Path, name: str) -> list[str]:
-    """Return a unit's arguments for pytest: for a folder, only the files in it, since subfolders are separate units."""
+    """Return a unit's arguments for pytest: its file, or the files in its folder. Subfolders are separate units, except
+    for the folders in WHOLE.
+    """
     path = root / name
-    return [name] if path.is_file() else [str(unit.relative_to(root)) for unit in sorted(path.glob("test_*.py"))]
+    if path.is_file():
+        return [name]
+    found = path.rglob("test_*.py") if name in WHOLE else path.glob("test_*.py")
+    return [str(unit.relative_to(root)) for unit in sorted(found)]
 
 
 class Lanes:

@@ -23,7 +23,7 @@ import msgspec
 
 from tests.bench.bare_docker import Bare, warmed_up
 from tests.bench.figures import UNMEASURED, Figure
-from tests.bench.pods import attempted, broken, parts, power
+from tests.bench.pods import attempted, broken, parts
 from tests.bench.pods.agent import Agent, running
 
 LAST = Path(__file__).with_name("last.json")
@@ -38,7 +38,7 @@ SCATTERED = ("p99", "the slowest")
 """Ends of row names: rows whose names end with one of these are omitted."""
 UNITS = ("s", "CPU s/min", "MiB")
 """Units for which a smaller value is better; only rows with these units are compared."""
-IDLE, PROBED = ("0:none",), (f"{PODS}:http", f"{PODS}:exec")
+IDLE, PROBED = ("0:none",), (f"{PODS}:exec",)
 IDLE_OPTIONS, PROBED_OPTIONS = ("--window", "2"), ("--window", "10", "--settle", "3", "--steady-fthr", "3")
 
 
@@ -88,7 +88,6 @@ PARTS: Mapping[str, Callable[[Agent, Bare], list[Figure]]] = {
     "c": lambda agent, bare: broken.figures(agent, bare, 3),
     "e": lambda agent, _: parts.comeback(agent, PODS, 1),
     "d": lambda agent, _: _steady(agent),
-    "power": lambda _agent, _bare: power.figures(PODS // 2, WORKERS),
 }
 """The parts, named as in `pods` and `probes`; `a` includes the batch."""
 

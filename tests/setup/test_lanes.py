@@ -134,6 +134,12 @@ def test_a_unit_is_a_folder_or_where_that_is_configured_a_file(tmp_path: Path) -
     ]
 
 
+def test_a_whole_folder_is_one_unit_with_all_below_it(tmp_path: Path) -> None:
+    write_tests(tmp_path, cli__test_a=PASSES, cli__get__test_b=PASSES)
+    assert SCRIPT.units(tmp_path) == ["tests/cli"]
+    assert SCRIPT.arguments(tmp_path, "tests/cli") == ["tests/cli/get/test_b.py", "tests/cli/test_a.py"]
+
+
 def test_each_test_file_belongs_to_one_unit() -> None:
     found = Counter(path for unit in SCRIPT.units(ROOT) for path in SCRIPT.arguments(ROOT, unit))
     files = {str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("test_*.py")}
@@ -143,4 +149,6 @@ def test_each_test_file_belongs_to_one_unit() -> None:
 
 def test_the_configured_paths_exist() -> None:
     assert set(SCRIPT.LONGEST_FIRST) <= set(SCRIPT.units(ROOT))
-    assert all((ROOT / folder).is_dir() for folder in (*SCRIPT.EXCLUDED, *SCRIPT.BY_FILE, *SCRIPT.BY_FOLDER))
+    assert all(
+        (ROOT / folder).is_dir() for folder in (*SCRIPT.EXCLUDED, *SCRIPT.WHOLE, *SCRIPT.BY_FILE, *SCRIPT.BY_FOLDER)
+    )
