@@ -1,7 +1,7 @@
 """The agent of a node under test: `chronolet run` in a process of its own.
 
 Input: an engine, a redis-server's URL, a node's name and a folder. Output: starts, stops, kills and pauses of the
-agent, and its own log. Next: `node.Node` adds manifests, commands and the states of pods.
+agent, and its own log. Next: `tests.e2e.node.Node` adds manifests, commands and the states of pods.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Where the time of a pod's last start went: steps from the log, waits and engine calls from recent spans. Pure.
 
-Input: the node's events, spans, results of its probes, the current time. Output: `Trace`. Next: `cli.trace` prints it.
+Input: the node's events, spans, results of its probes, the current time. Output: `Trace`. Next: `cli.history.trace`
+prints it.
 
 The culprit is what took longest: a step of the start, or the delay of a probe after it. If both are significant, both
 are named.

@@ -1,7 +1,7 @@
 """Spans: how long single calls and waits of effects took, to show why something was slow.
 
-Output: `Span`, and the Protocol of their recorders. Next: `fenced`, `pod.workers.pulling` and the kernel's observer
-record spans, `node.recent_spans` keeps the newest, `history.start_trace` combines them with the log.
+Output: `Span`, and the Protocol of their recorders. Next: `fenced`, `pod.workers.images.pulling` and the kernel's
+observer record spans, `node.http.recent_spans` keeps the newest, `history.start_trace` combines them with the log.
 """
 
 from __future__ import annotations

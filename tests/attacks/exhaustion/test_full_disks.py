@@ -1,8 +1,8 @@
 """A full disk below the state folder, with the agent's own Redis on it: the agent releases its disk reserve and works
 on.
 
-An engine without room is in tests/integration/effects/test_full_disk.py; collecting images when its disk is full, in
-tests/e2e/collecting.
+An engine without room is in tests/integration/effects/pod/test_full_disk.py; collecting images when its disk is full,
+in tests/e2e/collecting.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Fetch the newest spans of a running agent from its page /trace.
 
 Input: the agent's address, a pod. Output: spans, or None if the agent does not answer; that is no failure, since the
-log alone has the steps. Next: `cli.trace`.
+log alone has the steps. Next: `cli.history.trace`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """HTTP requests as text on the wire and in messages: pure functions shared by both HTTP clients.
 
 Input: `ports.pods.requests.Request`. Output: texts, and the target of a redirect. Next: `requests` (hooks),
-`probes.http`. Corresponds to pkg/probe/http/request.go and Go's net/http, whose error texts are used.
+`adapters.probes.handlers.http`. Corresponds to pkg/probe/http/request.go and Go's net/http, whose error texts are used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Adoption of a running pod by a log that does not know it, from the runtime's containers. Pure.
 
-Input: `pod.AdoptPod`. Output: `pod.PodAdopted`, which `evolve_adoption` folds; a refusal if the pod is already in the
+Input: `pod.AdoptPod`. Output: `pod.PodAdopted`, which `evolve.adoption` folds; a refusal if the pod is already in the
 log, unless the log has lost its end and knows less of the pod than the runtime. Next: `plan`, which takes the steps
 that such a pod needs. Source: the kubelet's restart, which finds its pods in the runtime
 (pkg/kubelet/kuberuntime/kuberuntime_manager.go, GetPodStatus). Back-offs are reset.

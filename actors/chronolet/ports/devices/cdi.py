@@ -1,7 +1,7 @@
 """The port to Container Device Interface (CDI) specifications, for engines that do not support CDI themselves.
 
 Input: device names, vendor/class=name. Output: the edits of a container that uses these devices, or `CdiRefusal`.
-Implementation: `adapters.cdi`. Source: the specification of tags.cncf.io/container-device-interface.
+Implementation: `adapters.device_plugins.cdi`. Source: the specification of tags.cncf.io/container-device-interface.
 """
 
 from __future__ import annotations

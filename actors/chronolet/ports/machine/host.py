@@ -1,7 +1,7 @@
 """The port to the machine: the facts about it that pods see or depend on.
 
-Output: plain facts. Implementation: `adapters.host`. Source: pkg/kubelet/cm (capacity), k8s.io/utils/nsenter and
-apimachinery's ChooseHostInterface.
+Output: plain facts. Implementation: `adapters.machine.host`. Source: pkg/kubelet/cm (capacity), k8s.io/utils/nsenter
+and apimachinery's ChooseHostInterface.
 """
 
 from __future__ import annotations

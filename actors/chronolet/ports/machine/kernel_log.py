@@ -1,7 +1,7 @@
 """The port to the kernel log: which containers had a process OOM-killed, even if the runtime did not notice.
 
-Input: a container's id. Output: a bool. Implementation: `adapters.kernel_log`. Source: pkg/kubelet/oom, which follows
-the same log.
+Input: a container's id. Output: a bool. Implementation: `adapters.machine.kernel_log`. Source: pkg/kubelet/oom, which
+follows the same log.
 """
 
 from __future__ import annotations

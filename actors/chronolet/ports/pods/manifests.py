@@ -1,6 +1,7 @@
 """The ports to the manifest folder and to the parser of its files, for the manifests actor.
 
-Output: `FolderNews`, `Parsed`. Implementations: `adapters.manifest_folder`, `adapters.manifest_files`.
+Output: `FolderNews`, `Parsed`. Implementations: `adapters.manifest_files.watched_folder`,
+`adapters.manifest_files.reader`.
 """
 
 from __future__ import annotations

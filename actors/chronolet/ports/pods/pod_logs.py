@@ -1,7 +1,7 @@
 """The port to the pods' log folders and to the folder with a link to each container's log.
 
 Input: links to create, links and folders to remove. Output: the links and folders that exist. The logs belong to the
-runtime; a pod's folder holds only links to them. Implementation: `adapters.pod_logs`. Source:
+runtime; a pod's folder holds only links to them. Implementation: `adapters.state_folder.pod_logs`. Source:
 pkg/kubelet/kuberuntime/helpers.go (BuildPodLogsDirectory), legacy.go, pkg/kubelet/dockershim/docker_container.go
 (createContainerLogSymlink).
 """

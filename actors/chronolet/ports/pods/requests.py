@@ -1,7 +1,7 @@
 """The port for HTTP requests to pods.
 
 Input: a request. Output: the response's status, or `RequestFailed` with the text of Go's HTTP client. Implementation:
-`adapters.http_requests`. Source: pkg/probe/http/request.go.
+`adapters.http.requests`. Source: pkg/probe/http/request.go.
 """
 
 from __future__ import annotations

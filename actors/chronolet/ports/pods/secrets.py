@@ -1,7 +1,7 @@
 """The port to a node's Secrets, stored outside its log: their data never enters Redis, a label, a log line or an error.
 
 Input: Secrets from manifests. Output: digests, by which all other code refers to them. Next: the `manifests` actor and
-`apply` store them, `adapters.registry_keys` reads them. Implementation: `adapters.kept_secrets`.
+`apply` store them, `adapters.images.registry_keys` reads them. Implementation: `adapters.state_folder.secrets`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 rebuilt from them and from the containers' labels.
 
 Input: a pod that is about to run or to end. Output: all stored specs that were not removed since (`volumes.remove`
-removes a pod's whole folder). Implementation: `adapters.kept_specs`. The kubelet's nearest counterpart: static pod
-manifests on disk.
+removes a pod's whole folder). Implementation: `adapters.state_folder.specs`. The kubelet's nearest counterpart: static
+pod manifests on disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The port to the runtime's images and to the disk that stores them.
 
-Output: plain states, or `runtime.Refusal`. Source: the kubelet's CRI (ListImages, RemoveImage, ImageFsInfo).
-Implementations: `adapters.docker_runtime.images`, `adapters.fake_images`; one contract suite.
+Output: plain states, or `ports.runtime.runtime.Refusal`. Source: the kubelet's CRI (ListImages, RemoveImage,
+ImageFsInfo). Implementations: `adapters.docker_runtime.images`, `adapters.fakes.images`; one contract suite.
 """
 
 from __future__ import annotations

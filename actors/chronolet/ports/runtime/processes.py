@@ -1,7 +1,7 @@
 """The port to containers' processes, if they run on this machine.
 
 Input: a pid and its container's id. Output: signals to the process, notification of its end. Implementation:
-`adapters.processes`.
+`adapters.machine.processes`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The port to registry credentials, for the pod's image worker.
 
 Input: an image, and the Secrets that a pod may use. Output: credentials in the order to try them.
-Implementation: `adapters.registry_keys`. Source: pkg/credentialprovider (DockerKeyring).
+Implementation: `adapters.images.registry_keys`. Source: pkg/credentialprovider (DockerKeyring).
 """
 
 from __future__ import annotations

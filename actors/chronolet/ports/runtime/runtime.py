@@ -1,7 +1,7 @@
 """The port to the container runtime, for pod and pleg: sandboxes, containers, images, notices.
 
 Input: plain specs. Output: plain states, or `Refusal`. Source: the kubelet's CRI (runtime.v1), reduced to what Docker
-Engine 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fake_runtime`; one contract suite.
+Engine 20.10 and newer can do. Implementations: `adapters.docker_runtime`, `adapters.fakes.runtime`; one contract suite.
 
 Labels identify every container: `io.kubernetes.pod.name|namespace|uid`, `io.kubernetes.container.name`,
 `chronolet/node`, `chronolet/attempt`, `chronolet/cause` (the log position of its request), `chronolet/run` (the run of
