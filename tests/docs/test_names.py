@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT, Page, pages
-from tests.docs.test_links import HISTORICAL, PACKAGES, name_of
+from tests.docs.markdown import ROOT, Page, pages, spans_of
+from tests.docs.test_links import BASES, HISTORICAL, PACKAGES, name_of
 
 ACTORS, SCHEMAS = PACKAGES
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.(?!py\b|lua\b|json\b)\w+)+")
@@ -92,6 +92,26 @@ def test_names_in_docstrings_exist() -> None:
 def test_names_on_pages_exist(path: Path) -> None:
     names = (span for span in Page(path).spans() if span in set(named(f"`{span}`")))
     assert [name for name in names if not exists(name)] == []
+
+
+def gone(page: Page) -> set[str]:
+    """Names of Python files and dotted names of ours on a page that do not exist today."""
+    spans = set(page.spans())
+    files = {span for span in spans if span.endswith(".py") and not any((base / span).exists() for base in BASES)}
+    return files | {span for span in spans if set(named(f"`{span}`")) and not exists(span)}
+
+
+def test_names_of_their_time_in_decisions_are_in_the_table_of_todays_names() -> None:
+    folder = ROOT / "docs" / "adr"
+    decisions = {int(path.name[:4]): Page(path) for path in folder.glob("0*.md")}
+    rows = next(rows for rows in Page(folder / "README.md").tables() if rows[0][1].content == "old name")
+    table = {
+        (int(number), name) for row in rows[1:] for number in row[0].content.split(",") for name in spans_of(row[1])
+    }
+    assert {(number, name) for number, page in decisions.items() for name in gone(page)} - table == set()
+    assert {(number, name) for number, name in table if name not in set(decisions[number].spans())} == set()
+    todays = {span for row in rows[1:] for span in spans_of(row[2])}
+    assert [span for span in todays if span.endswith(".py") and not (ACTORS / span).exists()] == []
 
 
 def test_a_name_that_does_not_exist_is_found() -> None:
