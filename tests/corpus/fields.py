@@ -1,6 +1,7 @@
 """Every field of a v1 Pod, found by walking the types, with its verdict from the product's table.
 
-Input: the types of `podspec`, `rules.honoured`. Output: rows in the order of the types. Next: `page` prints them.
+Input: the types of `podspec`, `rules.validation.honoured`. Output: rows in the order of the types. Next: `page` prints
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Parses the repository's Markdown pages.
 
-Input: the files. Output: links, anchors, code spans and fenced blocks of each page. Next: `test_links`, `test_blocks`.
+Input: the files. Output: links, anchors, code spans, tables and fenced blocks of each page. Next: the tests in this
+folder.
 """
 
 from __future__ import annotations
@@ -51,6 +52,20 @@ class Page:
                 assert token.map is not None
                 yield Block(token.info.strip(), token.content, token.map[0] + 2)
 
+    def tables(self) -> Iterator[list[list[Token]]]:
+        """The rows of each table, the header first; a cell is its inline token."""
+        rows: list[list[Token]] = []
+        for token in self._tokens:
+            if token.type == "table_open":
+                rows = []
+            elif token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline" and rows:
+                rows[-1].append(token)
+            elif token.type == "table_close":
+                yield rows
+                rows = []
+
     def anchors(self) -> set[str]:
         """Return the URL fragments that lead to the headings, as GitHub generates them."""
         found: set[str] = set()
@@ -67,6 +82,11 @@ class Page:
     def _inline(self) -> Iterator[Token]:
         for token in self._tokens:
             yield from token.children or ()
+
+
+def spans_of(cell: Token) -> list[str]:
+    """Texts of the code spans in a cell of a table."""
+    return [child.content for child in cell.children or () if child.type == "code_inline"]
 
 
 def slug_of(heading: Token) -> str:

@@ -1,7 +1,7 @@
 """Fetch the newest spans of a running agent from its page /trace.
 
 Input: the agent's address, a pod. Output: spans, or None if the agent does not respond, which is not an error: the log
-alone also shows the steps. Next: `cli.trace`.
+alone also shows the steps. Next: `cli.history.trace`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,119 @@
+"""Every dotted name of ours in a docstring or on a page is the name of something that exists."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.markdown import ROOT, Page, pages, spans_of
+from tests.docs.test_links import BASES, HISTORICAL, PACKAGES, name_of
+
+ACTORS, SCHEMAS = PACKAGES
+DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.(?!py\b|lua\b|json\b)\w+)+")
+"""A name with dots that is not a file's."""
+MESSAGES = ("signals", "wanted")
+FOLDERS = ("actors", "schemas", "scripts", "tests")
+
+
+@cache
+def modules_in(folder: Path) -> frozenset[str]:
+    """The names of the modules and packages directly in a folder."""
+    return frozenset(path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir())
+
+
+@cache
+def parts_of(actor: str) -> frozenset[str]:
+    """The subfolders and message modules of an actor. Other modules, such as `state`, are named like variables."""
+    return modules_in(ACTORS / actor) & {
+        *(path.name for path in (ACTORS / actor).iterdir() if path.is_dir()),
+        *MESSAGES,
+    }
+
+
+OURS = (modules_in(ACTORS) | modules_in(SCHEMAS) | {"chronolet", "chronolet_schemas", "tests"}) - {"resources"}
+"""The first parts of our names. `resources` is left out: `resources.limits.cpu` is a field of a Pod."""
+
+
+@cache
+def exists(name: str, actor: str = "") -> bool:
+    """Whether a module, or an object in one, has this name in one of our packages, or in the actor's own folder."""
+    packages = ("", "chronolet.", "chronolet_schemas.", *([f"chronolet.{actor}."] if actor else ()))
+    return any(_resolves(f"{package}{name}") for package in packages)
+
+
+def _resolves(name: str) -> bool:
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+def named(text: str, actor: str = "") -> Iterator[str]:
+    """The dotted names of ours in the code spans of a text, which may be relative to the actor's own folder."""
+    first = OURS | (parts_of(actor) if actor else frozenset())
+    for span in re.findall(r"`([^`\n]+)`", text):
+        if DOTTED.fullmatch(span) and span.partition(".")[0] in first:
+            yield span
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    """The texts of docstrings, those of attributes included."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.value.value
+
+
+def actor_of(path: Path) -> str:
+    """The folder of an actor to which a file belongs, or none."""
+    return path.relative_to(ACTORS).parts[0] if path.is_relative_to(ACTORS) and path.parent != ACTORS else ""
+
+
+def missing(path: Path) -> Iterator[str]:
+    """The names in a module's docstrings that do not exist."""
+    actor = actor_of(path)
+    for text in docstrings(path):
+        yield from (f"{name_of(path)}: {name}" for name in named(text, actor) if not exists(name, actor))
+
+
+def test_names_in_docstrings_exist() -> None:
+    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    assert sum(len(list(named(text))) for path in paths for text in docstrings(path)) > 100
+    assert [line for path in paths for line in missing(path)] == []
+
+
+@pytest.mark.parametrize("path", [path for path in pages() if not name_of(path).startswith(HISTORICAL)], ids=name_of)
+def test_names_on_pages_exist(path: Path) -> None:
+    names = (span for span in Page(path).spans() if span in set(named(f"`{span}`")))
+    assert [name for name in names if not exists(name)] == []
+
+
+def gone(page: Page) -> set[str]:
+    """Names of Python files and dotted names of ours on a page that do not exist today."""
+    spans = set(page.spans())
+    files = {span for span in spans if span.endswith(".py") and not any((base / span).exists() for base in BASES)}
+    return files | {span for span in spans if set(named(f"`{span}`")) and not exists(span)}
+
+
+def test_names_of_their_time_in_decisions_are_in_the_table_of_todays_names() -> None:
+    folder = ROOT / "docs" / "adr"
+    decisions = {int(path.name[:4]): Page(path) for path in folder.glob("0*.md")}
+    rows = next(rows for rows in Page(folder / "README.md").tables() if rows[0][1].content == "old name")
+    table = {
+        (int(number), name) for row in rows[1:] for number in row[0].content.split(",") for name in spans_of(row[1])
+    }
+    assert {(number, name) for number, page in decisions.items() for name in gone(page)} - table == set()
+    assert {(number, name) for number, name in table if name not in set(decisions[number].spans())} == set()
+    todays = {span for row in rows[1:] for span in spans_of(row[2])}
+    assert [span for span in todays if span.endswith(".py") and not (ACTORS / span).exists()] == []
+
+
+def test_a_name_that_does_not_exist_is_found() -> None:
+    text = "`pod.planning.starting`, `pod.SpecAccepted`, `kernel.gone`, `pod.Gone`, `adapters.fakes.runtime`, `x.gone`"
+    assert [name for name in named(text) if not exists(name)] == ["kernel.gone", "pod.Gone"]
