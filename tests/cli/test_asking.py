@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.cli.asking import MANIFESTS
+from chronolet.cli.sending import MANIFESTS
 from chronolet.cli.services import Timing
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.manifests.identity import applied_uid

@@ -1,7 +1,7 @@
 """The agent of a node under test: `chronolet run` in a separate process.
 
 Input: an engine, a redis-server's URL, a node's name and a folder. Output: starts, stops, kills and pauses of the
-agent, and the agent's own log. Next: `node.Node` adds manifests, commands and the states of pods.
+agent, and the agent's own log. Next: `tests.e2e.node` adds manifests, commands and the states of pods.
 """
 
 from __future__ import annotations

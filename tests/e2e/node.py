@@ -19,7 +19,7 @@ import docker
 import msgspec
 import yaml
 
-from chronolet.cli.get.pods import summarized
+from chronolet.cli.get.pod_rows import summarized
 from chronolet.pod.status.status import plain_status
 from chronolet.ports.runtime import labels
 from chronolet_schemas import kube_events, manifests

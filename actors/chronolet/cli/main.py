@@ -47,7 +47,7 @@ COMMANDS = {
         "Print device allocations in the kubelet's checkpoint format (kubelet_internal_checkpoint).",
     ),
     "check": Listed("check", "Check Docker, Redis, permissions, cgroups and disk space."),
-    "completion": Listed("completion.completion", "Print the completion script for a shell."),
+    "completion": Listed("completion.command", "Print the completion script for a shell."),
 }
 """The subcommands in the order of `--help`, which prints these help texts because loading all modules is too slow."""
 

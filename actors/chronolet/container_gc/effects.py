@@ -105,7 +105,7 @@ class Collecting(Struct, frozen=True):
         return self.inventory.scan(effect.subject, effect.intent, context.fence)
 
     def remove(self, effect: wanted.Remove, context: EffectContext) -> Signal:
-        """Remove one object. Idempotent: an object that no longer exists, whoever removed it, counts as removed."""
+        """Remove one object. Idempotent: an object that no longer exists counts as removed, whatever removed it."""
         try:
             with self.turns.removing():
                 self._remove(effect.victim, context)

@@ -73,7 +73,7 @@ class Looked(CollectorSettings, frozen=True, kw_only=True):
 
 
 class RemovalDone(Signal, frozen=True, kw_only=True):
-    """Answer to Remove: the object no longer exists, whoever removed it."""
+    """Answer to Remove: the object no longer exists, no matter who removed it."""
 
     subject: str
     intent: str

@@ -70,7 +70,7 @@ class Collecting(Struct, frozen=True):
         return self.inventory.scan(effect.subject, effect.intent, with_disk=True, fence=context.fence)
 
     def remove(self, effect: wanted.RemoveImage, context: EffectContext) -> Signal:
-        """Remove one image. Idempotent: an image that no longer exists, whoever removed it, counts as removed."""
+        """Remove one image. Idempotent: an image that no longer exists, no matter who removed it, counts as removed."""
         try:
             with self.turn:
                 context.fence("docker.remove_image")

@@ -35,7 +35,7 @@ class Looked(Signal, frozen=True, kw_only=True):
 
 
 class RemovalDone(Signal, frozen=True, kw_only=True):
-    """Answer to RemoveImage: the image no longer exists, whoever removed it."""
+    """Answer to RemoveImage: the image no longer exists, no matter who removed it."""
 
     subject: str
     intent: str

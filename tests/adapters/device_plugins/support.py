@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chronolet.adapters.device_plugins.patience import Patience
 from chronolet.adapters.device_plugins.plugins import GrpcDevicePlugins
+from chronolet.adapters.device_plugins.timing import Patience
 from chronolet.adapters.sockets import unix_sockets
 from chronolet.ports.devices.plugins import Following, Listing, PluginRefusal, Registering
 from tests.support import scratch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chronolet.adapters.state_folder.secrets import SecretFiles
-from chronolet.cli.asking import MANIFESTS
+from chronolet.cli.sending import MANIFESTS
 from chronolet_schemas import codec, manifests
 from chronolet_schemas.envelope import Command, Event
 from tests.cli.support.agent import Agent, Behaviour

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.cli.containers.logged import run_of
+from chronolet.cli.containers.log_target import run_of
 from chronolet.cli.containers.parts import Part
 from chronolet.cli.errors import Failure
 from chronolet.cli.services import ANSWER_SECONDS, docker_runtime

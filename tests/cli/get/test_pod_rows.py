@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 
 
 def container(state: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -37,14 +37,14 @@ def test_the_status_is_the_word_of_kubectl(
 ) -> None:
     metadata = {"deletionTimestamp": "2027-01-15T08:00:00Z"} if deleted else {}
     status = {"phase": phase, "containerStatuses": containers}
-    assert pods.summarized({"metadata": metadata, "spec": {}, "status": status}).status == word
+    assert pod_rows.summarized({"metadata": metadata, "spec": {}, "status": status}).status == word
 
 
 def test_a_pod_with_a_completed_container_is_running_or_not_ready() -> None:
     def word(ready: str) -> str:
         conditions = [{"type": "Ready", "status": ready}]
         status = {"phase": "Running", "containerStatuses": [RUNNING, COMPLETED], "conditions": conditions}
-        return pods.summarized({"metadata": {}, "spec": {}, "status": status}).status
+        return pod_rows.summarized({"metadata": {}, "spec": {}, "status": status}).status
 
     assert (word("True"), word("False")) == ("Running", "NotReady")
 
@@ -52,6 +52,6 @@ def test_a_pod_with_a_completed_container_is_running_or_not_ready() -> None:
 def test_restarts_include_the_age_of_the_last_one() -> None:
     first = container({}, restartCount=2, lastState={"terminated": {"finishedAt": "2027-01-15T08:00:00Z"}})
     second = container({}, restartCount=3, lastState={"terminated": {"finishedAt": "2027-01-15T07:00:00Z"}})
-    summary = pods.summarized({"metadata": {}, "spec": {}, "status": {"containerStatuses": [first, second]}})
+    summary = pod_rows.summarized({"metadata": {}, "spec": {}, "status": {"containerStatuses": [first, second]}})
     assert summary.restarted(1_800_000_000_000 + 120_000) == "5 (2m ago)"
-    assert pods.summarized({"metadata": {}, "spec": {}}).restarted(0) == "0"
+    assert pod_rows.summarized({"metadata": {}, "spec": {}}).restarted(0) == "0"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from chronolet.cli.asking import follow
 from chronolet.cli.history import log
+from chronolet.cli.sending import follow
 from chronolet_schemas import pleg, pod
 from chronolet_schemas.envelope import Entry, Position, Record
 from tests.cli.support.written_node import NOON, WrittenNode, manifest

@@ -6,7 +6,7 @@ Input: a node with a hand-written log, a behaviour. Output: the behaviour's even
 import threading
 from collections.abc import Callable, Sequence
 
-from chronolet.cli.asking import MANIFESTS
+from chronolet.cli.sending import MANIFESTS
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet_schemas import codec
 from chronolet_schemas.envelope import Command, Event, Mail

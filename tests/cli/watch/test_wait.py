@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from chronolet.cli.services import Services
-from chronolet.cli.watch.awaited import AwaitedError, awaited
+from chronolet.cli.watch.conditions import AwaitedError, awaited
 from chronolet.kernel.storage.memory_store import MemoryStore
 from chronolet.kernel.storage.store import Inputs
 from chronolet_schemas import pod

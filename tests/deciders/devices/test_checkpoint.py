@@ -61,7 +61,7 @@ TWO_GPUS = (
     ],
     ids=["a device near to no node", "two on a node"],
 )
-def test_the_checksum_is_what_kubelets_wrote_beside_this_data(
+def test_the_checksum_is_what_kubelets_wrote_with_this_data(
     entries: list[Entry], registered: dict[str, list[str]], found: int
 ) -> None:
     assert checkpoint.checksum(entries, registered) == found

@@ -11,7 +11,7 @@ from chronolet.node.settings.table import Settings
 from chronolet.prober import wanted
 from chronolet.prober.actor import kind
 from chronolet.prober.outcomes import Streak
-from chronolet.prober.patience import LEAST, REPORT_MS, Patience
+from chronolet.prober.unjudged import LEAST, REPORT_MS, Patience
 from chronolet_schemas import pleg, pod, prober
 from chronolet_schemas.podspec import Probe
 from tests.deciders.given import Scene

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from chronolet.adapters.probes.results.reader import kept_results
-from chronolet.prober.patience import LEAST
+from chronolet.prober.unjudged import LEAST
 from chronolet_schemas import kube_events, pod, prober
 from tests.e2e.node import Node, shell
 from tests.e2e.node import pod as a_pod

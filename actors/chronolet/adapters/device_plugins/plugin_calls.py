@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from chronolet.adapters.device_plugins import calls, lists, wire
-from chronolet.adapters.device_plugins.patience import Patience
+from chronolet.adapters.device_plugins.timing import Patience
 from chronolet.ports.devices.plugins import Following
 from chronolet_schemas.devices import Answer, PluginOptions
 from chronolet_schemas.protos import deviceplugin_pb2 as api

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chronolet.adapters.device_plugins import registry
-from chronolet.adapters.device_plugins.patience import Patience
+from chronolet.adapters.device_plugins.timing import Patience
 from chronolet.adapters.device_plugins.watcher import Watch
 from chronolet.ports.devices.plugins import Following, Register
 from chronolet_schemas.devices import Answer, PluginOptions

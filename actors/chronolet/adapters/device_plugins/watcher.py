@@ -20,7 +20,7 @@ from pathlib import Path
 import structlog
 from msgspec import Struct
 
-from chronolet.adapters.device_plugins.patience import Patience
+from chronolet.adapters.device_plugins.timing import Patience
 from chronolet.adapters.machine.inotify import FolderNotifier
 from chronolet.adapters.sockets.unix_sockets import Identity, identity
 from chronolet.ports.devices.plugins import PluginRefusal, Register

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from chronolet.cli.apply import foreseen, secrets
 from chronolet.cli.apply import manifests as manifest_files
+from chronolet.cli.apply import predicted_admission, secrets
 from chronolet.cli.apply.differences import differences
 from chronolet.cli.apply.manifests import Read
-from chronolet.cli.asking import Queued, Reply, ask, ask_or_queue, new_request, refusal
 from chronolet.cli.errors import Failure
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.plain import dump
+from chronolet.cli.sending import Queued, Reply, ask, ask_or_queue, new_request, refusal
 from chronolet.cli.services import services_of_command
 from chronolet.cli.session import session
 from chronolet.kernel.storage.store import StoreBroken, StoreUnreachable
@@ -76,7 +76,7 @@ def command(
     report_findings(found, strict=strict)
     pods, secret_list = tuple(pod for _, pod in found.pods), tuple(secret for _, secret in found.secrets)
     if dry_run:
-        expected: list[foreseen.Foreseen] = []
+        expected: list[predicted_admission.Foreseen] = []
         words, of_secrets, refused = _dry_run(settings, pods, secret_list, expected, strict=strict)
         secrets.show(of_secrets, output)
         show([pod for pod in pods if pod.key in words], words, output)
@@ -85,7 +85,7 @@ def command(
             raise Failure(*refused)
         return
     with session(settings, patient=True) as node:
-        report_foreseen(foreseen.of(node, pods), strict=strict)
+        report_foreseen(predicted_admission.of(node, pods), strict=strict)
         request = new_request()
         stored = secrets.store(node, secret_list, wait=wait)
         apply = manifests.ApplyPods(request=request, pods=pods, secrets=stored)
@@ -113,7 +113,7 @@ def report_findings(found: Read, *, strict: bool) -> None:
         click.echo(f"warning: {line}", err=True)
 
 
-def report_foreseen(found: Sequence[foreseen.Foreseen], *, strict: bool) -> None:
+def report_foreseen(found: Sequence[predicted_admission.Foreseen], *, strict: bool) -> None:
     """Print a warning for each predicted rejection, wait or label mismatch; with `--strict`, raise Failure instead."""
     if strict and found:
         raise Failure(*(str(one) for one in found))
@@ -121,7 +121,7 @@ def report_foreseen(found: Sequence[foreseen.Foreseen], *, strict: bool) -> None
         click.echo(f"warning: {one}", err=True)
 
 
-def _rejected(found: Sequence[foreseen.Foreseen]) -> list[str]:
+def _rejected(found: Sequence[predicted_admission.Foreseen]) -> list[str]:
     rejected = dict.fromkeys(one.pod for one in found if one.rejected)
     return [f"pod {key} would be rejected (dry run; --allow-unrunnable accepts it)" for key in rejected]
 
@@ -171,7 +171,7 @@ def _dry_run(
     settings: Settings,
     pods: Sequence[podspec.Pod],
     secret_list: Sequence[Secret],
-    expected: list[foreseen.Foreseen],
+    expected: list[predicted_admission.Foreseen],
     *,
     strict: bool,
 ) -> tuple[dict[str, str], dict[str, str], list[str]]:
@@ -183,9 +183,9 @@ def _dry_run(
         with session(settings) as node:
             of_secrets, refused = secrets.dry_run(node, secret_list) if secret_list else ({}, [])
             before = {state.pod: state for state in node.state("pod").states["pod"].values() if state.uid}
-            expected += foreseen.of(node, pods)
+            expected += predicted_admission.of(node, pods)
     except (Failure, StoreUnreachable, StoreBroken):
-        expected += foreseen.foreseen(State(), pods)
+        expected += predicted_admission.foreseen(State(), pods)
         report_foreseen(expected, strict=strict)
         valid = "valid (dry run, no log of this node to compare with)"
         return (

@@ -16,14 +16,14 @@ import click
 
 from chronolet.cli.apply import manifests as manifest_files
 from chronolet.cli.apply import secrets
-from chronolet.cli.asking import NOT_FOUND, Queued, Reply, Watch, ask, ask_or_queue, follow, new_request, refusal
-from chronolet.cli.completion.completing import types_then_pods
+from chronolet.cli.completion.candidates import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.get import selecting
-from chronolet.cli.get.podview import api_pods
+from chronolet.cli.get.api_form import api_pods
 from chronolet.cli.naming import TYPES, types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.progress import progress
+from chronolet.cli.sending import NOT_FOUND, Queued, Reply, Watch, ask, ask_or_queue, follow, new_request, refusal
 from chronolet.cli.session import Session, session
 from chronolet.history.state import Moment
 from chronolet.node.settings.settings import Settings

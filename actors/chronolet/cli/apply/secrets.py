@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from chronolet.cli.asking import NOT_FOUND, Reply, wait_for_owner
 from chronolet.cli.errors import Failure, not_found
+from chronolet.cli.sending import NOT_FOUND, Reply, wait_for_owner
 from chronolet.cli.session import Session
 from chronolet.manifests.secrets import already_defined
 from chronolet.manifests.state import APPLY, State

@@ -15,11 +15,11 @@ from typing import Any
 import click
 
 from chronolet.cli import engines
-from chronolet.cli.completion import completing
+from chronolet.cli.completion import candidates
 from chronolet.cli.containers import parts, terminal
 from chronolet.cli.errors import Failure
-from chronolet.cli.get import pods
-from chronolet.cli.get.podview import api_pod
+from chronolet.cli.get import pod_rows
+from chronolet.cli.get.api_form import api_pod
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import session
@@ -55,12 +55,12 @@ def _split(words: list[str]) -> tuple[list[str], bool, list[str]]:
 @click.command(cls=_ExecCommand, epilog=_HELP, options_metavar="[OPTIONS]")
 @with_settings("docker")
 @namespace_option
-@click.argument("name", metavar="(POD | pod/POD)", shell_complete=completing.pods)
+@click.argument("name", metavar="(POD | pod/POD)", shell_complete=candidates.pods)
 @click.argument("extra", nargs=-1, metavar="-- COMMAND [ARGUMENT...]")
 @click.option(
     "-c",
     "--container",
-    shell_complete=completing.containers,
+    shell_complete=candidates.containers,
     help="container name [default: the pod's default or first container]",
 )
 @click.option("-i", "--stdin", is_flag=True, help="pass stdin to the container")
@@ -109,7 +109,7 @@ def _running(pod: Object, name: str | None, *, quiet: bool) -> str:
     if "running" not in state:
         why = next((one.get("reason", "") for one in state.values()), "") or "it was never started"
         raise Failure(f'container "{part.name}" in pod "{pod["metadata"]["name"]}" is not running: {why}')
-    return pods.bare_id(part.status["containerID"])
+    return pod_rows.bare_id(part.status["containerID"])
 
 
 def _has_tty(stdin: bool, tty: bool) -> bool:

@@ -1,6 +1,6 @@
 """`chronolet logs`: prints the output of containers.
 
-Input: a pod, a container. Output: what the container wrote. The container's id comes from the node's log (`logged`
+Input: a pod, a container. Output: what the container wrote. The container's id comes from the node's log (`log_target`
 selects the run), the output from the node's Docker Engine (`engines` selects the engine, `output` writes the output).
 Source: kubectl's pkg/cmd/logs.
 """
@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 import click
 
 from chronolet.cli import engines
-from chronolet.cli.completion import completing
+from chronolet.cli.completion import candidates
 from chronolet.cli.containers import output
-from chronolet.cli.containers.logged import run_of
+from chronolet.cli.containers.log_target import run_of
 from chronolet.cli.containers.parts import Part, chosen, parts
 from chronolet.cli.engines import Engine
 from chronolet.cli.errors import Failure, worded
 from chronolet.cli.get import selecting
-from chronolet.cli.get.podview import api_pod, api_pods
+from chronolet.cli.get.api_form import api_pod, api_pods
 from chronolet.cli.naming import pod_name
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import Session, session
@@ -72,7 +72,7 @@ class LogOptions:
 @click.command(cls=Command)
 @with_settings("docker")
 @namespace_option
-@click.argument("name", required=False, metavar="(POD | pod/POD)", shell_complete=completing.pods)
+@click.argument("name", required=False, metavar="(POD | pod/POD)", shell_complete=candidates.pods)
 @click.argument("second", required=False, metavar="[CONTAINER]")
 @click.option(
     "-l",
@@ -84,7 +84,7 @@ class LogOptions:
 @click.option(
     "-c",
     "--container",
-    shell_complete=completing.containers,
+    shell_complete=candidates.containers,
     help="container name [default: the pod's default or first container]",
 )
 @click.option(

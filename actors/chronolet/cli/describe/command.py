@@ -11,12 +11,12 @@ from typing import Any
 
 import click
 
-from chronolet.cli.completion.completing import types_then_pods
+from chronolet.cli.completion.candidates import types_then_pods
 from chronolet.cli.describe import device_section, node_section, probe_section
 from chronolet.cli.describe.pod_section import described
 from chronolet.cli.errors import Failure, not_found
-from chronolet.cli.get import devices, nodes, pods, selecting
-from chronolet.cli.get.podview import api_pods
+from chronolet.cli.get import devices, nodes, pod_rows, selecting
+from chronolet.cli.get.api_form import api_pods
 from chronolet.cli.naming import types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.session import Session, session
@@ -137,6 +137,6 @@ def _probes(node: Session, moment: Moment, pod: dict[str, Any]) -> probe_section
 def _events(node: Session, pod: dict[str, Any]) -> Sequence[Post]:
     metadata = pod["metadata"]
     # Events from before the pod was accepted are about an earlier pod of the same name.
-    begin = before(pods.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
+    begin = before(pod_rows.milliseconds(metadata.get("creationTimestamp")) - _SLACK)
     about_pod = kube_events.about("Pod", metadata["namespace"], metadata["name"], metadata["uid"])
     return correlated(kube_events.recorded(node.entries(begin), about_pod))

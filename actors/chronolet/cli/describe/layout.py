@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 from chronolet.cli.printing import ages, table
 
 COLUMN, INNER_COLUMN = 18, 20
@@ -50,7 +50,7 @@ def pairs(rows: Sequence[tuple[str, str]]) -> Sequence[str]:
 
 def moment(text: str | None) -> str:
     """Format a time from the API in the local time zone; return an empty string for None."""
-    return ages.local(pods.milliseconds(text)) if text else ""
+    return ages.local(pod_rows.milliseconds(text)) if text else ""
 
 
 def truth(value: object) -> str:

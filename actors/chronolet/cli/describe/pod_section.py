@@ -13,7 +13,7 @@ from chronolet.cli.containers import parts
 from chronolet.cli.describe import container_section, volume_section
 from chronolet.cli.describe.layout import line, mapping, moment, stacked
 from chronolet.cli.describe.probe_section import NO_PROBES, Probes
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 from chronolet.cli.printing import ages, table
 from chronolet.ports.kube_sinks import last_at
 from chronolet.rules.names.kube_event import COMPONENT
@@ -77,7 +77,7 @@ def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
     if metadata.get("deletionTimestamp"):
         # The API's timestamp is the deadline: time of the request plus grace period.
         grace = metadata.get("deletionGracePeriodSeconds", 0)
-        since = ages.ago(pods.milliseconds(metadata["deletionTimestamp"]) - grace * 1000, now)
+        since = ages.ago(pod_rows.milliseconds(metadata["deletionTimestamp"]) - grace * 1000, now)
         yield line("Status", f"Terminating (lasts {since})")
         yield line("Termination Grace Period", f"{grace}s")
     else:

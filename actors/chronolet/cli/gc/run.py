@@ -13,11 +13,11 @@ from typing import Any
 import click
 import msgspec
 
-from chronolet.cli.asking import Watch, ask, follow, new_request
 from chronolet.cli.errors import Failure
 from chronolet.cli.get.images import size
 from chronolet.cli.printing import table
 from chronolet.cli.printing.plain import dump
+from chronolet.cli.sending import Watch, ask, follow, new_request
 from chronolet.cli.session import Session, session
 from chronolet.node.settings.settings import Settings
 from chronolet_schemas import codec, container_gc, image_gc

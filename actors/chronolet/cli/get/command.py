@@ -1,7 +1,7 @@
 """`chronolet get`: lists pods, containers, devices, images, actors, events, cgroups and nodes from the log.
 
 Input: types, names, an output format. Output: tables, names, JSON, YAML, or the results of a JSONPath template.
-Next: the modules in `FINDERS`, which find the objects.
+Next: the modules in `TYPES`, which find the objects.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from chronolet.cli.completion.completing import types_then_pods
+from chronolet.cli.completion.candidates import types_then_pods
 from chronolet.cli.errors import Failure
 from chronolet.cli.get import selecting, sorting
 from chronolet.cli.get.query import Found, Query
@@ -26,17 +26,10 @@ if TYPE_CHECKING:  # `--help` needs no session
     from chronolet.cli.session import Session
     from chronolet.node.settings.settings import Settings
 
-FINDERS = {
-    "pods": "pod_query",
-    "containers": "containers",
-    "devices": "devices",
-    "images": "images",
-    "actors": "actors",
-    "events": "events",
-    "cgroups": "cgroups",
-    "nodes": "nodes",
-}
-"""The module in `chronolet.cli.get` for each type. Its function `find` returns the objects that a query selects."""
+TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups", "nodes")
+"""The resource types. Each is also the name of its module in this package, whose function `find` returns the objects that
+a query selects.
+"""
 _NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
 """The types that have no namespace."""
 _TYPES = """\b
@@ -106,7 +99,7 @@ def command(
             order,
             event_options.Selection(about, types, age, whole),
         )
-        for type_, names in asked_types(words, tuple(FINDERS))
+        for type_, names in asked_types(words, tuple(TYPES))
     ]
     _check(queries, watching=watching, selected=selected)
     from chronolet.cli.session import session  # noqa: PLC0415 - `--help` needs none
@@ -123,7 +116,7 @@ def command(
 
 
 def _find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    found: tuple[Found, list[str]] = importlib.import_module(f"chronolet.cli.get.{FINDERS[query.type]}").find(
+    found: tuple[Found, list[str]] = importlib.import_module(f"chronolet.cli.get.{query.type}").find(
         node, query
     )
     return found
@@ -153,9 +146,9 @@ def _watch(node: Session, query: Query) -> NoReturn:
     """Watch until interrupted. Raises Failure if a name does not exist."""
     if query.type == "events":
         _watch_events(node, query)
-    from chronolet.cli.get.pod_query import missing_pods  # noqa: PLC0415 - only --watch needs them
-    from chronolet.cli.watch.watch import follow, printer  # noqa: PLC0415
-    from chronolet.cli.watch.watching import Pods  # noqa: PLC0415
+    from chronolet.cli.get.pods import missing_pods  # noqa: PLC0415 - only --watch needs them
+    from chronolet.cli.watch.pod_changes import Pods  # noqa: PLC0415
+    from chronolet.cli.watch.watch_pods import follow, printer  # noqa: PLC0415
 
     now = Pods(node)
     chosen = [pod for pod in now.now.values() if query.namespace in (None, pod["metadata"]["namespace"])]

@@ -10,8 +10,8 @@ from typing import Any
 
 from chronolet.cli.containers import parts
 from chronolet.cli.errors import not_found
-from chronolet.cli.get import pods
-from chronolet.cli.get.podview import api_pods
+from chronolet.cli.get import pod_rows
+from chronolet.cli.get.api_form import api_pods
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
@@ -72,10 +72,10 @@ def row(container: Object, now: int, *, namespaced: bool, wide: bool) -> list[st
         container["pod"],
         word(state),
         str(container.get("restartCount", 0)),
-        ages.ago(pods.milliseconds(since), now) if since else "<none>",
+        ages.ago(pod_rows.milliseconds(since), now) if since else "<none>",
     ]
     if wide:
-        short = pods.bare_id(container.get("containerID", ""))[:_SHORT_ID]
+        short = pod_rows.bare_id(container.get("containerID", ""))[:_SHORT_ID]
         cells += [container["type"], container.get("image", ""), short or "<none>"]
     return cells
 

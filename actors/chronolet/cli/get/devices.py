@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chronolet.cli.errors import not_found
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
@@ -128,6 +128,6 @@ def row(device: Object, now: int, *, wide: bool) -> list[str]:
         ",".join(str(node) for node in device["numaNodes"]) or NONE,
         f"{device['namespace']}/{device['pod']}" if "pod" in device else NONE,
         ",".join(device.get("containers", ())) or NONE,
-        ages.ago(pods.milliseconds(since), now) if since else NONE,
+        ages.ago(pod_rows.milliseconds(since), now) if since else NONE,
     ]
     return [*cells, device["plugin"]["phase"], device.get("uid", NONE)] if wide else cells

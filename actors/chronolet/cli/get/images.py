@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from chronolet.cli.errors import not_found
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
 from chronolet.cli.session import Session
@@ -81,7 +81,7 @@ def row(image: Object, now: int) -> list[str]:
 
 
 def _ago(moment: str | None, now: int, never: str = "<unknown>") -> str:
-    return f"{ages.ago(pods.milliseconds(moment), now)} ago" if moment else never
+    return f"{ages.ago(pod_rows.milliseconds(moment), now)} ago" if moment else never
 
 
 def _first(found: list[str], count: int) -> str:

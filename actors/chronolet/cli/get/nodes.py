@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from chronolet.cli.errors import not_found
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 from chronolet.cli.get.devices import state_of as devices_state
 from chronolet.cli.get.query import Found, Query
 from chronolet.cli.printing import ages
@@ -225,14 +225,14 @@ def row(one: Object, now: int, *, wide: bool, labelled: bool) -> list[str]:
         metadata["name"],
         "Ready" if _is_ready(status["conditions"]) else "NotReady",
         _NONE,
-        ages.ago(pods.milliseconds(metadata["creationTimestamp"]), now),
+        ages.ago(pod_rows.milliseconds(metadata["creationTimestamp"]), now),
         info["kubeletVersion"] or "<unknown>",
     ]
     if wide:
         internal = next((each["address"] for each in status["addresses"] if each["type"] == "InternalIP"), _NONE)
         known = (info[name] or "<unknown>" for name in ("osImage", "kernelVersion", "containerRuntimeVersion"))
         cells += [internal, _NONE, *known]
-    return [*cells, pods.labels(one)] if labelled else cells
+    return [*cells, pod_rows.labels(one)] if labelled else cells
 
 
 def _is_ready(conditions: Iterable[Object]) -> bool:

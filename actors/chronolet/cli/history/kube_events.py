@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chronolet.cli.asking import follow
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 from chronolet.cli.printing import ages
 from chronolet.cli.printing.progress import progress
+from chronolet.cli.sending import follow
 from chronolet.cli.session import Session
 from chronolet.history.kube_events import recorded
 from chronolet.kube_events.actor import NODE
@@ -175,7 +175,7 @@ def head(*, namespaced: bool, wide: bool = False) -> tuple[str, ...]:
 def row(event: Object, now: int, *, namespaced: bool, wide: bool = False, counted: bool = False) -> tuple[str, ...]:
     """Return the cells of one event, in the format of `events` if `counted` is set, else of `get events`."""
     involved, source, count = event["involvedObject"], event["source"], event["count"]
-    last, first = ages.ago(last_seen(event), now), ages.ago(pods.milliseconds(event["firstTimestamp"]), now)
+    last, first = ages.ago(last_seen(event), now), ages.ago(pod_rows.milliseconds(event["firstTimestamp"]), now)
     kind = involved["kind"] if counted else involved["kind"].lower()
     seen = f"{last} (x{count} over {first})" if counted and count > 1 else last
     front: tuple[str, ...] = (seen, event["type"], event["reason"], f"{kind}/{involved['name']}")

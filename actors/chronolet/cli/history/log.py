@@ -70,7 +70,7 @@ def command(
 
 
 def _following(node: Session, at: Position) -> Iterator[Entry]:
-    from chronolet.cli.asking import follow  # noqa: PLC0415 - only --follow needs it
+    from chronolet.cli.sending import follow  # noqa: PLC0415 - only --follow needs it
 
     return follow(node.store, at, look_milliseconds=_BLOCK_MILLISECONDS)
 

@@ -12,7 +12,7 @@ from itertools import islice
 import click
 import msgspec
 
-from chronolet.cli.completion import completing
+from chronolet.cli.completion import candidates
 from chronolet.cli.describe.probe_section import MOST_LOOKED_AT
 from chronolet.cli.errors import Failure
 from chronolet.cli.naming import pod_name
@@ -33,7 +33,7 @@ MOST_SHOWN = 60
 
 @click.command(cls=Command)
 @with_settings()
-@click.argument("name", metavar="POD", shell_complete=completing.pods)
+@click.argument("name", metavar="POD", shell_complete=candidates.pods)
 @namespace_option
 @click.option("-o", "--output", type=click.Choice(["json"]), help="output format: one JSON object")
 def command(*, settings: Settings, name: str, namespace: str, output: str | None) -> None:

@@ -1,7 +1,7 @@
 """`chronolet wait --for=...`: waits until pods meet a condition.
 
 Input: names and a condition. Output: a line for each pod when it meets the condition; a Failure that names the pods
-that did not meet it in time. Next: `watching`, which follows the log. Source: kubectl's pkg/cmd/wait.
+that did not meet it in time. Next: `pod_changes`, which follows the log. Source: kubectl's pkg/cmd/wait.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import click
 
-from chronolet.cli.completion.completing import types_then_pods
+from chronolet.cli.completion.candidates import types_then_pods
 from chronolet.cli.errors import Failure, not_found
 from chronolet.cli.get import selecting
 from chronolet.cli.naming import TYPES, types_and_names
 from chronolet.cli.options import Command, namespace_option, with_settings
 from chronolet.cli.printing.progress import progress
 from chronolet.cli.session import session
-from chronolet.cli.watch.awaited import CREATE, DELETE, AwaitedError, Test, awaited
-from chronolet.cli.watch.watching import Object, Pods
+from chronolet.cli.watch.conditions import CREATE, DELETE, AwaitedError, Test, awaited
+from chronolet.cli.watch.pod_changes import Object, Pods
 from chronolet.node.settings.settings import Settings
 from chronolet.node.settings.values import duration
 

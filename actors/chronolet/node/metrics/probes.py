@@ -34,7 +34,7 @@ _RESULT_LABELS: dict[Outcome, str] = {
 
 
 class ProbeMetrics:
-    """Implements `prober.workers.outside.Figures`. Workers call it on one thread, hosts and scrapes on others."""
+    """Implements `prober.workers.dependencies.Figures`. Workers call it on one thread, hosts and scrapes on others."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """`registry`: the registry of /metrics; the series of /metrics/probes are not in it."""

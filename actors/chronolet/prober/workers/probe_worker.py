@@ -8,7 +8,7 @@ which decides what an outcome means. Source: pkg/kubelet/prober/worker.go (run),
     probing  -> (any other reading)               reported -> waiting
     probing  -> (container died, probe withdrawn) ended; only the raw result is written
 
-A time-out that a stall explains is reported as unjudged until `patience` runs out.
+A time-out that a stall explains is reported as unjudged until its patience runs out (`unjudged`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from chronolet.kernel.kind import EffectContext, Ended
 from chronolet.ports.pods.probes import Attempt, Cancellable, Prober, Reading, Target
 from chronolet.prober import schedule, signals
 from chronolet.prober.outcomes import Streak, counts_as, should_retry
-from chronolet.prober.patience import Patience
 from chronolet.prober.targets import target
+from chronolet.prober.unjudged import Patience
 from chronolet.prober.wanted import RunProbe
 from chronolet.prober.workers.dependencies import ProberDependencies
 from chronolet.rules.probes.judgement import explained_by, stalled

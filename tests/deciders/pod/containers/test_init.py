@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chronolet.cli.get.pods import summarized
+from chronolet.cli.get.pod_rows import summarized
 from chronolet.pod import signals
 from chronolet.pod.state import Container
 from chronolet.pod.status.status import plain_status

@@ -38,7 +38,7 @@ _PAGE_SIZE = 1_000
 
 
 class RedisResults:
-    """Implements `prober.workers.outside.Results`. Its thread starts with the first outcome."""
+    """Implements `prober.workers.dependencies.Results`. Its thread starts with the first outcome."""
 
     def __init__(
         self,

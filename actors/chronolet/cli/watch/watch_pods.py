@@ -1,7 +1,7 @@
 """`get pods --watch`: prints the current pods, then a line (or object) per change, until interrupted.
 
 Input: a pod filter and an output format. Output: text. A deleted pod is printed once more in its last state. Next:
-`watching`, which follows the log.
+`pod_changes`, which follows the log.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 from chronolet.cli.printing.forms import show_object
 from chronolet.cli.printing.table import Growing
 from chronolet.cli.session import Session
-from chronolet.cli.watch.watching import Pods
+from chronolet.cli.watch.pod_changes import Pods
 
 Object = dict[str, Any]
 Show = Callable[[Sequence[Object]], None]
@@ -40,12 +40,12 @@ def printer(node: Session, output: str | None, *, namespaced: bool, headers: boo
 
 
 def _rows(node: Session, *, namespaced: bool, wide: bool, headers: bool, labels: bool) -> Show:
-    table = Growing(pods.head(namespaced=namespaced, wide=wide, labelled=labels) if headers else ())
+    table = Growing(pod_rows.head(namespaced=namespaced, wide=wide, labelled=labels) if headers else ())
 
     def show(found: Sequence[Object]) -> None:
         now = node.now()
         for line in table.lines(
-            [pods.row(pod, now, namespaced=namespaced, wide=wide, labelled=labels) for pod in found]
+            [pod_rows.row(pod, now, namespaced=namespaced, wide=wide, labelled=labels) for pod in found]
         ):
             click.echo(line)
 

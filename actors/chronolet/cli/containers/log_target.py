@@ -10,7 +10,7 @@ from typing import Any
 
 from chronolet.cli.containers.parts import Part
 from chronolet.cli.errors import Failure
-from chronolet.cli.get import pods
+from chronolet.cli.get import pod_rows
 
 Object = dict[str, Any]
 
@@ -40,12 +40,12 @@ def run_of(part: Part, pod: str, *, previous: bool) -> str:
 
 def _own(status: Object, state: Object) -> str:
     if "running" in state:
-        return pods.bare_id(status.get("containerID", ""))
-    return pods.bare_id(state.get("terminated", {}).get("containerID", ""))
+        return pod_rows.bare_id(status.get("containerID", ""))
+    return pod_rows.bare_id(state.get("terminated", {}).get("containerID", ""))
 
 
 def _last(status: Object) -> str:
-    return pods.bare_id(status.get("lastState", {}).get("terminated", {}).get("containerID", ""))
+    return pod_rows.bare_id(status.get("lastState", {}).get("terminated", {}).get("containerID", ""))
 
 
 def _why(about: str, reason: str) -> str:

@@ -1,6 +1,6 @@
 """`chronolet completion bash|zsh|fish`: prints a completion script, which calls chronolet for completions.
 
-Input: the shell's name. Output: click's script for it. Next: `completing`, which provides the completions.
+Input: the shell's name. Output: click's script for it. Next: `candidates`, which provides the completions.
 """
 
 from __future__ import annotations

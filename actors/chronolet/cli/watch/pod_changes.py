@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chronolet.cli.get.podview import api_pod
+from chronolet.cli.get.api_form import api_pod
 from chronolet.cli.session import Session
 from chronolet.history.state import Moment
 from chronolet.kernel.folding import folded
