@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # `--help` needs no session
     from chronolet.node.settings.settings import Settings
 
 TYPES = ("pods", "containers", "devices", "images", "actors", "events", "cgroups", "nodes")
-"""The resource types. Each is also the name of its module in this package, whose function `find` returns the objects that
-a query selects.
+"""The resource types. Each is also the name of a module in this package, whose function `find` returns the objects
+that a query selects.
 """
 _NODE_WIDE = ("devices", "images", "actors", "cgroups", "nodes")
 """The types that have no namespace."""
@@ -99,7 +99,7 @@ def command(
             order,
             event_options.Selection(about, types, age, whole),
         )
-        for type_, names in asked_types(words, tuple(TYPES))
+        for type_, names in asked_types(words, TYPES)
     ]
     _check(queries, watching=watching, selected=selected)
     from chronolet.cli.session import session  # noqa: PLC0415 - `--help` needs none
