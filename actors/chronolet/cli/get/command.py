@@ -116,9 +116,7 @@ def command(
 
 
 def _find(node: Session, query: Query) -> tuple[Found, list[str]]:
-    found: tuple[Found, list[str]] = importlib.import_module(f"chronolet.cli.get.{query.type}").find(
-        node, query
-    )
+    found: tuple[Found, list[str]] = importlib.import_module(f"chronolet.cli.get.{query.type}").find(node, query)
     return found
 
 
