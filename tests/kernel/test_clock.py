@@ -84,7 +84,9 @@ def test_a_jump_is_reported_once_and_only_from_a_second_on() -> None:
 
 @pytest.mark.parametrize("stalls", ["wall", "monotonic"])
 def test_a_stall_between_two_readings_is_no_jump(stalls: str) -> None:
-    """The process stalls once for a minute after reading the clock `stalls`. A jump during the stall is reported."""
+    """The process stalls twice, each time for a minute after reading the clock `stalls`. A jump during the second stall
+    is reported.
+    """
     clocks = ManualClocks()
     stall = 0.0
 
@@ -121,7 +123,9 @@ def test_a_jump_is_an_event_and_timers_fire_after_their_own_time(rig: Rig) -> No
 
 
 def test_a_timer_set_before_the_clock_went_back_fires_in_time_after_a_restart(rig: Rig) -> None:
-    """Not an hour late, as by the new clock, and not before it is due: the server's clock did not go back."""
+    """The timer fires neither an hour late, as it would by the new clock, nor early by the server's clock, which did
+    not go back.
+    """
     first = rig.process(chore.kind())
     due = int(time.time() * 1000) + 400
     rig.send(Assign(request=request(), key="a", due=due))

@@ -102,8 +102,8 @@ def _observation(
 
 
 class Settings(NamedTuple):
-    """What the decisions of a node's pods depend on besides the pods: the kinds that admit or probe them, the node's
-    policy, and the limits of a restart's back-off.
+    """The settings on which decisions about pods depend: the kinds that admit or probe pods, the node's policy, and the
+    limits of the restart back-off.
     """
 
     participants: frozenset[str]
@@ -143,8 +143,8 @@ def _admit(state: State, steps: Sequence[Event], policy: Policy) -> Sequence[Eve
 
 
 def _participant_steps(state: State, participants: frozenset[str]) -> Sequence[Event]:
-    """Return the pod's next requests to the kinds that take part in admission or probing, or its withdrawals of
-    requests.
+    """Return AdmissionBegan if the kinds that the pod asks for admission have changed; otherwise the requests and
+    withdrawals of probes that are due.
     """
     return admission.begun(state, participants) or probing.steps(state, participants)
 
@@ -169,8 +169,8 @@ def _fold(state: State | None, events: Iterable[Event], found: list[Event]) -> S
 
 
 def decider(participants: frozenset[str], policy: Policy = ANY_POD, limits: Limits = KUBELET) -> Decider[State]:
-    """Build the decider of a node with this policy, on which the kinds in `participants` admit or probe pods. Every
-    effect of these settings is recorded in an event, so they are not needed to read the log.
+    """Build the decider of a node with this policy, on which the kinds in `participants` admit or probe pods. Events
+    record every decision that depends on these settings, so the settings are not needed to read the log.
     """
     settings = Settings(participants, policy, limits)
 
@@ -184,4 +184,4 @@ def decider(participants: frozenset[str], policy: Policy = ANY_POD, limits: Limi
 
 
 DECIDER = decider(frozenset((probing.KIND,)))
-"""The decider of a node that probes pods and admits them all."""
+"""The decider of a node with the policy `ANY_POD` on which `prober` is the only participating kind."""

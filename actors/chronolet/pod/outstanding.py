@@ -173,8 +173,8 @@ def _start(state: State, one: Container, subject: str) -> Wanted:
 
 
 def _creation(state: State, one: Container) -> Iterator[Wanted]:
-    """Yield the effect that creates an attempt ahead of its start, or removes it, concurrently with the container's
-    other effects.
+    """Yield the effect that creates an attempt's container ahead of its start, or that finds or removes it. It runs
+    concurrently with the container's other effects.
     """
     ahead = one.ahead
     if ahead is None or not ahead.pending:
@@ -231,7 +231,9 @@ def _creation_fields(state: State, one: Container) -> _Creation:
 
 
 def _find(state: State, one: Container, subject: str, which: str, attempt: int) -> Wanted:
-    """Find the container of a start or creation that was in progress when the pod ended: it may have succeeded."""
+    """Return the effect that finds the container of a start or creation that was in progress when the pod ended,
+    because it may have succeeded.
+    """
     return wanted.FindContainer(
         subject=subject,
         intent=f"find/{state.uid}/{which}",

@@ -332,8 +332,8 @@ class State(Record, frozen=True, kw_only=True):
     """A pod's life under one uid; `uid` is empty before the first spec.
 
     `containers` are in start order: init containers and sidecars, app containers, ephemeral ones, then those whose kind
-    is `left`. `unkept`: whether the spec changed while the pod had a sandbox and the copy next to the log is not yet
-    confirmed. `admission`: the kinds that must admit the pod before its sandbox starts; None until one is needed.
+    is `left`. `unkept`: whether the spec changed while the pod had a sandbox and its copy in the state folder is not
+    yet confirmed. `admission`: the kinds that must admit the pod before its sandbox starts; None until one is needed.
     `wishes`: the device claims by container name. `share`: the pod's share of the node.
     """
 

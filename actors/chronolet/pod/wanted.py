@@ -6,7 +6,7 @@ labels, and reports it as if it had just done it.
 
 Subjects (only one effect per subject runs at a time): `sandbox`, `container/<name>`, `create/<name>` for a creation
 ahead of the start, `hook/<name>`, `exit/<id>` for the termination message of a dead container, `stray/<id>` for a
-container that is not a current attempt, `spec` for the copy of the spec next to the log, `pod` for the clean-up.
+container that is not a current attempt, `spec` for the spec's copy in the state folder, `pod` for the clean-up.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from chronolet_schemas.podspec import HTTPGetAction, Pod
 
 
 class Origin(Message, frozen=True, kw_only=True):
-    """Where a pod comes from: the source that requested it, and since when. Stored with the pod's manifest next to the
-    log.
+    """Where a pod comes from: the source that requested it, and since when. Stored with the pod's manifest in the
+    state folder.
     """
 
     source: str = ""
@@ -40,7 +40,7 @@ OUTDATED = "it is no longer needed in the sandbox for which it was created"
 
 class PodEffect(Effect, frozen=True, kw_only=True):
     """Base class of the effects of one pod; `pod` is namespace/name. `ending` is set while this uid is being
-    terminated: the worker records that next to the log before it touches anything.
+    terminated: the worker records that in the state folder before it touches anything.
     """
 
     pod: str

@@ -1,8 +1,8 @@
 """The prober's decider: turns probe outcomes into streaks, results and kill requests. Pure.
 
-Input: probe requests and container changes of the pod (`pod`), outcomes from the worker (`signals`). Output: events of
-the probe. Next: `pod`, which subscribes to ResultChanged. Source: pkg/kubelet/prober/worker.go (doProbe),
-prober_manager.go, results/results_manager.go.
+Input: probe requests and container changes of the pod (`pod`), released kills (`pleg`), outcomes from the worker
+(`signals`). Output: events of the probe. Next: `pod`, which subscribes to ResultChanged; `pleg`, which decides on
+requested kills. Source: pkg/kubelet/prober/worker.go (doProbe), prober_manager.go, results/results_manager.go.
 
 A probe is `idle` while its container is not running, `gated` until the container counts as started (a startup probe:
 from then on), and `held` once a threshold has ended the probing of this run of the container. While it is `probed` or
@@ -55,7 +55,8 @@ from then on), and `held` once a threshold has ended the probing of this run of 
     held     ProbingEnded     idle
     held     ProbeRemoved     -
 
-Up to a threshold every outcome is an event; beyond it none is, except a reminder while a failure persists.
+Up to a threshold, every success or failure is an event. Beyond it none is, except a reminder while failures or warnings
+persist, and a success that follows unjudged outcomes or a kill request.
 """
 
 from __future__ import annotations

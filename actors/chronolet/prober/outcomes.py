@@ -1,7 +1,8 @@
 """Decides what a probe's outcome counts as, whether to retry the attempt, and whether to send the outcome. Pure.
 
-Input: outcomes. Output: a bool. Next: `workers.probe_worker`, which sends a ProbeOutcome or drops it, since most
-outcomes repeat the last one. The decider does not rely on this filter: it ignores outcomes that change nothing.
+Input: outcomes. Output: these decisions. Next: `workers.probe_worker`, which sends a ProbeOutcome or drops it,
+since most outcomes repeat the last one. The decider does not rely on this filter: it ignores outcomes that change
+nothing.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ SHARED_SECONDS = 0.1
 """To begin together with others, a probe may be delayed by SHARED_PART of its period, but by at most SHARED_SECONDS."""
 LONG_SECONDS = 10.0
 LONG_SHARED_SECONDS = 0.5
-"""A probe with a period of at least LONG_SECONDS, the default period, may be delayed by LONG_SHARED_SECONDS."""
+"""A probe with a period of at least LONG_SECONDS, the default period, may be delayed by up to LONG_SHARED_SECONDS."""
 FIRST_SHARED_SECONDS = 0.01
 """Maximum delay of a container's first probe, since its readiness may depend on it."""
 

@@ -12,8 +12,8 @@ from chronolet_schemas.prober import ProbeName
 
 
 class RunProbe(Effect, frozen=True, kw_only=True):
-    """Probe the container `id` every `period_milliseconds`, first at `schedule.next_at(from_at, ...)`, and send a
-    ProbeOutcome for each probe.
+    """Probe the container `id` every `period_milliseconds`, first at the time that `schedule.begins_at` returns, and
+    send a ProbeOutcome for each probe.
 
     If a probe is still running when the next one is due, that one is skipped. In `definition`, ports are numbers (a
     name that remains matches no port of the container) and the command has no references left. `ip`: the pod's address.

@@ -1,8 +1,8 @@
 """Decides which pods the node admits and which cgroups it needs. Pure.
 
 Input: the requests and ends of pods (`pod`), the machine's resources and the state of the cgroups (`signals`). Output:
-events of `qos`. Next: `pod` handles CgroupReady and PodRefused; the worker of KeepTree keeps the tree that
-`outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
+events of `qos`. Next: `pod` handles CgroupReady, HostPortsAwaited and PodRefused; the worker of KeepTree keeps
+the tree that `outstanding` names. Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm.
 
     a pod:  unknown -> waiting -> admitted -> ready -> released       a refused pod is not stored
             unknown ------------> admitted;  ready -> admitted (its needs changed)
@@ -101,7 +101,7 @@ def _admitted(state: State, node: qos.Node, uid: str, share: Share, now: int) ->
 
 
 def port_held(state: State, uid: str, needs: PodNeeds) -> Taken | None:
-    """Return the first host port that this pod needs and another pod holds."""
+    """Return the first host port that this pod needs and another pod holds; None if there is none."""
     others = ((one.pod, one.needs.host_ports) for other, one in sorted(state.shares.items()) if _holds(uid, other, one))
     return taken(needs.host_ports, others)
 
@@ -273,7 +273,7 @@ def _node_described(state: State, node: qos.Node) -> State:
 
 
 def _waiting_for_port(state: State, event: qos.HostPortsAwaited) -> State:
-    """Store the waiting pod without a share, because no part of it is running."""
+    """Store the pod as waiting. It gives up any resources that it held, because no part of it is running."""
     known = state.shares.get(event.uid)
     had = known is not None and known.phase != "waiting"
     new = Share(pod=event.pod, needs=event.needs, phase="waiting", asked_at=event.asked_at, message=event.message)

@@ -282,8 +282,8 @@ class TreeKeeper:
                     report.removed.append(signals.Removed(path=path, killed=len(inside)))
 
     def _may_run(self, path: Path, context: EffectContext) -> bool:
-        """Whether containers of the cgroup's pod are running, because the pod is being adopted or has moved to another
-        class.
+        """Whether containers of the cgroup's pod may be running, because the pod is being adopted or has moved to
+        another class. True if the runtime does not answer.
         """
         context.fence("docker.list")
         try:

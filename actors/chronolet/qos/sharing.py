@@ -70,7 +70,7 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def described(sharing: Sharing, machine: Amounts, means: Means, system: System = NO_SYSTEM) -> Node:
-    """Return the node as described by the settings."""
+    """Return the node: the machine's resources, divided according to the settings."""
     capacity = _capacity(sharing, machine)
     reserved = _amounts(sharing.system_reserved), _amounts(sharing.kube_reserved)
     return Node(

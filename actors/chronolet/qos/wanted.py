@@ -12,7 +12,7 @@ from chronolet_schemas.qos import Driver
 
 
 class LookAtNode(Effect, frozen=True, kw_only=True):
-    """Standing: inspect the machine and apply the settings. Sends NodeSeen now and periodically."""
+    """Standing: inspect the machine, and divide its resources as configured. Sends NodeSeen now and periodically."""
 
 
 class KeepTree(Effect, frozen=True, kw_only=True):

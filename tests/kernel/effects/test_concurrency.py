@@ -1,4 +1,4 @@
-"""Concurrency limits of one-shot effects, per kind and per lane, and that each turn is given back."""
+"""Concurrency limits of one-shot effects, per kind and per lane; each effect that ends makes room for another."""
 
 import dataclasses
 import threading

@@ -1,4 +1,4 @@
-"""Lanes of one-shots: the order in which they start, their limits, and that each turn is given back."""
+"""Lanes of one-shots: the order in which they start, their limits, and that each one that ends makes room."""
 
 from __future__ import annotations
 

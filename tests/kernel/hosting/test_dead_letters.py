@@ -137,8 +137,8 @@ def test_an_effect_is_retried_after_a_pause_if_neither_its_result_nor_its_failur
 
 
 def test_lost_replies_do_not_count_as_attempts(rig: Rig) -> None:
-    """Only a message's own failures count as attempts. Here another message fails, and replies to the attempt counts
-    are lost.
+    """Only a message's own failures count as attempts. Here another message fails, and replies from the store are
+    lost.
     """
     line = Line()
     line.loses_replies = {"count_attempts", "step", "acquire"}

@@ -1,7 +1,7 @@
 """Sends commands with explicit request ids, in order per key. Resends commands that got no reply or were lost.
 
 Input: whether there is room for more commands and, after a loss, the last number of each key in the log, both from the
-watcher. Output: commands, and their number per key. It has one thread, which a closed `gate` keeps from sending. Next:
+watcher. Output: commands, and their number per key. The sender has one thread, which a closed `gate` pauses. Next:
 `guarantees`, which compares the commands sent with their outcome.
 """
 

@@ -1,4 +1,4 @@
-"""A server has lost the end of its data: no host acts on lost entries, owners record the loss, all is reloaded."""
+"""A server has lost the end of its data: no host acts on lost entries, owners record the loss, states are reloaded."""
 
 import dataclasses
 import threading
@@ -81,8 +81,8 @@ def test_no_host_acts_on_a_lost_entry(rig: Rig) -> None:
 
 @pytest.mark.parametrize("outage_noticed", [True, False])
 def test_no_host_skips_a_lost_entry_for_one_written_in_its_place(rig: Rig, outage_noticed: bool) -> None:
-    """The lost entry is waiting behind the one being decided. Before its turn comes, its owner writes other entries,
-    and the mirror's process may have noticed the server's outage (`outage_noticed`).
+    """The lost entry is waiting behind the one being decided. Before its turn comes, the tally's owner writes other
+    entries, and the mirror's process may have noticed the server's outage (`outage_noticed`).
     """
     line, pausable = Line(), Pausable()
     rig.process(tally.kind(1), line=Line())

@@ -237,7 +237,7 @@ def test_outstanding_work_continues_after_a_restart(rig: Rig) -> None:
 
 
 def _die_after(rig: Rig, command: Assign) -> str:
-    """Let a host commit a command's events and die. Returns its token."""
+    """Commit a command's events on a host that then dies. Returns the host's token."""
     life = Life()
     life.server, life.store = rig.server, rig.store
     life.store.begin("r", {"chore": 1, "tally": 1, "mirror": 1}, STARTED)
@@ -248,8 +248,8 @@ def _die_after(rig: Rig, command: Assign) -> str:
 
 
 def test_an_unreadable_entry_is_quarantined_with_an_event(rig: Rig) -> None:
-    """One entry belongs to another shard and has a subscriber, the other belongs to the subscriber's own shard. Each is
-    reported once, however often it is read.
+    """One entry belongs to another shard and has a subscriber, the other belongs to the subscriber's own shard. Each
+    shard reports an entry once, however often it reads it.
     """
     first = rig.process(tally.kind(1), mirror.kind(1))
     with rig.server.changed:

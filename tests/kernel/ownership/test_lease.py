@@ -10,7 +10,7 @@ from chronolet.kernel.storage.memory_data import MemoryServer
 from chronolet.kernel.storage.memory_store import MemoryStore
 
 TTL = 3_600_000
-"""In milliseconds. So long that the lease's thread, which uses the real clock, renews nothing during a test."""
+"""The lease's time to live in milliseconds: so long that its thread, which uses the real clock, never renews it."""
 
 
 class ManualClock:

@@ -90,7 +90,9 @@ def test_a_shard_is_taken_over_soon_after_its_owners_lease_expired(rig: Rig) -> 
 
 
 def test_a_missing_lease_proves_nothing_on_a_server_that_has_just_started(rig: Rig) -> None:
-    """Leases have expired while the server was down, or were lost with its last second. Their owners may still act."""
+    """Leases may have expired while the server was down, or been lost with its last writes. Their owners may still
+    act.
+    """
     own(rig, "elsewhere")
     rig.server.up_since = rig.server.clock()
     process = rig.process(chore.kind(), lease_milliseconds=900, begin=False)

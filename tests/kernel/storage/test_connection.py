@@ -116,8 +116,8 @@ def test_a_connection_that_found_no_server_is_freed(no_collector: None, folder: 
 def test_waiting_for_a_loading_server_takes_one_connection(
     no_collector: None, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server replies LOADING thirty times. All these replies must use one connection, because each has a buffer of
-    its own.
+    """The server replies LOADING thirty times. All these replies must use one connection, because each connection has
+    its own buffer.
     """
     made = 0
     connection = Address.connection

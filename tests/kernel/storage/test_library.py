@@ -32,7 +32,7 @@ def test_a_library_of_the_same_name_with_other_code_is_refused_and_kept(redis_se
 
 
 def test_the_library_is_the_published_text() -> None:
-    """Former releases compare it to the byte: one reworded comment, and they refuse the server."""
+    """Earlier releases compare the library byte by byte: if even one comment is reworded, they refuse the server."""
     digest = hashlib.sha256(library.code().encode()).hexdigest()
     assert digest == "3332be90b3f5f42e1b9cbb5b01afecf50f377041987300619ae74bf92d9f7f44"
 

@@ -153,7 +153,7 @@ def test_urls_have_the_same_meaning_as_for_redis_py(url: str) -> None:
     "command", [("SET", "k", b"\x00\r\n"), ("XADD", "s", "*", "f", -12), ("ECHO", ""), ("ECHO", "\u00fc" * 70_000)]
 )
 def test_any_command_and_any_reply_arrive_complete(address: Address, command: tuple[str | bytes | int, ...]) -> None:
-    """The last reply is longer than one read."""
+    """The replies to the longest ECHO exceed one read."""
     channel = Channel(address, HANG_SECONDS)
     replies = channel.calls([command, command, ("LRANGE", "none", 0, -1), ("GET", "none"), ("DBSIZE",)])
     channel.disconnect()

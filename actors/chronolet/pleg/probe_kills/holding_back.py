@@ -13,8 +13,8 @@ ProbeKillReleased. The kubelet has no counterpart. Times are in milliseconds.
     held back   no kill is queued, and WINDOW has passed  ProbeKillsResumed -> immediate
                 without trouble or a release
 
-The head of the queue is due once it has waited for `hold_milliseconds` and the previous release is a minute divided by
-`kills_per_minute` ago. So the last of n kills waits for at most the hold plus n of these intervals.
+The head of the queue is due once it has waited for `hold_milliseconds` and a minute divided by `kills_per_minute` has
+passed since the previous release. So the last of n kills waits for at most `hold_milliseconds` plus n such intervals.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ProberMessage = Trouble | prober.KillWithdrawn
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for kills. `kills_per_minute` 0 disables the hold-back (`--probe-overload-protection=false`)."""
+    """Limits for kills. If `kills_per_minute` is 0, kills are never held back (`--probe-overload-protection=false`)."""
 
     kills_per_minute: int = 10
     hold_milliseconds: int = 60_000
@@ -85,7 +85,7 @@ def _noted(policy: Policy, known: ProbeKills, message: Trouble, now: int) -> Ite
 
 
 def due(policy: Policy, known: ProbeKills) -> int | None:
-    """Return when the next kill is due, or when the hold-back ends; None if kills are not held back."""
+    """Return when the next held kill is due, or when holding back ends; None if kills are not held back."""
     if not known.since:
         return None
     if not policy.kills_per_minute:

@@ -1,4 +1,4 @@
-"""The state of the hold-back of liveness and startup kills, a part of pleg's state.
+"""The liveness and startup kills that pleg holds back: a part of its state.
 
 Output: the frozen ProbeKills. Next: `holding_back`. Times are milliseconds of the agent's clock.
 """
@@ -24,12 +24,12 @@ class HeldKill(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProbeKills(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The hold-back of liveness and startup kills. Times are milliseconds of the agent's clock.
+    """Liveness and startup kills that are being held back. Times are milliseconds of the agent's clock.
 
-    `since`: when it began, 0 if kills are not held back. `short_of`: the resources that the machine is short of.
-    `held`: the waiting kills by probe key. `troubled`: pods whose probes recently had trouble during a shortage, each
-    with the time; `troubled_at`: the latest of these times. `released_at`: when a kill was last released. `released`
-    and `dropped`: how many kills this hold-back has released and dropped.
+    `since`: when holding back began, 0 if kills are not held back. `short_of`: the resources that the machine is short
+    of. `held`: the waiting kills by probe key. `troubled`: pods whose probes recently had trouble during a shortage,
+    each with the time; `troubled_at`: the latest of these times. `released_at`: when a kill was last released.
+    `released` and `dropped`: how many kills have been released and dropped since `since`.
     """
 
     since: int = 0

@@ -40,7 +40,7 @@ AdmissionReply = (
     | devices.PreStartFailed
     | node_share.QosReply
 )
-"""A reply of a participating kind."""
+"""A reply from a participating kind."""
 
 
 def begun(state: State, participants: frozenset[str]) -> Sequence[Event]:

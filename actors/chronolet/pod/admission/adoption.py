@@ -58,7 +58,7 @@ def adopted(state: State, command: pod.AdoptPod) -> Sequence[Event]:
 
 
 def knows_less(state: State, command: pod.AdoptPod) -> bool:
-    """Whether a log that has lost its end lacks a fact about the pod that its next start would not find by name:
+    """Whether a log that has lost its end lacks a fact about the pod that the next start would not find by name:
     another uid under the same name, another manifest, a later attempt, a termination that had begun.
     """
     if (state.uid, state.digest) != (command.uid, command.digest):

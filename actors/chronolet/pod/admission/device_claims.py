@@ -34,7 +34,7 @@ class Need(NamedTuple):
 
 
 def needs(state: State) -> dict[str, Need]:
-    """Return the containers that need devices and are not blocked, in start order."""
+    """Return the devices that each container needs, by its name, in start order; blocked containers are omitted."""
     found = {}
     for kind, definition in definitions(state.manifest):
         role = _ROLES.get(kind)
@@ -105,7 +105,7 @@ def granted(state: State, container: str, sandbox: int) -> bool:
 
 
 def superfluous(state: State) -> Iterator[Event]:
-    """Release the claims that no longer match what their containers need, unless a container is still alive."""
+    """Release the claims that no longer match what their containers need, except those of containers still alive."""
     wanted = needs(state)
     gone = [
         name
@@ -149,7 +149,9 @@ def pre_start_requests(state: State, now: int) -> Iterator[Event]:
 
 
 def start_allowed(state: State, one: Container) -> bool:
-    """Whether no PreStart is outstanding for this attempt."""
+    """Whether the plugins have allowed the container's current start. True if no start is in progress, or if none
+    of them needs a PreStart call.
+    """
     claim = state.wishes.get(one.name)
     return one.phase != "starting" or claim is None or not claim.pre_start or claim.told == this_start(one)
 

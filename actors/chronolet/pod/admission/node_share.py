@@ -4,9 +4,14 @@ Input: State, now; replies of `qos`. Output: `pod.CgroupRequested`, `pod.CgroupG
 `pod.HostPortsAwaited`, `pod.PodFailed`. Next: `admission`. Source: pkg/kubelet/kubelet.go (canAdmitPod, syncPod),
 pkg/kubelet/cm.
 
-    nothing -> asked -> awaited -> granted -> asked (its spec has changed)
-                     -> granted
-                                -> nothing (the pod ends, and its sandbox is not running)
+    none    -> asked
+    asked   -> asked      there was no reply, or the spec has changed
+    asked   -> granted
+    asked   -> awaited    another pod holds a host port
+    awaited -> granted
+    awaited -> asked      the spec has changed
+    granted -> asked      the spec has changed
+    any     -> none       the pod will not run again, and its sandbox is not running
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The reasons shown for pods and containers that wait for admission or were rejected. Pure.
 
-Input: State. Output: reason and message. Next: `status`. CLI commands load it too, so this module imports the requests
-of admission only when it needs them.
+Input: State. Output: reason and message. Next: `status`. CLI commands load this module too, so it imports
+`device_claims` only when it needs it.
 """
 
 from __future__ import annotations

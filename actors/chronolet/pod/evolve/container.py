@@ -20,12 +20,12 @@ from chronolet_schemas.envelope import Event
 _Part = TypeVar("_Part", bound=msgspec.Struct)
 _NO_WAIT: dict[str, int] = {"waits_from": 0, "retry_at": 0, "tell_again_at": 0}
 _NO_REASON: dict[str, str | int] = {"reason": "", "message": "", **_NO_WAIT}
-"""The reason for a wait is shown until the container runs or has another reason (as with the kubelet's reason
-cache)."""
+"""Field values that clear a wait and its reason. A reason is shown until the container runs or has another reason (as
+with the kubelet's reason cache)."""
 
 
 def evolve_container(one: Container, event: pod.ContainerEvent) -> Container:
-    """Return the container after an event about its current attempt; events without a row in the table are ignored."""
+    """Return the container after an event about its current attempt; events that are not in `_CHANGES` are ignored."""
     change = _CHANGES.get(type(event))
     return change(one, event) if change else one
 

@@ -34,7 +34,7 @@ class _End(NamedTuple):
 
 
 def handler_of(state: State, container: str, hook: pod.HookName) -> LifecycleHandler | None:
-    """Return the hook's handler in the current spec; None if it has none."""
+    """Return the hook's handler in the current spec; None if the container has no such hook."""
     lifecycle = state.definition(container).lifecycle
     if lifecycle is None:
         return None

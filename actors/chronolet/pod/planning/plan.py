@@ -26,7 +26,7 @@ from chronolet_schemas.envelope import Event
 
 
 def plan(state: State, now: int, limits: Limits = KUBELET) -> Sequence[Event]:
-    """Return the next events, each of which is possible in the given state. `limits`: those of a restart's back-off."""
+    """Return the next events, each of which is possible in the given state. `limits` bound the restart back-off."""
     if not state.uid:
         return _successor(state, now)
     if state.termination:
@@ -105,7 +105,7 @@ def _apply_actions(state: State, actions: Actions, now: int, limits: Limits) -> 
 
 
 def _first_to_start(state: State) -> Sequence[str]:
-    """Return the containers that start first in a new sandbox, without those that have run before."""
+    """Return the names of the containers that start first in a new sandbox, excluding those that have run before."""
     init = state.of_kind("init", "sidecar")
     return [one.name for one in (init[:1] or state.of_kind("app")) if one.exit is None]
 
@@ -141,7 +141,7 @@ def _stop_reason(state: State, one: Container) -> pod.StopReason:
 
 
 def _outdated(state: State, one: Container) -> bool:
-    """Whether the container is running with an old definition.
+    """Whether a running init container has an old definition, or the container is no longer in the spec.
 
     `actions` does not detect this, because a kubelet treats a changed pod as a new one.
     """

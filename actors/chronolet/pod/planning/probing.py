@@ -1,8 +1,8 @@
 """A pod's side of probing: the probes that its containers need, and their results. Pure.
 
-Input: State; `prober.ResultChanged`. Output: `pod.ProbingRequested`, `-Withdrawn`, `-Skipped`, `pod.ContainerProbed`.
-Next: `decider`; `views` and `status` read the results. Source: pkg/kubelet/prober/prober_manager.go (AddPod,
-UpdatePodStatus), prober.go (runProbe).
+Input: State; `prober.ResultChanged`. Output: `pod.ProbingRequested`, `pod.ProbingWithdrawn`, `pod.ProbingSkipped`,
+`pod.ContainerProbed`. Next: `decider`; `views` and `status` read the results. Source:
+pkg/kubelet/prober/prober_manager.go (AddPod, UpdatePodStatus), prober.go (runProbe).
 
 A probe is requested once its container is running and its postStart hook has ended, and again when the pod's spec
 changes; the prober recognises a repeated request. Plain init containers and ephemeral containers are not probed.

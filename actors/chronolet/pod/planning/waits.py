@@ -56,9 +56,9 @@ def _spec_defined_starts(state: State) -> Iterator[int]:
 
 
 def clamped(state: State, now: int) -> State:
-    """Return the state to plan with.
+    """Return the state with its waits corrected for a clock that was set back.
 
-    A wait that is longer than its maximum ends now: the clock has been set back since it began.
+    A wait that is longer than its maximum ends now; times in the future at which waits began become `now`.
     """
     ends_in_time = all(time <= now + _LONGEST_MS for time in _bounded(state))
     if ends_in_time and all(time <= now for time in _spec_defined_starts(state)):

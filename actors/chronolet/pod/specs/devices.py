@@ -26,7 +26,7 @@ _ALL = "rwm"
 
 
 class DeviceAdditions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is added to a container in addition to its manifest, because of its devices. `labels` record the devices."""
+    """The additions to a container's spec that its devices require. `labels` record the devices."""
 
     env: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Sequence[Mount] = ()

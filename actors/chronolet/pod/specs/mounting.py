@@ -48,7 +48,7 @@ def mounts(
 ) -> Sequence[Mount]:
     """Return all mounts of a container, after creating its missing volumes.
 
-    Raises VolumeRefusal; ConfigRefusal or TooLargeError for a subpath that cannot be used.
+    Raises VolumeRefusal, UnknownReferenceError, TooLargeError; ConfigRefusal for a subpath that cannot be used.
     """
     return (*_volumes(deps, effect, definition, place, env), *_names(deps, effect, definition, place))
 

@@ -65,7 +65,9 @@ def _about_secrets(state: State) -> Sequence[kube_events.Recorded]:
 
 
 def not_kept(state: State, error: str) -> kube_events.Recorded:
-    """Return the KubeEvent for a changed spec that cannot be stored next to the log. The kubelet has no such file."""
+    """Return the KubeEvent for a changed spec that cannot be written to the state folder. The kubelet has no such
+    event, because it does not store specs.
+    """
     return _recorded(state, "Warning", "FailedKeepSpec", f"the changed spec cannot be stored: {error}")
 
 
@@ -86,7 +88,7 @@ def _about_pod(state: State, event: pod.PodEvent) -> Sequence[kube_events.Record
 
 
 def unmatched(state: State, reason: str, message: str) -> kube_events.Recorded:
-    """Return the KubeEvent for a pod that a kubelet would have rejected from this node."""
+    """Return the KubeEvent for a pod that a kubelet would have rejected on this node."""
     return _recorded(state, "Warning", reason, message)
 
 

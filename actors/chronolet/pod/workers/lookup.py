@@ -1,7 +1,7 @@
 """The worker that finds what an interrupted start or creation has left behind. It creates and starts nothing, and
 removes containers that never ran.
 
-Input: `wanted.FindSandbox`, `FindContainer` of a pod that is terminating; `DiscardContainer` of an obsolete creation.
+Input: `wanted.FindSandbox`, `FindContainer` of an ending or failed pod; `DiscardContainer` of an obsolete creation.
 Output: `signals`. Next: `decider`, which stops the containers that were found. Source: pkg/kubelet/pod_workers.go (a
 terminating pod is never synced again, only killed).
 """
@@ -73,8 +73,8 @@ class FindWorker:
         container: str,
         context: EffectContext,
     ) -> ContainerState | None:
-        """Return the pod's container with the attempt's name, if it was started. A container that never ran is removed,
-        by a call that the runtime refuses if an interrupted start takes effect after all.
+        """Return the pod's container with the attempt's name, if it was started. A container that never ran is removed;
+        the runtime refuses the removal if an interrupted start takes effect after all.
         """
         found = self._found(effect, container, context)
         if found is None or found.state != "created":

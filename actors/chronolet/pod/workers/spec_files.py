@@ -1,4 +1,4 @@
-"""Records a pod's end in its spec file, so that it survives a loss of the log.
+"""Records in a pod's spec file that the pod is ending, so that this is known even after a loss of the log.
 
 Input: a pod's effects. Output: writes to `ports.pods.specs`. Next: `node.adoption` reads the files.
 """

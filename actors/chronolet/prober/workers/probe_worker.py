@@ -8,7 +8,7 @@ which decides what an outcome means. Source: pkg/kubelet/prober/worker.go (run),
     probing  -> (any other reading)               reported -> waiting
     probing  -> (container died, probe withdrawn) ended; only the raw result is written
 
-A time-out that a stall explains is reported as unjudged until its patience runs out (`unjudged`).
+A time-out that a stall explains is reported as unjudged until the worker's `Patience` runs out (`unjudged`).
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def start_once(
 def start_if_needed(
     runtime: FencedRuntime, container_id: str, started: Callable[[str], None] = lambda _id: None
 ) -> ContainerState:
-    """Start a container whose earlier start may have succeeded; otherwise do the same as `start_once`."""
+    """Like `start_once`, but inspects the container first, because an earlier start may have succeeded."""
     with _unknown_unless_seen():
         found = inspect_existing(runtime, container_id)
     return start_once(runtime, found, started)

@@ -48,7 +48,7 @@ class StopOrder:
         self._in_progress: tuple[Counter[str], ...] = (Counter(), Counter(), Counter())
         """The number of workers by rank and pod, including those that wait."""
         self._running = [0, 0, 0]
-        """The number of workers by rank, without those that wait."""
+        """The number of workers by rank, excluding those that are waiting."""
         self._changed_at = clock()
 
     def containers(self, worker: Worker) -> Worker:
@@ -62,7 +62,9 @@ class StopOrder:
         return self._in_order(_SANDBOXES, worker)
 
     def cleanups(self, worker: Worker) -> Worker:
-        """Wrap a worker that removes what remains of a pod; it waits for all stops, for as long as `_wait` allows."""
+        """Wrap a worker that removes what remains of a pod; it waits for the stops of other pods, for as long as
+        `_wait` allows.
+        """
         return self._in_order(_CLEANUPS, worker)
 
     def _in_order(self, rank: int, worker: Worker) -> Worker:
