@@ -26,7 +26,9 @@ from chronolet_schemas.envelope import Event
 
 
 def plan(state: State, now: int, limits: Limits = KUBELET) -> Sequence[Event]:
-    """Return the next events, each of which is possible in the given state. `limits` bound the restart back-off."""
+    """Return the next events, each of which is possible in the given state. `limits`: the limits of the restart
+    back-off.
+    """
     if not state.uid:
         return _successor(state, now)
     if state.termination:
