@@ -110,7 +110,8 @@ def _defer(name: str) -> None:
 
 
 class _LazyNames:
-    """The `__getattr__` of a deferred package: imports a submodule, or runs the `__init__` code and returns its name.
+    """The `__getattr__` of a deferred package: imports the submodule `name`, or runs the `__init__` code and returns
+    the attribute `name`.
 
     Suitable only if no submodule needs a name from the `__init__` code while it is being imported. Otherwise the
     importing thread and the thread that runs the `__init__` code would deadlock.

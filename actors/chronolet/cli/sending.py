@@ -148,7 +148,7 @@ def wait_for_owner(session: Session, shard: Shard = MANIFESTS) -> None:
 class Watch:
     """Raises Ownerless once the shard has had no live owner for `Timing.ownerless_seconds`.
 
-    `otherwise`: the last part of the error message, which tells what to do or what will happen to the command.
+    `otherwise`: the last part of the error message, which states what to do or what will happen to the command.
     """
 
     def __init__(self, session: Session, otherwise: str, shard: Shard = MANIFESTS) -> None:

@@ -14,7 +14,9 @@ from chronolet.kernel.observer import Queue
 from chronolet.ports.spans import PULL_TURN, TURN, Span
 
 _PULL = "docker.pull"
-"""The engine call that pulls an image. The note on the step describes the pull's duration better."""
+"""The engine call that pulls an image. A finished pull is not named, because the note on the step describes its
+duration better.
+"""
 
 
 class Culprit(msgspec.Struct, frozen=True):
@@ -85,7 +87,9 @@ def _idle(start: Start) -> Sequence[Step]:
 
 
 def whole_milliseconds(start: Start, now: int) -> int:
-    """Return the time from the beginning of the first step to the end of the last step, or to now; at least 1."""
+    """Return the time from the beginning of the first step to the end of the last step, or to `now` if the start is not
+    over; at least 1.
+    """
     began = min(one.began for one in start.steps)
     ended = max(one.ended for one in start.steps) if start.over else now
     return max(ended - began, 1)

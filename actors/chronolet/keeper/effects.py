@@ -74,7 +74,9 @@ class Keeping(Struct, frozen=True):
         )
 
     def _registered(self) -> Mapping[Shard, Head]:
-        """Return the heads of the shards that ever had an owner. Other shards first read the archive."""
+        """Return the heads of the shards that ever had an owner. Any other shard begins by reading the
+        archive, so trimming does not affect it.
+        """
         heads = self.store.heads(self.shards)
         return {shard: head for shard, head in heads.items() if head.token or head.version or head.unowned_since}
 

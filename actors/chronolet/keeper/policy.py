@@ -47,7 +47,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trim_limit(goal: Position, needed: Iterable[Position]) -> Position:
-    """Return the position up to which the log may be trimmed: `goal`, or an earlier one that a shard requires.
+    """Return the position up to which the log may be trimmed: `goal`, or the lowest position in `needed` if that is
+    earlier.
 
     `needed`: for each shard, the position up to which it no longer needs the log. If empty, nothing is trimmed.
     """

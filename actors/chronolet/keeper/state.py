@@ -27,7 +27,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failures: int = 0
     """The number of consecutive failed jobs."""
     retry_at: int = 0
-    """The earliest time of the next job after a failure, in milliseconds; 0 if no job has failed."""
+    """The earliest time of the next job after a failure, in milliseconds; 0 if the last job did not fail."""
     let_go: tuple[str, ...] = ()
     """The shards that no longer hold back trimming."""
     ballast_gone: bool = False

@@ -40,7 +40,9 @@ States = Mapping[str, Mapping[str, Any]]
 
 
 class _Kept(NamedTuple):
-    """The contents of the state folder. `left` describes what cannot be adopted."""
+    """What to adopt from the state folder. `chosen`: the pods to adopt; `left`: a line for each container or pod that
+    is not adopted; `endings`: by uid.
+    """
 
     chosen: Sequence[KeptSpec]
     left: Sequence[str]

@@ -25,7 +25,9 @@ class Tuning(NamedTuple):
     disk_reserve_bytes: int = 64 << 20
     """Size of the disk reserve in the state folder."""
     disk_reserve_rest_seconds: float = 60.0
-    """Minimum time between releasing the disk reserve and allocating it again, so that freed space has time to last."""
+    """Minimum time between releasing the disk reserve and allocating it again, so that the released space stays
+    available for a while.
+    """
     event_pause: int = RETRY_PAUSE
     """Delay before the delivery of a KubeEvent is retried, in milliseconds."""
     event_call_seconds: float = CALL_SECONDS

@@ -68,7 +68,7 @@ class EffectRef(TypedDict):
 
 
 class VictimRef(TypedDict):
-    """An object that a run of the container collector removes, and the rule that says so."""
+    """An object that a run of the container collector removes, and the rule that selects it."""
 
     run: int
     what: container_gc.What

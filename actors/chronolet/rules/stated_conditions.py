@@ -2,7 +2,7 @@
 
 Input: a pod. Output: conditions by type; problems with the annotation. Next: `pod.status`, `validation.pods`. The
 kubelet reads these conditions from the pod's status, where a controller sets them. There is no controller here: to
-change conditions without restarting a container, apply the manifest again with another annotation.
+change conditions without restarting a container, apply the manifest again with a changed annotation.
 
     chronolet/conditions: "example.com/in-pool=False, example.com/warm=True"
 """

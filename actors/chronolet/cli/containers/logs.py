@@ -48,7 +48,7 @@ class Source(NamedTuple):
 
 
 class Link(NamedTuple):
-    """The runtime to query, and its engine, which explains a missing container."""
+    """The runtime to query, and its `Engine`, used to explain why a container is missing."""
 
     runtime: Runtime
     engine: Engine

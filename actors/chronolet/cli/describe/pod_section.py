@@ -73,7 +73,7 @@ def _head(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[
 
 
 def _life(metadata: Object, spec: Object, status: Object, now: int) -> Iterator[str]:
-    """Yield the phase or the termination, and the settings that govern the pod's lifetime."""
+    """Yield the status line (the phase, or Terminating) and the settings that govern the pod's lifetime."""
     if metadata.get("deletionTimestamp"):
         # The API's timestamp is the deadline: time of the request plus grace period.
         grace = metadata.get("deletionGracePeriodSeconds", 0)

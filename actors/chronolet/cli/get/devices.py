@@ -76,7 +76,7 @@ def _device(state: State, name: str, one: str, resource: Resource | None, device
 
 
 def _held(claims: Sequence[Claim], resource: str) -> Object:
-    """Return the fields about a device's holders: several containers only if an init container passed its device on."""
+    """Return the fields about a device's holders. There are several only if an init container passed its device on."""
     namespace, _, pod = claims[0].pod.partition("/")
     return {
         "namespace": namespace,

@@ -69,7 +69,9 @@ def _events(node: Session, pod: str) -> Iterator[tuple[Position, str, Event]]:
 
 
 def _hosted(agents: Mapping[str, object]) -> bool:
-    """Return whether one of these processes hosts pods. The keys are entries from the list of live processes."""
+    """Return whether one of these processes hosts pods. The keys of `agents` are entries from the list of live
+    processes.
+    """
     return any("pod" in info.partition(" ")[0].split(",") for info in agents)
 
 

@@ -24,7 +24,7 @@ _STEPS = (
 
 
 def human(milliseconds: int) -> str:
-    """Format a duration. More than -2 s counts as 0 because of clock skew; -2 s or less is `<invalid>`."""
+    """Format a duration. A negative one above -2 s counts as 0, because of clock skew; -2 s or less is `<invalid>`."""
     if milliseconds <= -2000:  # noqa: PLR2004
         return "<invalid>"
     seconds = max(0, milliseconds) // 1000

@@ -47,7 +47,7 @@ def _condition(name: str, value: str) -> Test:
 
 
 def _jsonpath(text: str) -> Test:
-    """Build the test whether the path yields exactly one result, which equals the value.
+    """Build a test that passes if the path yields exactly one result and this result equals the value.
 
     If there is no value, any result passes.
     """

@@ -72,7 +72,7 @@ def policy(settings: Settings) -> Policy:
 
 
 def holding(settings: Settings, host: Host) -> Holding:
-    """Return the limits that containers start with, computed from the same node description that qos uses."""
+    """Return the node settings that apply to container limits, from the same node description that qos uses."""
     return tree.holding(described(sharing(settings), machine(host), Means()))
 
 

@@ -36,7 +36,7 @@ class _Connection:
 
 
 class Slots:
-    """The connections of one server. Usable from any thread."""
+    """The connection slots of one server. Thread-safe."""
 
     def __init__(self, connections: int = CONNECTIONS) -> None:
         self._connections = connections

@@ -231,5 +231,5 @@ class RelistedRuntime(MeasuredRuntime):
         return illness(self._last_seen, self._monotonic(), self._threshold)
 
     def stalled(self) -> str:
-        """Like `unhealthy`, but a new process has the full threshold for its first relist."""
+        """Like `unhealthy`, but a new process is healthy until the full threshold has passed without a first relist."""
         return illness(self._began if self._last_seen is None else self._last_seen, self._monotonic(), self._threshold)

@@ -1,4 +1,5 @@
-"""The kinds that take part in the admission of a pod. A module of its own, because it loads the pod actor.
+"""The kinds that take part in the admission of a pod. A separate module, because importing it loads the pod
+actor.
 
 Input: none. Output: `ADMISSION`. Next: `table`; `settings`, for the default.
 """

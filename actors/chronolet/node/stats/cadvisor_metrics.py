@@ -23,8 +23,8 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Row(NamedTuple):
-    """A cgroup or the machine, as `what` says. `labels`: rendered, without braces. `used`: disk usage of the
-    container's writable layer, which is on the file system `disk`.
+    """A cgroup or the machine. `what`: its kind (`NODE`, `POD`, `SANDBOX` or `CONTAINER`). `labels`: rendered, without
+    braces. `used`: disk usage of the container's writable layer, which is on the file system `disk`.
     """
 
     what: str

@@ -124,8 +124,8 @@ class Prober(Protocol):
         `done` is called once, on that thread, at most `timeout_seconds` after `started`; never after `cancel`.
 
         `probe` names the probe, which has one attempt at a time and gets a fair share of limited slots. A command is
-        marked with that name. If `first` is set, commands with the same mark that are still running in the container,
-        because an agent process was killed, are killed first.
+        marked with that name. If `first` is set, commands with the same mark that a killed agent process has left
+        running in the container are killed first.
         """
 
     def short_of(self) -> tuple[Shortage, ...]:

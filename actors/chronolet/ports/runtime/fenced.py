@@ -46,7 +46,7 @@ class FencedRuntime:
 
     @contextmanager
     def _change(self, name: str) -> Iterator[None]:
-        """The same for a call that changes something: it has a crash point after it."""
+        """Like `_call`, for a call that changes something: passes a crash point after the call."""
         with self._call(name):
             yield
         self._context.done(name)

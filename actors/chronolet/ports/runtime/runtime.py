@@ -126,7 +126,8 @@ State = Literal["created", "running", "exited", "removed", "unknown"]
 class ContainerState(Plain, frozen=True, kw_only=True):
     """One container as the runtime reports it. Times are in milliseconds since the epoch, 0 if unknown.
 
-    `detailed` is False if only a listing reported it: exit code, times and reason are unknown then.
+    `detailed` is False if only a listing reported it: then `created_at` is the only known time, and exit code and error
+    are unknown.
     """
 
     id: str

@@ -36,7 +36,9 @@ def host_ports(spec: PodSpec) -> Iterator[HostPort]:
 
 
 def taken(wanted: Sequence[HostPort], others: Iterable[tuple[str, Sequence[HostPort]]]) -> Taken | None:
-    """Return the first requested port that one of `others` (name, ports) holds; None if all are free."""
+    """Return the first conflict of a requested port with a port that one of `others` (name, ports) holds; None if there
+    is none.
+    """
     return next(
         (
             Taken(one, held, holder)

@@ -17,8 +17,8 @@ from chronolet_schemas.prober import Shortage
 OWN_SHARE = 0.25
 """A stall of the agent or the engine explains a time-out if it lasts at least this share of the time-out."""
 MACHINE_SHARE = 0.5
-"""The same for the time in which tasks waited for CPU, memory or I/O; a larger share, because these may have been
-unrelated tasks.
+"""A shortage of CPU, memory or I/O explains a time-out if tasks waited for the resource for at least this share of the
+time-out. The share is larger than `OWN_SHARE`, because these may have been unrelated tasks.
 """
 
 
@@ -53,8 +53,8 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SHORT = Shares(agent=0.2, cpu=0.6, memory=0.1, io=0.4)
-"""If a fraction reaches its value here, the machine counts as short of the resource. On a machine that is busy but not
-overloaded, half of the measured fractions are lower.
+"""If a fraction reaches its value here, the machine counts as short of the resource. Half of the fractions measured
+on a machine that is busy but not overloaded are below these values.
 """
 
 
