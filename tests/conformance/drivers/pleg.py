@@ -193,7 +193,7 @@ class _Cluster(FakeRuntime):
 
 
 def _health(case: Case) -> Iterable[str]:
-    """Compare both reports: the decider's, whose timer runs while listings fail, and the node's health check's."""
+    """Compare two reports: that of the decider, whose timer runs while listings fail, and that of the health check."""
     threshold, listed_at, state = case["given"]["relist_threshold_seconds"] * 1000, 0, DECIDER.initial
     for number, step in enumerate(case["steps"]):
         now = _FIRST + step["t_seconds"] * 1000
