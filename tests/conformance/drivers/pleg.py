@@ -149,7 +149,7 @@ def _as_found(expected: Case) -> Case:
 
 
 def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole expected set if what was found is a subset of it, so that the comparison succeeds."""
+    """Return the whole expected set as the found value if it contains all events found, otherwise the events found."""
     if "delivered_are_subset_of" not in expected:
         return {}
     whole = _as_found(expected)["delivered_are_subset_of"]
@@ -222,7 +222,7 @@ def _evented_cache_update(case: Case) -> Iterable[str]:
     """Compare what a status does to the cached end of a run.
 
     A later status belongs to the next run and replaces the cached one; an earlier status belongs to the ended run and
-    does not.
+    is ignored.
     """
     given = case["given"]
     cached_at = _FIRST + given["cached_at_seconds"] * 1000

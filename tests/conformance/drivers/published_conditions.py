@@ -94,7 +94,7 @@ def _started(one: Pod, stays: Collection[str] = ()) -> Life:
 
 
 def _ended(life: Life, phase: str) -> State:
-    """End the pod: in the phase Failed because its deadline passes, otherwise because its app containers exit with 0."""
+    """End the pod: in phase Failed because its deadline passes, otherwise because its app containers exit with 0."""
     if phase == "Failed":
         life.wake()
         assert life.state.failure is not None, "the deadline did not end the pod"
