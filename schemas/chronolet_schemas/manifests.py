@@ -63,7 +63,8 @@ class AdoptedSecret(KeptSecret, frozen=True, kw_only=True):
 
 @registered
 class AdoptPods(Command, frozen=True, kw_only=True):
-    """The log is new: these pods stay desired as they were. Sent by the node itself, before any source is read.
+    """Keep these pods desired as they were before the log began. Sent by the node itself when the log is new, before
+    any source is read.
 
     `left_alone` are lines about running containers and stored manifests that could not be identified as a pod.
     `end_lost`: the log is not new, but its newest entries were lost; these pods replace pods of the same name in the

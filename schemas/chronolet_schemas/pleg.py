@@ -79,9 +79,10 @@ class RunningContainer(Message, frozen=True, kw_only=True):
 
 @registered
 class AdoptContainers(Command, frozen=True, kw_only=True):
-    """The log is new, and these containers were running before it: any that the first listing lacks has died.
+    """Record these containers, which were running before the log began, as running. Sent by the node itself when the
+    log is new.
 
-    Sent by the node itself.
+    Each of them that the first listing lacks counts as dead.
     """
 
     running: tuple[RunningContainer, ...]

@@ -136,7 +136,9 @@ ALLOWED = {
     "chronolet.adapters.docker_runtime.answers": {"datetime"},
     "chronolet.adapters.cgroups.files": {"os"},
 }
-"""PurePosixPath does no I/O, the datetimes come from replies, and the page size of a machine does not change."""
+"""Maps modules to the forbidden imports that they may have nevertheless: PurePosixPath does no I/O, the datetimes come
+from replies, and the page size of a machine does not change.
+"""
 
 
 def impure(folder: Path) -> set[tuple[str, str]]:

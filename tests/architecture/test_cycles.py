@@ -1,4 +1,4 @@
-"""No files import each other in a circle, not even for types only or inside functions."""
+"""No import cycles exist between files, not even through imports for types only or inside functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = (
 
 
 def files() -> dict[str, Path]:
-    """All modules and packages by name."""
+    """Return the files of all modules and packages, by name."""
     found: dict[str, Path] = {}
     for package in PACKAGES:
         for file in package.rglob("*.py"):
@@ -28,8 +28,8 @@ def files() -> dict[str, Path]:
 
 
 def imported(code: str, modules: Mapping[str, object]) -> Iterator[str]:
-    """The modules among these that the code imports, wherever in the file. The import of a package's name counts as one
-    of the package, since its `__init__` provides the name.
+    """Yield those of `modules` that the code imports anywhere in the file. The import of a name from a package counts
+    as an import of the package unless the name is itself one of `modules`, because `__init__` provides the name.
     """
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
@@ -42,7 +42,7 @@ def imported(code: str, modules: Mapping[str, object]) -> Iterator[str]:
 
 
 def cycle(graph: Mapping[str, set[str]]) -> list[str]:
-    """The modules of one circle; empty if there is none."""
+    """Return the modules of one import cycle; an empty list if there is none."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

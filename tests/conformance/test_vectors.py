@@ -1,4 +1,4 @@
-"""Pins the kinds of case of which every case passes: none may be lost, and new kinds must be added here."""
+"""Pins the kinds of case whose cases all pass: none may be lost, and new kinds must be added here."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def matches(status: Mapping[str, Any], expected: ContainerOutcome) -> bool:
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """The manifest is refused. `problems`: the path of each problem, with the gist of its message."""
+    """The manifest is refused. `problems` maps the path of each problem to the gist of its message."""
 
     problems: Mapping[str, str]
 

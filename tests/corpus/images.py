@@ -1,8 +1,8 @@
 """Small images that replace those named in the manifests of the corpus.
 
 Input: the root file system that the product builds, a Docker client. Output: images that behave like the replaced ones
-as far as the tests need: a server, a program whose entrypoint runs whatever its arguments are, a shell. Next:
-`manifests` writes their names into the texts.
+as far as the tests need: a server, a program whose entrypoint ignores its arguments and keeps running, a shell.
+Next: `manifests` writes their names into the texts.
 """
 
 from __future__ import annotations

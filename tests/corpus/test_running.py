@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.corpus, pytest.mark.docker]
 
 ACCEPTED = {file: one for file, one in EXPECTED.items() if isinstance(one, Accepted)}
 LABELS = ("--node-labels", "disktype=ssd,kubernetes.io/e2e-az-name=e2e-az1", "--node-affinity", "enforce")
-"""The node labels that manifests of the corpus require; without them the node would reject their pods."""
+"""Flags that set the node labels which manifests of the corpus require; the node rejects pods that do not match."""
 SETTLES_WITHIN = 60
 NEVER_MADE = ("PodInitializing", "CreateContainerError", "WaitingForDevices")
 """Waiting reasons of containers that have not been created."""

@@ -1,4 +1,4 @@
-"""Conditions of a pod that its annotation sets."""
+"""Pod conditions set by the annotation `chronolet/conditions`."""
 
 from __future__ import annotations
 

@@ -78,7 +78,8 @@ class Ending(Message, frozen=True, kw_only=True):
 
 @registered
 class AdoptPod(Command, frozen=True, kw_only=True):
-    """The log is new, and this pod was running before it: continue the pod as it was found. Sent by the node itself.
+    """Continue this pod, which was running before the log began, as it was found. Sent by the node itself when the log
+    is new.
 
     `ending`: the pod was already terminating. `host_ip` is the node's own address. `end_lost`: the log is not new, but
     its newest entries were lost; what was found replaces what the log knows about the pod, where the log knows less.

@@ -32,7 +32,7 @@ class HTTPGetAction(Part, frozen=True, kw_only=True):
 
 
 class TCPSocketAction(Part, frozen=True, kw_only=True):
-    """A TCP connection, which only has to be established."""
+    """A TCP connection; succeeds as soon as it is established."""
 
     port: IntOrString | None = None
     host: str = ""

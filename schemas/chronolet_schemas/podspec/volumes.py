@@ -1,6 +1,6 @@
 """Volumes of every kind. Source: Volume and VolumeSource in core/v1/types.go.
 
-Kinds that a node can serve by itself are fully typed; those of clouds and storage networks are only known by name.
+Kinds that a node can serve by itself are fully typed; others, such as cloud volumes, are only known by name.
 """
 
 from typing import Literal

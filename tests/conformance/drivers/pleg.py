@@ -149,7 +149,7 @@ def _as_found(expected: Case) -> Case:
 
 
 def _of_full_channel(expected: Case, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole expected set if what was found is a subset of it, so that the comparison succeeds."""
+    """Return the whole expected set as the found value if it contains all events found, otherwise the events found."""
     if "delivered_are_subset_of" not in expected:
         return {}
     whole = _as_found(expected)["delivered_are_subset_of"]
@@ -193,7 +193,7 @@ class _Cluster(FakeRuntime):
 
 
 def _health(case: Case) -> Iterable[str]:
-    """Compare both reports: the decider's, whose timer runs while listings fail, and the node's health check's."""
+    """Compare two reports: that of the decider, whose timer runs while listings fail, and that of the health check."""
     threshold, listed_at, state = case["given"]["relist_threshold_seconds"] * 1000, 0, DECIDER.initial
     for number, step in enumerate(case["steps"]):
         now = _FIRST + step["t_seconds"] * 1000
@@ -222,7 +222,7 @@ def _evented_cache_update(case: Case) -> Iterable[str]:
     """Compare what a status does to the cached end of a run.
 
     A later status belongs to the next run and replaces the cached one; an earlier status belongs to the ended run and
-    does not.
+    is ignored.
     """
     given = case["given"]
     cached_at = _FIRST + given["cached_at_seconds"] * 1000

@@ -68,7 +68,7 @@ def _initialized(case: Case) -> Iterable[str]:
     life = _started(one, stays=() if ends else (*unready, *missing))
     state = _ended(life, given["phase"]) if ends else life.state
     if ends:
-        # An app container ran and ended before the init containers completed: no pod of this node can get there.
+        # An app container ran and ended before the init containers completed: no pod of this node reaches this state.
         state = replace(
             state, containers=tuple(_failed(one) if one.name in unready else one for one in state.containers)
         )
@@ -94,7 +94,7 @@ def _started(one: Pod, stays: Collection[str] = ()) -> Life:
 
 
 def _ended(life: Life, phase: str) -> State:
-    """End the pod: completed, or past its deadline while its containers end."""
+    """End the pod: in phase Failed because its deadline passes, otherwise because its app containers exit with 0."""
     if phase == "Failed":
         life.wake()
         assert life.state.failure is not None, "the deadline did not end the pod"

@@ -61,7 +61,7 @@ def _node(memory_bytes: int = 1 << 33, **settings: Any) -> Node:
 
 
 def _level(given: Mapping[str, Any], node: Node) -> Sequence[cgroups.Values]:
-    """Return the values of the cgroup above all pods, of the Burstable class, and of the BestEffort class."""
+    """Return the values of three cgroups: the one above all pods, the Burstable class's and the BestEffort class's."""
     pods = [needs(_spec(one)) for one in given["active_pods"]]
     return [one.values for one in classes(node, pods)]
 
@@ -72,7 +72,7 @@ def _set(**values: int | None) -> dict[str, Any]:
 
 
 def _exactly(expected: Mapping[str, Any], found: Mapping[str, Any]) -> Iterable[str]:
-    """Compare so that a key that is missing from the expectation means that nothing is written."""
+    """Compare the values; a key that is missing from the expectation means that nothing is written."""
     return differences({**dict.fromkeys(found), **expected}, found)
 
 

@@ -47,7 +47,7 @@ ELSEWHERE = {
     "containers.securityContext.appArmorProfile.localhostProfile",
     "securityContext.appArmorProfile",
 }
-"""Prefixes of fields that are tested elsewhere, mostly in tests/integration/effects."""
+"""Prefixes of fields that these pods omit, because the fields are tested elsewhere or for the stated reason."""
 
 
 def test_every_honoured_field_is_in_a_pod_that_runs() -> None:

@@ -41,7 +41,7 @@ KINDS = {
     "CharDevice": ("character", "-c"),
     "BlockDevice": ("block", "-b"),
 }
-"""The types of hostPath: a matching path, and the shell's test for the type."""
+"""Maps each hostPath type to a matching path and to the shell's test for the type."""
 
 FITTING = add_pod(
     "fits", volumes=[host_volume(kind.lower(), kind, f"/{what}") for kind, (what, _) in KINDS.items()], prepare=furnish

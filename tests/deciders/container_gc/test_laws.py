@@ -26,7 +26,7 @@ from chronolet_schemas.pleg import SANDBOX
 
 IMAGE = "image:1"
 LATER = 10**9
-"""How much later than all creations the inventory takes place."""
+"""How long after the last creation the inventory takes place, in milliseconds."""
 
 
 class Context:

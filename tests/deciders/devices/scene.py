@@ -89,7 +89,7 @@ class Devices(Scene):
         return {"subject": effect.subject, "intent": effect.intent}
 
     def allocates(self, uid: str = "u1", container: str = "app", **answer: Any) -> Devices:
-        """Let the plugin allocate the chosen devices."""
+        """Make the plugin allocate the chosen devices."""
         ref = self.about(uid, container)
         self.when(signals.AllocateAnswered(**ref, answers=(devices.Answer(**answer),), milliseconds=7))  # type: ignore[arg-type]
         return self
@@ -101,7 +101,7 @@ class Devices(Scene):
         return self
 
     def offers_preference(self) -> Devices:
-        """Let the plugin register again, offer GetPreferredAllocation and list the same devices."""
+        """Make the plugin register again, offer GetPreferredAllocation and list the same devices."""
         listed = sorted(self.now.resources[GPU].devices)
         return self.registers(options=devices.PluginOptions(preferred_allocation=True)).lists(*listed)
 

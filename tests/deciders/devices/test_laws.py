@@ -1,8 +1,8 @@
 """Invariants of devices for any order of plugin, pod and crash events.
 
-The state is the folded log; no device has two owners; devices are held only for existing pods; waiting claims get
-devices once there are some; and when all pods have ended, all devices are free. The recorded number of a plugin's
-refusals is more than half of the actual number.
+The state is the folded log; no device is shared by two pods, or by two containers that run concurrently; devices are
+held only for existing pods; waiting claims get devices once there are some; and when all pods have ended, all devices
+are free. The recorded number of a plugin's refusals is more than half of the actual number.
 """
 
 from __future__ import annotations

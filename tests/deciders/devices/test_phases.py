@@ -122,7 +122,7 @@ class Observer(World):
         self.transitions[module].add(Transition(phase, message, type(event).__name__, after))
 
     def plug(self, resource: str, *, preferred: bool = False) -> None:
-        """Let a plugin that requires PreStartContainer register and list healthy devices."""
+        """Make a plugin that requires PreStartContainer register and list healthy devices."""
         options = devices.PluginOptions(pre_start_required=True, preferred_allocation=preferred)
         self.send(
             signals.PluginRegistering(
@@ -134,7 +134,7 @@ class Observer(World):
         self.send(signals.DevicesListing(resource=resource, generation=generation, devices=listed))
 
     def request(self, claim: Claim, resources: dict[str, int]) -> None:
-        """Let the container of a claim request devices."""
+        """Make the container of a claim request devices."""
         self.send(
             pod.DevicesRequested(
                 pod=claim.pod,
@@ -148,12 +148,12 @@ class Observer(World):
 
     # -- more operations -----------------------------------------------------------------------------------------
     def _repeat(self, resource: str, uid: str, number: int) -> None:
-        """Let a container with a claim request the same devices again."""
+        """Make a container with a claim request the same devices again."""
         if claim := self._any_claim(number):
             self.request(claim, claim.wants)
 
     def _change(self, resource: str, uid: str, number: int) -> None:
-        """Let a container with a claim request one more device."""
+        """Make a container with a claim request one more device."""
         if claim := self._any_claim(number):
             self.request(claim, claim.wants | {resource: claim.wants.get(resource, 0) + 1})
 
@@ -179,7 +179,7 @@ class Observer(World):
             self.send(signals.PluginLeft(socket=self.state.resources[resource].socket))
 
     def _repeat_entries(self, resource: str, uid: str, number: int) -> None:
-        """Let a plugin list a device twice."""
+        """Make a plugin list a device twice."""
         if self.state.has_plugin(resource):
             entry = devices.DeviceInfo(id=IDS[number % len(IDS)], health=devices.HEALTHY)
             generation = self.state.resources[resource].generation
@@ -197,7 +197,9 @@ def _start_phase(state: State, event: devices.ClaimEvent) -> str:
 
 
 def rare_transitions(*, preferred: bool) -> Observer:
-    """Let a container start while its plugin is away, and request again once its other resource is offered."""
+    """Return a world in which a container starts while its plugin is away, and requests devices again once its other
+    resource is offered.
+    """
     world = Observer(Policy(wait_for_resources=False))
     app = Claim(pod="default/u1", uid="u1", container="app", role="app", wants=dict.fromkeys(RESOURCES, 1))
     world.living[app.uid] = {app.container: app.wants}

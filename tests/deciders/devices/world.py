@@ -219,14 +219,14 @@ class World:
         self._fail(resource, uid, number, away=True)
 
     def _late(self, resource: str, uid: str, number: int) -> None:
-        """Let an earlier answer arrive again."""
+        """Send an earlier answer again."""
         if self.late:
             before = self.state
             self.send(self.late[number % len(self.late)])
             assert self.state == before
 
     def _crash(self, resource: str, uid: str, number: int) -> None:
-        """Let another process continue, from the log or from a snapshot; its effects start again."""
+        """Continue in another process, from the log or from a snapshot; its effects start again."""
         replayed = self.replayed()
         assert replayed == self.state
         self.state = through_snapshot(self.state) if number % 2 else replayed
@@ -248,12 +248,12 @@ class World:
             assert after is None or after > due
 
     def reply_to_all(self) -> None:
-        """Let all plugins answer all questions."""
+        """Make all plugins answer all questions."""
         while questions := self._questions():
             self._reply(self._answer_to(questions[0], 0))
 
     def settle(self) -> None:
-        """Let all plugins register, list healthy devices and answer; then end every pod."""
+        """Make all plugins register, list healthy devices and answer; then end every pod."""
         for resource in RESOURCES:
             self._register(resource, "", 4)
             self._list(resource, "", 2**16 - 1)

@@ -152,7 +152,7 @@ def test_held_kills_are_released_after_their_hold_one_per_interval() -> None:
 
 
 def test_a_large_node_also_holds_kills_back_for_three_pods_and_releases_few_per_minute() -> None:
-    """All 250 pods of a node time out from the same moment, and all kills are requested at the same time."""
+    """All 250 pods of a node begin to time out together, and all their kills are requested at the same time."""
     pods = [f"p{n}" for n in range(250)]
     story = scene()
     for pod in pods[:3]:

@@ -110,11 +110,11 @@ class Life(Scene):
         return self
 
     def start(self, name: str = "app") -> Self:
-        """Let the image of a container be present, and the container start."""
+        """Report that the image of a container is present, then that the container has started."""
         return self.image_there(name).up(name)
 
     def dies(self, name: str = "app", code: int = 1, *, after: int = 1000, reason: str = "Error") -> Self:
-        """Let the running attempt end `after` milliseconds from now, and pleg report it."""
+        """Advance the clock by `after` milliseconds, and send pleg's report that the running attempt has ended."""
         one = self.state.container(name)
         self.at += after
         return self.when(

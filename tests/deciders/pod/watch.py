@@ -15,8 +15,9 @@ _IN_PLACE = ("SpecChanged", "FailedPostStartHook")
 
 
 class Watched(Life):
-    """A pod's life that checks these invariants. Termination messages are not read automatically: their results arrive
-    in any order, too.
+    """A pod's life that checks the invariants of this module after every decision.
+
+    Termination messages are not read automatically: their results, like all others, arrive in any order.
     """
 
     def __init__(self) -> None:

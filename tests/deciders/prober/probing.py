@@ -41,7 +41,7 @@ def probed(probe: prober.ProbeName = "Liveness", **changes: Any) -> Scene:
 
 
 def outcome(scene: Scene, result: prober.Outcome, *, output: str = "", at: int = 0, **changes: Any) -> Scene:
-    """Let the worker send one outcome at `at`, by default now."""
+    """Send one outcome from the worker at `at`, by default now."""
     when = at or scene.at
     (effect,) = scene.effects.values()
     signal = signals.ProbeOutcome(

@@ -40,7 +40,9 @@ def of(spec: dict[str, Any], **metadata: Any) -> list[tuple[str, str]]:
 
 
 def of_container(**fields: Any) -> list[tuple[str, str]]:
-    """Return the same for a pod whose second container has these fields; paths start at that container."""
+    """Return the severity and path of each finding for a pod whose second container has these fields. Paths start at
+    that container.
+    """
     containers = [{"name": "first", "image": "i:1"}, {"name": "app", "image": "i:1", **fields}]
     found = of({"containers": containers})
     assert all(path.startswith("spec.containers[1].") for _, path in found)

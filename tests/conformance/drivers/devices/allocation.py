@@ -124,8 +124,8 @@ _RELATIONS = {
 
 
 def _recorded_device_checks(case: Case) -> Iterable[str]:
-    """Compare a repeated request of a container with recorded devices, or of one that an agent with a new log found
-    running.
+    """Check the request of a container whose devices are already recorded, or of a container that an agent with a new
+    log found running.
     """
     given = case["given"]
     node, recorded = Node(), given["recorded"]

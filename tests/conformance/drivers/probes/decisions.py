@@ -175,8 +175,8 @@ def _worker_sequence(case: Case) -> Iterable[str]:
 
 
 def _start_jitter(case: Case) -> Iterable[str]:
-    """Compare the delays from the pod's request to the worker's first attempt, for containers that were running before
-    an agent of this age started.
+    """Compare the delays from the pod's request to the worker's first attempt, for containers that were already running
+    when the agent started. The case states how long ago the agent started.
 
     The attempts are spread over a period, whether a container had been running for ten periods or for only part of one.
     """

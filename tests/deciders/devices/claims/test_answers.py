@@ -35,7 +35,7 @@ def test_a_stopped_plugin_is_waited_for() -> None:
 
 
 def answers_for(scene: Devices, *names: str) -> Devices:
-    """Let the plugin answer Allocate with one response per name."""
+    """Make the plugin answer Allocate with one response per name."""
     responses = tuple(devices.Answer(envs={"NAME": name}) for name in names)
     scene.when(signals.AllocateAnswered(**scene.about(), answers=responses))  # type: ignore[arg-type]
     return scene

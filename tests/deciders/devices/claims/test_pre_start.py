@@ -13,7 +13,7 @@ def with_pre_start(scene: Devices) -> Devices:
 
 
 def answers_pre_start(scene: Devices, error: str = "") -> Devices:
-    """Let the plugins answer the notification."""
+    """Make the plugins answer the notification."""
     effect = scene.effects["start/u1/app"]
     scene.when(signals.PreStartAnswered(subject=effect.subject, intent=effect.intent, error=error))
     return scene

@@ -102,7 +102,7 @@ def test_a_container_that_may_not_start_is_not_created() -> None:
 
 
 def discarded(life: Life, name: str = "app") -> Life:
-    """Let the worker remove the container created for a sandbox that is gone, or find that there is none."""
+    """Report that the container created for a former sandbox has been removed, or was never created."""
     discard = life.effects[f"create/{name}"]
     assert isinstance(discard, wanted.DiscardContainer), discard
     refused = signals.ContainerRefused
@@ -293,7 +293,7 @@ def test_the_image_resolved_by_a_creation_is_reported_as_an_image_lookup() -> No
 
 
 def test_a_first_creation_resolves_no_image() -> None:
-    """The image has been looked up just before."""
+    """The image has just been looked up."""
     create = sandbox_created().image_there().effects["create/app"]
     assert isinstance(create, wanted.CreateContainer)
     assert create.image == ""
@@ -433,8 +433,8 @@ def test_a_created_attempt_is_removed_at_the_pods_deadline() -> None:
 
 
 def test_a_changed_definition_creates_no_second_container() -> None:
-    """If the definition changes, the container whose creation is in progress or is repeated after a kill is replaced at
-    the start.
+    """If the definition changes while the creation is in progress, or before it is repeated after a kill of the agent,
+    the start replaces the created container.
     """
     life = sandbox_created().image_there()
     before = life.effects["create/app"]
