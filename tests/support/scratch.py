@@ -56,7 +56,7 @@ def remove(folder: Path) -> None:
 
 
 def sweep(kind: str, destroy: Callable[[Path], None]) -> None:
-    """Destroy the folders of that kind whose owner has died. Only one test run does this at a time."""
+    """Destroy the folders of this kind whose owner has died. Only one test run does this at a time."""
     with (_BASE / f"chronolet-{kind}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for folder in sorted(_BASE.glob(f"chronolet-{kind}-*-*")):

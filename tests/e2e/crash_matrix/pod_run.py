@@ -134,8 +134,8 @@ class _PodRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """On exit, stop the agent and close the journal. Errors carry the tail of the node's log and of the agent's own
-        log.
+        """On exit, kill the agent if it is still running, and close the journal. The tail of the node's log and of the
+        agent's own log is added to errors.
         """
         try:
             yield
@@ -303,8 +303,8 @@ class _PodRun:
             return False
 
     def _hooks(self) -> list[str]:
-        """Return what the hooks did: the lines that exec hooks wrote, without the container's run, and each request
-        once.
+        """Return what the hooks did: the lines that exec hooks wrote, without the part that identifies the container's
+        run, and each request once.
         """
         path = self.hooks / "lines"
         lines = path.read_text().splitlines() if path.exists() else []
