@@ -1,4 +1,5 @@
-"""Every row of a transition table describes what `evolve` does: the event leads from the row's first phase to its last.
+"""Every row of a transition table describes what `evolve` does: the event leads from the row's source phase to its
+target.
 
 The events are the samples in the golden files, with other values in the fields that determine the next phase.
 """

@@ -49,7 +49,7 @@ def cut_power(agent: Agent) -> None:
 
 
 def living_of(agent: Agent) -> list[int]:
-    """Return the processes of the engine and of everything that runs on it, including the agent."""
+    """Return the pids of the engine and of everything that runs on it, including the agent."""
     inside = [pid for pids in agent.docker.processes().values() for pid in pids]
     return [pid for pid in {*inside, *scratch.pids_naming(f"{agent.docker.folder}/")} if scratch.start_time(pid)]
 

@@ -212,7 +212,9 @@ class _PodRun:
         unfinished.rename(self.folder / "web.json")
 
     def _add_with_port_taken(self) -> None:
-        """While another program holds the host port, the sandbox fails, and everything created for it is removed."""
+        """Add the pod while another program holds the host port: its sandbox fails, and everything created for it is
+        removed.
+        """
         with self.shared.engine.namespace.call(lambda: socket.create_server(("0.0.0.0", self.port))):
             self._add()
             self.journal.wait_for_event(pod.SandboxStartFailed)
