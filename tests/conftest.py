@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """Make sure that programs of tests can receive SIGINT, even if the shell ignores it for the test run (`... &`)."""
+    """Let programs started by tests receive SIGINT, even if the shell ignores it for the test run (`... &`)."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

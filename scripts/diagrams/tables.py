@@ -1,7 +1,7 @@
 """Parses the transition tables in module docstrings.
 
 Input: Python files. Output: `Table`s. Next: `states` draws them; tests compare them with the code. A table is an
-indented block whose cells are two spaces apart. It has one of two headers:
+indented block whose cells are at least two spaces apart. It has one of two headers:
 
     lamp    event                to
     -       Bought               off

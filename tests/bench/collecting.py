@@ -1,9 +1,9 @@
 """Collectors: the cost of a plan on a large node, and of a run compared with bare calls to Docker.
 
 Input: options. Output: figures. A run is measured from its request to its end, using the timestamps of the log entries.
-The bare calls remove as many objects of the same kind: containers eight at a time, each over a separate connection,
-images one after the other. Runs and bare calls take turns in alternating order. There is a pause before each
-measurement, because Docker still cleans up after containers that have exited.
+The bare calls remove the same number of objects of the same kind: containers eight at a time, each over a separate
+connection, images one after the other. Runs and bare calls take turns in alternating order. There is a pause before
+each measurement, because Docker still cleans up after containers that have exited.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """`scripts/bench compare`: a quick form of the rows with goals, next to the last merged figures. CI runs it.
 
 Input: `last.json`. Output: one figure per row: its ratio to bare Docker calls in the same run, or its plain value if
-there are no such calls, next to its last value. A row that is at least a fifth worse misses its goal, which does not
+there are no such calls, next to its last value. A row that is more than a fifth worse misses its goal, which does not
 fail the run; a row that could not be measured fails the run. With `--write`, the new values replace `last.json`.
 
 Rows that mean nothing after so short a run are omitted: slowest times and 99th percentiles of three samples, the CPU
-time of an agent without probes, and the churn. So are the rows for 220 probes a second, because ten pods have the same
-probes in `d`.
+time of an agent without probes, and the churn. The rows for 220 probes a second are omitted as well, because part `d`
+already measures ten pods with probes.
 """
 
 from __future__ import annotations

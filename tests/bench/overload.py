@@ -142,7 +142,7 @@ def _say(what: str) -> None:
 
 
 def _probes(number: int) -> dict[str, Any]:
-    """Return a liveness probe for each second, by HTTP or by TCP."""
+    """Return an HTTP or TCP liveness probe with a period of one second."""
     return {"livenessProbe": {**serving.handler(number), "periodSeconds": 1, "failureThreshold": 3}}
 
 

@@ -53,7 +53,7 @@ class Page:
                 yield Block(token.info.strip(), token.content, token.map[0] + 2)
 
     def tables(self) -> Iterator[list[list[Token]]]:
-        """The rows of each table, the header first; a cell is its inline token."""
+        """Yield the rows of each table, the header first; each cell is represented by its inline token."""
         rows: list[list[Token]] = []
         for token in self._tokens:
             if token.type == "table_open":
@@ -85,7 +85,7 @@ class Page:
 
 
 def spans_of(cell: Token) -> list[str]:
-    """Texts of the code spans in a cell of a table."""
+    """Return the texts of the code spans in a table cell."""
     return [child.content for child in cell.children or () if child.type == "code_inline"]
 
 

@@ -8,7 +8,9 @@ from tests.docs.markdown import ROOT, Page, spans_of
 
 
 def benches() -> list[str]:
-    """The names that `scripts/bench` accepts. They are read, not imported: the benchmarks import the whole agent."""
+    """Return the names that `scripts/bench` accepts. They are read, not imported: the benchmarks import the whole
+    agent.
+    """
     tree = ast.parse((ROOT / "tests" / "bench" / "__main__.py").read_text())
     for node in tree.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "BENCHES":

@@ -1,4 +1,4 @@
-"""Every dotted name of ours in a docstring or on a page is the name of something that exists."""
+"""Every dotted name of the project in a docstring or on a page refers to something that exists."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tests.docs.test_links import BASES, HISTORICAL, PACKAGES, name_of
 
 ACTORS, SCHEMAS = PACKAGES
 DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.(?!py\b|lua\b|json\b)\w+)+")
-"""A name with dots that is not a file's."""
+"""Matches a dotted name that is not a file name."""
 MESSAGES = ("signals", "wanted")
 FOLDERS = ("actors", "schemas", "scripts", "tests")
 
 
 @cache
 def modules_in(folder: Path) -> frozenset[str]:
-    """The names of the modules and packages directly in a folder."""
+    """Return the names of the modules and packages directly in a folder."""
     return frozenset(path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir())
 
 
 @cache
 def parts_of(actor: str) -> frozenset[str]:
-    """The subfolders and message modules of an actor. Other modules, such as `state`, are named like variables."""
+    """Return an actor's subfolders and message modules. Other modules, such as `state`, are named like variables."""
     return modules_in(ACTORS / actor) & {
         *(path.name for path in (ACTORS / actor).iterdir() if path.is_dir()),
         *MESSAGES,
@@ -37,12 +37,12 @@ def parts_of(actor: str) -> frozenset[str]:
 
 
 OURS = (modules_in(ACTORS) | modules_in(SCHEMAS) | {"chronolet", "chronolet_schemas", "tests"}) - {"resources"}
-"""The first parts of our names. `resources` is left out: `resources.limits.cpu` is a field of a Pod."""
+"""The first parts of the project's dotted names, without `resources`: `resources.limits.cpu` is a field of a Pod."""
 
 
 @cache
 def exists(name: str, actor: str = "") -> bool:
-    """Whether a module, or an object in one, has this name in one of our packages, or in the actor's own folder."""
+    """Return whether a module or an object in one has this name in a package of the project or the actor's folder."""
     packages = ("", "chronolet.", "chronolet_schemas.", *([f"chronolet.{actor}."] if actor else ()))
     return any(_resolves(f"{package}{name}") for package in packages)
 
@@ -56,7 +56,7 @@ def _resolves(name: str) -> bool:
 
 
 def named(text: str, actor: str = "") -> Iterator[str]:
-    """The dotted names of ours in the code spans of a text, which may be relative to the actor's own folder."""
+    """Yield the project's dotted names in the code spans of a text; they may be relative to the actor's folder."""
     first = OURS | (parts_of(actor) if actor else frozenset())
     for span in re.findall(r"`([^`\n]+)`", text):
         if DOTTED.fullmatch(span) and span.partition(".")[0] in first:
@@ -64,19 +64,19 @@ def named(text: str, actor: str = "") -> Iterator[str]:
 
 
 def docstrings(path: Path) -> Iterator[str]:
-    """The texts of docstrings, those of attributes included."""
+    """Yield the texts of all docstrings, including those of attributes."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.value.value
 
 
 def actor_of(path: Path) -> str:
-    """The folder of an actor to which a file belongs, or none."""
+    """Return the name of the actor's folder that contains a file, or an empty string if there is none."""
     return path.relative_to(ACTORS).parts[0] if path.is_relative_to(ACTORS) and path.parent != ACTORS else ""
 
 
 def missing(path: Path) -> Iterator[str]:
-    """The names in a module's docstrings that do not exist."""
+    """Yield the names in a module's docstrings that do not exist."""
     actor = actor_of(path)
     for text in docstrings(path):
         yield from (f"{name_of(path)}: {name}" for name in named(text, actor) if not exists(name, actor))
@@ -95,7 +95,7 @@ def test_names_on_pages_exist(path: Path) -> None:
 
 
 def gone(page: Page) -> set[str]:
-    """Names of Python files and dotted names of ours on a page that do not exist today."""
+    """Return the names of Python files and the project's dotted names on a page that do not exist today."""
     spans = set(page.spans())
     files = {span for span in spans if span.endswith(".py") and not any((base / span).exists() for base in BASES)}
     return files | {span for span in spans if set(named(f"`{span}`")) and not exists(span)}

@@ -1,4 +1,4 @@
-"""Every row of a transition table describes what `evolve` does: the event leads from the row's first phase to its last.
+"""Every row of a transition table describes what `evolve` does: the event leads from its source to its target phase.
 
 The events are the samples in the golden files, with other values in the fields that determine the next phase.
 """

@@ -1,4 +1,6 @@
-"""The walks in docs/architecture.md name files that exist, and each event in the row of a file that creates it."""
+"""The walkthrough tables in docs/architecture.md name only existing files, and list each event next to a file that
+creates it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ HEADER = ["step", "file", "event or signal"]
 
 
 def walks(page: Page) -> Iterator[list[list[Token]]]:
-    """The rows of each walk, without the header."""
+    """Yield the rows of each walkthrough table, without the header."""
     for header, *rows in page.tables():
         if [cell.content for cell in header] == HEADER:
             yield rows
@@ -26,7 +28,7 @@ def walks(page: Page) -> Iterator[list[list[Token]]]:
 
 @cache
 def created_in(path: Path) -> frozenset[str]:
-    """Names of everything that a module calls, and so of the classes of which it creates objects."""
+    """Return the names of everything that a module calls, which include the classes that it instantiates."""
     calls = (node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
     return frozenset(
         called.attr if isinstance(called, ast.Attribute) else called.id
@@ -36,7 +38,7 @@ def created_in(path: Path) -> frozenset[str]:
 
 
 def wrong(page: Page) -> Iterator[str]:
-    """Files of walks that do not exist, and events that no file of their row creates."""
+    """Yield the files in walkthrough tables that do not exist, and the events that no file in their row creates."""
     for rows in walks(page):
         for _, files, events in rows:
             paths = [PACKAGES[0] / name for name in spans_of(files)]
@@ -48,7 +50,7 @@ def wrong(page: Page) -> Iterator[str]:
 
 
 def misplaced(page: Page) -> Iterator[str]:
-    """Names of Python files without a folder that do not exist below the folder named last."""
+    """Yield Python files that are named without a folder and do not exist in the folder named last."""
     below: list[Path] = []
     for span in page.spans():
         if re.fullmatch(r"\w+\.py", span):

@@ -82,7 +82,7 @@ class AgentProcess:
         return (self.root / f"{name}.log").read_text()
 
     def reopen_journal(self, url: str = "") -> None:
-        """Read the log from its beginning: a new one, or one on another server if `url` is given."""
+        """Reopen the journal at the beginning of a new log, or of the log on another server if `url` is given."""
         self.journal.close()
         self.journal = Journal(url or self.url, self.name)
 
@@ -130,7 +130,7 @@ class AgentProcess:
 
     @contextmanager
     def paused_when(self, what: str, condition: Callable[[], bool]) -> Iterator[None]:
-        """Pause the agent at a moment at which the condition holds for everything that it has written."""
+        """Pause the agent at a point where the condition holds for everything that it has written."""
         while True:
             self.journal.wait_for(what, condition)
             with stopped([self.pid]):

@@ -176,7 +176,7 @@ def test_a_failed_installation_shows_pips_output_and_is_retried(venv_project: Pa
 
 
 def wheel_in(index: Path, name: str, version: str, *headers: str) -> Path:
-    """Write a wheel that contains only metadata to a folder that pip uses as an index, and return its path."""
+    """Write a metadata-only wheel to a folder that pip uses as an index, and return its path."""
     index.mkdir(exist_ok=True)
     wheel = index / f"{name}-{version}-py3-none-any.whl"
     metadata = ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *headers, "")

@@ -1,4 +1,4 @@
-"""Time-outs of stores that only a hang exceeds, for tests on a busy machine.
+"""Store time-outs that only a hang exceeds, for tests on a busy machine.
 
 Input: nothing. Output: `PATIENT`, for stores that a test creates; a fixture for the `conftest.py` of a folder whose
 tests run product code that creates stores.
@@ -21,8 +21,8 @@ PATIENT = Timeouts(
     scan_seconds=HANG_SECONDS,
     wait_margin_seconds=HANG_SECONDS,
 )
-"""Time-outs for a server that may get no CPU time for a while. An agent gives up after seconds, which does not concern
-a test that only reads the log.
+"""Time-outs for a server that may get no CPU time for a while. An agent gives up after a few seconds; a test that only
+reads the log should not.
 """
 
 

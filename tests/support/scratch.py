@@ -56,7 +56,7 @@ def remove(folder: Path) -> None:
 
 
 def sweep(kind: str, destroy: Callable[[Path], None]) -> None:
-    """Destroy the folders of that kind whose owner has died. Only one test run does this at a time."""
+    """Destroy the folders of this kind whose owner has died. Only one test run does this at a time."""
     with (_BASE / f"chronolet-{kind}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for folder in sorted(_BASE.glob(f"chronolet-{kind}-*-*")):
@@ -102,7 +102,7 @@ def unmount_below(folder: Path) -> None:
 
 
 def pids_naming(text: str) -> list[int]:
-    """Return the live processes with that text in their command line, except this one."""
+    """Return the pids of live processes whose command line contains the text, except this one."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -116,7 +116,7 @@ def pids_naming(text: str) -> list[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Return all live descendants of a process, each before its own descendants."""
+    """Return the pids of all descendants of a process, each before its own descendants."""
     found: list[int] = []
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:

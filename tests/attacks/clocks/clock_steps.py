@@ -19,8 +19,7 @@ AHEAD_SECONDS = 3 * 3600
 COUNTS = "trap 'exit 0' TERM; n=0; while :; do n=$((n+1)); echo line $n; sleep 0.2; done"
 HEALTHY = ("served", "counts")
 RESTARTS_WITHOUT_BACK_OFF = 5
-"""Upper bound of the restarts without a back-off, exclusive: the first restart and the one after the step ahead have
-none.
+"""Exclusive upper bound on restarts without a back-off: the first restart and the one after the step ahead have none.
 """
 
 

@@ -44,8 +44,8 @@ class Child:
         return word.decode(), int(at)
 
     def running(self) -> int:
-        """Wait until the process hosts its shards, skipping earlier output of effects; return the time at which it
-        began to.
+        """Wait until the process hosts its shards, skipping earlier output of effects; return the time at which hosting
+        began.
         """
         while True:
             word, at = self.line()

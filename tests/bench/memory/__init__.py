@@ -54,8 +54,8 @@ class Case(NamedTuple):
 
 
 def figures(options: argparse.Namespace) -> Sequence[Figure]:
-    """Measure a plain agent, one with tracemalloc, and finally one with gRPC: it comes last because an agent keeps
-    looking for a known plugin.
+    """Measure a plain agent, one with tracemalloc, and finally one with gRPC: it comes last because an agent that has
+    once seen a plugin keeps looking for it.
     """
     pods = 5 if options.quick else 30
     cases = Case(0, "none"), Case(pods, "none"), Case(pods, "http")

@@ -5,8 +5,8 @@ Input: shell commands, each of which starts another agent in the background (`ot
 second chronolet, which shows how far two equal agents differ. Output: figures of chronolet next to those of each other
 agent. Next: `other` (how an agent is started), `rows` (what is measured).
 
-One agent runs at a time. After each turn it is killed with SIGKILL, and it is started again for the next; the first pod
-of a turn is not measured.
+One agent runs at a time. In each round, every agent is started, measured and killed with SIGKILL; the first pod after a
+start is not measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The rows of the table: where each value comes from, and the goal for its ratio to the other agent's value.
 
-Input: the results of `agent_bench` from several turns of each agent. Output: figures. Next: `other_agents`.
+Input: the results of `agent_bench` from several rounds with each agent. Output: figures. Next: `other_agents`.
 
-A row is a percentile of the samples from all turns together, because a single turn proves little.
+A row is a percentile of the samples from all rounds together, because a single round proves little.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALONE_GOAL, STOP_GOAL, LAST_GOAL = 0.9, 0.9, 1.0
 
 
 class Part(NamedTuple):
-    """One test of `agent_bench`: the number of turns of each agent, and the options of each turn."""
+    """One test of `agent_bench`: the number of rounds per agent, and the options for each round."""
 
     rounds: int
     options: Sequence[str]

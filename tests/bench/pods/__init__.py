@@ -46,8 +46,8 @@ PARTS: dict[str, Part] = {
     "churn": lambda agent, _, given: churn.figures(agent, given.churn or (30 if given.quick else 180)),
     "log": lambda agent, _, given: parts.comeback_of_many(agent, *((50_000, 1) if given.quick else (1_000_000, 3))),
 }
-"""The parts, named as in the harness, in this order. `log` is `e` with a long log; `110` is the kubelet's default
-number of pods; `power` starts as many pods after a power cut.
+"""The parts of the benchmark in order, named as in `agent_bench`. `log` is `e` with a long log; `110` is the kubelet's
+default number of pods; `power` starts the same number of pods after a power cut.
 """
 
 

@@ -109,7 +109,7 @@ def figures_of(kind: str, found: Broken, bares: list[float], breaks: int) -> lis
 
 
 def _next_to_bare(spent: list[float], bares: list[float], percent: int, goal: float) -> dict[str, Any]:
-    """Return a percentile of both times; the goal is for our time alone."""
+    """Return a figure's fields: a percentile of our times and of bare Docker's; the goal applies only to ours."""
     return {
         "ours": pct(spent, percent),
         "unit": "s",

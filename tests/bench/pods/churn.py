@@ -1,4 +1,5 @@
-"""Churn: pods start and end, round after round; resources of the agent and its Redis must not grow with ended pods.
+"""Churn: pods start and end, round after round; resources of the agent and its Redis must not grow with the number of
+ended pods.
 
 Input: an agent, a duration. Output: figures: the number of pods; threads, files and memory at the end compared with
 those after the warm-up; and leftovers. Next: `pods`; `tests/e2e/pods/test_churn.py`, which runs the same loop in less
@@ -58,7 +59,7 @@ class Churned(NamedTuple):
     end: Held
     """The maximum over the same number of rounds at the end."""
     agent_mib: list[float]
-    """Resident memory of the agent after each round, without the warm-up."""
+    """Resident memory of the agent after each round, excluding the warm-up."""
     left: list[str]
     """Containers, mounts, files and keys that did not exist after the warm-up."""
 
@@ -93,7 +94,7 @@ def _grown(what: str, unit: str, warm: float, end: float, slack: float | None) -
 
 
 def _by_quarters(mib: list[float]) -> Figure:
-    """Return a figure that shows a leak: bounded caches fill in the first half, a leak goes on in the second."""
+    """Return a figure that shows a leak: bounded caches fill in the first half, a leak continues in the second."""
     ends = [
         max(mib[max(quarter * len(mib) // 4 - WARM_UP_ROUNDS, 0) : quarter * len(mib) // 4 or 1])
         for quarter in range(5)

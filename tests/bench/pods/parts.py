@@ -184,7 +184,7 @@ def returned(found: dict[str, Any], name: str, goal: float | None) -> Figure:
 
 
 def comeback_of_many(agent: Agent, events: int, reps: int) -> list[Figure]:
-    """Do the same as `comeback` with `events` events in the agent's log, and with the snapshots taken after them."""
+    """Measure the same as `comeback`, with `events` events in the agent's log and snapshots taken after them."""
     agent.kill()
     store = RedisStore(agent.url, NODE)
     upto = _fill(Writer(store, shard_for("pod", SHARDS["pod"], "default/gone")), events)

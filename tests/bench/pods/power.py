@@ -1,7 +1,7 @@
 """Power-on: every process of a full machine is killed, then engine and agent start again.
 
 Input: the number of pods. Output: one figure: the time from the agent's start to the last pod's, next to the fastest
-bare client with as many pods on the same engine. Next: `pods`.
+bare client with the same number of pods on the same engine. Next: `pods`.
 
 Engine and agent are private to this part, because no others could survive the kill of their engine. The engine starts
 first and is not measured: its containers are dead when the agent starts.
@@ -49,7 +49,7 @@ def cut_power(agent: Agent) -> None:
 
 
 def living_of(agent: Agent) -> list[int]:
-    """Return the processes of the engine and of everything that runs on it, including the agent."""
+    """Return the pids of the engine and of everything that runs on it, including the agent."""
     inside = [pid for pids in agent.docker.processes().values() for pid in pids]
     return [pid for pid in {*inside, *scratch.pids_naming(f"{agent.docker.folder}/")} if scratch.start_time(pid)]
 

@@ -3,7 +3,7 @@
     python -m tests.bench.pods.sampled PATH ARGUMENT...
 
 Input: a path and chronolet's arguments. Output: `<PATH>-<pid>.cpu` and `.wall`, folded stacks for flamegraph.pl and
-speedscope: `thread;module:function;... microseconds`. They are written every second, because the agent is ended with
+speedscope: `thread;module:function;... microseconds`. They are written every second, because the agent is killed with
 SIGKILL; deleting them restarts the sampling. Next: `profile`, which reads them.
 """
 
@@ -89,8 +89,8 @@ class Sampler(threading.Thread):
 
 
 def _folded(thread: str, frame: FrameType | None) -> str:
-    """Return the stack, outermost first, after its thread's name; for an effect's thread, the name is kind and effect
-    only.
+    """Return the stack, outermost first, after its thread's name; for an effect's thread, the name consists of only the
+    kind and the effect.
     """
     names: list[str] = []
     while frame is not None and len(names) < DEEPEST:

@@ -1,7 +1,7 @@
 """Many pods, each with a small HTTP server, for benchmarks that probe them.
 
-Input: an agent, the number of pods, their probes. Output: running pods. Next: `overload`, `steady`, `mixed`, `memory`,
-`power`.
+Input: an agent, the number of pods, their probes. Output: running pods. Next: `cli`, `overload`, `steady`, `mixed`,
+`memory`, `power`.
 """
 
 from __future__ import annotations

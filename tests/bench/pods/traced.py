@@ -19,7 +19,7 @@ _STARTED = registry.type_of(pod.ContainerStarted)
 
 
 def end_of_log(agent: Agent) -> Position:
-    """Return the log's last position, before a part's events."""
+    """Return the log's last position; called before a part is run."""
     store = RedisStore(agent.url, NODE)
     try:
         return store.last()

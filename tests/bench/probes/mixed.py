@@ -2,8 +2,8 @@
 
 Input: an agent, the number of pods. Output: figures. Next: `probes`.
 
-One of a pod's probes uses HTTP, the other TCP; the readiness probe of every eleventh pod is a command. A command costs
-the engine a hundred times as much: more of them would fully occupy two processors.
+One of a pod's probes uses HTTP, the other TCP; the readiness probe of every eleventh pod is a command. A command, which
+the engine runs, costs a hundred times as much as another probe: more commands would fully occupy two processors.
 """
 
 from __future__ import annotations

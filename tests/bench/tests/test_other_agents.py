@@ -1,4 +1,4 @@
-"""Rows of two agents use the samples of all turns, and a command's text is not changed except for its placeholders."""
+"""Rows of two agents use the samples of all rounds, and a command's text is not changed except for its placeholders."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Checks whether the log and Docker agree on what is running, and how long that takes after a disturbance.
+"""Checks that the log and Docker agree on what is running, and measures how long that takes after a disturbance.
 
 Input: a node. Output: the differences; the seconds until there were none. Next: the tests of this folder.
 

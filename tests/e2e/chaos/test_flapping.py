@@ -25,7 +25,7 @@ NAMES = ("a", "b", "c", "d", "e")
 
 @pytest.fixture
 def node_of_own_engine() -> Iterator[Node]:
-    """A node on a private engine, whose end also ends all containers: this is faster than removing each of them."""
+    """A node on a private engine, whose removal also removes all containers: faster than removing each of them."""
     with private_redis() as server, private_docker() as engine:
         node = Node(engine, server.url, "flapping", server.folder / "agent")
         try:

@@ -1,7 +1,7 @@
 """`chronolet trace` names in its first line what was slow: a pull, a full queue, a late probe.
 
-Agent, Docker, Redis and registry are real, with all actors. Each test holds up what is slow until it has inspected the
-trace.
+Agent, Docker, Redis and registry are real, with all actors. The tests of a slow pull and of a full queue block the slow
+operation until they have inspected the trace.
 """
 
 from __future__ import annotations

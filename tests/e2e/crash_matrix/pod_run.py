@@ -134,8 +134,8 @@ class _PodRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """On exit, stop the agent and close the journal. Errors carry the tail of the node's log and of the agent's own
-        log.
+        """On exit, kill the agent if it is still running, and close the journal. The tail of the node's log and of the
+        agent's own log is added to errors.
         """
         try:
             yield
@@ -212,7 +212,9 @@ class _PodRun:
         unfinished.rename(self.folder / "web.json")
 
     def _add_with_port_taken(self) -> None:
-        """While another program holds the host port, the sandbox fails, and everything created for it is removed."""
+        """Add the pod while another program holds the host port: its sandbox fails, and everything created for it is
+        removed.
+        """
         with self.shared.engine.namespace.call(lambda: socket.create_server(("0.0.0.0", self.port))):
             self._add()
             self.journal.wait_for_event(pod.SandboxStartFailed)
@@ -303,8 +305,8 @@ class _PodRun:
             return False
 
     def _hooks(self) -> list[str]:
-        """Return what the hooks did: the lines that exec hooks wrote, without the container's run, and each request
-        once.
+        """Return what the hooks did: the lines that exec hooks wrote, without the part that identifies the container's
+        run, and each request once.
         """
         path = self.hooks / "lines"
         lines = path.read_text().splitlines() if path.exists() else []

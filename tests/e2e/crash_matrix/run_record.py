@@ -44,7 +44,7 @@ _DIFFER = {
 }
 _DIFFER |= {"digest", "source", "manifest", "pod", "image_id", "sandbox_id"}
 _OF_NODE = {"Starting", "NodeReady", "FailedSync"}
-"""Reasons of KubeEvents that are recorded once for each agent or log, or whenever a listing meets a dead engine."""
+"""Reasons of KubeEvents that are recorded once for each agent or log, or whenever a listing finds the engine dead."""
 
 _CREATION = (pod.SandboxCreated, pod.ContainerCreateRequested, pod.ContainerCreated, pod.ContainerCreateFailed)
 _LEFT_OUT = (kernel.LogStarted, kernel.ShardTakenOver, *_CREATION, pod.ContainerProcessEnded)

@@ -4,8 +4,8 @@ Input: the names that a process announced, in order. Output: `Point`s that other
 `faults.Killer` waits for one of them.
 
 A step is announced with the types of all its events, and the number of messages in one step differs from run to run. So
-a step's point is identified by one event type and the number of events of that type so far; that of an outside call, by
-the call, its entity and subject, and how often it was made.
+a step's point is identified by one event type and the number of events of that type so far; the point of an outside
+call, by the call, its entity and subject, and how many times it has been made.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def sample(points: Iterable[Point]) -> list[Point]:
 
 
 def sample_of_hooks(points: Iterable[Point]) -> list[Point]:
-    """Return the first point of each stratum that is about a hook: `sample` returns the last, and hooks run at both
-    ends.
+    """Return the first point of each stratum that is about a hook: `sample` returns the last, and hooks run both at the
+    beginning and at the end of a run.
     """
     return sample(reversed([point for point in points if "hook" in str(point).lower()]))
 

@@ -21,7 +21,7 @@ from tests.support.redis.server import PrivateRedis
 from tests.support.scratch import HANG_SECONDS
 
 KILL_WITHIN_SECONDS = 15
-"""Seconds to wait for the kill at the end of a run: it may come only at a last effect, or never."""
+"""Seconds to wait for the kill at the end of a run: it may come only at the very last effect, or never."""
 
 
 class ServiceManager:

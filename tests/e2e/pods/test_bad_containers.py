@@ -102,7 +102,7 @@ def test_a_volume_whose_path_vanishes(node: Node, tmp_path: Path) -> None:
 
 def test_a_port_conflict_has_one_message(node: Node) -> None:
     """The port is held by a container that belongs to no pod: if a pod held it, the next pod would wait before its
-    sandbox.
+    sandbox is created.
     """
     bound = node.docker.create_host_config(port_bindings={80: 8097})
     held = node.docker.create_container(BUSYBOX, ["sleep", "3600"], ports=[80], host_config=bound)

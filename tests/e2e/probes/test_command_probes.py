@@ -31,8 +31,8 @@ def command(*words: str, **more: Any) -> dict[str, Any]:
 
 
 def liveness_exec(healthy: str, delay: int, more: Mapping[str, Any] | None = None, **probe: Any) -> dict[str, Any]:
-    """Return the documentation's pods/probe/exec-liveness.yaml: healthy while the script `healthy` runs, then never
-    again.
+    """Return pods/probe/exec-liveness.yaml from the Kubernetes documentation: healthy while the command `healthy` runs,
+    unhealthy from then on.
     """
     script = f"touch /tmp/healthy; {healthy}; rm -f /tmp/healthy; exec sleep 600"
     check = command("cat", "/tmp/healthy", initialDelaySeconds=delay, **probe)

@@ -46,8 +46,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"ok")
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 """
-"""An HTTP server like the documentation's image, but healthy for N requests instead of N seconds, and then with status
-500. After a restart it is healthy.
+"""An HTTP server like the documentation's image, but healthy for N requests instead of N seconds; then it responds with
+status 500. After a restart it is healthy.
 """
 
 GRPC = """

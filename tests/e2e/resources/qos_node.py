@@ -33,7 +33,7 @@ class QosNode:
         return str(accepted.uid)
 
     def of(self, name: str) -> str:
-        """Return the name of a pod's cgroup, as given to Docker for the parent of the pod's containers."""
+        """Return the name of a pod's cgroup, in the form given to Docker as the parent of the pod's containers."""
         ready: Any = self.node.journal.wait_for_event(qos.CgroupReady, uid=self.uid(name))
         return str(ready.parent)
 

@@ -43,7 +43,7 @@ class LineProcess:
         return sum(text in line for line in self.lines)
 
     def wait_for(self, text: str, times: int = 1) -> str:
-        """Wait until this many lines contain the text; return the last of them."""
+        """Wait until `times` lines contain the text; return the last of them."""
         scratch.wait_until(lambda: self.count(text) >= times, f"{times} x {text!r}; its output: {self.lines}")
         return [line for line in self.lines if text in line][-1]
 

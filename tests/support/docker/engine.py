@@ -61,7 +61,7 @@ class PrivateDocker(ServerProcess):
     def api(self, timeout: int = int(scratch.HANG_SECONDS)) -> docker.APIClient:
         """Create a low-level client with its own connection pool. Threads should not share one.
 
-        The client is closed by the caller, with its last reference, or at the latest with the engine.
+        The client is closed by the caller, when it is garbage-collected, or at the latest by `destroy`.
         """
         client = docker.APIClient(base_url=self.host, version="auto", timeout=timeout)
         self._clients.add(client)

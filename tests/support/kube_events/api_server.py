@@ -1,8 +1,8 @@
-"""A fake Kubernetes API server: creates and patches Event objects, and checks every request by the rules of a real one.
+"""A fake Kubernetes API server: creates and patches Event objects, and checks every request as a real one would.
 
 Input: requests over real HTTP, and the faults of `faulty_server`. Output: the objects, the calls, and their errors.
 
-Source: pkg/apis/core/validation/events.go, the API machinery's metadata rules and its handlers of create and patch.
+Source: pkg/apis/core/validation/events.go, the API machinery's metadata rules and its create and patch handlers.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _problems(namespace: str, event: dict[str, Any]) -> Iterator[str]:
 
 
 def _misshapen(path: str, found: Any, shape: Any) -> list[str]:
-    """Return the errors of a strict decoder: fields of a wrong type, and unknown fields."""
+    """Return the errors of a strict decoder: fields of the wrong type, and unknown fields."""
     if not isinstance(shape, Mapping):
         good = isinstance(found, shape) and not (shape is int and isinstance(found, bool))
         return [] if good else [f"{path}: {found!r} is not a {shape.__name__}"]

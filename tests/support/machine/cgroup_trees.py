@@ -106,7 +106,7 @@ class CgroupTrees:
         return [self.tree / name / path.lstrip("/") for name in names]
 
     def end(self, path: str) -> None:
-        """Remove the cgroup, as when its container ends."""
+        """Remove the cgroup, as happens when its container ends."""
         for folder in self.folders(path):
             shutil.rmtree(folder)
 

@@ -1,7 +1,8 @@
-"""A network namespace, and code or commands inside it.
+"""A network namespace in which tests run code and commands.
 
 Input: a name. Output: commands, sockets and HTTP responses from inside. A private dockerd runs in such a namespace, so
-that its docker0 and its iptables rules do not affect the machine's. Therefore a pod's host port is open only inside.
+that its docker0 and its iptables rules do not affect the machine's. Therefore a pod's host port can be reached only
+from inside.
 """
 
 import ctypes

@@ -98,7 +98,7 @@ class Terminal:
 
 @contextmanager
 def private_terminal(environ: Mapping[str, str], *shell: str) -> Iterator[Terminal]:
-    """Run a window with a shell at its prompt; end it with all its processes."""
+    """Run a window with a shell at its prompt; at the end, kill all its processes."""
     scratch.sweep(_KIND, lambda folder: Terminal(folder, {}, ()).destroy())
     terminal = Terminal(scratch.create(_KIND), environ, shell or ("sh",))
     try:
