@@ -32,7 +32,7 @@ _DEEPEST = 4
 
 
 class WatchedSocket(Struct):
-    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until that is registered."""
+    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until the plugin registers."""
 
     identity: Identity
     endpoint: str = ""
