@@ -37,7 +37,9 @@ ROOT = ("kubepods",)
 
 
 class World:
-    """A machine simulated by files, with workers; each worker starts with no remembered state, as after a kill."""
+    """A machine simulated by files, on which tests run qos' workers: new ones, as after a kill, or one that remembers
+    its earlier passes.
+    """
 
     def __init__(self, folder: Path, version: int) -> None:
         self.version = version
