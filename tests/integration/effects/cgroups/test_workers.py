@@ -165,7 +165,7 @@ def test_the_tree_is_created_once(world: World) -> None:
 
 
 def test_a_worker_killed_at_any_point_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
-    """An unowned cgroup that contains a process is also removed."""
+    """Unowned cgroups are also removed."""
     points = 0
     for dies_at in range(1, 200):
         here = World(tmp_path / str(dies_at), world.version)
