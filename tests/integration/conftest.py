@@ -1,4 +1,4 @@
-"""A fixture for all integration tests: their own stores wait for a server that is stalled for a while."""
+"""A fixture for all integration tests: the stores that tests open wait for a server that is stalled for a while."""
 
 from tests.support.patience import patient_stores
 

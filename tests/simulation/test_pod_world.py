@@ -1,8 +1,8 @@
 """Simulates one node: the deciders of pod and pleg and their workers, on the in-memory runtime with a simulated clock.
 
 Containers die, calls are refused and workers are killed, in any order. Nevertheless, no two attempts of a container run
-concurrently, no hook's command begins twice, ordered steps keep their order (`watch`), an undisturbed pod eventually
-runs, and a withdrawn pod leaves nothing behind.
+concurrently, no hook's command begins twice, ordered steps keep their order (see `Watched`), an undisturbed pod
+eventually runs, and a withdrawn pod leaves nothing behind.
 """
 
 from __future__ import annotations

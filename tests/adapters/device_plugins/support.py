@@ -45,7 +45,7 @@ class Desk:
     opened: int = 0
     left: list[str] = field(default_factory=list)
     failed: list[PluginRefusal] = field(default_factory=list)
-    """Why the last service ended by itself."""
+    """Why the last service ended on its own; empty if it was stopped."""
     registered: queue.SimpleQueue[Registering] = field(default_factory=queue.SimpleQueue)
 
     def register(self, asked: Registering) -> str:
@@ -90,7 +90,7 @@ class Desk:
 
 @contextmanager
 def listing(desk: Desk, path: str) -> Iterator[queue.SimpleQueue[Listing | PluginRefusal]]:
-    """Yield a queue with a plugin's device lists, and finally the reason why the stream ended."""
+    """Yield a queue of a plugin's device lists, followed by the reason why the stream ended."""
     news, failed = queue.SimpleQueue[Listing | PluginRefusal](), list[BaseException]()
     stop = desk.plugins.follow(path, Following(news.put, news.put, failed.append))
     try:

@@ -1,4 +1,4 @@
-"""How Docker's execs end. For a command that it could not start, Docker always reports 126, whatever the reason."""
+"""How Docker's execs end. For a command that it could not start, Docker reports 126 or 127, whatever the reason."""
 
 from __future__ import annotations
 

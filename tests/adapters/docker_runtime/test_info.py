@@ -1,4 +1,4 @@
-"""Engine information as returned by other versions of Docker than this machine's."""
+"""Engine information as returned by Docker versions other than this machine's."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ def pods(text: str | bytes) -> tuple[Pod, ...]:
 
 
 def spec(text: str) -> str:
-    """Return a pod whose container also has these lines."""
+    """Return the manifest of a pod whose container also has these lines."""
     return POD + textwrap.indent(textwrap.dedent(text), "    ")
 
 

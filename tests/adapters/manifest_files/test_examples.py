@@ -1,4 +1,4 @@
-"""The examples of the README are read strictly without any error or finding."""
+"""The examples of the README are read in strict mode without any error or finding."""
 
 from pathlib import Path
 

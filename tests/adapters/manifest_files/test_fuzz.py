@@ -118,7 +118,7 @@ def test_a_container_with_any_value_in_a_field_is_read(value: object) -> None:
 @SLOWER
 @given(pods())
 def test_a_generated_pod_has_no_type_errors(drawn: Pod) -> None:
-    """A pod that is written as JSON and as YAML reads as it was generated, without unknown fields or wrong types."""
+    """A pod that is written as JSON or YAML is read back as it was generated, without unknown fields or wrong types."""
     content = {**to_plain(drawn), "apiVersion": "v1", "kind": "Pod"}
     # Quote everything, with tags for types other than text, because PyYAML writes the text `y` without quotes.
     written = yaml.safe_dump(content, allow_unicode=True, default_style='"')

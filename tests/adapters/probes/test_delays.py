@@ -15,7 +15,7 @@ from chronolet.ports.pods.probes import Reading
 
 
 class World:
-    """A loop, a clock and a machine in one object."""
+    """A fake loop, clock and machine in one object."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -141,7 +141,7 @@ class Searched(bytearray):
 
 
 class Pattern:
-    """A compiled pattern that counts the searched bytes in the same way."""
+    """A compiled pattern that adds the bytes it searches to the count of a `Searched` buffer."""
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern

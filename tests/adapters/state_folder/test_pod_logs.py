@@ -1,4 +1,4 @@
-"""The folders of pods' logs: what is read from them, and that nothing outside them is touched."""
+"""The folders of pods' logs: listings, links and removals; nothing outside the folders is touched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs, shorthands and a follower of notices for the contract of the runtime."""
+"""Programs, shorthand methods and a notice follower for the contract tests of the runtime."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""Shards, records and steps for the contract of the store."""
+"""Shards, records and steps for the contract tests of the store."""
 
 from collections.abc import Callable
 

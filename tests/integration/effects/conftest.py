@@ -20,7 +20,7 @@ def world(docker_engine: PrivateDocker, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """Yield a folder whose path is short enough for the names of sockets."""
+    """Yield a folder whose path is short enough for sockets in it."""
     folder = scratch.create("devices")
     yield folder
     scratch.remove(folder)

@@ -40,14 +40,14 @@ def _layer(content: bytes) -> bytes:
 
 @dataclass
 class Registry:
-    """The registry and what it returns. `password`: of the user `u`; empty if no login is needed."""
+    """The registry and what it returns. `password`: the password of the user `u`; empty if no login is needed."""
 
     port: int
     password: str = ""
     root: bytes = b""
     """The layer's content, as a tar; by default it contains no program."""
     status: int = 200
-    """The status of every response if it is not 200."""
+    """If not 200, the status of every response."""
     released: threading.Event = field(default_factory=threading.Event)
     """Set to send the second half of the layer."""
     half_sent: threading.Event = field(default_factory=threading.Event)

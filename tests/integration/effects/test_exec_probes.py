@@ -166,7 +166,7 @@ def test_a_container_that_dies_during_a_probe(probes: Probes, world: World, app:
 
 @pytest.fixture
 def saving(docker_engine: PrivateDocker) -> Iterator[Probes]:
-    """Yield probes that keep only one connection to the engine open, for any number of concurrent probes."""
+    """Yield probes that keep at most one idle connection to the engine open, however many probes run concurrently."""
     runtime = PatientRuntime(docker_engine.host, pool_size=1)
     prober = Probing(runtime)
     yield Probes(prober)

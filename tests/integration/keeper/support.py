@@ -1,4 +1,4 @@
-"""A node's log on a real Redis, written by shards of the test, with the keeper's workers.
+"""A node's log in a real Redis, written by shards of the test, with the keeper's workers.
 
 Input: a server, a folder. Output: `Desk`: the log as it was written, runs of the keeper's effects with or without a
 crash, and the whole history as it is read back.

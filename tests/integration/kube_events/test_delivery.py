@@ -1,5 +1,5 @@
-"""From log entries to sinks that fail in every way. Every post is either delivered or given up, and every recorded
-event is either posted or suppressed, even after kill -9.
+"""Delivery of KubeEvents from the log to sinks that fail in every way. Every post is either delivered or given up, and
+every recorded event is either posted or suppressed, even after kill -9.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each sink alone, over real HTTP and on a real Redis, with every kind of failure of the server."""
+"""Each sink on its own, over real HTTP or with a real Redis, and with every kind of server failure."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ long_slots = pytest.mark.parametrize(
 
 @pytest.fixture
 def stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make sure that the time-out never elapses before the command starts, and that commands are killed until they
-    exit, no matter how late the attempt's thread runs.
+    """Make sure that the time-out never elapses before the command starts, and that kills are repeated until the
+    command exits, no matter how late the attempt's thread runs.
     """
     monkeypatch.setattr(exec_handler, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=time.sleep))
 

@@ -1,4 +1,4 @@
-"""The capped stream of raw outcomes on a real Redis: complete, in order, readable, and never blocking a probe."""
+"""The capped stream of raw outcomes in a real Redis: complete, in order, readable, and never blocking a probe."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_frequent_probe_does_not_displace_entries_of_others(redis_server: Priv
 
 
 def last(client: redis.Redis) -> int:
-    """Return the time of the newest entry; -1 if it has none."""
+    """Return the time in the newest entry; -1 if there is none."""
     entries = client.xrevrange(KEY, count=1)
     return int(entries[0][1].get("at", -1)) if entries else -1
 
@@ -106,7 +106,7 @@ def test_the_least_recently_active_probe_is_forgotten() -> None:
 
 
 def writers() -> list[threading.Thread]:
-    """The running threads of writers."""
+    """Return the running threads of writers."""
     return [one for one in threading.enumerate() if one.name == "probe results"]
 
 

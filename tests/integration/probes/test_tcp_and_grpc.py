@@ -44,8 +44,8 @@ def in_time_wait(port: int) -> int:
 
 
 def test_no_connection_stays_in_time_wait(probes: Probes, serve: Serve) -> None:
-    """At 330 probes per second, there would be 20,000 such connections. The server leaves it to its client to close the
-    connection.
+    """At 330 probes per second, 20,000 connections would otherwise be in TIME_WAIT. The test's server leaves closing to
+    the client.
     """
 
     def answers(connection: socket.socket, _: bytes) -> None:
@@ -135,7 +135,7 @@ class Health:
 
 @pytest.fixture(scope="module", autouse=True)
 def grpc_runs() -> Iterator[None]:
-    """Start grpc's threads, which exist from its first call until the process ends."""
+    """Start grpc's threads before the tests, because they exist from its first call until the process ends."""
     server = Health()
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
         health_pb2_grpc.HealthStub(channel).Check(

@@ -94,7 +94,7 @@ class Agent:
 
 
 class Place:
-    """A state folder and its agents. `root` may be a separate file system."""
+    """A state folder and its agents. `root` may be on a separate file system."""
 
     def __init__(self, disk: Path, folder: Path) -> None:
         self.disk = disk
@@ -176,7 +176,7 @@ class Place:
 
 
 def command(request: str) -> tuple[str, str, str, bytes]:
-    """Return a command that leads to one event and changes nothing: the arguments of `send` after the shard."""
+    """Return the arguments of `send`, after the shard, for a command that causes one event and changes nothing."""
     delete = DeletePods(request=request, pods=("default/unknown",))
     return registry.type_of(DeletePods), "manifests/node", request, codec.encode(delete)
 

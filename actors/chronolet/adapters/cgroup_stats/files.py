@@ -19,7 +19,7 @@ _WHOLE_BYTES = 2_048  # the kernel may return a longer file in several reads
 
 
 class Files:
-    """Reads files. `reads` is the number of reads so far: they are the cost of a sampling round."""
+    """Reads files. `reads` is the number of reads so far, which determines the cost of a sampling round."""
 
     def __init__(self) -> None:
         self.reads = 0

@@ -24,8 +24,8 @@ _V1_OPERATIONS: Mapping[bytes, int] = {b"Read": 0, b"Write": 1}
 
 
 class Depth(IntEnum):
-    """How much to read. LEAST: processor time and memory; MORE: also I/O, threads, OOM kills and pressure; ALL: also
-    limits.
+    """How much to read. LEAST: processor time and memory; MORE: also I/O, threads, OOM kills and pressure; ALL:
+    everything, including limits and peak memory.
     """
 
     LEAST = 0

@@ -59,7 +59,7 @@ def page_name(size: int) -> str:
 
 
 def page_bytes(name: str) -> int:
-    """Return the bytes of a huge page size in a file name: `2MB`, or `2048kB` as in /sys."""
+    """Return the size in bytes of a huge page, given its size in a file name: `2MB`, or `2048kB` as in /sys."""
     digits = name.rstrip("kKMGB")
     return int(digits) << {"KB": 10, "MB": 20, "GB": 30}[name.removeprefix(digits).upper()]
 

@@ -64,7 +64,9 @@ def systemd_runs(place: Folder = Folder("/run/systemd/system")) -> bool:
 
 
 class Manager:
-    """Calls to systemd, each through a process that may run for `timeout_seconds`. All of them raise CgroupRefusal."""
+    """Calls to systemd, each made by a subprocess that may run for at most `timeout_seconds`. A failed call raises
+    CgroupRefusal.
+    """
 
     def __init__(self, timeout_seconds: float = 30.0) -> None:
         self._timeout_seconds = timeout_seconds

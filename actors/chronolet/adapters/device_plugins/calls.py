@@ -51,7 +51,7 @@ NOTIFY = Method(
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """Open a new connection. Raises PluginRefusal if the path cannot be a socket's."""
+    """Open a new connection. Raises PluginRefusal if the path is too long for a socket."""
     try:
         with grpc_sockets.channel(socket) as opened:
             yield opened

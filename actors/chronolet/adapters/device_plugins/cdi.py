@@ -24,8 +24,8 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 class _Part(msgspec.Struct, kw_only=True, rename="camel"):
-    """Fields with the names that the specification uses. Unknown fields are ignored, such as a device node's owner: the
-    node keeps the owner that it has on the host.
+    """Base class of the parts of a CDI specification; fields have the names that the specification uses. Unknown fields
+    are ignored, such as a device node's owner: the node keeps the owner that it has on the host.
     """
 
 

@@ -4,9 +4,9 @@ Input: connections from plugins. Output: `Registering`. Next: `registration`, th
 of ServeRegistration. Corresponds to pkg/kubelet/cm/devicemanager/plugin/v1beta1/manager.go (CleanupPluginDirectory).
 
 Plugins watch for the socket to be recreated and then register again. Therefore, like a starting kubelet, `serve`
-removes all sockets in the folder. It also removes the file DEPRECATION, which kubelets of 2018 created to send plugins
-to another folder: a plugin that looks for that file would not register here. All other files (such as a kubelet's
-checkpoint) stay.
+removes all sockets in the folder. It also removes the file DEPRECATION, which kubelets from 2018 created to send
+plugins to another folder: a plugin that looks for that file would not register here. All other files (such as a
+kubelet's checkpoint) stay.
 """
 
 from __future__ import annotations

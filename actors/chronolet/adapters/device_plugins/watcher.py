@@ -32,7 +32,7 @@ _DEEPEST = 4
 
 
 class WatchedSocket(Struct):
-    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until that is registered."""
+    """A socket in the folder. `endpoint` is the path at which its plugin serves; empty until the plugin registers."""
 
     identity: Identity
     endpoint: str = ""
@@ -114,7 +114,7 @@ class Watch:
 
 
 def _sockets(folder: Path, deep: int = 0) -> Iterator[tuple[str, Identity]]:
-    """Yield all sockets in the folder and its subfolders."""
+    """Yield the sockets in the folder and its subfolders, at most `_DEEPEST` levels deep, except hidden ones."""
     try:
         entries = sorted(os.scandir(folder), key=lambda one: one.name)
     except OSError:

@@ -128,7 +128,7 @@ class Connection:
     ) -> OpenReply:
         """Start a request with a streamed reply; `idle_seconds` bounds each silence in it (None: no limit).
 
-        `connected` is called before any of the reply has arrived, with the object that ends the exchange from another
+        `connected` is called before any of the reply has arrived, with an object that can end the exchange from another
         thread.
         """
         connection = UnixHTTPConnection(_BASE, self.socket_path, timeout=int(_CONNECT_SECONDS))
@@ -173,7 +173,7 @@ class Connection:
         self._prefix = ""
 
     def close(self) -> None:
-        """Close the idle connections; calls in progress end by themselves."""
+        """Close the idle connections; calls in progress finish on their own."""
         self._pool.close()
 
     def _target(self, path: str, query: Query | None) -> str:

@@ -29,7 +29,9 @@ OUTPUT_LIMIT = 16 * 1024
 _SLICE_SECONDS = 0.25
 """Interval at which cancellation is checked and `meanwhile` is called."""
 _SETTLE_SECONDS = 5.0
-"""How long after a command's time-out the engine may take to record that the command exited in time."""
+"""Minimum time that the engine gets to record a command's exit after the command's output has ended, even if the
+command's time-out passes meanwhile.
+"""
 _PAUSE_SECONDS = 0.01
 NOT_BEGUN = (126, 127)
 """Docker's exit codes for a command that it could not start, for any reason."""

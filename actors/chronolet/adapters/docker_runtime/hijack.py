@@ -83,7 +83,7 @@ class Attached:
             return True  # closed by another thread
 
     def read_some(self) -> bytes:
-        """Return at least one byte; empty at the end of the stream."""
+        """Wait for output and return the bytes received; empty at the end of the stream."""
         if self._begun:
             piece, self._begun = self._begun, b""
             return piece

@@ -43,8 +43,8 @@ class OpenReply:
         return self._cut.closed
 
     def read_some(self) -> bytes:
-        """Return at least one byte; empty at the end of the reply or after `close`. Raises `Refusal` if the connection
-        breaks.
+        """Wait for bytes and return those received; empty at the end of the reply or after `close`. Raises `Refusal` if
+        the connection breaks.
         """
         try:
             return bytes(self._reply.read1(65536))
@@ -59,7 +59,7 @@ class OpenReply:
             return self._ended(error)
 
     def close(self) -> None:
-        """End the reading; thread-safe."""
+        """Shut the connection down, which ends the reading; thread-safe."""
         self._cut.close()
 
     def release(self) -> None:

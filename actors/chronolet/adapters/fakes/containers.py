@@ -90,5 +90,5 @@ def detail(box: Box) -> ContainerState:
 
 
 def image_of(reference: str) -> ImageState:
-    """Return an image of that name."""
+    """Return the image that `reference` names; its id and size are derived from the name."""
     return ImageState(id=f"sha256:{reference.encode().hex()}", size_bytes=len(reference))

@@ -91,7 +91,7 @@ class FakeRuntime:
             self._down = False
 
     def end(self, container_id: str, exit_code: int = 0, *, oom: bool = False) -> None:
-        """Let a running container exit on its own."""
+        """Simulate that a running container exits on its own."""
         with self._changed:
             self._end(self._boxes[container_id], exit_code, oom=oom)
 

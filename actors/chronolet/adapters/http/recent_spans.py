@@ -19,7 +19,7 @@ _SECONDS = 2.0
 
 def asked(address: str, pod: str) -> Sequence[Span] | None:
     """Return the spans of one pod (namespace/name). `address` is `host:port`, or empty if the agent serves no pages.
-    Return None if there is no reply or the reply contains no spans.
+    Return None if there is no reply, or if the reply is not a list of spans.
     """
     if not address:
         return None

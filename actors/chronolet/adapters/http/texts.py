@@ -71,7 +71,7 @@ def followed(request: Request, location: str) -> Request | None:
 
 
 def failed(request: Request, why: str) -> str:
-    """Return the error message for a request that got no response."""
+    """Return the error message for a failed request; `why` is the reason."""
     return f'Get "{url(request)}": {why}'
 
 

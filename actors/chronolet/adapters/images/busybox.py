@@ -93,7 +93,7 @@ def root_tar(binary: bytes, names: Sequence[str]) -> bytes:
 
 
 def build() -> bytes:
-    """Return a root file system built from this machine's busybox; both images contain the same files."""
+    """Build a root file system from this machine's busybox; the pause and busybox images contain the same files."""
     path = busybox_path()
     return root_tar(path.read_bytes(), applets(path))
 

@@ -104,7 +104,9 @@ class HttpCaller:
 
 
 class _Response(http.client.HTTPResponse):
-    """A response with a complete head. The standard library also accepts a head that ends early with the connection."""
+    """A response whose head must be complete. The standard library also accepts a head that is cut off when the
+    connection ends.
+    """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)

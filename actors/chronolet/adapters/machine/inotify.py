@@ -45,7 +45,7 @@ class FolderNotifier:
         self._folder = folder
         self._descriptor = _checked(_libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK), folder)
         self.moved_in: set[str] = set()
-        """Names of files that were moved into the folder; the caller removes them."""
+        """Names of files that were moved into the folder. The caller empties this set."""
         self.standing = True
         """False once the folder itself no longer exists: a new folder of that name needs a new FolderNotifier."""
         try:
@@ -57,7 +57,7 @@ class FolderNotifier:
         self._poll.register(self._descriptor, select.POLLIN)
 
     def wait(self, seconds: float) -> bool:
-        """Return True as soon as something relevant changes, False after `seconds`."""
+        """Wait at most `seconds` for a change; return whether it is relevant. An irrelevant one ends the wait, too."""
         return bool(self._poll.poll(seconds * 1000)) and self._has_change()
 
     def close(self) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 from chronolet.ports.machine.usage import Interface
 
 _IGNORED = ("lo", "veth", "docker")
-"""Prefixes of interfaces that only connect containers on this machine; cAdvisor omits them too."""
+"""Name prefixes of interfaces that are omitted, as in cAdvisor: loopback, and those that connect containers on this
+machine.
+"""
 _COLUMNS = 16
 
 

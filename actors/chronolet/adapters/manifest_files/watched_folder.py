@@ -54,7 +54,7 @@ class ManifestFolder:
     """Implements `ports.pods.manifests.Folder`."""
 
     def __init__(self, path: str | Path, rescan_seconds: float = 20.0, *, tick_seconds: float = _TICK_SECONDS) -> None:
-        """`tick_seconds`: a file that was written less than this time ago may be incomplete."""
+        """`tick_seconds`: a file that was written less than this long ago may be incomplete."""
         self._path = Path(path).absolute()
         self._rescan_seconds = rescan_seconds
         self._tick_seconds = tick_seconds

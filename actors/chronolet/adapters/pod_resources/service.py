@@ -31,7 +31,7 @@ _SERVICE = "PodResourcesLister"
 
 
 class Service:
-    """The service. `view` is called for each request, and `counted` after each request."""
+    """The PodResources service. `view` is called for each request, and `counted` after each request."""
 
     def __init__(self, view: Callable[[], NodeResources], counted: Counted) -> None:
         self._view = view

@@ -1,4 +1,4 @@
-"""Measure by how much the agent and the machine were delayed, during one attempt and over the last seconds.
+"""Measure by how much the agent and the machine were delayed, during one attempt and over the last few seconds.
 
 Input: a heartbeat on the probes' thread, `pressure`. Output: a `Delay` for each attempt; what the machine is short of.
 Next: `probing` adds the delay to readings; the prober's worker asks for shortages. `rules.probes.judgement` interprets
@@ -108,7 +108,7 @@ class Delays:
         )
 
     def short_of(self) -> tuple[Shortage, ...]:
-        """Return the resources that the machine was short of in the last seconds."""
+        """Return the resources that the machine was short of in the last few seconds."""
         now = self._clock()
         if not self._beats or now - self._history[0].at < LEAST_HISTORY_SECONDS:
             return ()

@@ -39,8 +39,8 @@ from chronolet.ports.runtime.runtime import Runtime
 from chronolet_schemas.prober import Shortage
 
 EXEC_SLOTS = max(2 * (os.cpu_count() or 1), 4)
-"""Maximum number of concurrent commands: more than the machine can run would slow each other down until healthy ones
-time out.
+"""Maximum number of concurrent commands, excluding those that only wait: more than the machine can run would slow each
+other down until healthy ones time out.
 """
 GRPC_SLOTS = 32
 

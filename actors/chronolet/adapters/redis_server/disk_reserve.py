@@ -28,7 +28,9 @@ class DiskReserve:
             return False
 
     def restore(self) -> bool:
-        """Write the file if it is missing. Return False if this would leave less than its size free. Raises OSError."""
+        """Write the file if it is missing or too small. Return False if this would leave less than its size free.
+        Raises OSError.
+        """
         if self.present():
             return True
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,5 +1,4 @@
-"""The agent's own redis-server: it runs in `<state folder>/redis`, outlives the agent, and is adopted by the next
-agent.
+"""The agent's own redis-server: it runs in `<state folder>/redis`, outlives the agent, and is used by the next agent.
 
 Input: the state folder and a few settings. Output: the server's URL, or `ServerFailed` with the reason from its log.
 Only `stop` ends the server. A lock prevents two agents from starting two servers on one append-only file; Redis has no

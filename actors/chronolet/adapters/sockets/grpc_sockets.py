@@ -41,7 +41,7 @@ _CHANNEL_OPTIONS: Final = (
 
 @contextmanager
 def channel(socket: str) -> Iterator[grpc.Channel]:
-    """Open a separate connection. Raises SocketError if the path cannot be a socket's."""
+    """Open a separate connection. Raises SocketError if the path is too long for a socket."""
     check_length(socket)
     with grpc.insecure_channel(f"unix:{socket}", options=_CHANNEL_OPTIONS) as opened:
         yield opened

@@ -1,7 +1,7 @@
 """Wait for bytes on one socket.
 
-Input: a socket. Output: whether there is something to read. `poll` is used because `select` cannot handle descriptors
-above 1023: in a process with many open files, it would report every such socket as readable.
+Input: a socket. Output: whether there is something to read. `poll` is used because `select` raises ValueError for
+descriptors above 1023, which occur in a process with many open files.
 """
 
 from __future__ import annotations

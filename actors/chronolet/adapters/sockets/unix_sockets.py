@@ -75,7 +75,7 @@ def serve(
     timing: Timing = DEFAULT_TIMING,
 ) -> None:
     """Recreate the socket and serve it until `stop` is set. `prepare` is called each time before the socket is created,
-    and `opened` each time it listens, before the first call is handled. More than `most_calls` concurrent calls are
+    and `opened` each time it listens, before the first call is handled. Concurrent calls beyond `most_calls` are
     refused. `handlers` is called when the first client connects.
 
     The socket is also recreated if another process removes it, and is removed at the end. Raises SocketError if the

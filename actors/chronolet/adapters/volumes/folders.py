@@ -1,8 +1,8 @@
 """Volumes on the host: emptyDir folders below the state folder (on disk or in memory), hostPaths (as they are, or
 created as their type requires), and files about the pod itself.
 
-Input: volumes and a pod's uid. Output: paths; everything created below the state folder is removed again. Next: binds
-of containers. Corresponds to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go,
+Input: volumes and a pod's uid. Output: paths; everything created below the state folder is removed again. Next: the
+containers' bind mounts. Corresponds to pkg/volume/emptydir/empty_dir.go, pkg/volume/hostpath/host_path.go,
 pkg/volume/downwardapi/downwardapi.go.
 """
 

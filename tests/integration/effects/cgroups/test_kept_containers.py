@@ -1,4 +1,5 @@
-"""A container's cgroup values are restored after a kill before their first write, and after changes by hand.
+"""A container's cgroup values are written even if the agent is killed before it writes them, and are restored after
+changes by hand.
 
 The pod's worker, qos' decider and qos' worker are tested on a tree of files that looks like cgroup v2.
 """
@@ -76,7 +77,7 @@ class Machine:
         return found
 
     def report_start(self) -> None:
-        """Report the start from another source than the worker, so that no worker repeats it."""
+        """Report the start from a source other than the worker, so that no worker repeats it."""
         self.scene.when(pod.ContainerStarted(container="app", attempt=0, id=self.id, started_at=1, **WEB))
 
     def values(self) -> dict[str, str]:

@@ -37,7 +37,9 @@ ROOT = ("kubepods",)
 
 
 class World:
-    """A machine simulated by files, with workers; each worker starts with no remembered state, as after a kill."""
+    """A machine simulated by files, on which tests run qos' workers: new ones, as after a kill, or one that remembers
+    its earlier passes.
+    """
 
     def __init__(self, folder: Path, version: int) -> None:
         self.version = version
@@ -163,7 +165,7 @@ def test_the_tree_is_created_once(world: World) -> None:
 
 
 def test_a_worker_killed_at_any_point_is_completed_by_the_next(world: World, tmp_path: Path) -> None:
-    """An unowned cgroup that contains a process is also removed."""
+    """Unowned cgroups are also removed."""
     points = 0
     for dies_at in range(1, 200):
         here = World(tmp_path / str(dies_at), world.version)

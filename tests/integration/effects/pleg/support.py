@@ -1,4 +1,4 @@
-"""Run workers of pleg, and make listings, for the tests."""
+"""Functions that run pleg's workers and listings, for the tests."""
 
 import threading
 from collections import Counter
@@ -104,7 +104,7 @@ def fake_sandbox(fake: FakeRuntime, uid: str) -> str:
 
 
 class Counting:
-    """A runtime that counts the calls by name."""
+    """A runtime wrapper that counts calls by name."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

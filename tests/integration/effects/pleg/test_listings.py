@@ -175,7 +175,7 @@ class _Stuck(FakeRuntime):
 
 
 def wait_for_all_but_one(running: Collection[Future[Any]], seconds: float) -> None:
-    """Wait as listings do, or longer if the threads do not run: until all but one of the inspects are done."""
+    """Wait as a listing does, and then until all but one of the inspects are done, even if their threads run late."""
     wait(running, seconds)
     wait_until(lambda: sum(not one.done() for one in running) <= 1, "the other inspects")
 

@@ -68,7 +68,7 @@ def prepared(world: World, container_id: str, script: str) -> str:
 
 
 def runs_of(world: World, container_id: str) -> int:
-    """Return how often the hook's first line has been run."""
+    """Return how many times the hook's first line has been run."""
     counted = world.runtime.create_exec(container_id, (SHELL, "-c", "cat /runs 2>/dev/null | wc -l"))
     return int(world.runtime.run_exec(counted, HANG_SECONDS).output)
 
@@ -204,8 +204,8 @@ def test_a_crash_of_the_engine_during_a_hook_leaves_its_outcome_unknown(
 
 
 class Page(BaseHTTPRequestHandler):
-    """An HTTP handler that records its requests. Some paths get a status other than 200; one gets no response until it
-    is released.
+    """An HTTP handler that records its requests. Some paths get a status other than 200; one gets no response until
+    `held` is set.
     """
 
     requests: ClassVar[list[tuple[str, dict[str, str]]]] = []

@@ -1,4 +1,5 @@
-"""The engine's network keeps an endpoint of a removed container: a sandbox of the same name starts nevertheless.
+"""If the engine's network keeps the endpoint of a removed container, a sandbox of the same name starts at the second
+attempt.
 
 An engine that is killed or overloaded during a start may keep such an endpoint, which cannot be reproduced reliably.
 Therefore, the test renames a container in the engine's file while the engine is down; its endpoint keeps the old name.

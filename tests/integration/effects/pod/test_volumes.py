@@ -1,4 +1,4 @@
-"""Volumes on a real engine: in memory, sub paths, downward API; and that nothing stays mounted."""
+"""Volumes on a real engine (in memory, sub paths, downward API); none of them stays mounted."""
 
 import os
 import socket

@@ -31,11 +31,13 @@ _BROKEN = "net/http: HTTP/1.x transport connection broken"
 
 
 class Malformed(Exception):  # noqa: N818 - an expected server error
-    """The response is not HTTP, or is too large. The message is a single line."""
+    """A response that is not HTTP or is too large, or a request with an invalid header field. The message is a single
+    line.
+    """
 
 
 class ResponseParser:
-    """Parses a response that is fed to it until it is `complete`. `body` is decoded and truncated; once it has its
+    """Parses a response incrementally, until it is `complete`. `body` is decoded and truncated; once it reaches its
     maximum size, the response counts as complete.
     """
 

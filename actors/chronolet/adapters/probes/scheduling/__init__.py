@@ -1,1 +1,1 @@
-"""The single thread that makes all probes, and the threads for attempts that block."""
+"""The single thread that runs all probes, and the threads for attempts that block."""

@@ -14,7 +14,9 @@ _FIRST = -10
 
 
 def raise_priority() -> None:
-    """Raise the calling thread's priority: if it is late, containers seem late. Has no effect without permission."""
+    """Raise the calling thread's priority, because a late thread makes containers seem slow. Has no effect without
+    permission.
+    """
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _FIRST)
 
