@@ -78,7 +78,7 @@ class PreStartCall(Message, frozen=True, kw_only=True):
 
 
 class PreStart(Effect, frozen=True, kw_only=True):
-    """Call PreStartContainer for one container at each plugin in turn, at most 30 seconds each. Result:
+    """Call PreStartContainer on each plugin in turn for one container, with a time-out of 30 seconds per call. Result:
     PreStartAnswered.
     """
 

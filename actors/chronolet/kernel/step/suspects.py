@@ -1,4 +1,4 @@
-"""Tracks effects that were running when a process ended without a handover: one of them may have ended it
+"""Tracks effects that were running when a process ended without a handover: one of them may have crashed it
 (docs/adr/0021).
 
 Input: the marks in a shard's hash. Output: how often a process has ended while an effect was running, and the marks to

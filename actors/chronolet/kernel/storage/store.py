@@ -275,8 +275,8 @@ class Store(Protocol):
         """
 
     def trim(self, keeper: Shard, token: str, upto: Position, holding: Sequence[Shard]) -> int | Fenced:
-        """Remove entries up to a position, but never past the archived position or the lowest cursor and snapshot of
-        `holding`. Returns the number of removed entries.
+        """Remove entries up to a position, but never past the archived position or the lowest cursor or snapshot
+        position of the shards in `holding`. Returns the number of removed entries.
         """
 
     def sizes(self) -> Mapping[str, int]:
