@@ -34,7 +34,7 @@ class WatchDevices(Effect, frozen=True, kw_only=True):
     """Standing: call ListAndWatch at `socket`. Sends DevicesListing for each list, and EndpointStopped when the stream
     ends or cannot be opened; after that, this effect is not requested again until the plugin re-registers.
 
-    If lists arrive faster than a few per second, only the newest is sent, because each list that changes anything
+    If the plugin sends too many lists, only the newest of each second is sent, because each list that changes anything
     becomes an event.
     """
 

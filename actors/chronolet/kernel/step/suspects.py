@@ -5,7 +5,7 @@ Input: the marks in a shard's hash. Output: how often a process has ended while 
 write and to remove. A mark counts the processes in which an effect started and did not end. Marks exist only after an
 unclean end. Next: `effects`, which runs suspects one at a time; `host`.
 
-    process ends 0: marked, runs next to others    1: alone    2: alone, after a pause    3: given up
+    process ends 0: marked, runs alongside others    1: alone    2: alone, after a pause    3: given up
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class Channel:
         the first call that arrives during the round trip. So no caller waits for another round trip once it has its
         reply.
 
-        Raises RedisError, as `exchange` does. If the connection is lost, each call without a reply raises.
+        Raises RedisError, as `exchange` does. If the connection is lost, each call that has no reply yet raises.
         """
         call = _Call(packed)
         with self._queue:

@@ -44,7 +44,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     step_seconds: float = 5.0
     """Time-out of one attempt at a step."""
     resending_seconds: float = 10.0
-    """How long a step without a reply is resent."""
+    """How long a step that gets no reply is resent."""
     lease_seconds: float = 0.8
     """Time-out of a renewal of the lease. Below 1 s, so that a stuck server is noticed before the lease expires."""
     query_seconds: float = 10.0
