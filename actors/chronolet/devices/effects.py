@@ -37,7 +37,8 @@ NO_PLUGIN = "its plugin is not registered"
 
 class DevicesDependencies(Struct, frozen=True):
     """Dependencies of the workers. `live_pods` reads the uids of all live pods from the log; `observe_allocate` is
-    called with a resource and the seconds that its plugin took to answer Allocate, whether it succeeded or failed.
+    called with a resource and the seconds that its plugin took to answer Allocate, whether the call succeeded or
+    failed.
     """
 
     plugins: DevicePlugins

@@ -70,7 +70,8 @@ class Run(Struct, frozen=True):
 
 
 DEAD_LETTERS = 10_000
-"""Approximate number of dead letters that the server retains. The log events that report older ones stay."""
+"""Approximate maximum number of dead letters that the server retains. The log events that report older ones are kept.
+"""
 
 
 class DeadLetter(Struct, frozen=True):
